@@ -1,0 +1,159 @@
+"""`config.air`: what AIR has beyond TorchAir. The prefix may be left out in flat options: `{"sync": "auto"}`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+from air_config import _areas as area
+from air_config._kinds import boolean, choice, integer, optional, seconds, texts
+from air_config._option import Group, group, option, subgroup
+from air_config._path_kinds import directory
+
+__all__ = ["Air", "AirCache", "AirStaticKernel"]
+
+STATIC: Final = "experimental_config.aclgraph._aclnn_static_shape_kernel"
+
+
+@group("air.cache")
+class AirCache(Group):
+    """Bounds of what is kept."""
+
+    limit_bytes: int | None = option(
+        None,
+        optional(integer(1)),
+        "Device bytes that the captured graphs of one backend may hold; the least recently used are dropped. "
+        "None sets no bound by bytes (`debug.aclgraph.static_capture_size_limit` bounds by count).",
+        area.CAPTURE,
+        "experimental",
+    )
+
+
+@group("air.static_kernel")
+class AirStaticKernel(Group):
+    """How static kernels are compiled and where they go."""
+
+    time_limit_s: float | None = option(
+        1800.0,
+        optional(seconds()),
+        "Seconds after which a compilation is ended and the graph runs without static kernels; None waits.",
+        area.STATIC_KERNEL,
+        "experimental",
+        needs=STATIC,
+    )
+    jobs: int | None = option(
+        None,
+        optional(integer(1, 4096)),
+        "Compilations at the same time; None is one for each CPU this process may use.",
+        area.STATIC_KERNEL,
+        "experimental",
+        needs=STATIC,
+    )
+    cache_dir: str | None = option(
+        None,
+        optional(directory(writable=True)),
+        "Directory of the kernel cache; None keeps it beside the products.",
+        area.STATIC_KERNEL,
+        "experimental",
+        needs=STATIC,
+    )
+    blacklist: Sequence[str] = option(
+        (),
+        texts(),
+        "Operators that are never compiled: parts of the names of their description files.",
+        area.STATIC_KERNEL,
+        "experimental",
+        needs=STATIC,
+    )
+    install_dir: str | None = option(
+        None,
+        optional(directory(writable=True)),
+        "Private directory into which kernels are installed, instead of the operator library that all "
+        "processes share.",
+        area.STATIC_KERNEL,
+        "experimental",
+        needs=STATIC,
+    )
+    limit_bytes: int | None = option(
+        None,
+        optional(integer(1)),
+        "Bytes that kept products and cached kernels may take; the oldest are removed. None sets no bound.",
+        area.STATIC_KERNEL,
+        "experimental",
+        needs=STATIC,
+    )
+
+
+@group("air")
+class Air(Group):
+    """What AIR has beyond TorchAir."""
+
+    engine: Literal["auto", "reference", "torchair_extension", "ge_session", "atc"] = option(
+        "auto",
+        choice("auto", "reference", "torchair_extension", "ge_session", "atc"),
+        "What compiles and runs an Ascend IR graph: the best present, our interpreter on the CPU, the extension "
+        "in the torch_npu wheel, CANN's Python session, or the atc command.",
+        area.IR,
+    )
+    unsupported: Literal["error", "eager"] = option(
+        "error",
+        choice("error", "eager"),
+        "What happens to operators without a conversion: one error that lists them, or the graph is split and "
+        "those parts run eagerly.",
+        area.IR,
+    )
+    outputs: Literal["view", "clone", "guarded"] = option(
+        "view",
+        choice("view", "clone", "guarded"),
+        "What a replay returns: memory that the next replay writes again, a copy of it, or that memory with a "
+        "guard that raises when a stale value is read.",
+        area.CAPTURE,
+        "experimental",
+    )
+    warmup: int = option(
+        1,
+        integer(0, 100),
+        "Runs of a graph before it is captured, so that nothing is initialised inside the capture.",
+        area.CAPTURE,
+        "experimental",
+    )
+    adaptive_slots: int = option(
+        0,
+        integer(0, 1_000_000),
+        "Calls after which an input whose address never changed is bound instead of copied; 0 never does so.",
+        area.CAPTURE,
+        "experimental",
+    )
+    sync: Literal["check", "error", "auto", "off"] = option(
+        "check",
+        choice("check", "error", "auto", "off"),
+        "What happens when streams race in a graph: a warning, an error, the missing waits are inserted, or "
+        "nobody looks.",
+        area.STREAMS,
+        "experimental",
+    )
+    reinplace_with_streams: Literal["seed", "ordering"] = option(
+        "seed",
+        choice("seed", "ordering"),
+        'In-place rewrites in a graph of several streams: "seed" is the documented rule, none of them; '
+        '"ordering" allows those that the order of the streams proves safe.',
+        area.ACL_PASSES,
+        "experimental",
+    )
+    verify: bool = option(
+        False,
+        boolean(),
+        "Prove each pass on the graph at hand, and take back one that changes a result.",
+        area.PASSES,
+        "experimental",
+    )
+    view_inplace: bool = option(
+        True,
+        boolean(),
+        "Recover in-place scatters behind views of an input.",
+        area.PASSES,
+        "experimental",
+        inert=False,
+    )
+    cache: AirCache = subgroup(AirCache)
+    static_kernel: AirStaticKernel = subgroup(AirStaticKernel)

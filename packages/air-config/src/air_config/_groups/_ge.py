@@ -1,0 +1,70 @@
+"""`config.ge_config`, `config.fusion_config`, `config.inference_config`: options of the graph engine."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from air_config import _areas as area
+from air_config._kinds import boolean, choice, optional, text
+from air_config._option import Group, group, option
+from air_config._path_kinds import file
+
+__all__ = ["Fusion", "Ge", "Inference"]
+
+
+@group("ge_config")
+class Ge(Group):
+    """Options passed to the graph engine."""
+
+    enable_single_stream: bool = option(False, boolean(), "Run a static graph on one stream.", area.GE)
+    oo_level: Literal["O1", "O3"] = option(
+        "O3", choice("O1", "O3"), "How much the graph engine optimises; O1 makes no fusions.", area.GE
+    )
+    oo_constant_folding: bool | None = option(
+        None, optional(boolean()), "Fold constants; None follows `oo_level`.", area.GE
+    )
+    oo_dead_code_elimination: bool | None = option(
+        None, optional(boolean()), "Remove dead code; None follows `oo_level`.", area.GE
+    )
+    export_compile_stat: Literal["0", "1", "2"] = option(
+        "2",
+        choice("0", "1", "2"),
+        "When the result of fusion is written to a file: never, at the end of the process, at once.",
+        area.GE,
+    )
+    aicore_num: str | None = option(
+        None,
+        optional(text(r"\d+\|\d+", like="24|48")),
+        "Cube and vector cores that graphs may use.",
+        area.GE,
+    )
+    optimization_switch: str | None = option(
+        None,
+        optional(text(r"[^:;\s]+:(?:on|off)(?:;[^:;\s]+:(?:on|off))*;?", like="PassA:on;PassB:off")),
+        "Passes of the graph engine to switch on or off by name.",
+        area.GE,
+    )
+    multistream_parallel_mode: str | None = option(
+        None, optional(text()), "How the graph engine spreads a graph over streams by itself.", area.GE
+    )
+
+
+@group("fusion_config")
+class Fusion(Group):
+    """Fusions of the graph engine."""
+
+    fusion_switch_file: str | None = option(
+        None, optional(file()), "File that switches fusions on or off by name.", area.GE
+    )
+
+
+@group("inference_config")
+class Inference(Group):
+    """Graphs compiled for several sizes of one dimension."""
+
+    dynamic_gears_merge_policy: Literal["zip", "product"] = option(
+        "zip",
+        choice("zip", "product"),
+        "How the sizes given for several dimensions combine: in step, or each with each.",
+        area.IR,
+    )

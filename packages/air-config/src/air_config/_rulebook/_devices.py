@@ -1,0 +1,100 @@
+"""Rules of devices and of versions of CANN."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from air_config._rulebook._conditions import (
+    ACLGRAPH,
+    ARCHITECTURE,
+    ENGINE,
+    MAX_AUTOTUNE,
+    NOT_NPU,
+    NPUGRAPH_EX,
+    ON_CPU,
+    POINT_TO_POINT,
+    SUPER,
+    TORCHAIR_IR,
+    cann_below,
+    in_areas,
+)
+from air_config._rules import Rule, both, either, option_is
+
+DEVICES: Final = (
+    Rule(
+        "super-kernel-needs-npu",
+        NOT_NPU,
+        (SUPER,),
+        "refused",
+        "super kernels are made by CANN, for NPUs",
+        ARCHITECTURE,
+    ),
+    Rule(
+        "pool-needs-accelerator",
+        ON_CPU,
+        in_areas("pool"),
+        "ignored",
+        "the CPU has no graph memory pools",
+        ARCHITECTURE,
+    ),
+    Rule(
+        "engine-needs-npu",
+        both(NOT_NPU, option_is(ENGINE, "torchair_extension", "ge_session", "atc")),
+        (ENGINE,),
+        "refused",
+        "the engine drives CANN; on other devices there is the reference engine",
+        ARCHITECTURE,
+    ),
+    Rule(
+        "ge-session-needs-cann-8.5",
+        both(option_is(ENGINE, "ge_session"), cann_below("8.5.0")),
+        (ENGINE,),
+        "refused",
+        "the Python session of the graph engine comes with CANN 8.5.0",
+        ARCHITECTURE,
+    ),
+    Rule(
+        "ge-options-need-ge",
+        both(MAX_AUTOTUNE, either(NOT_NPU, option_is(ENGINE, "reference"))),
+        in_areas("ge"),
+        "ignored",
+        "the option is for the graph engine of CANN, and the reference engine runs the graph",
+        ARCHITECTURE,
+    ),
+    Rule(
+        "point-to-point-needs-cann-8.6",
+        both(
+            POINT_TO_POINT,
+            cann_below("8.6.0"),
+        ),
+        ("context.point_to_point",),
+        "refused",
+        "sends and receives go into a graph from CANN 8.6.0 on",
+        TORCHAIR_IR,
+    ),
+    Rule(
+        "view-inplace-needs-cann-8.3",
+        cann_below("8.3.RC1"),
+        ("air.view_inplace",),
+        "overridden",
+        "the in-place scatter operators take views from CANN 8.3.RC1 on",
+        NPUGRAPH_EX,
+        False,
+    ),
+    Rule(
+        "deadlock-check-needs-npu",
+        NOT_NPU,
+        ("debug.deadlock_check",),
+        "ignored",
+        "the check reads the tasks of an NPU graph",
+        ARCHITECTURE,
+    ),
+    Rule(
+        "deadlock-check-needs-cann-8.5",
+        both(ACLGRAPH, cann_below("8.5.0")),
+        ("debug.deadlock_check",),
+        "ignored",
+        "captured graphs can be read from CANN 8.5.0 on",
+        NPUGRAPH_EX,
+    ),
+)

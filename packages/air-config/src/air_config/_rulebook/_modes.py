@@ -1,0 +1,185 @@
+"""Rules of place, mode, eager runs, products and streams."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from air_config._rulebook._conditions import (
+    ACLGRAPH,
+    ARCHITECTURE,
+    EAGERLY,
+    FX_PASSES,
+    INTRODUCTION,
+    MANY_STREAMS,
+    MAX_AUTOTUNE,
+    NPUGRAPH_EX,
+    ON_CUDA,
+    OTHER_PRODUCT,
+    REINPLACE,
+    RUN_EAGERLY,
+    STATIC,
+    STATIC_KERNELS,
+    STREAMS,
+    SUPPORT_CHECK,
+    TORCHAIR_IR,
+    asleep,
+    but,
+    in_areas,
+    where,
+)
+from air_config._rules import KEEP, Rule, both, fact, option_is
+
+PLACE: Final = (
+    Rule(
+        "one-card-per-process",
+        fact("the process holds tensors on several NPUs", lambda context: context.cards > 1),
+        ("context.cards",),
+        "refused",
+        "a process uses one card; start one process for each",
+        INTRODUCTION,
+    ),
+    Rule(
+        "aclgraph-products",
+        both(ACLGRAPH, OTHER_PRODUCT),
+        ("mode",),
+        "refused",
+        "aclgraph runs on the A2 and A3 series",
+        INTRODUCTION,
+        KEEP,
+    ),
+    Rule(
+        "max-autotune-not-on-cuda",
+        both(MAX_AUTOTUNE, ON_CUDA),
+        ("mode",),
+        "refused",
+        "there is no engine for Ascend IR on CUDA; use reduce-overhead there",
+        ARCHITECTURE,
+        KEEP,
+    ),
+)
+
+MODES: Final = (
+    Rule(
+        "fx-passes-need-reduce-overhead",
+        MAX_AUTOTUNE,
+        REINPLACE,
+        "ignored",
+        "the passes that rewrite operators in place belong to reduce-overhead",
+        FX_PASSES,
+    ),
+    Rule(
+        "static-kernels-need-reduce-overhead",
+        MAX_AUTOTUNE,
+        in_areas("static-kernel"),
+        "ignored",
+        "static kernels belong to reduce-overhead; the graph engine compiles static graphs by itself",
+        STATIC_KERNELS,
+    ),
+    Rule(
+        "streams-need-reduce-overhead",
+        both(MAX_AUTOTUNE, MANY_STREAMS),
+        ("context.multi_stream",),
+        "ignored",
+        "tagged streams and events are a feature of reduce-overhead",
+        STREAMS,
+    ),
+    Rule(
+        "aclgraph-options-in-max-autotune",
+        MAX_AUTOTUNE,
+        but(where(lambda area: "max-autotune" not in area.modes), *REINPLACE, *in_areas("static-kernel")),
+        "ignored",
+        "the option speaks to aclgraph",
+        SUPPORT_CHECK,
+    ),
+    Rule(
+        "max-autotune-options-in-aclgraph",
+        ACLGRAPH,
+        where(lambda area: area.modes == ("max-autotune",)),
+        "ignored",
+        "the option speaks to Ascend IR",
+        SUPPORT_CHECK,
+    ),
+    Rule(
+        "aclgraph-dumps-python",
+        both(ACLGRAPH, option_is("debug.graph_dump.type", "txt", "pbtxt")),
+        ("debug.graph_dump.type",),
+        "refused",
+        'aclgraph writes graphs as "py" only',
+        SUPPORT_CHECK,
+    ),
+)
+
+EAGER: Final = (
+    Rule(
+        "run-eagerly-in-max-autotune",
+        both(MAX_AUTOTUNE, EAGERLY),
+        asleep("max-autotune"),
+        "ignored",
+        "with run_eagerly no other feature of max-autotune acts",
+        RUN_EAGERLY,
+    ),
+    Rule(
+        "run-eagerly-in-reduce-overhead",
+        both(option_is("mode", "reduce-overhead"), EAGERLY),
+        asleep("reduce-overhead"),
+        "ignored",
+        "with run_eagerly only FX passes and static kernels act",
+        RUN_EAGERLY,
+    ),
+    Rule(
+        "force-eager-in-npugraph-ex",
+        both(option_is("mode", "npugraph_ex"), EAGERLY),
+        asleep("npugraph_ex"),
+        "ignored",
+        "without a capture there is nothing the option could act on",
+        NPUGRAPH_EX,
+    ),
+)
+
+PRODUCTS: Final = (
+    Rule(
+        "fx-passes-products",
+        both(ACLGRAPH, OTHER_PRODUCT),
+        REINPLACE,
+        "ignored",
+        "the passes run on the A2 and A3 series",
+        FX_PASSES,
+    ),
+    Rule(
+        "static-kernel-products",
+        OTHER_PRODUCT,
+        (STATIC,),
+        "refused",
+        "static kernels are compiled for the A2 and A3 series",
+        STATIC_KERNELS,
+    ),
+    Rule(
+        "streams-products",
+        both(ACLGRAPH, OTHER_PRODUCT, MANY_STREAMS),
+        ("context.multi_stream",),
+        "refused",
+        "several streams in a graph run on the A2 and A3 series",
+        STREAMS,
+    ),
+)
+
+MULTI_STREAM: Final = (
+    Rule(
+        "reinplace-off-with-streams",
+        both(ACLGRAPH, MANY_STREAMS, option_is("air.reinplace_with_streams", "seed")),
+        REINPLACE,
+        "overridden",
+        "in-place rewrites are skipped in a graph of several streams; "
+        'air.reinplace_with_streams="ordering" keeps those that the order of the streams proves safe',
+        FX_PASSES,
+        True,
+    ),
+    Rule(
+        "single-stream-with-streams",
+        both(MAX_AUTOTUNE, MANY_STREAMS),
+        ("ge_config.enable_single_stream",),
+        "refused",
+        "the graph asks for several streams and the option for one",
+        TORCHAIR_IR,
+    ),
+)

@@ -1,0 +1,53 @@
+"""Options that can be set and that no part of this version acts on. Asking for one gives a notice.
+
+`python -m air_config unread packages/air-{aclgraph,backend,geir}/src` compares this list with the sources: an option
+that no file names must be here, and one that is named must not.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from air_config._rulebook._conditions import ARCHITECTURE
+from air_config._rules import KEEP, Rule, fact
+
+__all__ = ["NOT_SERVED", "UNSERVED"]
+
+NOT_SERVED: Final = (
+    "debug.deadlock_check",
+    "debug.fx_summary.skip_compile",
+    "debug.aclgraph.record_statistics_debug_info",
+    "dump_config.data_dump_stage",
+    "dump_config.quant_dumpable",
+    "experimental_config.enable_ref_data",
+    "experimental_config.enable_view_optimize",
+    "experimental_config.aclgraph._aclnn_static_shape_kernel",
+    "experimental_config.aclgraph._aclnn_static_shape_kernel_build_dir",
+    "experimental_config.aclgraph._aclnn_static_shape_kernel_sym_value_range",
+    "experimental_config.aclgraph._aclnn_static_shape_kernel_sym_index",
+    "experimental_config.aclgraph.disable_static_kernel_compile_cache",
+    "ge_config.multistream_parallel_mode",
+    "export.export_mode",
+    "export.export_path_dir",
+    "export.weight_name",
+    "export.inputs_name",
+    "export.experimental.enable_lite_export",
+    "air.static_kernel.time_limit_s",
+    "air.static_kernel.blacklist",
+    "air.static_kernel.install_dir",
+    "experimental_config.npu_fx_pass",
+    "experimental_config.aot_config_enable_joint_graph",
+    "experimental_config.aot_config_output_loss_index",
+)
+
+UNSERVED: Final = (
+    Rule(
+        "not-in-this-version",
+        fact("always", lambda context: True),
+        NOT_SERVED,
+        "ignored",
+        "no part of this version of AIR acts on the option",
+        ARCHITECTURE,
+        KEEP,
+    ),
+)

@@ -1,0 +1,52 @@
+"""Callables are written as "package.module:name" when that imports them, and refused otherwise."""
+
+from __future__ import annotations
+
+import functools
+import os.path
+
+import pytest
+
+from air_config import CompilerConfig, NotSerializable, WrongType, WrongValue
+from air_config._callable_kinds import function, import_callable, name_of_callable
+
+
+def test_a_function_of_a_module_goes_to_text_and_back() -> None:
+    assert name_of_callable(os.path.join) == f"{os.path.join.__module__}:join"
+    assert import_callable(name_of_callable(os.path.join)) is os.path.join
+
+
+def test_a_nested_name_is_followed() -> None:
+    assert import_callable("air_config:CompilerConfig.show") is CompilerConfig.show
+
+
+@pytest.mark.parametrize(
+    "value", [lambda: None, functools.partial(print), type("Local", (), {"__call__": print})()]
+)
+def test_what_cannot_be_imported_by_name_has_no_text(value: object) -> None:
+    config = CompilerConfig()
+    config.set("post_grad_custom_pre_pass", value)
+    with pytest.raises(NotSerializable, match="post_grad_custom_pre_pass"):
+        config.to_json()
+
+
+def test_a_name_that_imports_something_else_is_refused() -> None:
+    impostor = functools.wraps(os.path.join)(lambda *parts: "")
+    with pytest.raises(ValueError, match="imports a different object"):
+        name_of_callable(impostor)
+
+
+@pytest.mark.parametrize("text", ["join", ":join", "os.path:", "no.such.module:f", "os.path:no_such"])
+def test_text_that_names_nothing_is_a_wrong_value(text: str) -> None:
+    with pytest.raises(WrongValue):
+        function().take_text("p", text, "AIR_P")
+
+
+def test_what_cannot_be_called_has_the_wrong_type() -> None:
+    with pytest.raises(WrongType):
+        function().take("p", 3)
+
+
+def test_text_may_name_something_that_cannot_be_called() -> None:
+    with pytest.raises(WrongType):
+        function().take_text("p", "os:sep", "AIR_P")
