@@ -1,0 +1,82 @@
+// Runs graphs: one operator after the other, values in a table.
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "kernels.h"
+
+namespace air_sim::graph_engine {
+int64_t Call::integer(const char* name, int64_t otherwise) const {
+  const auto found = op.attributes.find(name);
+  return found == op.attributes.end() ? otherwise : found->second.integer;
+}
+double Call::real(const char* name, double otherwise) const {
+  const auto found = op.attributes.find(name);
+  return found == op.attributes.end() ? otherwise : found->second.real;
+}
+std::string Call::text(const char* name, const char* otherwise) const {
+  const auto found = op.attributes.find(name);
+  return found == op.attributes.end() ? otherwise : found->second.text;
+}
+Ints Call::ints(const char* name, Ints otherwise) const {
+  const auto found = op.attributes.find(name);
+  return found == op.attributes.end() ? otherwise : found->second.ints;
+}
+Ints Call::values(size_t input) const {
+  const Tensor t = in.at(input).to(at::kLong).contiguous().view({-1});
+  return Ints(t.data_ptr<int64_t>(), t.data_ptr<int64_t>() + t.numel());
+}
+at::optional<Tensor> Call::optional(size_t input) const {
+  return given(input) ? at::optional<Tensor>(in[input]) : at::nullopt;
+}
+at::ScalarType Call::output_type(size_t index, at::ScalarType otherwise) const {
+  const bool said = index < op.output_descs.size() && op.output_descs[index].type != 0;
+  return said ? type_of_graph(op.output_descs[index].type) : otherwise;
+}
+
+const Table& kernels() {
+  static const Table& all = [] () -> const Table& {
+    Table& table = *new Table;
+    add_math(table);
+    add_shapes(table);
+    add_indexing(table);
+    add_layers(table);
+    add_sources(table);
+    add_collectives(table);
+    return table;
+  }();
+  return all;
+}
+std::vector<std::string> missing_kernels(const Model& model) {
+  std::vector<std::string> missing;
+  for (const Op* op : model.order)
+    if (!kernels().count(op->type) && std::find(missing.begin(), missing.end(), op->type) == missing.end())
+      missing.push_back(op->type);
+  return missing;
+}
+
+std::vector<Tensor> run(const Model& model, const std::vector<Tensor>& inputs, bool dry) {
+  const c10::InferenceMode guard(true);
+  std::unordered_map<std::string, Tensors> values;
+  for (size_t i = 0; i < model.inputs.size(); ++i) values[model.inputs[i]->name] = {inputs.at(i)};
+  const auto value = [&](const Edge& edge) { return values.at(edge.node).at(edge.output); };
+  for (const Op* op : model.order) {
+    Call call{*op, {}, dry};
+    for (const Edge& edge : op->inputs) {
+      if (edge.node.empty())
+        call.in.push_back(Tensor());
+      else if (edge.output >= 0)
+        call.in.push_back(value(edge));
+    }
+    try {
+      values[op->name] = kernels().at(op->type)(call);
+    } catch (const std::exception& problem) {
+      throw std::runtime_error(op->type + " " + op->name + ": " + problem.what());
+    }
+  }
+  std::vector<Tensor> results;
+  for (const Edge& edge : model.outputs) results.push_back(value(edge));
+  return results;
+}
+}  // namespace air_sim::graph_engine

@@ -1,0 +1,48 @@
+// Operators without inputs, and those with no result that anybody reads.
+#include <cstring>
+#include <fstream>
+#include <iostream>
+
+#include "air_sim/runtime.h"
+#include "kernels.h"
+
+namespace air_sim::graph_engine {
+namespace {
+Tensor constant(const Call& c) {
+  const auto found = c.op.attributes.find("value");
+  TORCH_CHECK(found != c.op.attributes.end(), "it has no value");
+  const Attribute& value = found->second;
+  const Tensor t = at::empty(value.tensor.shape, type_of_graph(value.tensor.type));
+  TORCH_CHECK(value.tensor_data.size() >= t.nbytes(), "its value has ", value.tensor_data.size(), " of ", t.nbytes(), " bytes");
+  memcpy(t.data_ptr(), value.tensor_data.data(), t.nbytes());
+  return t;
+}
+// A constant that lives in device memory already.
+Tensor placeholder(const Call& c) {
+  void* address = host_address(reinterpret_cast<void*>(c.integer("addr")));
+  return at::from_blob(address, c.ints("origin_shape"), at::TensorOptions(type_of_api(c.integer("dtype"))));
+}
+Tensor from_file(const Call& c) {
+  const Tensor t = at::empty(c.ints("shape"), type_of_api(c.integer("dtype")));
+  std::ifstream file(c.text("file_path"), std::ios::binary);
+  TORCH_CHECK(file.read(static_cast<char*>(t.data_ptr()), static_cast<std::streamsize>(t.nbytes())), "cannot read ",
+              t.nbytes(), " bytes from ", c.text("file_path"));
+  return t;
+}
+Tensors print(const Call& c) {
+  if (!c.dry) std::cerr << c.in.at(0) << "\n";
+  return {};
+}
+}  // namespace
+
+void add_sources(Table& table) {
+  AIR_SIM_GE_OP(Const, constant(c));
+  AIR_SIM_GE_OP(Constant, constant(c));
+  AIR_SIM_GE_OP(ConstPlaceHolder, placeholder(c));
+  AIR_SIM_GE_OP(FileConstant, from_file(c));
+  AIR_SIM_GE_OPS(NoOp, Tensors());
+  AIR_SIM_GE_OPS(Cmo, Tensors());  // a prefetch into a cache that does not exist
+  AIR_SIM_GE_OPS(PrintV2, print(c));
+  AIR_SIM_GE_OP(StringFormat, x.at(0));
+}
+}  // namespace air_sim::graph_engine

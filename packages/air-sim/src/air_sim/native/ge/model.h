@@ -1,0 +1,60 @@
+// A graph as it arrives from TorchAir: operators with attributes, in an order in which they can run.
+#pragma once
+#include <ATen/ATen.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "wire.h"
+
+namespace air_sim::graph_engine {
+using Ints = std::vector<int64_t>;
+
+struct Desc {
+  int type = 0;  // numbering of the graph format, not of the ge:: API
+  Ints shape;
+};
+struct Attribute {
+  int64_t integer = 0;
+  float real = 0;
+  std::string text;
+  Ints ints;
+  std::vector<float> reals;
+  Desc tensor;
+  std::string tensor_data;
+};
+struct Edge {
+  std::string node;
+  int output;  // -1: only an order
+};
+struct Op {
+  std::string name, type;
+  std::vector<Edge> inputs;
+  std::map<std::string, Attribute> attributes;
+  std::vector<Desc> input_descs, output_descs;
+};
+struct Model {
+  std::string bytes;
+  std::vector<Op> ops;
+  std::vector<const Op*> inputs;  // Data and RefData, by index
+  std::vector<const Op*> order;   // everything else
+  std::vector<Edge> outputs;
+  bool is_static = true;
+  std::vector<Ints> output_shapes;  // of a static graph, once compiled
+  std::vector<at::ScalarType> output_types;
+};
+// Throws std::runtime_error for bytes that are not a graph.
+std::shared_ptr<Model> parse_model(const void* data, size_t size);
+
+// The two numberings of data types.
+at::ScalarType type_of_graph(int type);
+at::ScalarType type_of_api(int64_t type);
+int api_of_type(at::ScalarType type);
+
+// Runs a graph.  `dry`: only shapes matter, nothing outside may be touched (no communication, no printing).
+std::vector<at::Tensor> run(const Model& model, const std::vector<at::Tensor>& inputs, bool dry);
+// Types of operators in the graph that have no kernel.
+std::vector<std::string> missing_kernels(const Model& model);
+}  // namespace air_sim::graph_engine

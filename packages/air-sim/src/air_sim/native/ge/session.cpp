@@ -1,0 +1,302 @@
+// Graphs and sessions: loading, compiling, running, and the record of the options they were given.
+#include "session.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+#include "air_sim/runtime.h"
+
+using air_sim::graph_engine::api_of_type;
+using air_sim::graph_engine::Model;
+using air_sim::graph_engine::type_of_api;
+using air_sim::graph_engine::type_of_graph;
+using ModelPtr = std::shared_ptr<Model>;
+
+namespace {
+struct State {
+  std::mutex m;
+  std::map<uint32_t, ModelPtr> models;
+  std::map<const void*, ge::AllocatorPtr> allocators;  // of the outputs of dynamic graphs, by stream
+  std::string error;
+};
+State& state() {
+  static State& it = *new State;
+  return it;
+}
+// Runs `body`; what it throws becomes the engine's error text.
+template <class Body>
+ge::Status guarded(const char* what, Body body) {
+  try {
+    body();
+    return ge::kSuccess;
+  } catch (const std::exception& problem) {
+    const std::string text = std::string(problem.what());
+    std::lock_guard<std::mutex> lock(state().m);
+    state().error = std::string(what) + ": " + text.substr(0, text.find("\nException raised from"));
+    air_sim::set_error("Graph Engine: %s", state().error.c_str());
+    return ge::kFailed;
+  }
+}
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out + "\"";
+}
+// AIR_SIM_GE_RECORD: one JSON line per set of options.
+void record(const char* what, int64_t graph, const ge::Options& options) {
+  const char* path = getenv("AIR_SIM_GE_RECORD");
+  if (!path || !*path) return;
+  std::string line = "{\"call\":" + quoted(what) + ",\"graph\":" + std::to_string(graph) + ",\"options\":{";
+  bool first = true;
+  for (const auto& [key, value] : options) {
+    line += (first ? "" : ",") + quoted(key.GetString()) + ":" + quoted(value.GetString());
+    first = false;
+  }
+  line += "}}\n";
+  if (FILE* file = fopen(path, "a")) {
+    fputs(line.c_str(), file);
+    fclose(file);
+  }
+}
+ModelPtr find_model(uint32_t id) {
+  std::lock_guard<std::mutex> lock(state().m);
+  const auto found = state().models.find(id);
+  if (found == state().models.end()) throw std::runtime_error("no graph has the id " + std::to_string(id));
+  return found->second;
+}
+// The memory of a ge::Tensor, as a tensor.
+at::Tensor view(const ge::Tensor& t) {
+  std::vector<int64_t> shape;
+  for (size_t i = 0; i < t.GetShapeDimNum(); ++i) shape.push_back(t.GetShapeDim(i));
+  const at::TensorOptions options(type_of_api(t.GetDataType()));
+  void* data = const_cast<uint8_t*>(t.GetData());
+  return data ? at::from_blob(air_sim::host_address(data), shape, options) : at::empty(shape, options);
+}
+bool is_on_host(const ge::Tensor& t) { return t.GetPlacement() == ge::kPlacementHost; }
+
+void compile(Model& model) {
+  std::string missing;
+  for (const std::string& type : missing_kernels(model)) missing += " " + type;
+  if (!missing.empty())
+    throw std::runtime_error("air-sim has no kernel for:" + missing + " (kernels are rows of native/ge/kernels_*.cpp)");
+  std::vector<at::Tensor> inputs;
+  for (const auto* data : model.inputs) {
+    const auto& desc = data->output_descs.at(0);
+    for (const int64_t dim : desc.shape) model.is_static &= dim >= 0;
+    if (model.is_static) inputs.push_back(at::zeros(desc.shape, type_of_graph(desc.type)));
+  }
+  if (!model.is_static) return;
+  for (const at::Tensor& t : run(model, inputs, true)) {
+    model.output_shapes.push_back(t.sizes().vec());
+    model.output_types.push_back(t.scalar_type());
+  }
+}
+
+// Outputs of a dynamic graph: a dry run gives the shapes, the caller's allocator the memory.
+void allocate_outputs(const Model& model, const std::vector<ge::Tensor>& inputs, const std::vector<at::Tensor>& values,
+                      void* stream, std::vector<ge::Tensor>& outputs) {
+  std::vector<at::Tensor> stand_ins;
+  for (size_t i = 0; i < values.size(); ++i)
+    stand_ins.push_back(is_on_host(inputs[i]) ? values[i].clone() : at::zeros_like(values[i]));
+  const auto results = run(model, stand_ins, true);
+  outputs.resize(results.size());
+  ge::AllocatorPtr allocator;
+  {
+    std::lock_guard<std::mutex> lock(state().m);
+    const auto found = state().allocators.find(stream);
+    if (found == state().allocators.end()) throw std::runtime_error("the stream has no allocator for a dynamic graph");
+    allocator = found->second;
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (outputs[i].GetData()) continue;
+    ge::TensorDesc desc;
+    desc.SetShape(ge::Shape(results[i].sizes().vec()));
+    desc.SetDataType(static_cast<ge::DataType>(api_of_type(results[i].scalar_type())));
+    desc.SetPlacement(ge::kPlacementDevice);
+    outputs[i].SetTensorDesc(desc);
+    ge::MemBlock* block = allocator->Malloc(std::max<size_t>(results[i].nbytes(), 1));
+    if (!block) throw std::runtime_error("the allocator has no memory for an output");
+    outputs[i].SetData(static_cast<uint8_t*>(block->address()), results[i].nbytes(), [block](uint8_t*) { block->release(); });
+  }
+}
+void run_async(uint32_t id, void* stream, const std::vector<ge::Tensor>& inputs, std::vector<ge::Tensor>& outputs) {
+  const ModelPtr model = find_model(id);
+  std::vector<at::Tensor> in, out;
+  for (const ge::Tensor& t : inputs) in.push_back(is_on_host(t) ? view(t).clone() : view(t));
+  if (!model->is_static) allocate_outputs(*model, inputs, in, stream, outputs);
+  for (const ge::Tensor& t : outputs) out.push_back(view(t));
+  const auto work = [model, in, out] {
+    if (air_sim::noop()) return;
+    try {
+      const auto results = run(*model, in, false);
+      for (size_t i = 0; i < out.size(); ++i) at::Tensor(out[i]).copy_(results[i].view_as(out[i]));
+    } catch (const std::exception& problem) {
+      air_sim::task_failed(problem.what());
+    }
+  };
+  if (air_sim::enqueue(stream, work, "graph of the graph engine") != 0) throw std::runtime_error("the stream refused the graph");
+}
+}  // namespace
+
+// For the one function that hands the text over in the old string type.
+extern "C" const char* air_sim_ge_error() {
+  static thread_local std::string given;
+  std::lock_guard<std::mutex> lock(state().m);
+  given = state().error;
+  return given.c_str();
+}
+
+namespace ge {
+Graph::Graph(const char_t*) : impl_(std::make_shared<GraphImpl>()) {}
+graphStatus Graph::LoadFromSerializedModelArray(const void* data, size_t size) {
+  AIR_SIM_COUNT("ge::Graph::LoadFromSerializedModelArray");
+  if (!impl_) impl_ = std::make_shared<GraphImpl>();
+  const Status status = guarded("LoadFromSerializedModelArray",
+                                [&] { impl_->model = air_sim::graph_engine::parse_model(data, size); });
+  return status == kSuccess ? GRAPH_SUCCESS : GRAPH_FAILED;
+}
+std::vector<GNode> Graph::GetAllNodes() const { return {}; }
+graphStatus Graph::CopyFrom(const Graph& other) {
+  impl_ = other.impl_;
+  return GRAPH_SUCCESS;
+}
+graphStatus Graph::SaveToFile(const char_t* path) const {
+  FILE* file = impl_ && impl_->model ? fopen(path, "wb") : nullptr;
+  if (!file) return GRAPH_FAILED;
+  const std::string& bytes = impl_->model->bytes;
+  const bool whole = fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+  fclose(file);
+  return whole ? GRAPH_SUCCESS : GRAPH_FAILED;
+}
+bool OperatorFactory::IsExistOp(const char_t* const) {
+  AIR_SIM_COUNT("ge::OperatorFactory::IsExistOp");
+  return true;
+}
+
+class CompiledGraphSummary::SummaryData {
+ public:
+  ModelPtr model;
+};
+class CompiledGraphSummary::Builder {
+ public:
+  static CompiledGraphSummaryPtr make(ModelPtr model) {
+    CompiledGraphSummaryPtr summary(new CompiledGraphSummary);
+    summary->data_ = std::make_shared<SummaryData>();
+    summary->data_->model = std::move(model);
+    return summary;
+  }
+};
+namespace {
+constexpr size_t kWorkspaceBytes = 512;  // kernels here need none; callers do not expect zero
+}
+CompiledGraphSummary::~CompiledGraphSummary() = default;
+bool CompiledGraphSummary::IsStatic() const { return data_->model->is_static; }
+Status CompiledGraphSummary::GetConstMemorySize(size_t& bytes) const {
+  bytes = kWorkspaceBytes;
+  return kSuccess;
+}
+Status CompiledGraphSummary::GetFeatureMemorySize(size_t& bytes) const {
+  bytes = kWorkspaceBytes;
+  return kSuccess;
+}
+Status CompiledGraphSummary::GetFixedFeatureMemorySize(size_t& bytes) const {
+  bytes = kWorkspaceBytes;
+  return kSuccess;
+}
+Status CompiledGraphSummary::GetFeatureMemoryBaseRefreshable(bool& yes) const {
+  yes = true;
+  return kSuccess;
+}
+Status CompiledGraphSummary::GetOutputShapes(std::vector<Shape>& shapes) const {
+  shapes.clear();
+  for (const auto& dims : data_->model->output_shapes) shapes.emplace_back(dims);
+  return kSuccess;
+}
+Status CompiledGraphSummary::GetOutputDtypes(std::vector<DataType>& types) const {
+  types.clear();
+  for (const auto type : data_->model->output_types) types.push_back(static_cast<DataType>(api_of_type(type)));
+  return kSuccess;
+}
+
+Status GEInitialize(const Options& options) {
+  AIR_SIM_COUNT("ge::GEInitialize");
+  record("GEInitialize", -1, options);
+  return kSuccess;
+}
+Status GEFinalize() {
+  AIR_SIM_COUNT("ge::GEFinalize");
+  return kSuccess;
+}
+AscendString GEGetWarningMsgV2() { return AscendString(""); }
+
+Session::Session(const Options& options) {
+  AIR_SIM_COUNT("ge::Session::Session");
+  record("Session", -1, options);
+}
+Session::~Session() = default;
+Status Session::AddGraph(uint32_t id, const Graph& graph, const Options& options) {
+  AIR_SIM_COUNT("ge::Session::AddGraph");
+  record("AddGraph", id, options);
+  return guarded("AddGraph", [&] {
+    // Graph has one data member, the pointer to its implementation, and no accessor for it.
+    const auto& impl = *reinterpret_cast<const std::shared_ptr<GraphImpl>*>(&graph);
+    if (!impl || !impl->model) throw std::runtime_error("the graph was not loaded");
+    std::lock_guard<std::mutex> lock(state().m);
+    state().models[id] = impl->model;
+  });
+}
+Status Session::RemoveGraph(uint32_t id) {
+  AIR_SIM_COUNT("ge::Session::RemoveGraph");
+  std::lock_guard<std::mutex> lock(state().m);
+  return state().models.erase(id) ? kSuccess : kFailed;
+}
+Status Session::CompileGraph(uint32_t id) {
+  AIR_SIM_COUNT("ge::Session::CompileGraph");
+  return guarded("CompileGraph", [&] { compile(*find_model(id)); });
+}
+CompiledGraphSummaryPtr Session::GetCompiledGraphSummary(uint32_t id) {
+  AIR_SIM_COUNT("ge::Session::GetCompiledGraphSummary");
+  CompiledGraphSummaryPtr summary;
+  guarded("GetCompiledGraphSummary", [&] { summary = CompiledGraphSummary::Builder::make(find_model(id)); });
+  return summary;
+}
+Status Session::SetGraphConstMemoryBase(uint32_t, const void* const, size_t) { return kSuccess; }
+Status Session::UpdateGraphFeatureMemoryBase(uint32_t, const void* const, size_t) { return kSuccess; }
+Status Session::SetGraphFixedFeatureMemoryBase(uint32_t, const void* const, size_t) { return kSuccess; }
+Status Session::UpdateGraphRefreshableFeatureMemoryBase(uint32_t, const void* const, size_t) { return kSuccess; }
+Status Session::RegisterExternalAllocator(const void* const stream, AllocatorPtr allocator) const {
+  AIR_SIM_COUNT("ge::Session::RegisterExternalAllocator");
+  std::lock_guard<std::mutex> lock(state().m);
+  state().allocators[stream] = std::move(allocator);
+  return kSuccess;
+}
+Status Session::RunGraphWithStreamAsync(uint32_t id, void* stream, const std::vector<Tensor>& inputs, std::vector<Tensor>& outputs) {
+  AIR_SIM_COUNT("ge::Session::RunGraphWithStreamAsync");
+  return guarded("RunGraphWithStreamAsync", [&] { run_async(id, stream, inputs, outputs); });
+}
+Status Session::RunGraph(uint32_t id, const std::vector<Tensor>& inputs, std::vector<Tensor>& outputs) {
+  AIR_SIM_COUNT("ge::Session::RunGraph");
+  return guarded("RunGraph", [&] {
+    const ModelPtr model = find_model(id);
+    std::vector<at::Tensor> in;
+    for (const Tensor& t : inputs) in.push_back(view(t));
+    const auto results = run(*model, in, false);
+    outputs.resize(results.size());
+    for (size_t i = 0; i < results.size(); ++i) {
+      const at::Tensor dense = results[i].contiguous();
+      TensorDesc desc;
+      desc.SetShape(Shape(dense.sizes().vec()));
+      desc.SetDataType(static_cast<DataType>(api_of_type(dense.scalar_type())));
+      outputs[i].SetTensorDesc(desc);
+      auto* copy = new uint8_t[dense.nbytes() + 1];
+      memcpy(copy, dense.data_ptr(), dense.nbytes());
+      outputs[i].SetData(copy, dense.nbytes(), [](uint8_t* p) { delete[] p; });
+    }
+  });
+}
+}  // namespace ge

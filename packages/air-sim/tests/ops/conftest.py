@@ -1,0 +1,26 @@
+"""A failed kernel is reported once in these tests: one operator must not spoil the ones after it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import air_sim
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture(autouse=True)
+def each_error_is_reported_once() -> None:
+    if air_sim.active() is not None:
+        air_sim.change(sticky=False)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The pass rate of OpInfo, when it ran."""
+    from opinfo_summary import summary
+
+    for line in summary():
+        terminalreporter.write_line(line)
