@@ -1,0 +1,50 @@
+"""What a pass is: a frozen dataclass that edits a graph and says what it did and what it refused."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from torch.fx import GraphModule
+
+from air_fxpasses._facts import Facts
+from air_fxpasses._refusal import Refusal
+
+
+@dataclass(frozen=True)
+class Invariant:
+    """A property of a graph that a pass may need or establish."""
+
+    name: str
+    find_violation: Callable[[GraphModule], str | None] = field(compare=False)
+    """Says what violates the property, or `None` when it holds."""
+
+
+@dataclass(frozen=True)
+class PassResult:
+    """What one run of a pass did."""
+
+    modified: bool
+    refusals: tuple[Refusal, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Pass(abc.ABC):
+    """One step of a pipeline; its options are its fields.
+
+    The graph is valid before and after a call, and computes the same values. While it edits, a pass keeps
+    `facts` right by editing through it, or calls `facts.refresh()` afterwards.
+    """
+
+    name: ClassVar[str]
+    requires: ClassVar[tuple[Invariant, ...]] = ()
+    ensures: ClassVar[tuple[Invariant, ...]] = ()
+    rtol: ClassVar[float] = 0.0
+    """How far results may move, relative to their size, when a pass computes them another way."""
+
+    @abc.abstractmethod
+    def __call__(self, gm: GraphModule, facts: Facts) -> PassResult:
+        """Edits `gm` in place."""

@@ -1,0 +1,71 @@
+"""Runs a graph on real inputs, node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+from torch.fx.node import map_arg
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a caller of a graph can see: the outputs, and the inputs as they are afterwards."""
+
+    outputs: tuple[Any, ...]
+    inputs: tuple[Any, ...]
+
+
+def run_graph(gm: GraphModule, inputs: Sequence[Any]) -> Outcome:
+    """Calls the graph of `gm`, not its generated code, which may be out of date; `inputs` are written."""
+    values: dict[Node, Any] = {}
+    remaining = iter(inputs)
+    for node in gm.graph.nodes:
+        if node.op == "placeholder":
+            values[node] = next(remaining)
+        elif node.op == "output":
+            result = map_arg(node.args[0], values.__getitem__)
+        else:
+            values[node] = _call(gm, node, values)
+    outputs = result if isinstance(result, (list, tuple)) else (result,)
+    return Outcome(tuple(outputs), tuple(inputs))
+
+
+def _call(gm: GraphModule, node: Node, values: dict[Node, Any]) -> Any:
+    if node.op == "get_attr":
+        return _attribute(gm, str(node.target))
+    args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)
+    if node.op == "call_method":
+        return getattr(args[0], str(node.target))(*args[1:], **kwargs)
+    if node.op == "call_module":
+        return gm.get_submodule(str(node.target))(*args, **kwargs)
+    if not callable(node.target):
+        raise TypeError(f"{node.target} cannot be called")
+    return node.target(*args, **kwargs)
+
+
+def _attribute(gm: GraphModule, path: str) -> Any:
+    value: Any = gm
+    for name in path.split("."):
+        value = getattr(value, name)
+    return value
+
+
+def copied(inputs: Sequence[Any]) -> list[Any]:
+    """Fresh inputs with the same values, strides and sharing: what one run writes, another must not see."""
+    storages: dict[int, torch.UntypedStorage] = {}
+    return [_copied(value, storages) if isinstance(value, torch.Tensor) else value for value in inputs]
+
+
+def _copied(tensor: torch.Tensor, storages: dict[int, torch.UntypedStorage]) -> torch.Tensor:
+    if tensor.layout is not torch.strided:
+        return tensor.detach().clone()
+    old = tensor.untyped_storage()
+    if old._cdata not in storages:
+        storages[old._cdata] = old.clone()
+    copy = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+    copy.set_(storages[old._cdata], tensor.storage_offset(), tensor.size(), tensor.stride())
+    return copy

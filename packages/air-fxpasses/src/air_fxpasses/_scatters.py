@@ -1,0 +1,54 @@
+"""The scatter operators: each is a copy of its base with one view of it replaced."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import torch
+from torch.fx import Node
+from torch.fx.node import map_arg
+
+from air_fxpasses._facts import Facts
+from air_fxpasses._geometry import Region, is_dense, repeated_element, surely_within
+
+aten = torch.ops.aten
+
+#: scatter operator -> the view it replaces
+SCATTERS: Final[dict[Any, Any]] = {
+    aten.slice_scatter.default: aten.slice.Tensor,
+    aten.select_scatter.default: aten.select.int,
+    aten.diagonal_scatter.default: aten.diagonal.default,
+    aten.as_strided_scatter.default: aten.as_strided.default,
+}
+
+
+def view_arguments(scatter: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of the view a scatter replaces, after its base."""
+    kwargs = {name: value for name, value in scatter.kwargs.items() if name not in ("self", "src")}
+    return tuple(scatter.args[2:]), kwargs
+
+
+def slot_region(facts: Facts, node: Node, base: Node) -> Region | None:
+    """The part of `base` that scatter `node` replaces, and so does not read; `None` when it reads all.
+
+    Where elements of `base` share an address, the others are read there, so no part is left unread. An
+    `as_strided` slot may also lie beside the elements of its base, in the gaps between them: then what is
+    replaced depends on how the base is copied, and nothing is claimed.
+    """
+    view = SCATTERS.get(node.target)
+    if view is None or len(node.args) < 2 or node.args[0] is not base or node.args[1] is base:
+        return None
+    if repeated_element(facts.region(base)) is not None:
+        return None
+    args, kwargs = view_arguments(node)
+    args, kwargs = map_arg((args, kwargs), lambda n: n.meta["val"])
+    with facts.values.active():
+        slot = view(facts.value(base), *args, **kwargs)
+    replaced = Region.of(slot)
+    if view is aten.as_strided.default and not _is_part(replaced, facts.region(base)):
+        return None
+    return replaced
+
+
+def _is_part(slot: Region, base: Region) -> bool:
+    return is_dense(base) and surely_within(slot, base) and repeated_element(slot) is None

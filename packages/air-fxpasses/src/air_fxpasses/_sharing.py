@@ -1,0 +1,324 @@
+"""Whether a result may live in the memory of an argument: the one question every reinplacing pass asks.
+
+Let a node compute `b` from `a`, and let `b` live in `a`'s memory from that node on. The program keeps its
+meaning when
+
+* `a` and `b` name the same elements (size, strides, type), and no element of `a` has two names;
+* nobody reads what was in `a` after the node wrote `b` over it, unless a later write has replaced it all
+  by then (the `copy_` into a mutated input that ends a functionalised graph is such a write);
+* no later write to either of them reaches the other one while that is still wanted;
+* memory of the caller that the program must not change, is not changed; and no two values that the caller
+  receives share memory which did not before.
+
+"Later" is asked of an `Ordering`, so all of it holds for graphs with several streams too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import torch
+from torch.fx import Node
+
+from air_fxpasses._facts import Facts, Touch
+from air_fxpasses._fake import KEEPS_OFFSET
+from air_fxpasses._geometry import Region, repeated_element, same_extents
+from air_fxpasses._refusal import Refusal
+from air_fxpasses._scatters import SCATTERS, slot_region
+
+aten = torch.ops.aten
+
+#: Positions at which an argument is read element by element, whatever its strides are.
+_READ_BY_INDEX: Final[dict[object, int]] = {
+    **{op: 1 for op in SCATTERS},
+    aten.copy_.default: 1,
+    aten.copy.default: 1,
+    aten.index_put.default: 2,
+    aten.index_put_.default: 2,
+}
+
+#: Operators that address their argument by the offset in its storage.
+_BY_OFFSET: Final = (aten.as_strided.default, aten.as_strided_scatter.default, aten.as_strided_copy.default)
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """`value`, computed by `node`, may live where `home` lives; `absorbed` copies become copies to themselves."""
+
+    node: Node
+    home: Node
+    value: Node
+    absorbed: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Question:
+    facts: Facts
+    node: Node
+    home: Node
+    value: Node
+    rewrites: bool
+    into_inputs: bool
+
+    def no(self, reason: str, at: Node | None = None) -> Refusal:
+        return Refusal.of(reason, self.node, at)
+
+    # -- what touches the two memories
+
+    @cached_property
+    def home_storage(self) -> int:
+        return self.facts.storage(self.home) or -1
+
+    @cached_property
+    def later_at_home(self) -> list[Touch]:
+        """Accesses to the elements of `home` that are not sure to precede the node."""
+        return [t for t in self.facts.may_follow(self.home_storage, self.node) if self._meets_home(t)]
+
+    @cached_property
+    def of_value(self) -> Sequence[Touch]:
+        return self.facts.touches(self.facts.storage(self.value) or -1)
+
+    def _meets_home(self, touch: Touch) -> bool:
+        if not self.facts.may_overlap(touch.value, self.home):
+            return False
+        slot = slot_region(self.facts, touch.node, touch.value)
+        return slot is None or not self.covers_home(slot)
+
+    def covers_home(self, region: Region) -> bool:
+        """Whether `region` surely contains every element of `home`."""
+        node: Node = self.home
+        while True:
+            if self.facts.region(node).same(region):
+                return True
+            if node.target is aten.as_strided.default or node.op in ("placeholder", "get_attr"):
+                return False
+            base = node.args[0] if node.args else None
+            if not isinstance(base, Node) or self.facts.storage(base) != self.home_storage:
+                return False
+            node = base
+
+    def before(self, a: Touch, b: Touch) -> bool:
+        return self.facts.happens_before(a.node, b.node)
+
+    # -- the copy back into an input
+
+    @cached_property
+    def absorbing(self) -> Touch | None:
+        """The `copy_` that would bring the value home, and has nothing to do once it lives there."""
+        for touch in self.later_at_home:
+            if touch.writes and self._is_self_copy(touch):
+                return touch
+        return None
+
+    def _is_self_copy(self, touch: Touch) -> bool:
+        copy = touch.node
+        if copy.target is not aten.copy_.default or copy.args[0] is not touch.value:
+            return False
+        source = copy.args[1]
+        if not isinstance(source, Node) or self.facts.storage(source) != self.facts.storage(self.value):
+            return False
+        there, here = self.facts.region(source), self.facts.region(self.value)
+        moved = Region(
+            there.offset - here.offset + self.facts.region(self.home).offset,
+            there.size,
+            there.stride,
+            there.itemsize,
+        )
+        target = self.facts.region(touch.value)
+        return moved.same(target) and self.covers_home(target)
+
+    @cached_property
+    def killer(self) -> Touch | None:
+        """The first later access to `home`, when it replaces all of it without reading it."""
+        if not self.later_at_home:
+            return None
+        first = self.later_at_home[0]
+        if not first.writes or first.reads or not self.covers_home(self.facts.region(first.value)):
+            return None
+        if not all(t is first or self.before(first, t) for t in self.later_at_home):
+            return None
+        return first
+
+
+def may_share(
+    facts: Facts,
+    node: Node,
+    home: Node,
+    value: Node,
+    *,
+    rewrites: bool = True,
+    into_inputs: bool = False,
+) -> Sharing | Refusal:
+    """Whether `value`, a result of `node`, may live in the memory of `home` from `node` on.
+
+    `rewrites` says that `node` stores something new there (it is false for a copy that just disappears);
+    `into_inputs` allows homes in the memory of inputs that the program changes anyway.
+    """
+    ask = _Question(facts, node, home, value, rewrites, into_inputs)
+    for rule in (_metadata, _provenance, _input, _old_value, _escape, _later_writes):
+        if (refusal := rule(ask)) is not None:
+            return refusal
+    absorbed = () if ask.absorbing is None else (ask.absorbing.node,)
+    return Sharing(node, home, value, absorbed)
+
+
+def _metadata(ask: _Question) -> Refusal | None:
+    a, b = ask.facts.tensor(ask.home), ask.facts.tensor(ask.value)
+    if a is None or b is None:
+        return ask.no("it is not a plain strided tensor")
+    if a.dtype != b.dtype:
+        return ask.no(f"the result is {b.dtype}, the argument is {a.dtype}")
+    if a.device != b.device:
+        return ask.no(f"the result is on {b.device}, the argument on {a.device}")
+    if not same_extents(a.size(), b.size()):
+        return ask.no(f"the result has size {list(b.size())}, the argument {list(a.size())}")
+    if a.is_conj() != b.is_conj() or a.is_neg() != b.is_neg():
+        return ask.no("the argument is a conjugated or negated view")
+    if (why := repeated_element(ask.facts.region(ask.home))) is not None and (
+        ask.rewrites or _writes_value(ask)
+    ):
+        return ask.no(why)
+    if not same_extents(a.stride(), b.stride()) and not _layout_is_free(ask):
+        return ask.no(f"the result has strides {list(b.stride())}, the argument {list(a.stride())}")
+    return None
+
+
+def _writes_value(ask: _Question) -> bool:
+    return any(t.writes for t in ask.of_value)
+
+
+def _layout_is_free(ask: _Question) -> bool:
+    """Whether every use of the value reads it index by index, so that its strides do not matter."""
+    if not ask.rewrites or len(ask.facts.members(ask.facts.storage(ask.value) or -1)) != 1:
+        return False
+    for user in ask.value.users:
+        position = _READ_BY_INDEX.get(user.target)
+        if position is None or [i for i, a in enumerate(user.args) if a is ask.value] != [position]:
+            return False
+    return True
+
+
+def _provenance(ask: _Question) -> Refusal | None:
+    facts, value = ask.facts, ask.value
+    storage = facts.storage(value)
+    if storage is None or facts.storage(ask.home) is None:
+        return ask.no("its memory is unknown")
+    if storage == ask.home_storage:
+        return ask.no("the result lives in the argument's memory already")
+    if facts.input_of(storage) is not None or facts.members(storage)[0] not in (ask.node, value):
+        return ask.no("the result is not memory of its own")
+    for which in (ask.home_storage, storage):
+        if (by := facts.pinned_by(which)) is not None:
+            return ask.no(f"its memory reaches {by.target}, whose effects are unknown", by)
+    offset_read = _reads_absolute_offset(ask)
+    if offset_read is not None:
+        return ask.no("the result is read by absolute storage offset, which would change", offset_read)
+    return None
+
+
+def _reads_absolute_offset(ask: _Question) -> Node | None:
+    facts = ask.facts
+    if facts.region(ask.home).same(facts.region(ask.value)):
+        return None
+    waiting = list(facts.members(facts.storage(ask.value) or -1))
+    while waiting:
+        member = waiting.pop()
+        for user in member.users:
+            if not user.args or user.args[0] is not member:
+                continue
+            if user.target in _BY_OFFSET:
+                return user
+            if user.target in KEEPS_OFFSET:
+                waiting.extend(facts.members(facts.storage(user) or -1))
+    return None
+
+
+def _input(ask: _Question) -> Refusal | None:
+    """Memory of the caller is written only when the program replaces all of it anyway."""
+    owner = ask.facts.input_of(ask.home_storage)
+    if owner is None or not (ask.rewrites or _writes_value(ask)):
+        return None
+    if ask.killer is None and ask.absorbing is None:
+        return _input_refusal(ask, owner)
+    if not ask.into_inputs:
+        return ask.no(f"it is the memory of the input '{owner.name}'")
+    return None
+
+
+def _escape(ask: _Question) -> Refusal | None:
+    """The caller receives no memory that is also an input's or another result's."""
+    facts = ask.facts
+    escape = next((t for t in ask.of_value if t.node.op == "output"), None)
+    if escape is None:
+        return None
+    owner = facts.input_of(ask.home_storage)
+    if owner is not None:
+        return ask.no(f"the result is returned and would alias the input '{owner.name}'", escape.node)
+    if any(t.node.op == "output" for t in facts.touches(ask.home_storage)):
+        return ask.no("the result is returned next to another value in that memory", escape.node)
+    return None
+
+
+def _input_refusal(ask: _Question, owner: Node) -> Refusal:
+    writes = [t for t in ask.facts.touches(ask.home_storage) if t.writes]
+    if not writes:
+        return ask.no(f"it is the memory of the input '{owner.name}', which must not change")
+    return _old_value(ask) or ask.no(
+        f"it is the memory of the input '{owner.name}', which is not written back in full", writes[-1].node
+    )
+
+
+def _old_value(ask: _Question) -> Refusal | None:
+    """Nobody may read what the node overwrites."""
+    if not ask.rewrites or not ask.later_at_home or ask.killer is not None:
+        return None
+    first = ask.later_at_home[0]
+    if ask.facts.ordering.concurrent(first.node, ask.node):
+        return ask.no("the old value is used on another stream at the same time", first.node)
+    if first.node.op == "output":
+        return ask.no("the old value is returned", first.node)
+    return ask.no("the old value is read later" if first.reads else "it is written later", first.node)
+
+
+def _later_writes(ask: _Question) -> Refusal | None:
+    """No later write to one of the two may reach the other while it is wanted."""
+    absorbing = ask.absorbing
+    for write in ask.later_at_home:
+        if not write.writes or write is absorbing:
+            continue
+        for touch in ask.of_value:
+            if not ask.before(touch, write):
+                return ask.no("its memory is written while the result is still needed", write.node)
+    if absorbing is not None:
+        for touch in (*ask.later_at_home, *ask.of_value):
+            if touch.writes and touch.node is not absorbing.node and not ask.before(touch, absorbing):
+                return ask.no("it is written again after the copy back", touch.node)
+    if ask.rewrites:
+        return None
+    return _writes_to_copy(ask)
+
+
+def _writes_to_copy(ask: _Question) -> Refusal | None:
+    absorbing = ask.absorbing
+    for write in ask.of_value:
+        if not write.writes:
+            continue
+        for touch in ask.later_at_home:
+            if not touch.reads or touch is absorbing or ask.before(touch, write):
+                continue
+            if absorbing is None or not ask.before(absorbing, touch):
+                return ask.no("the original is read after the copy was written", touch.node)
+    return None
+
+
+def settle(facts: Facts, sharing: Sharing) -> None:
+    """Moves the value (and its views) into its home, and drops the copies that have become idle."""
+    facts.relocate(sharing.value, facts.value(sharing.home))
+    for copy in sharing.absorbed:
+        destination = copy.args[0]
+        if isinstance(destination, Node):
+            facts.replace_uses(copy, destination)
+        facts.erase(copy)

@@ -1,0 +1,49 @@
+"""Identity of the memory behind example values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from air_fxpasses._geometry import Region, surely
+
+Storage = int
+
+
+def storage_key(tensor: torch.Tensor) -> Storage | None:
+    """What tells one storage from another, while both are alive; `None` without strided memory."""
+    if tensor.layout is not torch.strided:
+        return None
+    return int(tensor.untyped_storage()._cdata)
+
+
+def leaf_storages(value: Any) -> tuple[Storage, ...]:
+    """The storages of a tensor, or of the tensors in a list."""
+    leaves = value if isinstance(value, (list, tuple)) else (value,)
+    keys = (storage_key(leaf) for leaf in leaves if isinstance(leaf, torch.Tensor))
+    return tuple(key for key in keys if key is not None)
+
+
+def is_same_value(before: Any, after: Any, node: Node) -> bool:
+    """Whether two example values of `node` look the same to its users, aliasing of its arguments included."""
+    if isinstance(before, torch.Tensor) and isinstance(after, torch.Tensor):
+        inputs = {s for n in node.all_input_nodes for s in leaf_storages(n.meta.get("val"))}
+        return _is_same_tensor(before, after, inputs)
+    if isinstance(before, (list, tuple)) and isinstance(after, (list, tuple)):
+        pairs = zip(before, after, strict=False)
+        return len(before) == len(after) and all(is_same_value(a, b, node) for a, b in pairs)
+    if isinstance(before, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return type(before) is type(after) and surely(before == after)
+    return type(before) is type(after) and (before is after or not isinstance(before, int) or before == after)
+
+
+def _is_same_tensor(before: torch.Tensor, after: torch.Tensor, inputs: set[Storage]) -> bool:
+    if before.dtype != after.dtype or before.device != after.device or before.layout != after.layout:
+        return False
+    old, new = storage_key(before), storage_key(after)
+    if old is None or new is None:
+        return old is new
+    same_home = old == new or (old not in inputs and new not in inputs)
+    return same_home and Region.of(before).same(Region.of(after))

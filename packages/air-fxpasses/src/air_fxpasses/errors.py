@@ -1,0 +1,88 @@
+"""Everything this package raises: what happened, where, and what to do about it."""
+
+from __future__ import annotations
+
+from torch.fx import Node
+
+from air_fxpasses._source import SourceLine, source_of
+
+
+class FxPassError(Exception):
+    """Base of the errors of air-fxpasses."""
+
+
+class PassFailed(FxPassError):
+    """A pass raised; the graph is as it was before that pass."""
+
+    def __init__(self, pass_name: str, node: Node | None, cause: BaseException) -> None:
+        self.pass_name = pass_name
+        self.node = None if node is None else node.name
+        self.target = "" if node is None else str(node.target)
+        self.source: SourceLine | None = None if node is None else source_of(node)
+        self.cause = cause
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        lines = [f"pass '{self.pass_name}' failed: {type(self.cause).__name__}: {self.cause}"]
+        if self.node is not None:
+            lines.append(f"  at node    {self.node} ({self.target})")
+        if self.source is not None:
+            lines.append(f"  traced at  {self.source}")
+        lines.append(f"  advice     the graph is unchanged; leave '{self.pass_name}' out or repair it")
+        return "\n".join(lines)
+
+
+class RequirementNotMet(FxPassError):
+    """A pass needs a property of the graph that does not hold where it stands in the pipeline."""
+
+    def __init__(self, pass_name: str, invariant: str, found: str, ensured_by: tuple[str, ...]) -> None:
+        self.pass_name = pass_name
+        self.invariant = invariant
+        self.found = found
+        self.ensured_by = ensured_by
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        advice = (
+            f"run {' or '.join(self.ensured_by)} first" if self.ensured_by else "no known pass ensures it"
+        )
+        return (
+            f"pass '{self.pass_name}' requires '{self.invariant}', which does not hold: {self.found}\n"
+            f"  advice     {advice}"
+        )
+
+
+class BadRegistration(FxPassError):
+    """A table row contradicts the schema of the operator it names, or names one twice."""
+
+    def __init__(self, table: str, row: str, problem: str) -> None:
+        self.table = table
+        self.row = row
+        self.problem = problem
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        return f"{self.table}: {self.row} refused: {self.problem}"
+
+
+class BadArgument(FxPassError, ValueError):
+    """A call of this package was given something it cannot work with."""
+
+
+class NoFakeValue(FxPassError):
+    """A node has no example value and none can be computed, so nothing is known about its memory."""
+
+    def __init__(self, node: Node, cause: BaseException | None = None) -> None:
+        self.node = node.name
+        self.target = str(node.target)
+        self.source = source_of(node)
+        self.cause = cause
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        reason = f": {type(self.cause).__name__}: {self.cause}" if self.cause else ""
+        where = f"\n  traced at  {self.source}" if self.source else ""
+        return (
+            f"no example value for node {self.node} ({self.target}){reason}{where}\n"
+            "  advice     give the operator a fake (Meta) kernel, or pass example inputs to the pipeline"
+        )

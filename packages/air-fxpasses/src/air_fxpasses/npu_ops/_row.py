@@ -1,0 +1,49 @@
+"""One declared operator: a row of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from air_fxpasses.npu_ops._schemas import SCHEMAS
+
+Kernel = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class NpuOp:
+    """An operator of namespace `npu`, by name or `name.overload`."""
+
+    name: str
+    reference: Kernel
+    """Computes it with plain torch operators; takes the arguments of the schema."""
+    fake: Kernel
+    """Gives results of the right size, type and device without computing; sizes may be symbolic."""
+    functional: str | None = None
+    """The operator that returns what this one writes, if there is one."""
+    hides_writes: tuple[str, ...] = ()
+    """Arguments that the device writes although the schema does not say so."""
+
+    @property
+    def schema(self) -> str:
+        """The schema in the recorded wheel."""
+        return SCHEMAS[self.name]
+
+    @property
+    def parsed(self) -> torch._C.FunctionSchema:
+        """The schema, taken apart."""
+        return torch._C.parse_schema(self.schema)
+
+    @property
+    def overload(self) -> str:
+        """The name with its overload written out: `name.default`."""
+        return self.name if "." in self.name else f"{self.name}.default"
+
+    @property
+    def mutated(self) -> tuple[str, ...]:
+        """The arguments that the schema marks as written."""
+        found = self.parsed.arguments
+        return tuple(a.name for a in found if a.alias_info is not None and a.alias_info.is_write)

@@ -1,0 +1,226 @@
+"""Matrix products with quantised operands, and the batched product that transposes on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from air_fxpasses.npu_ops._quantise import rounded
+from air_fxpasses.npu_ops._row import NpuOp
+from air_fxpasses.npu_ops._types import Code, type_of, wide
+from air_fxpasses.npu_ops.errors import NotCovered
+
+_FLAG: Final = 1 << 46
+
+
+def trans_quant_param(scale: Tensor, offset: Tensor | None = None, round_mode: int | None = 0) -> Tensor:
+    """A scale of 19 bits and an offset of 9 in one `int64`, as matrix units take them."""
+    if round_mode not in (None, 0):
+        raise NotCovered("npu_trans_quant_param", f"round_mode {round_mode}")
+    bits = scale.to(torch.float32).contiguous().view(torch.int32).to(torch.int64) & 0xFFFFE000 | _FLAG
+    if offset is not None:
+        nine = wide(offset).round().clamp(-256, 255).to(torch.int64) & 0x1FF
+        bits = bits | (nine << 37)
+    return bits
+
+
+def _trans_quant_param_fake(
+    scale: Tensor, offset: Tensor | None = None, round_mode: int | None = 0
+) -> Tensor:
+    return scale.new_empty(scale.shape, dtype=torch.int64)
+
+
+def _plain(scale: Tensor) -> Tensor:
+    """A scale as a float, also one that `npu_trans_quant_param` packed."""
+    if scale.dtype not in (torch.int64, torch.uint64):
+        return wide(scale)
+    low = scale.view(torch.int64) & 0xFFFFFFFF
+    signed = torch.where(low >= 2**31, low - 2**32, low)
+    return signed.to(torch.int32).view(torch.float32)
+
+
+def _refuse(operator: str, **given: object) -> None:
+    for name, value in given.items():
+        if value is not None and value != 0:
+            raise NotCovered(operator, f"the argument {name}")
+
+
+def quant_matmul(
+    x1: Tensor,
+    x2: Tensor,
+    scale: Tensor,
+    *,
+    offset: Tensor | None = None,
+    pertoken_scale: Tensor | None = None,
+    bias: Tensor | None = None,
+    output_dtype: Code = None,
+    x1_dtype: Code = None,
+    x2_dtype: Code = None,
+    pertoken_scale_dtype: Code = None,
+    scale_dtype: Code = None,
+    group_sizes: Sequence[int] | None = None,
+    y_scale: Tensor | None = None,
+) -> Tensor:
+    """`(x1 @ x2 + integer bias) * scale * pertoken_scale + bias + offset`, rounded to `output_dtype`."""
+    name = "npu_quant_matmul"
+    _refuse(name, x1_dtype=x1_dtype, x2_dtype=x2_dtype, scale_dtype=scale_dtype)
+    _refuse(name, pertoken_scale_dtype=pertoken_scale_dtype)
+    if y_scale is not None or group_sizes or x1.dtype == torch.int32 or x2.dtype == torch.int32:
+        raise NotCovered(name, "scales of groups or of the result, and operands of four bits")
+    total = x1.to(torch.float64) @ x2.to(torch.float64)
+    integer_bias = bias is not None and bias.dtype == torch.int32
+    if bias is not None and integer_bias:
+        total = total + bias
+    total = total * _plain(scale)
+    if pertoken_scale is not None:
+        total = total * wide(pertoken_scale).unsqueeze(-1)
+    if bias is not None and not integer_bias:
+        total = total + wide(bias)
+    if offset is not None:
+        total = total + wide(offset)
+    return rounded(total, type_of(output_dtype, torch.int8, name))
+
+
+def _quant_matmul_fake(
+    x1: Tensor,
+    x2: Tensor,
+    scale: Tensor,
+    *,
+    output_dtype: Code = None,
+    x2_dtype: Code = None,
+    **options: Any,
+) -> Tensor:
+    if x1.dtype == torch.int32 or x2.dtype == torch.int32 or x2_dtype is not None:
+        raise NotCovered("npu_quant_matmul", "operands of four bits")
+    torch._check(x1.shape[-1] == x2.shape[-2], lambda: "x1 and x2 of npu_quant_matmul do not fit together")
+    lead = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    size = (*lead, x1.shape[-2], x2.shape[-1])
+    return x1.new_empty(size, dtype=type_of(output_dtype, torch.int8, "npu_quant_matmul"))
+
+
+def _spread(scale: Tensor, weight: Tensor, group: int) -> Tensor:
+    """One scale per column, for all, or per group of `group` rows of the weight."""
+    if group <= 0 or scale.dim() != 2 or scale.shape[0] <= 1:
+        return wide(scale)
+    return wide(scale).repeat_interleave(group, 0)[: weight.shape[0]]
+
+
+def weight_quant_batchmatmul(
+    x: Tensor,
+    weight: Tensor,
+    antiquant_scale: Tensor,
+    antiquant_offset: Tensor | None = None,
+    quant_scale: Tensor | None = None,
+    quant_offset: Tensor | None = None,
+    bias: Tensor | None = None,
+    antiquant_group_size: int = 0,
+    inner_precise: int = 0,
+    weight_dtype: Code = None,
+) -> Tensor:
+    """`x @ ((weight + antiquant_offset) * antiquant_scale) + bias`, quantised when `quant_scale` is given."""
+    name = "npu_weight_quant_batchmatmul"
+    _refuse(name, weight_dtype=weight_dtype)
+    if weight.dtype == torch.int32:
+        raise NotCovered(name, "weights of four bits")
+    values = wide(weight)
+    if antiquant_offset is not None:
+        values = values + _spread(antiquant_offset, weight, antiquant_group_size)
+    out = wide(x) @ (values * _spread(antiquant_scale, weight, antiquant_group_size))
+    if bias is not None:
+        out = out + wide(bias)
+    if quant_scale is None:
+        return out.to(x.dtype)
+    out = out * _plain(quant_scale)
+    return rounded(out if quant_offset is None else out + wide(quant_offset), torch.int8)
+
+
+def _weight_quant_batchmatmul_fake(
+    x: Tensor,
+    weight: Tensor,
+    antiquant_scale: Tensor,
+    antiquant_offset: Tensor | None = None,
+    quant_scale: Tensor | None = None,
+    *_: object,
+    **options: Any,
+) -> Tensor:
+    if weight.dtype == torch.int32:
+        raise NotCovered("npu_weight_quant_batchmatmul", "weights of four bits")
+    scale = options.get("quant_scale", quant_scale)
+    dtype = x.dtype if scale is None else torch.int8
+    return x.new_empty((*x.shape[:-1], weight.shape[-1]), dtype=dtype)
+
+
+def transpose_batchmatmul(
+    input: Tensor,
+    weight: Tensor,
+    *,
+    bias: Tensor | None = None,
+    scale: Tensor | None = None,
+    perm_x1: Sequence[int] | None = None,
+    perm_x2: Sequence[int] | None = None,
+    perm_y: Sequence[int] | None = None,
+    batch_split_factor: int | None = 1,
+) -> Tensor:
+    """Batched product of the permuted operands, permuted again; `[M, B, N]` with the default orders.
+
+    With `scale` the last two axes become one and the result `int8`. `batch_split_factor` deals the batches
+    out to a new first axis.
+    """
+    name = "npu_transpose_batchmatmul"
+    if bias is not None:
+        raise NotCovered(name, "a bias")
+    _check_orders(perm_x1, perm_x2, perm_y)
+    left, right = wide(input).permute(*(perm_x1 or (0, 1, 2))), wide(weight).permute(*(perm_x2 or (0, 1, 2)))
+    out = torch.bmm(left, right).permute(*(perm_y or (1, 0, 2)))
+    dtype = input.dtype
+    if scale is not None:
+        out, dtype = out.flatten(1).mul(_plain(scale)).unsqueeze(1), torch.int8
+    split = batch_split_factor or 1
+    if split > 1:
+        out = out.reshape(out.shape[0], split, -1).transpose(0, 1)
+    return rounded(out, dtype).contiguous()
+
+
+def _check_orders(*orders: Sequence[int] | None) -> None:
+    allowed = (((0, 1, 2), (1, 0, 2)), ((0, 1, 2), (0, 2, 1)), ((1, 0, 2),))
+    for which, order, known in zip(("perm_x1", "perm_x2", "perm_y"), orders, allowed, strict=True):
+        found = tuple(order) if order else known[0]
+        text = f"{which} of npu_transpose_batchmatmul is {list(found)}; it may be one of {known}"
+        torch._check(found in known, lambda text=text: text)
+
+
+def _transpose_batchmatmul_fake(
+    input: Tensor,
+    weight: Tensor,
+    *,
+    bias: Tensor | None = None,
+    scale: Tensor | None = None,
+    perm_x1: Sequence[int] | None = None,
+    perm_x2: Sequence[int] | None = None,
+    perm_y: Sequence[int] | None = None,
+    batch_split_factor: int | None = 1,
+) -> Tensor:
+    if bias is not None:
+        raise NotCovered("npu_transpose_batchmatmul", "a bias")
+    _check_orders(perm_x1, perm_x2, perm_y)
+    first, second = list(perm_x1 or (0, 1, 2)), list(perm_x2 or (0, 1, 2))
+    batches, rows = input.shape[first[0]], input.shape[first[1]]
+    columns, split = weight.shape[second[2]], batch_split_factor or 1
+    dtype = input.dtype if scale is None else torch.int8
+    size: tuple[int | torch.SymInt, ...] = (rows, batches, columns)
+    if scale is not None:
+        size = (rows, 1, batches * columns)
+    if split > 1:
+        size = (split, rows, batches * columns // split)
+    return input.new_empty(size, dtype=dtype)
+
+
+OPS: Final = (
+    NpuOp("npu_trans_quant_param", trans_quant_param, _trans_quant_param_fake),
+    NpuOp("npu_quant_matmul", quant_matmul, _quant_matmul_fake),
+    NpuOp("npu_weight_quant_batchmatmul", weight_quant_batchmatmul, _weight_quant_batchmatmul_fake),
+    NpuOp("npu_transpose_batchmatmul", transpose_batchmatmul, _transpose_batchmatmul_fake),
+)

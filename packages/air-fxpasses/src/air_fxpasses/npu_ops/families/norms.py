@@ -1,0 +1,233 @@
+"""RMS normalisation: alone, after an addition, and followed by a cast or a quantisation.
+
+The sum is rounded to the type of `x1` before it is normalised; everything after that is computed in 32 bits
+and rounded once. `beta`, where it is given, is added after `gamma`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import torch
+from torch import Tensor
+
+from air_fxpasses.npu_ops._normalise import normalised, rstd_like
+from air_fxpasses.npu_ops._quantise import by_largest, quantised_like, rounded
+from air_fxpasses.npu_ops._row import NpuOp
+from air_fxpasses.npu_ops._types import Code, type_of, wide
+from air_fxpasses.npu_ops.errors import NotCovered
+
+EPSILON: Final = 1e-6
+
+
+def rms_norm(input: Tensor, gamma: Tensor, epsilon: float = EPSILON) -> tuple[Tensor, Tensor]:
+    """The normalised input and the inverse root."""
+    y, rstd = normalised(input, gamma, epsilon)
+    return y.to(input.dtype), rstd
+
+
+def _rms_norm_fake(input: Tensor, gamma: Tensor, epsilon: float = EPSILON) -> tuple[Tensor, Tensor]:
+    return input.new_empty(input.shape), rstd_like(input, gamma)
+
+
+def add_rms_norm(
+    x1: Tensor, x2: Tensor, gamma: Tensor, epsilon: float = EPSILON
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The normalised sum, the inverse root and the sum."""
+    x = x1 + x2
+    y, rstd = normalised(x, gamma, epsilon)
+    return y.to(x.dtype), rstd, x
+
+
+def _add_rms_norm_fake(
+    x1: Tensor, x2: Tensor, gamma: Tensor, epsilon: float = EPSILON
+) -> tuple[Tensor, Tensor, Tensor]:
+    return x1.new_empty(x1.shape), rstd_like(x1, gamma), x1.new_empty(x1.shape)
+
+
+def add_rms_norm_v2(x1: Tensor, x2: Tensor, gamma: Tensor, epsilon: float = EPSILON) -> Tensor:
+    """Leaves the normalised sum in `x1`, the sum in `x2`, and returns the inverse root."""
+    y, rstd, x = add_rms_norm(x1, x2, gamma, epsilon)
+    x1.copy_(y)
+    x2.copy_(x)
+    return rstd
+
+
+def _add_rms_norm_v2_fake(x1: Tensor, x2: Tensor, gamma: Tensor, epsilon: float = EPSILON) -> Tensor:
+    return rstd_like(x1, gamma)
+
+
+def add_rms_norm_v2_functional(
+    x1: Tensor, x2: Tensor, gamma: Tensor, epsilon: float = EPSILON
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The inverse root, the normalised sum and the sum."""
+    y, rstd, x = add_rms_norm(x1, x2, gamma, epsilon)
+    return rstd, y, x
+
+
+def _add_rms_norm_v2_functional_fake(
+    x1: Tensor, x2: Tensor, gamma: Tensor, epsilon: float = EPSILON
+) -> tuple[Tensor, Tensor, Tensor]:
+    return rstd_like(x1, gamma), torch.empty_like(x1), torch.empty_like(x2)
+
+
+def add_rms_norm_cast(
+    x1: Tensor, x2: Tensor, gamma: Tensor, epsilon: float = EPSILON
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The normalised sum in 32 bits and in the type of `x1`, the inverse root, the sum."""
+    y, rstd, x = add_rms_norm(x1, x2, gamma, epsilon)
+    return y.to(torch.float32), y, rstd, x
+
+
+def _add_rms_norm_cast_fake(
+    x1: Tensor, x2: Tensor, gamma: Tensor, epsilon: float = EPSILON
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    y, rstd, x = _add_rms_norm_fake(x1, x2, gamma, epsilon)
+    return x1.new_empty(x1.shape, dtype=torch.float32), y, rstd, x
+
+
+# -- followed by a quantisation
+
+
+def _summed(
+    x1: Tensor, x2: Tensor, gamma: Tensor, beta: Tensor | None, epsilon: float
+) -> tuple[Tensor, Tensor]:
+    x = x1 + x2
+    y, _ = normalised(x, gamma, epsilon)
+    return (y if beta is None else y + wide(beta)), x
+
+
+def add_rms_norm_quant(
+    x1: Tensor,
+    x2: Tensor,
+    gamma: Tensor,
+    scales1: Tensor,
+    zero_points1: Tensor | None = None,
+    beta: Tensor | None = None,
+    scales2: Tensor | None = None,
+    zero_points2: Tensor | None = None,
+    *,
+    axis: int = -1,
+    epsilon: float = EPSILON,
+    div_mode: bool = True,
+    dst_type: Code = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The normalised sum quantised with the first and the second scale, and the sum.
+
+    Without a second scale the device leaves the second result as it found it; here it is zeros.
+    """
+    if axis != -1:
+        raise NotCovered("npu_add_rms_norm_quant", f"axis {axis}; it has to be -1")
+    dtype = type_of(dst_type, torch.int8, "npu_add_rms_norm_quant")
+    y, x = _summed(x1, x2, gamma, beta, epsilon)
+
+    def one(scales: Tensor, zero_points: Tensor | None) -> Tensor:
+        scaled = y / wide(scales) if div_mode else y * wide(scales)
+        return rounded(scaled if zero_points is None else scaled + wide(zero_points), dtype)
+
+    first = one(scales1, zero_points1)
+    return first, torch.zeros_like(first) if scales2 is None else one(scales2, zero_points2), x
+
+
+def _add_rms_norm_quant_fake(
+    x1: Tensor,
+    x2: Tensor,
+    gamma: Tensor,
+    scales1: Tensor,
+    zero_points1: Tensor | None = None,
+    beta: Tensor | None = None,
+    scales2: Tensor | None = None,
+    zero_points2: Tensor | None = None,
+    *,
+    axis: int = -1,
+    epsilon: float = EPSILON,
+    div_mode: bool = True,
+    dst_type: Code = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    dtype = type_of(dst_type, torch.int8, "npu_add_rms_norm_quant")
+    return quantised_like(x1, dtype), quantised_like(x1, dtype), x1.new_empty(x1.shape)
+
+
+def _wanted(
+    smooth1: Tensor | None, smooth2: Tensor | None, output_mask: Sequence[bool] | None
+) -> tuple[bool, bool]:
+    """Which of the two quantised results there are."""
+    if not output_mask:
+        return True, smooth1 is not None and smooth2 is not None
+    first, second = output_mask
+    torch._check(first or second, lambda: "output_mask of npu_add_rms_norm_dynamic_quant wants no result")
+    return first, second
+
+
+def add_rms_norm_dynamic_quant(
+    x1: Tensor,
+    x2: Tensor,
+    gamma: Tensor,
+    *,
+    smooth_scale1: Tensor | None = None,
+    smooth_scale2: Tensor | None = None,
+    beta: Tensor | None = None,
+    epsilon: float = EPSILON,
+    output_mask: Sequence[bool] | None = None,
+    y_dtype: Code = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Two quantisations of the normalised sum, the sum, and the scale of each row for both.
+
+    A result that is not wanted has no elements.
+    """
+    dtype = type_of(y_dtype, torch.int8, "npu_add_rms_norm_dynamic_quant")
+    y, x = _summed(x1, x2, gamma, beta, epsilon)
+    wanted = _wanted(smooth_scale1, smooth_scale2, output_mask)
+    found = []
+    for is_wanted, smooth in zip(wanted, (smooth_scale1, smooth_scale2), strict=True):
+        if not is_wanted:
+            found.append(_nothing(x1, dtype))
+            continue
+        values, scale = by_largest(y if smooth is None else y * wide(smooth), dtype)
+        found.append((values, scale.squeeze(-1)))
+    (y1, scale1), (y2, scale2) = found
+    return y1, y2, x, scale1, scale2
+
+
+def _nothing(x: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    stored = torch.int32 if dtype == torch.quint4x2 else dtype
+    return x.new_empty((0,), dtype=stored), x.new_empty((0,), dtype=torch.float32)
+
+
+def _add_rms_norm_dynamic_quant_fake(
+    x1: Tensor,
+    x2: Tensor,
+    gamma: Tensor,
+    *,
+    smooth_scale1: Tensor | None = None,
+    smooth_scale2: Tensor | None = None,
+    beta: Tensor | None = None,
+    epsilon: float = EPSILON,
+    output_mask: Sequence[bool] | None = None,
+    y_dtype: Code = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    dtype = type_of(y_dtype, torch.int8, "npu_add_rms_norm_dynamic_quant")
+    first, second = (
+        (quantised_like(x1, dtype), x1.new_empty(x1.shape[:-1], dtype=torch.float32))
+        if is_wanted
+        else _nothing(x1, dtype)
+        for is_wanted in _wanted(smooth_scale1, smooth_scale2, output_mask)
+    )
+    return first[0], second[0], x1.new_empty(x1.shape), first[1], second[1]
+
+
+OPS: Final = (
+    NpuOp("npu_rms_norm", rms_norm, _rms_norm_fake),
+    NpuOp("npu_add_rms_norm", add_rms_norm, _add_rms_norm_fake),
+    NpuOp(
+        "npu_add_rms_norm_v2",
+        add_rms_norm_v2,
+        _add_rms_norm_v2_fake,
+        functional="npu_add_rms_norm_v2_functional",
+    ),
+    NpuOp("npu_add_rms_norm_v2_functional", add_rms_norm_v2_functional, _add_rms_norm_v2_functional_fake),
+    NpuOp("npu_add_rms_norm_cast", add_rms_norm_cast, _add_rms_norm_cast_fake),
+    NpuOp("npu_add_rms_norm_quant", add_rms_norm_quant, _add_rms_norm_quant_fake),
+    NpuOp("npu_add_rms_norm_dynamic_quant", add_rms_norm_dynamic_quant, _add_rms_norm_dynamic_quant_fake),
+)

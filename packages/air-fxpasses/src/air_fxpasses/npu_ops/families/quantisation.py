@@ -1,0 +1,121 @@
+"""Quantisation with given scales, and with scales found in the values.
+
+A row of zeros gets scale 0 and stays zeros.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import torch
+from torch import Tensor
+
+from air_fxpasses.npu_ops._quantise import by_largest, quantised_like, rounded
+from air_fxpasses.npu_ops._row import NpuOp
+from air_fxpasses.npu_ops._types import Code, type_of, wide
+from air_fxpasses.npu_ops.errors import NotCovered
+
+
+def _along(scale: Tensor, x: Tensor, axis: int) -> Tensor:
+    """A one-dimensional scale laid along `axis` of `x`."""
+    if scale.dim() != 1 or scale.shape[0] == 1:
+        return wide(scale)
+    shape = [1] * x.dim()
+    shape[axis] = -1
+    return wide(scale).reshape(shape)
+
+
+def quantize(
+    input: Tensor,
+    scales: Tensor,
+    zero_points: Tensor | None,
+    dtype: Code,
+    axis: int = 1,
+    div_mode: bool = True,
+) -> Tensor:
+    """`input / scales + zero_points`, or times `scales` without `div_mode`, rounded to `dtype`.
+
+    Without `div_mode`, `axis=-2` is the last axis but one and any other `axis` is the last.
+    """
+    where = axis if div_mode or axis == -2 else -1
+    scale = _along(scales, input, where)
+    scaled = wide(input) / scale if div_mode else wide(input) * scale
+    if zero_points is not None:
+        scaled = scaled + _along(zero_points, input, where)
+    return rounded(scaled, type_of(dtype, torch.int8, "npu_quantize")).contiguous()
+
+
+def _quantize_fake(
+    input: Tensor,
+    scales: Tensor,
+    zero_points: Tensor | None,
+    dtype: Code,
+    axis: int = 1,
+    div_mode: bool = True,
+) -> Tensor:
+    return quantised_like(input, type_of(dtype, torch.int8, "npu_quantize"))
+
+
+def _smoothed(input: Tensor, smooth: Tensor | None, group_index: Tensor | None) -> Tensor:
+    """`input` times the smooth scales; with groups, those of the group each row belongs to."""
+    values = wide(input)
+    if smooth is None:
+        return values
+    if group_index is None:
+        return values * wide(smooth)
+    rows = values.reshape(-1, values.shape[-1])
+    order = torch.arange(rows.shape[0], device=rows.device)
+    group = torch.searchsorted(group_index.to(torch.int64), order, right=True)
+    last = smooth.shape[0] - 1
+    return (rows * wide(smooth)[group.clamp(max=last)]).reshape(values.shape)
+
+
+_REDUCED: Final = {"pertoken": (-1,), "perchannel": (-2,)}
+
+
+def dynamic_quant(
+    input: Tensor,
+    *,
+    smooth_scales: Tensor | None = None,
+    group_index: Tensor | None = None,
+    dst_type: Code = None,
+    quant_mode: str = "pertoken",
+    dst_type_max: float = 0.0,
+) -> tuple[Tensor, Tensor]:
+    """Values divided by the scale of their row (or column, or all), and the scales."""
+    if dst_type_max:
+        raise NotCovered("npu_dynamic_quant", "a dst_type_max of one's own")
+    if quant_mode != "pertensor" and quant_mode not in _REDUCED:
+        raise NotCovered("npu_dynamic_quant", f"quant_mode '{quant_mode}'")
+    dtype = type_of(dst_type, torch.int8, "npu_dynamic_quant")
+    x = _smoothed(input, smooth_scales, group_index)
+    if quant_mode == "pertensor":
+        values, scale = by_largest(x, dtype, tuple(range(x.dim())))
+        return values, scale.reshape(1)
+    dims = _REDUCED[quant_mode]
+    values, scale = by_largest(x, dtype, dims)
+    return values.contiguous(), scale.squeeze(dims[0])
+
+
+def _dynamic_quant_fake(
+    input: Tensor,
+    *,
+    smooth_scales: Tensor | None = None,
+    group_index: Tensor | None = None,
+    dst_type: Code = None,
+    quant_mode: str = "pertoken",
+    dst_type_max: float = 0.0,
+) -> tuple[Tensor, Tensor]:
+    values = quantised_like(input, type_of(dst_type, torch.int8, "npu_dynamic_quant"))
+    shape = list(input.shape[:-1])
+    if quant_mode == "pertensor":
+        shape = [1]
+    elif quant_mode == "perchannel":
+        shape = [*input.shape[:-2], input.shape[-1]]
+    return values, input.new_empty(shape, dtype=torch.float32)
+
+
+OPS: Final = (
+    NpuOp("npu_quantize", quantize, _quantize_fake),
+    NpuOp("npu_dynamic_quant", dynamic_quant, _dynamic_quant_fake),
+)

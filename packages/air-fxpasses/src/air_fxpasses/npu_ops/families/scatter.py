@@ -1,0 +1,108 @@
+"""Writes of rows into a tensor, with and without quantisation; the names that end in `_` write in place."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import torch
+from torch import Tensor
+
+from air_fxpasses.npu_ops._quantise import rounded
+from air_fxpasses.npu_ops._row import NpuOp
+from air_fxpasses.npu_ops._types import Code, type_of, wide
+from air_fxpasses.npu_ops.errors import NotCovered
+
+
+def scatter_nd_update_(input: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    """`input[indices[..., 0], indices[..., 1], ...] = updates`."""
+    places = tuple(indices.to(torch.int64).unbind(-1))
+    return input.index_put_(places, updates.to(input.dtype))
+
+
+def scatter_nd_update(input: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    """A copy of `input` with the updates in it."""
+    return scatter_nd_update_(_copy(input), indices, updates)
+
+
+def scatter_update_(input: Tensor, indices: Tensor, updates: Tensor, axis: int) -> Tensor:
+    """Batch `b` of `updates` goes to `indices[b]` along `axis`, or to batch and place `indices[b]`."""
+    dim = axis % input.dim()
+    if dim == 0:
+        raise NotCovered("scatter_update", "axis 0, the batch; updates go along a later axis")
+    places = indices.to(torch.int64)
+    count = updates.shape[0]
+    batch = places[:, 0] if places.dim() == 2 else torch.arange(count, device=input.device)
+    start = places[:, 1] if places.dim() == 2 else places
+    along = start.unsqueeze(1) + torch.arange(updates.shape[dim], device=input.device)
+    target = input.movedim(dim, 1)
+    target.index_put_((batch.unsqueeze(1), along), updates.movedim(dim, 1).to(input.dtype))
+    return input
+
+
+def scatter_update(input: Tensor, indices: Tensor, updates: Tensor, axis: int) -> Tensor:
+    """A copy of `input` with the updates in it."""
+    return scatter_update_(_copy(input), indices, updates, axis)
+
+
+def quant_scatter_(
+    input: Tensor,
+    indices: Tensor,
+    updates: Tensor,
+    quant_scales: Tensor,
+    quant_zero_points: Tensor | None = None,
+    axis: int = -2,
+    quant_axis: int = -1,
+    reduce: str = "update",
+    dst_type: Code = None,
+    round_mode: str | None = "rint",
+) -> Tensor:
+    """As `scatter_update_`, the updates divided by the scales and rounded to the type of `input`."""
+    if reduce != "update" or round_mode not in (None, "rint"):
+        raise NotCovered("npu_quant_scatter_", f"reduce '{reduce}' with round_mode '{round_mode}'")
+    if type_of(dst_type, input.dtype, "npu_quant_scatter_") != input.dtype:
+        raise NotCovered("npu_quant_scatter_", "a dst_type other than the type of input")
+    shape = [1] * updates.dim()
+    shape[quant_axis] = -1
+    values = wide(updates) / wide(quant_scales).reshape(shape)
+    if quant_zero_points is not None:
+        values = values + wide(quant_zero_points).reshape(shape)
+    return scatter_update_(input, indices, rounded(values, input.dtype), axis)
+
+
+def quant_scatter(
+    input: Tensor,
+    indices: Tensor,
+    updates: Tensor,
+    quant_scales: Tensor,
+    quant_zero_points: Tensor | None = None,
+    axis: int = -2,
+    quant_axis: int = -1,
+    reduce: str = "update",
+    dst_type: Code = None,
+    round_mode: str | None = "rint",
+) -> Tensor:
+    """A copy of `input` with the quantised updates in it."""
+    options = (quant_zero_points, axis, quant_axis, reduce, dst_type, round_mode)
+    return quant_scatter_(_copy(input), indices, updates, quant_scales, *options)
+
+
+def _copy(input: Tensor) -> Tensor:
+    return input.clone(memory_format=torch.contiguous_format)
+
+
+def _like(input: Tensor, *_: object, **__: object) -> Tensor:
+    return input.new_empty(input.shape)
+
+
+def _itself(input: Tensor, *_: object, **__: object) -> Tensor:
+    return input
+
+
+OPS: Final = (
+    NpuOp("npu_scatter_nd_update", scatter_nd_update, _like),
+    NpuOp("npu_scatter_nd_update_", scatter_nd_update_, _itself, functional="npu_scatter_nd_update"),
+    NpuOp("scatter_update", scatter_update, _like),
+    NpuOp("scatter_update_", scatter_update_, _itself, functional="scatter_update"),
+    NpuOp("npu_quant_scatter", quant_scatter, _like),
+    NpuOp("npu_quant_scatter_", quant_scatter_, _itself, functional="npu_quant_scatter"),
+)

@@ -1,0 +1,40 @@
+"""Runs a function of the user as a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch.fx import GraphModule
+
+from air_fxpasses._facts import Facts
+from air_fxpasses._pass import Pass, PassResult
+
+
+@dataclass(frozen=True)
+class CustomPass(Pass):
+    """A function that edits a graph module in place; what it returns is ignored, what it raises is not."""
+
+    name: ClassVar[str] = "custom"
+
+    function: Callable[[GraphModule], Any]
+    label: str = "custom"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.label)
+
+    @classmethod
+    def of(cls, given: Pass | Callable[[GraphModule], Any], label: str) -> Pass:
+        """`given` itself when it is a pass already."""
+        return given if isinstance(given, Pass) else cls(given, label)
+
+    def __call__(self, gm: GraphModule, facts: Facts) -> PassResult:
+        before = [(n, n.target, n.args, n.kwargs) for n in gm.graph.nodes]
+        self.function(gm)
+        after = [(n, n.target, n.args, n.kwargs) for n in gm.graph.nodes]
+        modified = len(before) != len(after) or any(
+            a is not b for old, new in zip(before, after, strict=True) for a, b in zip(old, new, strict=True)
+        )
+        facts.refresh()
+        return PassResult(modified)

@@ -1,0 +1,47 @@
+"""Removes nodes whose value nobody uses and that do nothing else.
+
+    a = relu(x); b = neg(x); return b      ->      b = neg(x); return b
+
+Kept are writes, operators without results, side effects registered with torch, and random draws, whose
+removal would move the generator for every later draw.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch._ops import OpOverload
+from torch.fx import GraphModule, Node
+
+from air_fxpasses._effects import has_undeclared_writes
+from air_fxpasses._facts import Facts
+from air_fxpasses._pass import Pass, PassResult
+
+
+@dataclass(frozen=True)
+class EliminateDeadCode(Pass):
+    """Dead code elimination that respects writes, side effects and random draws."""
+
+    name: ClassVar[str] = "eliminate_dead_code"
+
+    def __call__(self, gm: GraphModule, facts: Facts) -> PassResult:
+        removed = 0
+        for node in reversed(list(gm.graph.nodes)):
+            if not node.users and _is_removable(node):
+                facts.erase(node)
+                removed += 1
+        return PassResult(removed > 0, notes=(f"{removed} dead nodes removed",) if removed else ())
+
+
+def _is_removable(node: Node) -> bool:
+    if node.op in ("placeholder", "output") or node.is_impure():
+        return False
+    target = node.target
+    if has_undeclared_writes(target):
+        return False
+    if isinstance(target, OpOverload):
+        schema = target._schema
+        return bool(schema.returns) and torch.Tag.nondeterministic_seeded not in target.tags
+    return node.op in ("get_attr", "call_function")

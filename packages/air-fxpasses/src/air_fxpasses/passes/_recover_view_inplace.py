@@ -1,0 +1,38 @@
+"""Writes through a view of an input that the program changes.
+
+    v = view(cache, ...); n = scatter(v, i, x); w = view(n, cache's size); copy_(cache, w)
+        ->
+    v = view(cache, ...); scatter_(v, i, x)
+
+The update of a cache often happens on a view with another shape, and comes back through a second view. The
+operators are those of the in-place table and the scatters; the copy and the second view disappear.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch.fx import GraphModule, Node
+
+from air_fxpasses._facts import Facts
+from air_fxpasses._pass import Pass, PassResult
+from air_fxpasses.passes._reinplace import run_over
+
+
+@dataclass(frozen=True)
+class RecoverViewInplace(Pass):
+    """Reinplaces operators whose argument is a proper view of an input that the program changes."""
+
+    name: ClassVar[str] = "recover_view_inplace"
+
+    off_because: str = ""
+    """When not empty, the pass does nothing and gives this as the reason for every candidate."""
+
+    def __call__(self, gm: GraphModule, facts: Facts) -> PassResult:
+        def in_scope(home: Node) -> bool:
+            storage = facts.storage(home)
+            owner = None if storage is None else facts.input_of(storage)
+            return owner is not None and home is not owner
+
+        return run_over(facts, into_inputs=True, in_scope=in_scope, off_because=self.off_because)

@@ -1,0 +1,232 @@
+"""Removes operators that give back what they were given.
+
+    slice(x, 0, 0, len)   repeat(x, 1, 1)   pad(x, 0, 0)   _to_copy(x, same type)   ceil(int)   pow(x, 1)
+    cat([x])   view(x, same size)   clone(x)   slice_scatter(base, whole)        ->        x
+
+A view that names the same elements as its base can always go. An operator that copies may only go when the
+copy and the original can be one: neither is written while the other is wanted, and the caller does not
+receive memory that is also somebody else's. `may_share` decides that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import torch
+from torch.fx import GraphModule, Node
+
+from air_fxpasses._facts import Facts
+from air_fxpasses._geometry import same_extents
+from air_fxpasses._pass import Pass, PassResult
+from air_fxpasses._refusal import Refusal
+from air_fxpasses._scatters import SCATTERS, slot_region
+from air_fxpasses._sharing import may_share, settle
+
+aten = torch.ops.aten
+prims = torch.ops.prims
+
+Source = Callable[[Facts, Node], Node | None]
+
+
+@dataclass(frozen=True)
+class RemoveNoop(Pass):
+    """Removes identity views, and copies that can be one with their original."""
+
+    name: ClassVar[str] = "remove_noop"
+
+    def __call__(self, gm: GraphModule, facts: Facts) -> PassResult:
+        removed = 0
+        refusals: list[Refusal] = []
+        for node in list(gm.graph.nodes):
+            find = _IDENTITIES.get(node.target) if node.op == "call_function" else None
+            source = find(facts, node) if find is not None else None
+            if source is None:
+                continue
+            refusal = _remove(facts, node, source)
+            if refusal is None:
+                removed += 1
+            else:
+                refusals.append(refusal)
+        notes = (f"{removed} operators without effect removed",) if removed else ()
+        return PassResult(removed > 0, tuple(refusals), notes)
+
+
+def _remove(facts: Facts, node: Node, source: Node) -> Refusal | None:
+    if facts.storage(node) == facts.storage(source) and facts.storage(node) is not None:
+        refusal = _is_identity_seen_by_caller(facts, node, source)
+        if refusal is not None:
+            return refusal
+    else:
+        verdict = may_share(facts, node, source, node, rewrites=False)
+        if isinstance(verdict, Refusal):
+            return verdict
+        settle(facts, verdict)
+    facts.replace_uses(node, source)
+    facts.erase(node)
+    return None
+
+
+def _is_identity_seen_by_caller(facts: Facts, node: Node, source: Node) -> Refusal | None:
+    """Two outputs that alias stay two tensors, and an output that aliases an input is not the input."""
+    if (
+        not facts.region(node).same(facts.region(source))
+        or facts.value(node).dtype != facts.value(source).dtype
+    ):
+        return Refusal.of("it names other elements than its argument", node)
+    output = next((u for u in node.users if u.op == "output"), None)
+    if output is None:
+        return None
+    if source.op == "placeholder" or any(u.op == "output" for u in source.users):
+        return Refusal.of("it is returned as a tensor of its own", node, output)
+    return None
+
+
+# -- when an operator is an identity: each answer is the argument it gives back
+
+
+def _argument(node: Node, index: int, name: str, default: Any = None) -> Any:
+    return node.args[index] if len(node.args) > index else node.kwargs.get(name, default)
+
+
+def _first(facts: Facts, node: Node) -> Node | None:
+    source = _argument(node, 0, "self")
+    if not isinstance(source, Node):
+        return None
+    before, after = facts.tensor(source), facts.tensor(node)
+    if before is None or after is None:
+        return None
+    same = (
+        before.dtype == after.dtype
+        and before.device == after.device
+        and same_extents(before.size(), after.size())
+        and same_extents(before.stride(), after.stride())
+        and before.is_conj() == after.is_conj()
+        and before.is_neg() == after.is_neg()
+    )
+    return source if same else None
+
+
+def _identity_view(facts: Facts, node: Node) -> Node | None:
+    source = _first(facts, node)
+    if source is None or facts.storage(source) != facts.storage(node):
+        return None
+    return source if facts.region(source).same(facts.region(node)) else None
+
+
+def _same_size(facts: Facts, node: Node) -> Node | None:
+    """For operators that can only rearrange or repeat whole elements in order."""
+    return _first(facts, node)
+
+
+def _repeat(facts: Facts, node: Node) -> Node | None:
+    repeats = _argument(node, 1, "repeats", ())
+    return _first(facts, node) if all(isinstance(r, int) and r == 1 for r in repeats) else None
+
+
+def _pad(facts: Facts, node: Node) -> Node | None:
+    padding = _argument(node, 1, "pad", ())
+    return _first(facts, node) if all(isinstance(p, int) and p == 0 for p in padding) else None
+
+
+def _rounding(facts: Facts, node: Node) -> Node | None:
+    source = _first(facts, node)
+    if source is None:
+        return None
+    value = facts.value(source)
+    return source if not value.is_floating_point() and not value.is_complex() else None
+
+
+def _pow(facts: Facts, node: Node) -> Node | None:
+    exponent = _argument(node, 1, "exponent")
+    is_one = isinstance(exponent, int) and not isinstance(exponent, bool) and exponent == 1
+    return _first(facts, node) if is_one else None
+
+
+def _cat(facts: Facts, node: Node) -> Node | None:
+    tensors = _argument(node, 0, "tensors", ())
+    if len(tensors) != 1 or not isinstance(tensors[0], Node):
+        return None
+    before, after = facts.tensor(tensors[0]), facts.tensor(node)
+    same = (
+        before is not None
+        and after is not None
+        and before.dtype == after.dtype
+        and same_extents(before.size(), after.size())
+        and same_extents(before.stride(), after.stride())
+    )
+    return tensors[0] if same else None
+
+
+def _cast(facts: Facts, node: Node) -> Node | None:
+    return None if node.kwargs.get("pin_memory") else _first(facts, node)
+
+
+def _copy(facts: Facts, node: Node) -> Node | None:
+    """`copy(self, src)`: the value of `src`, when that needs no cast and no broadcast."""
+    source = _argument(node, 1, "src")
+    if not isinstance(source, Node):
+        return None
+    before, after = facts.tensor(source), facts.tensor(node)
+    if before is None or after is None or before.dtype != after.dtype or before.device != after.device:
+        return None
+    same = same_extents(before.size(), after.size()) and same_extents(before.stride(), after.stride())
+    return source if same else None
+
+
+def _scatter(facts: Facts, node: Node) -> Node | None:
+    """A scatter whose slot is the whole base gives its source; one whose source is its slot, the base."""
+    base, source = _argument(node, 0, "self"), _argument(node, 1, "src")
+    if not isinstance(base, Node) or not isinstance(source, Node):
+        return None
+    slot = slot_region(facts, node, base)
+    if slot is None:
+        return None
+    if facts.storage(base) == facts.storage(source) and facts.region(source).same(slot):
+        return _first(facts, node)
+    before, after = facts.tensor(source), facts.tensor(node)
+    if before is None or after is None or not slot.same(facts.region(base)):
+        return None
+    same = (
+        before.dtype == after.dtype
+        and same_extents(before.size(), after.size())
+        and same_extents(before.stride(), after.stride())
+    )
+    return source if same else None
+
+
+_IDENTITIES: Final[dict[Any, Source]] = {
+    **{op: _scatter for op in SCATTERS},
+    **{
+        op: _identity_view
+        for op in (
+            aten.slice.Tensor,
+            aten.view.default,
+            aten.view.dtype,
+            aten._unsafe_view.default,
+            aten.reshape.default,
+            aten._reshape_alias.default,
+            aten.expand.default,
+            aten.permute.default,
+            aten.transpose.int,
+            aten.as_strided.default,
+            aten.alias.default,
+            aten.detach.default,
+            aten.lift_fresh.default,
+            aten.contiguous.default,
+        )
+    },
+    **{op: _cast for op in (aten._to_copy.default, aten.clone.default, aten.lift_fresh_copy.default)},
+    **{
+        op: _rounding
+        for op in (aten.ceil.default, aten.floor.default, aten.round.default, aten.trunc.default)
+    },
+    prims.convert_element_type.default: _same_size,
+    prims.device_put.default: _same_size,
+    aten.repeat.default: _repeat,
+    aten.constant_pad_nd.default: _pad,
+    aten.pow.Tensor_Scalar: _pow,
+    aten.cat.default: _cat,
+    aten.copy.default: _copy,
+}

@@ -1,0 +1,55 @@
+"""Functions of the user as passes, before and after the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.fx import GraphModule
+
+from air_fxpasses import CustomPass, Pipeline, default_passes
+from air_fxpasses.errors import PassFailed
+from air_fxpasses.testing import functional_graph, run_graph
+
+aten = torch.ops.aten
+x = torch.arange(4.0)
+
+
+def double(gm: GraphModule) -> None:
+    node = next(n for n in gm.graph.nodes if n.target is aten.add.Tensor)
+    with gm.graph.inserting_after(node):
+        doubled = gm.graph.call_function(aten.mul.Tensor, (node, 2))
+    node.replace_all_uses_with(doubled, delete_user_cb=lambda user: user is not doubled)
+
+
+@pytest.mark.parametrize("where", ["pre", "post"])
+def test_what_a_function_inserts_is_seen_by_the_passes_behind_it(where: str) -> None:
+    gm = functional_graph(lambda x: (x + 1).neg(), x)
+    named: dict[str, Any] = {where: double}
+    report = Pipeline(default_passes(**named)).run(gm, [x])
+    assert report.step(f"custom_{where}").modified
+    assert "aten.mul_.Tensor" in [str(n.target) for n in gm.graph.nodes]
+    assert torch.equal(run_graph(gm, [x]).outputs[0], -((x + 1) * 2))
+
+
+def test_a_function_that_changes_nothing_is_reported_so() -> None:
+    gm = functional_graph(lambda x: x + 1, x)
+    assert not Pipeline([CustomPass(lambda gm: None, "look")]).run(gm).step("look").modified
+
+
+def test_what_a_function_raises_reaches_the_caller_and_the_graph_is_as_before() -> None:
+    def fails(gm: GraphModule) -> None:
+        double(gm)
+        raise ZeroDivisionError("on purpose")
+
+    gm = functional_graph(lambda x: (x + 1).neg(), x)
+    text = str(gm.graph)
+    with pytest.raises(PassFailed, match="'custom_pre' failed: ZeroDivisionError: on purpose"):
+        Pipeline(default_passes(pre=fails)).run(gm)
+    assert str(gm.graph) == text
+
+
+def test_a_pass_may_be_given_instead_of_a_function() -> None:
+    mine = CustomPass(double, "mine")
+    assert mine in default_passes(pre=mine)

@@ -1,0 +1,197 @@
+"""Fusion patterns: where they apply, and the reason where they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch.fx import Node
+
+from air_fxpasses import FusePatterns, FusionPattern, Match, Pipeline, default_passes, register_replacement
+from air_fxpasses.errors import BadRegistration
+from air_fxpasses.patterns import register_pattern, registered_patterns, unregister_pattern
+from air_fxpasses.testing import difference, functional_graph, run_graph
+
+x, w, b = torch.randn(3, 4), torch.randn(4, 5), torch.randn(5)
+
+
+def linear(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.relu(torch.mm(x, w) + b)
+
+
+def fused_linear(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.relu(torch.addmm(b, x, w))
+
+
+def norm(x: torch.Tensor, eps: float) -> tuple[torch.Tensor, torch.Tensor]:
+    scale = torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)
+    return x * scale, scale
+
+
+def fused_norm(x: torch.Tensor, eps: float) -> tuple[torch.Tensor, torch.Tensor]:
+    scale = torch.rsqrt((x * x).mean(-1, keepdim=True) + eps)
+    return x * scale, scale
+
+
+LINEAR = FusionPattern("linear", linear, fused_linear, lambda: (x, w, b))
+NORM = FusionPattern("norm", norm, fused_norm, lambda: (torch.empty(2, 3),), scalars={"eps": 2.5e-6})
+
+
+@pytest.fixture(autouse=True)
+def _table_as_it_was() -> Iterator[None]:
+    before = {row.name for row in registered_patterns()}
+    yield
+    for row in registered_patterns():
+        if row.name not in before:
+            unregister_pattern(row.name)
+
+
+def fused(
+    function: Callable[..., Any], *inputs: torch.Tensor, row: FusionPattern = LINEAR, ordering: Any = None
+) -> tuple[list[str], list[str]]:
+    gm = functional_graph(function, *inputs)
+    eager = run_graph(gm, inputs)
+    report = Pipeline([FusePatterns((row,))], ordering=ordering, verify=True).run(gm, inputs)
+    assert not any(s.rolled_back for s in report.steps), report.explain()
+    assert difference(eager, run_graph(gm, inputs), 1e-4) is None
+    return [str(n.target) for n in gm.graph.nodes if n.op == "call_function"], [
+        r.reason for r in report.refusals
+    ]
+
+
+def test_a_match_is_replaced_whatever_its_sizes() -> None:
+    ops, _ = fused(
+        lambda x, w, b: linear(x, w, b).neg(), torch.randn(7, 2), torch.randn(2, 9), torch.randn(9)
+    )
+    assert ops == ["aten.addmm.default", "aten.relu.default", "aten.neg.default"]
+
+
+def test_every_match_is_replaced() -> None:
+    ops, _ = fused(lambda x, w, b: linear(linear(x, w, b), w.t(), x.new_ones(4)), x, w, b)
+    assert ops.count("aten.addmm.default") == 2
+
+
+def test_numbers_are_bound_and_passed_on() -> None:
+    ops, _ = fused(lambda x: norm(x, 0.5)[0], x, row=NORM)
+    assert "aten.pow.Tensor_Scalar" not in ops
+
+
+def test_a_second_result_is_found_among_the_users() -> None:
+    ops, _ = fused(lambda x: norm(x, 1e-3), x, row=NORM)
+    assert "aten.pow.Tensor_Scalar" not in ops
+
+
+def test_symbolic_sizes_match() -> None:
+    gm = functional_graph(lambda x, w, b: linear(x, w, b), x, w, b, is_dynamic=True)
+    assert Pipeline([FusePatterns((LINEAR,))]).run(gm).modified
+
+
+@pytest.mark.parametrize(
+    ("function", "row", "reason"),
+    [
+        (lambda x, w, b: torch.relu((m := torch.mm(x, w)) + b) + m, LINEAR, "'mm' is used elsewhere"),
+        (lambda x, w, b: torch.relu(torch.mm(x, w) * 2), LINEAR, None),
+        (lambda x, w, b: norm(x, 1e-3)[0] * x.pow(2).mean(0), NORM, None),
+        (
+            lambda x, w, b: x * torch.rsqrt(x.pow(3).mean(-1, keepdim=True) + 1e-3),
+            NORM,
+            "argument 'exponent' is 3",
+        ),
+        (
+            lambda x, w, b: x * torch.rsqrt(b.new_ones(3, 4).pow(2).mean(-1, True) + 1e-3),
+            NORM,
+            "two different values",
+        ),
+    ],
+)
+def test_what_does_not_match_says_why(function: Any, row: FusionPattern, reason: str | None) -> None:
+    before = [
+        str(n.target) for n in functional_graph(function, x, w, b).graph.nodes if n.op == "call_function"
+    ]
+    ops, reasons = fused(function, x, w, b, row=row)
+    if reason is None:
+        return
+    assert ops == before
+    assert any(reason in r for r in reasons), reasons
+
+
+def test_the_patterns_own_check_may_give_a_reason() -> None:
+    def check(match: Match) -> str | None:
+        return None if match.value("x").size(0) % 2 == 0 else "rows must be even"
+
+    row = FusionPattern("even", linear, fused_linear, lambda: (x, w, b), extra_check=check)
+    assert any("even: rows must be even" in r for r in fused(linear, x, w, b, row=row)[1])
+    assert "aten.addmm.default" in fused(linear, torch.randn(4, 4), w, b, row=row)[0]
+
+
+class MmElsewhere:
+    def concurrent(self, a: Node, b: Node) -> bool:
+        return (a.target is torch.ops.aten.mm.default) != (b.target is torch.ops.aten.mm.default)
+
+    def happens_before(self, a: Node, b: Node) -> bool:
+        return not self.concurrent(a, b) and a < b
+
+
+def test_a_match_across_streams_is_refused() -> None:
+    _, reasons = fused(linear, x, w, b, ordering=MmElsewhere())
+    assert any("several streams" in r for r in reasons)
+
+
+def test_a_value_written_in_between_is_refused() -> None:
+    gm = functional_graph(lambda x, w, b: linear(x, w, b), x, w, b)
+    relu = next(n for n in gm.graph.nodes if n.target is torch.ops.aten.relu.default)
+    with gm.graph.inserting_before(relu):
+        gm.graph.call_function(torch.ops.aten.zero_.default, (next(iter(gm.graph.nodes)),))
+    report = Pipeline([FusePatterns((LINEAR,))]).run(gm, (x, w, b))
+    assert not report.modified
+    assert any("written in between" in r.reason for r in report.refusals)
+
+
+def test_a_pattern_whose_operators_are_not_loaded_sleeps() -> None:
+    row = FusionPattern("asleep", linear, fused_linear, lambda: (x, w, b), requires=("nowhere::op",))
+    register_pattern(row)
+    gm = functional_graph(linear, x, w, b)
+    assert not Pipeline([FusePatterns()]).run(gm).modified
+    assert row.missing() == ("nowhere::op",)
+
+
+def test_a_registered_replacement_is_part_of_the_default_passes() -> None:
+    register_replacement(linear, fused_linear, [x, w, b])
+    gm = functional_graph(linear, x, w, b)
+    Pipeline(default_passes()).run(gm)
+    assert "aten.addmm.default" in [str(n.target) for n in gm.graph.nodes]
+    with pytest.raises(BadRegistration, match="searches for the same"):
+        register_replacement(linear, fused_linear, [x, w, b])
+    assert register_replacement(linear, fused_linear, [x, w, b], skip_duplicates=True).search is linear
+
+
+@pytest.mark.parametrize(
+    ("search", "replace", "examples", "problem"),
+    [
+        (linear, lambda x, w, b: torch.mm(x, w).t(), [x, w, b], "in search"),
+        (linear, lambda x, w, b: (x, w), [x, w, b], "search gives 1 results, replace gives 2"),
+        (lambda x: x.add_(1), lambda x: x, [x], "the search function writes"),
+        (linear, fused_linear, [x, w], "2 example inputs"),
+        (lambda x: x, lambda x: x, [x], "calls no operator"),
+    ],
+)
+def test_pairs_that_cannot_stand_for_each_other_are_refused(
+    search: Any, replace: Any, examples: list[torch.Tensor], problem: str
+) -> None:
+    with pytest.raises(BadRegistration, match=problem):
+        register_replacement(search, replace, examples)
+
+
+def test_inductors_check_functions_work_on_a_match() -> None:
+    seen: list[Any] = []
+
+    def check(match: Match) -> bool:
+        seen.append(match.kwargs["x"].meta["val"])
+        return True
+
+    register_replacement(linear, fused_linear, [x, w, b], extra_check=check)
+    gm = functional_graph(linear, x, w, b)
+    assert Pipeline([FusePatterns()]).run(gm).modified
+    assert seen[0].shape == (3, 4)

@@ -1,0 +1,56 @@
+"""The Python of the guide and of the README runs as it is printed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+import torch
+
+from air_fxpasses.patterns import registered_patterns, unregister_pattern
+from air_fxpasses.testing import functional_graph
+
+_ROOT = Path(__file__).resolve().parents[3]
+
+
+def blocks(path: str) -> list[str]:
+    file = _ROOT / path
+    if not file.is_file():
+        pytest.skip(f"{path} is not part of this distribution")
+    return re.findall(r"```python\n(.*?)```", file.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.fixture(autouse=True)
+def _table_as_it_was() -> Iterator[None]:
+    before = {row.name for row in registered_patterns()}
+    yield
+    for row in registered_patterns():
+        if row.name not in before:
+            unregister_pattern(row.name)
+
+
+def test_the_readme_example_leaves_no_copy_of_the_cache(capsys: pytest.CaptureFixture[str]) -> None:
+    namespace: dict[str, Any] = {}
+    exec(blocks("packages/air-fxpasses/README.md")[0], namespace)
+    assert "reinplace_input_mutated" in capsys.readouterr().out
+    targets = [str(n.target) for n in namespace["gm"].graph.nodes]
+    assert "aten.slice_scatter.default" not in targets
+    assert targets.count("aten.copy_.default") == 1
+
+
+def test_the_pass_of_the_guide_works_and_is_proven() -> None:
+    x = torch.randn(3)
+    gm = functional_graph(lambda x: x * x + 1, x)
+    namespace: dict[str, Any] = {"gm": gm, "inputs": [x], "torch": torch}
+    define, run, fuse, prove = blocks("docs/writing-a-pass.md")
+    for block in (define, run, fuse, prove):
+        exec(block.replace("from __future__ import annotations", ""), namespace)
+    assert "aten.square.default" in [str(n.target) for n in gm.graph.nodes]
+    proof = hypothesis.settings(max_examples=50, deadline=None, database=None, derandomize=True)(
+        namespace["test_my_pass_computes_what_eager_computes"]
+    )
+    proof()

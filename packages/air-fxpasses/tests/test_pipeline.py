@@ -1,0 +1,199 @@
+"""Steps are atomic, ordered, timed, listed, proven, and can be bisected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from torch.fx import GraphModule
+
+from air_fxpasses import (
+    Facts,
+    Invariant,
+    Pass,
+    PassResult,
+    Pipeline,
+    Refusal,
+    default_passes,
+    register_bisection,
+)
+from air_fxpasses.errors import PassFailed, RequirementNotMet
+from air_fxpasses.testing import compiled_graph, functional_graph, run_graph
+
+aten = torch.ops.aten
+
+
+@dataclass(frozen=True)
+class Edit(Pass):
+    """Runs a function and says it changed the graph."""
+
+    name: ClassVar[str] = "edit"
+    action: Any = None
+
+    def __call__(self, gm: GraphModule, facts: Facts) -> PassResult:
+        self.action(gm, facts)
+        facts.refresh()
+        return PassResult(True)
+
+
+def model(x: torch.Tensor) -> torch.Tensor:
+    return (x + 1).neg() * 2
+
+
+def half_way(gm: GraphModule, facts: Facts) -> None:
+    node = next(n for n in gm.graph.nodes if n.target is aten.neg.default)
+    node.target = aten.abs.default
+    facts.erase(next(n for n in gm.graph.nodes if n.target is aten.mul.Tensor))
+
+
+def test_W23_a_pass_that_raises_half_way_leaves_the_graph_as_it_was_and_names_node_and_line() -> None:
+    def fails(gm: GraphModule, facts: Facts) -> None:
+        node = next(n for n in gm.graph.nodes if n.target is aten.neg.default)
+        node.target = aten.abs.default
+        with gm.graph.inserting_before(node):
+            facts.insert_before(node, aten.mm.default, (node.args[0], node.args[0]))
+
+    gm = compiled_graph(model, torch.ones(4))
+    before = str(gm.graph)
+    with pytest.raises(PassFailed) as caught:
+        Pipeline([Edit(fails)]).run(gm)
+    assert str(gm.graph) == before
+    error = caught.value
+    assert error.pass_name == "edit"
+    assert "test_pipeline.py" in str(error)
+    assert "(x + 1).neg() * 2" in str(error)
+    assert "the graph is unchanged" in str(error)
+    assert torch.equal(run_graph(gm, [torch.ones(4)]).outputs[0], model(torch.ones(4)))
+
+
+def test_N14_a_step_that_changes_results_is_rolled_back_and_the_rest_still_runs() -> None:
+    def wrong(gm: GraphModule, facts: Facts) -> None:
+        next(n for n in gm.graph.nodes if n.target is aten.neg.default).target = aten.abs.default
+
+    x = torch.arange(4.0)
+    gm = functional_graph(model, x)
+    report = Pipeline([Edit(wrong), *default_passes()], verify=True).run(gm, [x])
+    assert "output 0 differs" in report.steps[0].rolled_back
+    assert report.step("reinplace_inplaceable").modified
+    assert "rolled back" in report.explain()
+    assert torch.equal(run_graph(gm, [x]).outputs[0], model(x))
+
+
+def test_N14_a_step_that_writes_an_input_is_rolled_back() -> None:
+    def wrong(gm: GraphModule, facts: Facts) -> None:
+        next(n for n in gm.graph.nodes if n.target is aten.add.Tensor).target = aten.add_.Tensor
+
+    x = torch.arange(4.0)
+    gm = functional_graph(model, x)
+    report = Pipeline([Edit(wrong)], verify=True).run(gm, [x])
+    assert "input 0 differs" in report.steps[0].rolled_back
+
+
+def test_N14_a_step_that_returns_an_input_as_output_is_rolled_back() -> None:
+    def wrong(gm: GraphModule, facts: Facts) -> None:
+        clone = next(n for n in gm.graph.nodes if n.target is aten.clone.default)
+        clone.replace_all_uses_with(clone.args[0])
+
+    x = torch.arange(4.0)
+    gm = functional_graph(lambda x: x.clone(), x)
+    report = Pipeline([Edit(wrong)], verify=True).run(gm, [x])
+    assert "shares memory with input 0" in report.steps[0].rolled_back
+
+
+def test_N14_generated_inputs_prove_a_graph_that_has_only_fake_ones() -> None:
+    gm = compiled_graph(model, torch.ones(4))
+    report = Pipeline(default_passes(), verify=True).run(gm)
+    assert not report.unverified
+    assert report.modified
+
+
+def test_numerics_that_cannot_be_checked_are_said_not_to_be() -> None:
+    x = torch.zeros(4, dtype=torch.int64)
+    gm = functional_graph(lambda x: torch.ones(2)[x], x)
+    report = Pipeline(default_passes(), verify=True).run(gm, [x + 7])
+    assert "does not run on these inputs" in report.unverified
+    assert "numerics not verified" in report.explain()
+
+
+NO_NEG = Invariant(
+    "no neg", lambda gm: next((n.name for n in gm.graph.nodes if n.target is aten.neg.default), None)
+)
+
+
+@dataclass(frozen=True)
+class NeedsNoNeg(Pass):
+    name: ClassVar[str] = "needs_no_neg"
+    requires: ClassVar[tuple[Invariant, ...]] = (NO_NEG,)
+
+    def __call__(self, gm: GraphModule, facts: Facts) -> PassResult:
+        return PassResult(False, (Refusal("nothing to do", "x"),))
+
+
+def test_a_requirement_that_does_not_hold_is_an_error_that_names_what_violates_it() -> None:
+    gm = functional_graph(model, torch.ones(4))
+    with pytest.raises(RequirementNotMet, match=r"requires 'no neg'.*neg"):
+        Pipeline([NeedsNoNeg()]).run(gm)
+    harmless = functional_graph(lambda x: x + 1, torch.ones(4))
+    assert Pipeline([NeedsNoNeg()]).run(harmless).refusals[0].reason == "nothing to do"
+
+
+def test_listings_show_the_graph_around_the_passes_asked_for() -> None:
+    seen: list[tuple[str, str, str]] = []
+    gm = functional_graph(model, torch.ones(4))
+    pipeline = Pipeline(
+        default_passes(), listing=lambda *texts: seen.append(texts), list_passes=["reinplace_inplaceable"]
+    )
+    pipeline.run(gm)
+    assert [name for name, _, _ in seen] == ["reinplace_inplaceable"]
+    assert "aten.neg.default" in seen[0][1]
+    assert "aten.neg_.default" in seen[0][2]
+
+
+def test_the_report_is_data() -> None:
+    gm = functional_graph(model, torch.ones(4))
+    data = Pipeline(default_passes()).run(gm).to_dict()
+    step = next(s for s in data["steps"] if s["name"] == "reinplace_inplaceable")
+    assert step["modified"]
+    assert step["seconds"] > 0
+    assert {"reason", "node", "target", "source", "at", "at_source"} <= set(step["refusals"][0])
+
+
+def test_torchs_bisector_finds_the_pass_that_breaks_a_program() -> None:
+    from torch._inductor.compiler_bisector import BACKENDS, CompilerBisector
+
+    def wrong(gm: GraphModule, facts: Facts) -> None:
+        next(n for n in gm.graph.nodes if n.op == "call_function").target = aten.sub.Tensor
+
+    x = torch.arange(4.0)
+
+    def is_right() -> bool:
+        gm = functional_graph(lambda x: x + 1, x)
+        first, *rest = default_passes()
+        Pipeline([first, Edit(wrong), *rest]).run(gm, [x])
+        return torch.equal(run_graph(gm, [x]).outputs[0], x + 1)
+
+    others = {name: BACKENDS.pop(name) for name in list(BACKENDS) if name != "air"}
+    register_bisection()
+    BACKENDS.update(others)
+    found = CompilerBisector.do_bisect(is_right)
+    assert found is not None
+    assert (found.backend, found.subsystem, found.bisect_number, found.debug_info) == (
+        "air",
+        "fx_passes",
+        1,
+        "edit",
+    )
+
+
+def test_running_twice_changes_nothing_more() -> None:
+    gm = functional_graph(lambda x, i, v: (x.index_put_((i,), v), (x + 1).relu() * 2)[1], *cache_inputs())
+    Pipeline(default_passes()).run(gm)
+    text = str(gm.graph)
+    assert not Pipeline(default_passes()).run(gm).modified
+    assert str(gm.graph) == text
+
+
+def cache_inputs() -> tuple[torch.Tensor, ...]:
+    return torch.zeros(4, 3), torch.tensor([1]), torch.ones(1, 3)
