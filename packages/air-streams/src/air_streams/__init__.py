@@ -1,0 +1,78 @@
+"""Which stream, in which order, how long alive."""
+
+from __future__ import annotations
+
+from air_streams import errors, ops, scope
+from air_streams._collectives import register_collective
+from air_streams._findings import (
+    CollectiveDeadlock,
+    Finding,
+    Lifetime,
+    Race,
+    RedundantWait,
+    UnmetWait,
+    WaitCycle,
+)
+from air_streams._library import NAMESPACE, STREAM_OPS
+from air_streams._normalize import NormalizeReport, normalize
+from air_streams._plan import PlanOrdering, Resources, StreamPlan, StreamUse
+from air_streams._registry import adopt_stream, stream_for
+from air_streams._source import SourceLine
+from air_streams._steps import (
+    Actions,
+    EventId,
+    LimitCores,
+    Record,
+    RecordStream,
+    RestoreCores,
+    Step,
+    StreamId,
+    Wait,
+)
+from air_streams._sync import SYNC_MODES, SyncReport, apply_sync
+from air_streams._timeline import Timeline
+from air_streams._training import drop_forward_copies
+from air_streams._version import __version__
+from air_streams.errors import StreamRaceWarning, StreamsError
+
+__all__ = [
+    "NAMESPACE",
+    "STREAM_OPS",
+    "SYNC_MODES",
+    "Actions",
+    "CollectiveDeadlock",
+    "EventId",
+    "Finding",
+    "Lifetime",
+    "LimitCores",
+    "NormalizeReport",
+    "PlanOrdering",
+    "Race",
+    "Record",
+    "RecordStream",
+    "RedundantWait",
+    "Resources",
+    "RestoreCores",
+    "SourceLine",
+    "Step",
+    "StreamId",
+    "StreamPlan",
+    "StreamRaceWarning",
+    "StreamUse",
+    "StreamsError",
+    "SyncReport",
+    "Timeline",
+    "UnmetWait",
+    "Wait",
+    "WaitCycle",
+    "__version__",
+    "adopt_stream",
+    "apply_sync",
+    "drop_forward_copies",
+    "errors",
+    "normalize",
+    "ops",
+    "register_collective",
+    "scope",
+    "stream_for",
+]

@@ -1,0 +1,71 @@
+"""Tagged events: made outside the graph, named inside it.
+
+The graph carries an event as a string, its key. The key is the tag, with `#2`, `#3`, … added while earlier
+events of the same tag are alive: a model class that creates its events in `__init__` can be instantiated any
+number of times, and each instance has events of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+
+import torch
+
+from air_streams._tags import checked_tag
+from air_streams.errors import Unsupported
+
+
+class TaggedEvent:
+    """An event with a name that can enter a graph. `npu_create_tagged_event` makes it."""
+
+    tag: str
+    key: str
+
+    def __init__(self, tag: str, key: str) -> None:
+        self.tag = tag
+        self.key = key
+
+    def record(self) -> None:
+        """Marks this point of the current stream: see `npu_tagged_event_record`."""
+        torch.ops.air_streams.event_record(self.key)
+
+    def wait(self) -> None:
+        """Makes the current stream wait for the last record: see `npu_tagged_event_wait`."""
+        torch.ops.air_streams.event_wait(self.key)
+
+    def __repr__(self) -> str:
+        return f"TaggedEvent({self.key!r})"
+
+
+_lock = threading.Lock()
+_alive: weakref.WeakValueDictionary[str, TaggedEvent] = weakref.WeakValueDictionary()
+_device_events: dict[tuple[str, torch.device], torch.Event] = {}
+
+
+def create_event(tag: str) -> TaggedEvent:
+    """A new event of this tag, distinct from all living ones."""
+    if torch.compiler.is_compiling():
+        raise Unsupported(
+            f"npu_create_tagged_event({tag!r}) was called inside a compiled function",
+            advice="create the event once outside (for example in __init__) and use it inside",
+        )
+    checked_tag(tag, "tag of an event")
+    with _lock:
+        key, count = tag, 1
+        while key in _alive:
+            count += 1
+            key = f"{tag}#{count}"
+        event = TaggedEvent(tag, key)
+        _alive[key] = event
+    return event
+
+
+def device_event(key: str, device: torch.device) -> torch.Event:
+    """The device event behind a key, made at its first use; graphs have keys of their own besides the tagged."""
+    with _lock:
+        event = _device_events.get((key, device))
+        if event is None:
+            event = torch.Event(device)
+            _device_events[(key, device)] = event
+    return event

@@ -1,0 +1,207 @@
+"""What the checks report: the two places, why they do not fit together, and what to write to make them fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch.fx import Node
+
+from air_streams._source import SourceLine, source_of
+from air_streams._steps import EventId, StreamId
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Base of all findings. `first` is issued before `second`."""
+
+    kind: ClassVar[str] = "finding"
+
+    first: Node
+    second: Node
+    first_stream: StreamId
+    second_stream: StreamId
+
+    @property
+    def first_line(self) -> SourceLine:
+        """The user's line of `first`."""
+        return source_of(self.first)
+
+    @property
+    def second_line(self) -> SourceLine:
+        """The user's line of `second`."""
+        return source_of(self.second)
+
+    @property
+    def what(self) -> str:
+        """Why this is wrong."""
+        raise NotImplementedError
+
+    @property
+    def fix(self) -> str:
+        """What to write to make it right."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kind}: {self.what}\n"
+            f"  first:  {self.first_line} on the {self.first_stream}\n"
+            f"  second: {self.second_line} on the {self.second_stream}\n"
+            f"  fix: {self.fix}"
+        )
+
+
+def _block(stream: StreamId, call: str) -> str:
+    return call if stream.is_entry else f"`with npu_stream_switch({stream.tag!r})`: {call}"
+
+
+@dataclass(frozen=True)
+class Race(Finding):
+    """Two streams touch one storage, at least one writes, and nothing orders them."""
+
+    kind: ClassVar[str] = "race"
+
+    storage: str
+    first_writes: bool
+    second_writes: bool
+
+    @property
+    def what(self) -> str:
+        """Which storage, and who does what to it."""
+        first = "writes" if self.first_writes else "reads"
+        second = "writes" if self.second_writes else "reads"
+        return (
+            f"{self.first.name} {first} and {self.second.name} {second} the memory of {self.storage} "
+            "on two streams, and nothing orders them"
+        )
+
+    @property
+    def fix(self) -> str:
+        """The wait to add."""
+        return (
+            f"record an event right after {self.first.name} on the {self.first_stream} "
+            f"(npu_tagged_event_record(event)), and wait for it on the {self.second_stream} right before "
+            f"{self.second.name} (npu_tagged_event_wait(event)); or compile with sync='auto'"
+        )
+
+
+@dataclass(frozen=True)
+class Lifetime(Finding):
+    """A block is freed on its own stream while another stream may still use it."""
+
+    kind: ClassVar[str] = "lifetime"
+
+    storage: str
+    value: Node
+    owner: StreamId
+
+    @property
+    def what(self) -> str:
+        """Whose block, and who may get it too early."""
+        return (
+            f"the memory of {self.storage}, allocated on the {self.owner}, is free after its last use; "
+            f"{self.second.name} may get it while {self.first.name} still uses it on the {self.first_stream}"
+        )
+
+    @property
+    def fix(self) -> str:
+        """The record_stream to add."""
+        return (
+            f"call npu_record_tagged_stream({self.value.name}, {self.first_stream.tag!r}) after "
+            f"{self.first.name}; or compile with sync='auto'"
+        )
+
+
+@dataclass(frozen=True)
+class RedundantWait(Finding):
+    """A wait for something that is certainly done already. `first` is the record, `second` the wait."""
+
+    kind: ClassVar[str] = "redundant wait"
+
+    event: EventId
+
+    @property
+    def what(self) -> str:
+        """What is waited for without need."""
+        if self.first_stream == self.second_stream:
+            return f"{self.event} was recorded on the same stream, whose work runs in order anyway"
+        return f"other waits already order the {self.second_stream} after this record of {self.event}"
+
+    @property
+    def fix(self) -> str:
+        """The wait to remove."""
+        return f"remove the wait for {self.event}"
+
+
+@dataclass(frozen=True)
+class UnmetWait(Finding):
+    """A wait with no record before it: it waits for nothing. `first` is the wait, `second` a later record or itself."""
+
+    kind: ClassVar[str] = "unsatisfied wait"
+
+    event: EventId
+
+    @property
+    def recorded_later(self) -> bool:
+        """Whether the event is recorded after the wait was issued."""
+        return self.first is not self.second
+
+    @property
+    def what(self) -> str:
+        """Why nothing is waited for."""
+        if self.recorded_later:
+            return f"{self.event} is waited for before it is recorded, so the wait waits for nothing"
+        return f"{self.event} is never recorded in this graph, so the wait waits for nothing"
+
+    @property
+    def fix(self) -> str:
+        """Where the record belongs."""
+        if self.recorded_later:
+            return "move the record before the wait in the program"
+        return "record the event in the same compiled function before the wait, or remove the wait"
+
+
+@dataclass(frozen=True)
+class WaitCycle(Finding):
+    """Waits that would each wait for the other. `first` is a wait, `second` the record it means."""
+
+    kind: ClassVar[str] = "wait cycle"
+
+    cycle: tuple[Node, ...]
+
+    @property
+    def what(self) -> str:
+        """The cycle, node by node."""
+        return f"if each wait waited for the record that is meant: {' -> '.join(node.name for node in self.cycle)}"
+
+    @property
+    def fix(self) -> str:
+        """Which edge to break."""
+        return f"remove the wait {self.first.name}, or move the record {self.second.name} before it"
+
+
+@dataclass(frozen=True)
+class CollectiveDeadlock(Finding):
+    """Two collectives on two streams without order: ranks may start them in different orders."""
+
+    kind: ClassVar[str] = "collective deadlock"
+
+    groups: tuple[str, str]
+
+    @property
+    def what(self) -> str:
+        """Which collectives, and why they can hang."""
+        same = self.groups[0] == self.groups[1]
+        where = f"of group {self.groups[0]}" if same else f"of groups {self.groups[0]} and {self.groups[1]}"
+        return (
+            f"the collectives {self.first.name} and {self.second.name} {where} run on two streams without an "
+            "order: two ranks may start them in different orders and wait for each other for ever"
+        )
+
+    @property
+    def fix(self) -> str:
+        """The wait to add."""
+        return (
+            f"record an event after {self.first.name} and wait for it before {self.second.name}, "
+            "or issue both on one stream"
+        )

@@ -1,0 +1,98 @@
+"""The stream operators: how streams, events and lifetimes are written in an FX graph.
+
+    with npu_stream_switch("1"):          stream_enter("1", 0)
+        npu_tagged_event_wait(event)  ->  event_wait("66")
+        y = torch.mm(a, b)                mm = aten.mm(a, b)
+                                          stream_exit("1")
+
+The operators take strings and tensors, return nothing (`record` returns a marker) and count as side effects, so
+Dynamo, functionalization, dead-code elimination and AOTAutograd keep them, in order. They live in a namespace
+of their own: TorchAir's `air` and `npugraph_ex` may be loaded in the same process.
+
+`site` makes two equal calls different for common-subexpression elimination; `normalize` numbers the sites.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import torch
+from torch.fx.node import has_side_effect
+
+from air_streams import _eager
+
+NAMESPACE: Final = "air_streams"
+
+_SCHEMAS: Final = {
+    "stream_enter": "(str tag, int priority=0, int site=0) -> ()",
+    "stream_exit": "(str tag, int site=0) -> ()",
+    "event_record": "(str event, int site=0) -> ()",
+    "event_wait": "(str event, int site=0) -> ()",
+    "record_stream": "(Tensor input, str tag, int site=0) -> ()",
+    "record": "(int site=0) -> Tensor",
+    "wait": "(Tensor[] dependencies, int site=0) -> ()",
+    "core_limit_enter": "(int aicore, int vectorcore, int site=0) -> ()",
+    "core_limit_exit": "(int site=0) -> ()",
+}
+
+_KERNELS: Final[dict[str, Callable[..., Any]]] = {
+    "stream_enter": _eager.stream_enter,
+    "stream_exit": _eager.stream_exit,
+    "event_record": _eager.event_record,
+    "event_wait": _eager.event_wait,
+    "record_stream": _eager.record_stream,
+    "record": _eager.record,
+    "wait": _eager.wait,
+    "core_limit_enter": _eager.core_limit_enter,
+    "core_limit_exit": _eager.core_limit_exit,
+}
+
+
+def _no_value(*args: object, **kwargs: object) -> None:
+    return None
+
+
+def _marker_value(site: int = 0) -> torch.Tensor:
+    return torch.empty(0)
+
+
+def _declare() -> torch.library.Library:
+    library = torch.library.Library(NAMESPACE, "DEF")
+    for name, schema in _SCHEMAS.items():
+        library.define(name + schema)
+        library.impl(name, _KERNELS[name], "CompositeExplicitAutograd")
+        torch.library.register_fake(
+            f"{NAMESPACE}::{name}", _marker_value if name == "record" else _no_value, lib=library
+        )
+        has_side_effect(getattr(getattr(torch.ops, NAMESPACE), name).default)
+    return library
+
+
+# Deregistered when collected: the module keeps it.
+_library: Final = _declare()
+
+_ops = torch.ops.air_streams
+STREAM_ENTER: Final = _ops.stream_enter.default
+STREAM_EXIT: Final = _ops.stream_exit.default
+EVENT_RECORD: Final = _ops.event_record.default
+EVENT_WAIT: Final = _ops.event_wait.default
+RECORD_STREAM: Final = _ops.record_stream.default
+RECORD: Final = _ops.record.default
+WAIT: Final = _ops.wait.default
+CORE_LIMIT_ENTER: Final = _ops.core_limit_enter.default
+CORE_LIMIT_EXIT: Final = _ops.core_limit_exit.default
+
+STREAM_OPS: Final = frozenset(
+    {
+        STREAM_ENTER,
+        STREAM_EXIT,
+        EVENT_RECORD,
+        EVENT_WAIT,
+        RECORD_STREAM,
+        RECORD,
+        WAIT,
+        CORE_LIMIT_ENTER,
+        CORE_LIMIT_EXIT,
+    }
+)

@@ -1,0 +1,75 @@
+"""Names for native streams and events, so that a graph can speak of them with strings.
+
+An accelerator's stream is known by its device and id, whichever Python object holds it. A cpu "stream" has no
+id of its own (all are 0), so there the object counts. The stream that is current when the graph is compiled is
+the entry stream.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from typing import Any
+
+import torch
+from torch._dynamo import graph_bytecode_inputs
+from torch.utils.weak import WeakIdKeyDictionary
+
+from air_streams import _registry
+from air_streams._tags import ENTRY_TAG
+
+_lock = threading.Lock()
+_event_names = WeakIdKeyDictionary()
+_cpu_stream_names = WeakIdKeyDictionary()
+_event_numbers = itertools.count()
+_cpu_stream_numbers = itertools.count()
+
+
+def object_at(index: int) -> Any:
+    """The stream or event behind a number that Dynamo put into the graph."""
+    return graph_bytecode_inputs.get_external_object_by_index(index)
+
+
+def _entry_stream(device: torch.device) -> torch.Stream:
+    """The stream that was current when Dynamo began; tracing a `set_stream` changes the one that is current now."""
+    index = getattr(graph_bytecode_inputs, "CURRENT_STREAM_INDEX", None)
+    if index in graph_bytecode_inputs.index_to_external_object_weakref:
+        first = object_at(index)
+        if isinstance(first, torch.Stream) and first.device == device:
+            return first
+    return torch.accelerator.current_stream(device)
+
+
+def is_entry(stream: torch.Stream) -> bool:
+    """Whether this is the stream on which the compiled function is entered."""
+    if stream.device.type == "cpu" or not torch.accelerator.is_available():
+        return False
+    entry = _entry_stream(stream.device)
+    return bool(entry.stream_id == stream.stream_id and entry.device == stream.device)
+
+
+def stream_tag(stream: torch.Stream) -> str:
+    """The tag of a native stream; from now on the process-wide table knows the stream by it."""
+    if is_entry(stream):
+        return ENTRY_TAG
+    if stream.device.type != "cpu":
+        tag = f"native:{stream.device}:{stream.stream_id}"
+    else:
+        with _lock:
+            name = _cpu_stream_names.get(stream)
+            if name is None:
+                name = f"native:cpu:{next(_cpu_stream_numbers)}"
+                _cpu_stream_names[stream] = name
+        tag = str(name)
+    _registry.adopt_stream(tag, stream)
+    return tag
+
+
+def event_key(event: torch.Event) -> str:
+    """The key of a native event."""
+    with _lock:
+        key = _event_names.get(event)
+        if key is None:
+            key = f"native:{next(_event_numbers)}"
+            _event_names[event] = key
+    return str(key)

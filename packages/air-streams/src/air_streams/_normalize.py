@@ -1,0 +1,298 @@
+"""Turns native stream and event code of a Dynamo graph into the operators of this package.
+
+    set_stream(get_external_object_by_index(2))            stream_enter("native:npu:0:1")
+    streams.wait_event(1, 2)                          ->   event_wait("native:0")
+    z = y * 2              # custom: {"stream": 2}         z = y * 2
+    set_stream(current_stream())                           stream_exit("native:npu:0:1")
+
+Dynamo tells the stream of a node in two ways: an annotation in the node's metadata (`with stream:`) and calls
+of `set_stream` (torch_npu's stream context, or the user). An annotation wins. Both are removed, together with
+the numbered objects, so that AOTAutograd's own stream passes find nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import torch
+from torch._dynamo.graph_bytecode_inputs import get_external_object_by_index
+from torch.fx import GraphModule, Node
+
+from air_streams import _library, _native
+from air_streams._source import source_of
+from air_streams._tags import ENTRY_TAG
+from air_streams.errors import NativeStreamError
+
+
+@dataclass(frozen=True)
+class NormalizeReport:
+    """What `normalize` found: native calls replaced, by name, and the tags and event keys it gave."""
+
+    replaced: dict[str, int] = field(default_factory=dict)
+    streams: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
+
+    @property
+    def modified(self) -> bool:
+        """Whether there was any native code."""
+        return bool(self.replaced)
+
+
+@dataclass(frozen=True)
+class _Open:
+    """An open scope: a native one by its tag, or a tagged one (`tag` None) with what it inherited."""
+
+    tag: str | None
+    inherited: str | None = None
+
+
+class _Normalizer:
+    def __init__(self, gm: GraphModule) -> None:
+        self.gm = gm
+        self.graph = gm.graph
+        self.ambient: str | None = None
+        self.open: list[_Open] = []
+        self.ambient_of: dict[Node, str | None] = {}
+        self.replaced: dict[str, int] = {}
+        self.streams: dict[str, None] = {}
+        self.events: dict[str, None] = {}
+        self.dead: list[Node] = []
+        self.pairs = 0
+
+    def run(self) -> NormalizeReport:
+        for node in list(self.graph.nodes):
+            self._node(node)
+        for node in self.graph.nodes:
+            _forget_annotation(node)
+        for node in reversed(self.dead):
+            self.graph.erase_node(node)
+        for node in reversed(self.graph.nodes):
+            if node.target is get_external_object_by_index and not node.users:
+                self.graph.erase_node(node)
+        number_sites(self.gm)
+        self.graph.lint()
+        self.gm.recompile()
+        return NormalizeReport(self.replaced, tuple(self.streams), tuple(self.events))
+
+    def _node(self, node: Node) -> None:
+        if node.op in ("placeholder", "get_attr") or node.target is get_external_object_by_index:
+            return
+        handler = _HANDLERS.get(_name(node))
+        if handler is not None:
+            self.replaced[_name(node)] = self.replaced.get(_name(node), 0) + 1
+            handler(self, node)
+            self.dead.append(node)
+            return
+        if node.op == "call_method" and _is_native_object(node.args[0] if node.args else None):
+            raise _refusal(node, f"`{node.target}` of a stream or event asks the host to look at the device")
+        self._scope(node)
+
+    def _scope(self, node: Node) -> None:
+        if node.op == "output":
+            if self.ambient not in (None, ENTRY_TAG):
+                raise NativeStreamError(
+                    "the function ends with another stream set than it began with",
+                    where=str(source_of(node)),
+                    advice="use `with torch.Stream(...)` or `with torch.npu.stream(stream)` instead of set_stream",
+                )
+            self._move_to(node, None)
+            return
+        desired = self._desired(node)
+        if _is_op(node, _library.STREAM_EXIT):
+            while self.open and self.open[-1].tag is not None:
+                self._close(node)
+            if self.open:
+                self.open.pop()
+            return
+        self._move_to(node, desired)
+        if _is_op(node, _library.STREAM_ENTER):
+            self.open.append(_Open(None, desired))
+
+    def _desired(self, node: Node) -> str | None:
+        index = (node.meta.get("custom") or {}).get("stream")
+        if index is None:
+            return self.ambient
+        self.replaced["with stream"] = self.replaced.get("with stream", 0) + 1
+        return self._tag(index)
+
+    def _move_to(self, node: Node, desired: str | None) -> None:
+        """Leaves and enters native scopes before `node`; what a tagged scope inherited means the tagged stream."""
+        while self.open and self.open[-1].tag is not None and self.open[-1].tag != desired:
+            self._close(node)
+        top = self.open[-1] if self.open else _Open(None, ENTRY_TAG)
+        if desired is None or desired in (top.tag, top.inherited):
+            return
+        self._call(node, _library.STREAM_ENTER, (desired,))
+        self.open.append(_Open(desired))
+
+    def _close(self, node: Node) -> None:
+        self._call(node, _library.STREAM_EXIT, (self.open.pop().tag,))
+
+    def _call(self, before: Node, op: Any, args: tuple[Any, ...]) -> None:
+        with self.graph.inserting_before(before):
+            call = self.graph.call_function(op, args)
+        call.meta["stack_trace"] = before.meta.get("stack_trace")
+
+    def _tag(self, index: int) -> str:
+        tag = _native.stream_tag(_native.object_at(index))
+        self.streams[tag] = None
+        return tag
+
+    def _stream_argument(self, node: Node, index: int) -> str:
+        tag = self._tag(index)
+        annotated = (node.meta.get("custom") or {}).get("stream") is not None
+        if tag == ENTRY_TAG and not annotated and self.ambient not in (None, ENTRY_TAG):
+            raise NativeStreamError(
+                "after set_stream(...) it cannot be told which stream 'the current stream' means here",
+                where=str(source_of(node)),
+                advice="use `with torch.npu.stream(stream):` instead of set_stream",
+            )
+        return tag
+
+    def _key(self, index: int) -> str:
+        key = _native.event_key(_native.object_at(index))
+        self.events[key] = None
+        return key
+
+    def _on(self, node: Node, tag: str, *calls: tuple[Any, tuple[Any, ...]]) -> None:
+        """The calls, on the stream behind `tag`, wherever the program is."""
+        here = self.open[-1].tag if self.open else ENTRY_TAG
+        if here != tag:
+            calls = ((_library.STREAM_ENTER, (tag,)), *calls, (_library.STREAM_EXIT, (tag,)))
+        for op, args in calls:
+            self._call(node, op, args)
+
+    def record_event(self, node: Node) -> None:
+        event, stream = _numbers(node)
+        self._on(node, self._stream_argument(node, stream), (_library.EVENT_RECORD, (self._key(event),)))
+
+    def wait_event(self, node: Node) -> None:
+        event, stream = _numbers(node)
+        self._on(node, self._stream_argument(node, stream), (_library.EVENT_WAIT, (self._key(event),)))
+
+    def wait_stream(self, node: Node) -> None:
+        waiting, waited_on = (self._stream_argument(node, index) for index in _numbers(node))
+        key = f"wait_stream:{self.pairs}"
+        self.pairs += 1
+        self._on(node, waited_on, (_library.EVENT_RECORD, (key,)))
+        self._on(node, waiting, (_library.EVENT_WAIT, (key,)))
+
+    def record_stream(self, node: Node) -> None:
+        tensor, stream = node.args
+        assert isinstance(stream, int)
+        self._call(node, _library.RECORD_STREAM, (tensor, self._stream_argument(node, stream)))
+
+    def sync_dealloc(self, node: Node) -> None:
+        event, stream, tensor = node.args
+        assert isinstance(event, int)
+        assert isinstance(stream, int)
+        tag = self._tag(stream)
+        wait = (_library.EVENT_WAIT, (self._key(event),))
+        self._on(node, tag, wait, (_library.RECORD_STREAM, (tensor, tag)))
+
+    def set_stream(self, node: Node) -> None:
+        target = node.args[0]
+        assert isinstance(target, Node)
+        if target.target is get_external_object_by_index:
+            index = target.args[0]
+            assert isinstance(index, int)
+            self.ambient = self._tag(index)
+        elif target in self.ambient_of:
+            self.ambient = self.ambient_of[target]
+        else:
+            raise _refusal(node, f"set_stream is given {target}, which is not a stream known at compile time")
+
+    def current_stream(self, node: Node) -> None:
+        self.ambient_of[node] = self.ambient
+
+    def fork_or_join(self, node: Node) -> None:
+        _, to_index = _numbers(node)
+        self.ambient = self._tag(to_index)
+
+    def refuse_host_wait(self, node: Node) -> None:
+        raise _refusal(node, f"{_name(node).removeprefix('streams.')} makes the host wait for the device")
+
+
+_Handler = Callable[[_Normalizer, Node], None]
+
+_HANDLERS: Final[dict[str, _Handler]] = {
+    "streams.record_event": _Normalizer.record_event,
+    "streams.wait_event": _Normalizer.wait_event,
+    "streams.wait_stream": _Normalizer.wait_stream,
+    "streams.record_stream": _Normalizer.record_stream,
+    "streams.sync_dealloc": _Normalizer.sync_dealloc,
+    "streams.fork": _Normalizer.fork_or_join,
+    "streams.join": _Normalizer.fork_or_join,
+    "streams.synchronize_event": _Normalizer.refuse_host_wait,
+    "streams.synchronize_stream": _Normalizer.refuse_host_wait,
+    "streams.synchronize_device": _Normalizer.refuse_host_wait,
+    "set_stream": _Normalizer.set_stream,
+    "current_stream": _Normalizer.current_stream,
+}
+
+
+def _name(node: Node) -> str:
+    """How the table calls a node's target: an operator of torch's `streams`, or a device module's function."""
+    if node.op != "call_function":
+        return ""
+    target = node.target
+    if isinstance(target, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+        packet = target.overloadpacket if isinstance(target, torch._ops.OpOverload) else target
+        space, _, name = str(packet._qualified_op_name).partition("::")
+        return f"streams.{name}" if space == "streams" else ""
+    name = getattr(target, "__name__", "")
+    return name if name in ("set_stream", "current_stream") else ""
+
+
+def _numbers(node: Node) -> tuple[int, int]:
+    first, second = node.args
+    assert isinstance(first, int)
+    assert isinstance(second, int)
+    return first, second
+
+
+def _is_op(node: Node, op: Any) -> bool:
+    return node.target in (op, op.overloadpacket)
+
+
+def _is_native_object(arg: Any) -> bool:
+    return isinstance(arg, Node) and arg.target is get_external_object_by_index
+
+
+def _refusal(node: Node, why: str) -> NativeStreamError:
+    return NativeStreamError(
+        f"{why}, which a captured graph cannot do",
+        where=str(source_of(node)),
+        advice="let streams wait for each other (wait_event, wait_stream), or synchronise outside the function",
+    )
+
+
+def _forget_annotation(node: Node) -> None:
+    custom = node.meta.get("custom")
+    if custom and "stream" in custom:
+        rest = {key: value for key, value in custom.items() if key != "stream"}
+        if rest:
+            node.meta["custom"] = rest
+        else:
+            del node.meta["custom"]
+
+
+def number_sites(gm: GraphModule) -> None:
+    """Gives every stream operator its own `site`, so that no two calls are equal to a later pass."""
+    packets = {op.overloadpacket for op in _library.STREAM_OPS}
+    site = 0
+    for node in gm.graph.nodes:
+        if node.op == "call_function" and (node.target in _library.STREAM_OPS or node.target in packets):
+            site += 1
+            node.kwargs = {**node.kwargs, "site": site}
+
+
+def normalize(gm: GraphModule) -> NormalizeReport:
+    """Rewrites a Dynamo graph in place; call it before AOTAutograd, also when there is no native code.
+
+    Raises `NativeStreamError` for what a captured graph cannot do: making the host wait, or leaving another
+    stream current at the end.
+    """
+    return _Normalizer(gm).run()

@@ -1,0 +1,103 @@
+"""The process-wide table of streams: one tag, one device, one stream, whoever asks.
+
+TorchAir keeps one table per compiled module and another for `record_tagged_stream`, so that the same tag in
+two graphs means two streams and lifetimes are extended on a stream nobody uses. Here there is one table. The
+executors, the eager kernels and `record_stream` all ask it.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+import torch
+
+from air_streams._tags import ENTRY_TAG
+from air_streams.errors import InvalidArgument, StreamPriorityError
+
+
+@dataclass(frozen=True)
+class _Entry:
+    stream: torch.Stream
+    priority: int
+
+
+_lock = threading.Lock()
+_streams: dict[tuple[str, torch.device], _Entry] = {}
+
+
+def _with_index(device: torch.device | str) -> torch.device:
+    device = torch.device(device)
+    if device.type == "cpu":
+        return torch.device("cpu")
+    has_index: int | None = device.index
+    if has_index is not None:
+        return device
+    return torch.device(device.type, torch.get_device_module(device).current_device())
+
+
+def _new_stream(tag: str, device: torch.device, priority: int) -> torch.Stream:
+    if device.type == "cpu":
+        if priority:
+            raise StreamPriorityError(
+                f"stream '{tag}' asks for priority {priority}, but device 'cpu' has no stream priorities",
+                advice="remove stream_priority (the default is 0) on this device",
+            )
+        return torch.Stream(device="cpu")
+    module = torch.get_device_module(device)
+    stream: torch.Stream = module.Stream(device=device, priority=priority)
+    given = _priority_of(stream)
+    if priority and given != priority:
+        raise StreamPriorityError(
+            f"stream '{tag}' asks for priority {priority}, but device '{device}' "
+            + (f"gave it {given}" if given is not None else "does not say which priority a stream has"),
+            advice="use a priority the device is known to have (0 is always one)",
+        )
+    return stream
+
+
+def _priority_of(stream: torch.Stream) -> int | None:
+    """The priority of a stream; None where the device does not tell (torch_npu raises)."""
+    try:
+        return int(getattr(stream, "priority", 0))
+    except RuntimeError:
+        return None
+
+
+def stream_for(tag: str, device: torch.device | str, *, priority: int = 0) -> torch.Stream:
+    """The stream behind `tag` on `device`, made at the first call; `priority` 0 accepts the one it has.
+
+    Raises `StreamPriorityError` when another priority than the stream's own is asked for, or the device cannot
+    give it. `ENTRY_TAG` is not in the table: the entry stream is the caller's current stream.
+    """
+    if tag == ENTRY_TAG:
+        raise InvalidArgument(
+            f"tag '{ENTRY_TAG}' is the stream on which the graph was entered, not one of the table",
+            advice="ask the device for its current stream",
+        )
+    key = (tag, _with_index(device))
+    with _lock:
+        entry = _streams.get(key)
+        if entry is None:
+            entry = _Entry(_new_stream(tag, key[1], priority), priority)
+            _streams[key] = entry
+    if priority not in (0, entry.priority):
+        raise StreamPriorityError(
+            f"stream '{tag}' on '{key[1]}' exists with priority {entry.priority}, asked for {priority}",
+            advice="use one priority per tag, given at its first use in the process, or another tag",
+        )
+    return entry.stream
+
+
+def adopt_stream(tag: str, stream: torch.Stream, device: torch.device | str | None = None) -> None:
+    """Puts a stream the user made behind `tag`, so that native code keeps its own streams."""
+    where = _with_index(stream.device if device is None else device)
+    with _lock:
+        _streams[(tag, where)] = _Entry(stream, _priority_of(stream) or 0)
+
+
+def known_streams(device: torch.device | str) -> tuple[torch.Stream, ...]:
+    """All streams of the table on one device."""
+    where = _with_index(device)
+    with _lock:
+        return tuple(entry.stream for (_, on), entry in _streams.items() if on == where)

@@ -1,0 +1,145 @@
+"""What to do about findings: warn, raise, mend, or nothing.
+
+`auto` writes the missing waits and record_streams into the graph as the operators a user would have written,
+so every later reader of the graph sees the mended program.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+from torch.fx import Graph, GraphModule, Node
+
+from air_streams import _library
+from air_streams._clocks import read_clocks
+from air_streams._collectives import find_deadlocks
+from air_streams._findings import CollectiveDeadlock, Finding, Lifetime, Race
+from air_streams._lifetimes import find_lifetimes
+from air_streams._program import Program, read_program
+from air_streams._races import find_races
+from air_streams.errors import InvalidArgument, StreamCheckError, StreamRaceWarning
+
+log = logging.getLogger(__name__)
+
+Sync = Literal["check", "error", "auto", "off"]
+SYNC_MODES: Final[tuple[Sync, ...]] = get_args(Sync)
+
+
+@dataclass(frozen=True)
+class SyncReport:
+    """What `sync="auto"` put into the graph, and for which finding."""
+
+    mended: tuple[tuple[Finding, tuple[Node, ...]], ...] = ()
+
+    @property
+    def inserted(self) -> tuple[Node, ...]:
+        """All nodes that were added."""
+        return tuple(node for _, nodes in self.mended for node in nodes)
+
+    def explain(self) -> str:
+        """One paragraph per insertion."""
+        if not self.mended:
+            return "no wait and no record_stream was missing"
+        return "\n".join(
+            f"inserted {', '.join(node.name for node in nodes)} against {finding}"
+            for finding, nodes in self.mended
+        )
+
+
+def checked_sync(sync: str) -> Sync:
+    """The mode itself, or an error which lists them."""
+    for mode in SYNC_MODES:
+        if sync == mode:
+            return mode
+    raise InvalidArgument(f"sync must be one of {', '.join(SYNC_MODES)}, got {sync!r}")
+
+
+def apply_sync(gm: GraphModule | Graph, sync: str = "auto") -> SyncReport:
+    """Inserts what is missing into `gm` if `sync` is "auto"; with any other mode the graph stays as it is."""
+    if checked_sync(sync) != "auto":
+        return SyncReport()
+    graph = gm.graph if isinstance(gm, GraphModule) else gm
+    mended: list[tuple[Finding, tuple[Node, ...]]] = []
+    program = read_program(graph)
+    races, clocks = find_races(program)
+    mended.extend(_insert_waits(graph, program, races))
+    while deadlocks := find_deadlocks(program, clocks):
+        mended.extend(_insert_waits(graph, program, deadlocks[:1]))
+        program = read_program(graph)
+        clocks = read_clocks(program)
+    if mended:
+        program = read_program(graph)
+        clocks = read_clocks(program)
+    mended.extend(_insert_record_streams(graph, find_lifetimes(program, clocks)))
+    if mended:
+        if isinstance(gm, GraphModule):
+            gm.recompile()
+        log.info("sync='auto' mended %d findings", len(mended))
+    return SyncReport(tuple(mended))
+
+
+def _insert_waits(
+    graph: Graph, program: Program, findings: Iterable[Race | CollectiveDeadlock]
+) -> list[tuple[Finding, tuple[Node, ...]]]:
+    taken = {event.name for event, _ in program.records.values()}
+    records: dict[Node, tuple[str, Node]] = {}
+    mended: list[tuple[Finding, tuple[Node, ...]]] = []
+    for finding in findings:
+        first, second = finding.first, finding.second
+        added: list[Node] = []
+        if first not in records:
+            key = _free_name(f"auto:{first.name}", taken)
+            with graph.inserting_after(first):
+                record = graph.call_function(_library.EVENT_RECORD, (key,))
+            record.meta["stack_trace"] = first.meta.get("stack_trace")
+            records[first] = key, record
+            added.append(record)
+        with graph.inserting_before(second):
+            wait = graph.call_function(_library.EVENT_WAIT, (records[first][0],))
+        wait.meta["stack_trace"] = second.meta.get("stack_trace")
+        added.append(wait)
+        mended.append((finding, tuple(added)))
+    return mended
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    free, count = name, 1
+    while free in taken:
+        count += 1
+        free = f"{name}#{count}"
+    taken.add(free)
+    return free
+
+
+def _insert_record_streams(
+    graph: Graph, findings: Iterable[Lifetime]
+) -> list[tuple[Finding, tuple[Node, ...]]]:
+    mended: list[tuple[Finding, tuple[Node, ...]]] = []
+    for finding in findings:
+        with graph.inserting_after(finding.first):
+            keep = graph.call_function(_library.RECORD_STREAM, (finding.value, finding.first_stream.tag))
+        keep.meta["stack_trace"] = finding.first.meta.get("stack_trace")
+        mended.append((finding, (keep,)))
+    return mended
+
+
+def announce(findings: Iterable[Finding], sync: Sync) -> None:
+    """Warns of each finding, or raises all of them in one error."""
+    found = tuple(findings)
+    if not found or sync == "off":
+        return
+    if sync == "error":
+        raise StreamCheckError(
+            f"the multi-stream program is not correct: {len(found)} finding(s)",
+            where="; ".join(str(finding) for finding in found),
+            advice="mend the program as proposed, or compile with sync='auto' to insert the missing waits",
+        )
+    for finding in found:
+        line = finding.second_line
+        warnings.warn_explicit(
+            StreamRaceWarning(str(finding)), None, line.file or "<graph>", line.line, module="air_streams"
+        )

@@ -1,0 +1,40 @@
+"""What may name a stream, an event, a priority or a number of cores, and what is said when it may not."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from air_streams.errors import InvalidArgument
+
+ENTRY_TAG: Final = "default"
+"""The tag of the stream on which the graph was entered: the main stream."""
+
+
+def checked_tag(tag: object, role: str) -> str:
+    """The tag itself, or an error which says what a tag is."""
+    if not isinstance(tag, str) or not tag.strip():
+        raise InvalidArgument(
+            f"{role} must be a non-empty string, got {tag!r}",
+            advice="name the stream or event with a string such as '1'; the same string names the same one",
+        )
+    return tag
+
+
+def checked_priority(priority: object, tag: str) -> int:
+    """The priority itself, or an error; whether the device has it is known only when the stream is made."""
+    if isinstance(priority, bool) or not isinstance(priority, int):
+        raise InvalidArgument(
+            f"stream_priority of stream '{tag}' must be an int, got {priority!r}",
+            advice="use 0 for the device's default, a smaller number for a higher priority",
+        )
+    return priority
+
+
+def checked_cores(count: object, name: str) -> int:
+    """The number of cores itself, or an error; the upper bound is the chip's and is checked where it runs."""
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise InvalidArgument(
+            f"{name} must be a non-negative int, got {count!r}",
+            advice="give the number of cores that operators in the block may use",
+        )
+    return count

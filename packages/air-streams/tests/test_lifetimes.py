@@ -1,0 +1,123 @@
+"""Blocks that go back to their pool too early."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch.fx import Graph, Node
+
+from air_streams import StreamPlan
+from streams_programs import on_stream
+
+ops = torch.ops.air_streams
+aten = torch.ops.aten
+
+
+class Builder:
+    """A graph of functional work on numbered streams."""
+
+    def __init__(self) -> None:
+        self.graph = Graph()
+        self.x = self.graph.placeholder("x")
+
+    def work(self, stream: int, *args: Node) -> Node:
+        return on_stream(self.graph, stream, (aten.cat.default, (list(args),), {}))
+
+    def sync(self, source: int, to: int, event: str) -> None:
+        on_stream(self.graph, source, (ops.event_record.default, (event,), {}))
+        on_stream(self.graph, to, (ops.event_wait.default, (event,), {}))
+
+    def plan(self, *outputs: Node) -> StreamPlan:
+        self.graph.output(tuple(outputs))
+        return StreamPlan.of(self.graph, sync="off")
+
+
+def found(plan: StreamPlan) -> list[tuple[str, str, str]]:
+    assert plan.races() == ()
+    return [
+        (finding.first.name, finding.second.name, finding.first_stream.tag) for finding in plan.lifetimes()
+    ]
+
+
+def lent(b: Builder) -> tuple[Node, Node]:
+    """A block of the entry stream, in use on stream 1."""
+    block = b.work(0, b.x)
+    b.sync(0, 1, "made")
+    return block, b.work(1, block)
+
+
+def test_S21_a_block_lent_to_another_stream_is_unsafe_once_its_own_stream_allocates_again() -> None:
+    b = Builder()
+    _, used = lent(b)
+    heir = b.work(0, b.x)
+    plan = b.plan(used, heir)
+    assert found(plan) == [(used.name, heir.name, "1")]
+    finding = plan.lifetimes()[0]
+    assert "npu_record_tagged_stream(cat_default, '1')" in finding.fix
+    assert finding in plan.check()
+
+
+def test_S21_record_stream_makes_it_safe_only_for_the_stream_it_names() -> None:
+    for tag, safe in (("1", True), ("2", False)):
+        b = Builder()
+        block, used = lent(b)
+        b.graph.call_function(ops.record_stream.default, (block, tag))
+        plan = b.plan(used, b.work(0, b.x))
+        assert (found(plan) == []) == safe
+
+
+def test_waiting_for_the_user_before_allocating_again_makes_it_safe() -> None:
+    b = Builder()
+    _, used = lent(b)
+    b.sync(1, 0, "used")
+    assert found(b.plan(used, b.work(0, b.x))) == []
+
+
+def test_a_block_that_lives_on_is_safe() -> None:
+    b = Builder()
+    block, used = lent(b)
+    heir = b.work(0, b.x)
+    assert found(b.plan(used, heir, block)) == []
+
+
+def test_an_input_is_the_callers_and_safe() -> None:
+    b = Builder()
+    used = b.work(1, b.x)
+    assert found(b.plan(used, b.work(0, b.x))) == []
+
+
+def test_no_later_work_on_the_owner_means_nobody_can_take_the_block() -> None:
+    b = Builder()
+    _, used = lent(b)
+    assert found(b.plan(used)) == []
+
+
+def test_a_view_keeps_the_block_alive_and_a_use_through_a_view_is_a_use() -> None:
+    b = Builder()
+    block = b.work(0, b.x)
+    view = b.graph.call_function(aten.view.default, (block, [-1]))
+    b.sync(0, 1, "made")
+    used = b.work(1, view)
+    heir = b.work(0, b.x)
+    assert found(b.plan(used, heir)) == [(used.name, heir.name, "1")]
+
+
+def test_W14_record_stream_through_a_view_keeps_the_block() -> None:
+    b = Builder()
+    block = b.work(0, b.x)
+    view = b.graph.call_function(aten.view.default, (block, [-1]))
+    b.sync(0, 1, "made")
+    used = b.work(1, view)
+    b.graph.call_function(ops.record_stream.default, (view, "1"))
+    assert found(b.plan(used, b.work(0, b.x))) == []
+
+
+def test_each_stream_that_borrows_is_reported() -> None:
+    b = Builder()
+    block = b.work(0, b.x)
+    b.sync(0, 1, "one")
+    b.sync(0, 2, "two")
+    users: Sequence[Node] = [b.work(1, block), b.work(2, block)]
+    heir = b.work(0, b.x)
+    assert [item[2] for item in found(b.plan(*users, heir))] == ["1", "2"]

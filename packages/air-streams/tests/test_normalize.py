@@ -1,0 +1,224 @@
+"""Native stream and event code of a Dynamo graph becomes the operators of this package."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch._dynamo.exc import BackendCompilerFailed
+
+import air_streams as tng
+from air_streams import StreamPlan, errors, normalize
+from air_streams._library import STREAM_OPS
+from streams_models import compiled
+
+first, second = torch.Stream(device="cpu"), torch.Stream(device="cpu")
+done, ready = torch.Event("cpu"), torch.Event("cpu")
+tagged_done, tagged_ready = tng.ops.npu_create_tagged_event("done"), tng.ops.npu_create_tagged_event("ready")
+switch = tng.scope.npu_stream_switch
+
+
+def native_events(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    with first:
+        y = x + 1
+        done.record()
+    with second:
+        done.wait()
+        z = y * 2
+        y.record_stream(second)
+    return (z,)
+
+
+def tagged_events(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    with switch("a"):
+        y = x + 1
+        tng.ops.npu_tagged_event_record(tagged_done)
+    with switch("b"):
+        tng.ops.npu_tagged_event_wait(tagged_done)
+        z = y * 2
+        tng.ops.npu_record_tagged_stream(y, "b")
+    return (z,)
+
+
+def native_explicit_streams(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    with first:
+        y = x + 1
+    done.record(first)
+    second.wait_event(done)
+    with second:
+        z = y * 2
+    ready.record(second)
+    ready.wait(first)
+    with first:
+        w = z + y
+    return (w,)
+
+
+def tagged_explicit_streams(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    with switch("a"):
+        y = x + 1
+        tng.ops.npu_tagged_event_record(tagged_done)
+    with switch("b"):
+        tng.ops.npu_tagged_event_wait(tagged_done)
+        z = y * 2
+        tng.ops.npu_tagged_event_record(tagged_ready)
+    with switch("a"):
+        tng.ops.npu_tagged_event_wait(tagged_ready)
+        w = z + y
+    return (w,)
+
+
+def native_wait_stream(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    with first:
+        y = x + 1
+        with second:
+            u = x * 3
+        z = y * 2
+    second.wait_stream(first)
+    with second:
+        w = z + u
+    return (w,)
+
+
+def tagged_wait_stream(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    with switch("a"):
+        y = x + 1
+        with switch("b"):
+            u = x * 3
+        z = y * 2
+        tng.ops.npu_tagged_event_record(tagged_done)
+    with switch("b"):
+        tng.ops.npu_tagged_event_wait(tagged_done)
+        w = z + u
+    return (w,)
+
+
+def native_stream_made_inside(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    inner = torch.Stream(device="cpu")
+    with inner:
+        y = x + 1
+    return (y,)
+
+
+def tagged_stream_for_inside(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    with switch("inner"):
+        y = x + 1
+    return (y,)
+
+
+PAIRS = [
+    (native_events, tagged_events),
+    (native_explicit_streams, tagged_explicit_streams),
+    (native_wait_stream, tagged_wait_stream),
+    (native_stream_made_inside, tagged_stream_for_inside),
+]
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(("native", "tagged"), PAIRS)
+def test_native_and_tagged_forms_have_the_same_plan(
+    native: Callable[..., Any], tagged: Callable[..., Any], dynamic: bool
+) -> None:
+    x = torch.arange(6.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tng.StreamRaceWarning)
+        by_native, from_native = compiled(native, x, dynamic=dynamic)
+        by_tag, from_tag = compiled(tagged, x, dynamic=dynamic)
+    torch.testing.assert_close(by_native, by_tag)
+    assert from_native.plans[0].describe() == from_tag.plans[0].describe()
+    assert from_native.plans[0].is_multi_stream
+
+
+def test_nothing_native_is_left_in_the_graph() -> None:
+    _, backend = compiled(native_events, torch.ones(3))
+    for gm in (*backend.dynamo, *backend.graphs):
+        assert all("stream" not in (node.meta.get("custom") or {}) for node in gm.graph.nodes)
+        assert not [n for n in gm.graph.nodes if "streams." in str(n.target).replace("air_streams.", "")]
+        assert not [n for n in gm.graph.nodes if "external_object" in str(n.target)]
+
+
+def test_every_stream_operator_has_its_own_site() -> None:
+    _, backend = compiled(tagged_events, torch.ones(3))
+    sites = [node.args[-1] for node in backend.graphs[0].graph.nodes if node.target in STREAM_OPS]
+    assert len(set(sites)) == len(sites) == 7
+
+
+def test_an_input_changed_on_a_native_stream_is_changed_and_is_no_race() -> None:
+    def change(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        with first:
+            x.add_(1)
+        return ()
+
+    x = torch.zeros(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tng.StreamRaceWarning)
+        _, backend = compiled(change, x)
+    torch.testing.assert_close(x, torch.ones(3))
+    text = backend.plans[0].describe().splitlines()
+    assert text.index("entry: wait event1") < next(n for n, line in enumerate(text) if "copy_" in line)
+
+
+def test_native_scopes_nest_with_tagged_ones() -> None:
+    def mixed(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        with first:
+            a = x + 1
+            with switch("inner"):
+                b = x + 2
+                with second:
+                    c = x + 3
+                d = x + 4
+            e = x + 5
+        with switch("outer"), first:
+            f = x + 6
+        return a, b, c, d, e, f
+
+    _, backend = compiled(mixed, torch.ones(3))
+    plan = backend.plans[0]
+    streams = [plan.stream_of(node).tag for node in plan.nodes if str(node.target).startswith("aten.add")]
+    one, two = streams[0], streams[2]
+    assert one.startswith("native:cpu:")
+    assert two.startswith("native:cpu:")
+    assert one != two
+    assert streams == [one, "inner", two, "inner", one, one]
+
+
+@pytest.mark.parametrize("wait", [lambda: first.synchronize(), lambda: done.synchronize()])
+def test_making_the_host_wait_is_refused_with_the_users_line(wait: Callable[[], None]) -> None:
+    def synchronising(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        wait()
+        return (x + 1,)
+
+    with pytest.raises(BackendCompilerFailed) as caught:
+        compiled(synchronising, torch.ones(3))
+    cause = caught.value.__cause__ or caught.value.inner_exception
+    assert isinstance(cause, errors.NativeStreamError)
+    assert "test_normalize.py" in str(cause)
+    assert "wait_event" in str(cause)
+
+
+def test_a_graph_that_was_not_normalised_is_refused() -> None:
+    captured = []
+
+    def backend(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+        captured.append(gm)
+        return gm.forward
+
+    torch._dynamo.reset()
+    with pytest.raises(RuntimeError, match="doesn't support"):
+        torch.compile(native_explicit_streams, backend=backend, fullgraph=True)(torch.ones(2))
+    graph = captured[0].graph
+    for node in graph.nodes:
+        if "record_event" in str(node.target):
+            node.target = torch.ops.streams.record_event.default
+    with pytest.raises(errors.NativeStreamError, match="normalize"):
+        StreamPlan.of(captured[0])
+
+
+def test_a_graph_without_native_code_is_only_numbered() -> None:
+    gm = torch.fx.symbolic_trace(lambda x: x + 1)
+    report = normalize(gm)
+    assert not report.modified
+    assert [node.op for node in gm.graph.nodes] == ["placeholder", "call_function", "output"]

@@ -1,0 +1,33 @@
+"""The user's line of a node."""
+
+from __future__ import annotations
+
+import torch
+
+from air_streams import SourceLine, StreamPlan, scope
+from air_streams._source import source_of
+from streams_models import compiled
+
+
+def test_a_finding_names_the_lines_of_the_model_not_of_this_package() -> None:
+    def racy(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x + 1
+        with scope.npu_stream_switch("1"):
+            z = y * 2
+        return (z,)
+
+    _, backend = compiled(racy, torch.ones(2), sync="off")
+    plan: StreamPlan = backend.plans[0]
+    (race,) = plan.races()
+    assert race.first_line.file.endswith("test_source.py")
+    assert race.first_line.code == "y = x + 1"
+    assert race.second_line.code == "z = y * 2"
+    assert race.second_line.line == race.first_line.line + 2
+    enter = next(node for node in plan.nodes if "stream_enter" in node.name)
+    assert source_of(enter).file.endswith("test_source.py")
+
+
+def test_a_node_without_a_trace_is_named() -> None:
+    node = torch.fx.Graph().placeholder("x")
+    assert source_of(node) == SourceLine("x")
+    assert str(source_of(node)) == "node x"

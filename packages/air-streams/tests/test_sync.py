@@ -1,0 +1,120 @@
+"""sync="auto" makes any program right, and adds nothing that is not needed; the other modes only tell."""
+
+from __future__ import annotations
+
+import random
+import warnings
+
+import pytest
+import torch
+from torch.fx import Graph
+
+from air_streams import StreamPlan, StreamRaceWarning, apply_sync, errors
+from air_streams._library import EVENT_WAIT
+from streams_device import run, run_eagerly
+from streams_programs import Op, graph_of, random_dataflow
+
+SCHEDULES = 20
+
+
+def values(graph: Graph) -> list[torch.Tensor]:
+    count = sum(node.op == "placeholder" for node in graph.nodes)
+    return [torch.arange(4) + 1 + number for number in range(count)]
+
+
+def is_right(graph: Graph, plan: StreamPlan, source: random.Random) -> bool:
+    inputs = values(graph)
+    expected = run_eagerly(graph, inputs)
+    for _ in range(SCHEDULES):
+        got = run(plan, inputs, source)
+        if not all(torch.equal(a, b) for a, b in zip(got, expected, strict=True)):
+            return False
+    return True
+
+
+def test_N06_auto_makes_a_thousand_stripped_programs_equal_to_eager_in_random_schedules() -> None:
+    source = random.Random(31)
+    wrong_before, mended_waits, mended_lifetimes = 0, 0, 0
+    for _ in range(1_000):
+        graph = random_dataflow(source, length=source.randint(3, 14), streams=3, inputs=2)
+        wrong_before += not is_right(graph, StreamPlan.of(graph, sync="off"), source)
+        plan = StreamPlan.of(graph, sync="auto")
+        assert is_right(graph, plan, source), graph
+        assert plan.check() == ()
+        inserted = set(plan.sync_report.inserted)
+        assert not [wait for wait in plan.redundant() if wait.second in inserted], plan.redundant()
+        waits = sum(node.target is EVENT_WAIT for node in inserted)
+        mended_waits += waits
+        mended_lifetimes += len(plan.sync_report.mended) - waits
+    assert wrong_before > 500
+    assert mended_waits > 1_000
+    assert mended_lifetimes > 100
+
+
+def test_N06_a_missing_record_stream_makes_a_schedule_wrong_and_auto_is_what_mends_it() -> None:
+    source = random.Random(5)
+    shown = 0
+    for _ in range(300):
+        graph = random_dataflow(source, length=12, streams=3, inputs=2)
+        report = apply_sync(graph, "auto")
+        kept = [node for node in report.inserted if node.target is not EVENT_WAIT and len(node.args) == 2]
+        if not kept:
+            continue
+        for node in kept:
+            graph.erase_node(node)
+        plan = StreamPlan.of(graph, sync="off")
+        assert plan.races() == ()
+        assert len(plan.lifetimes()) == len(kept)
+        shown += not is_right(graph, plan, source)
+    assert shown > 20
+
+
+def test_N06_auto_inserts_nothing_into_its_own_result() -> None:
+    source = random.Random(3)
+    for _ in range(50):
+        graph = random_dataflow(source, length=10, streams=4, inputs=2)
+        apply_sync(graph, "auto")
+        assert apply_sync(graph, "auto").inserted == ()
+
+
+RACY = (Op(0, "write", 0), Op(1, "read", 0))
+
+
+def test_check_warns_with_the_pair_both_lines_and_the_wait_to_add() -> None:
+    graph, nodes = graph_of(RACY, 1)
+    for node, line in zip(nodes, (11, 22), strict=True):
+        node.meta["stack_trace"] = f'  File "model.py", line {line}, in forward\n    code_{line}'
+    with pytest.warns(StreamRaceWarning) as caught:
+        StreamPlan.of(graph)
+    text = str(caught[0].message)
+    assert "model.py:11: code_11" in text
+    assert "model.py:22: code_22" in text
+    assert "npu_tagged_event_wait" in text
+    assert (caught[0].filename, caught[0].lineno) == ("model.py", 22)
+
+
+def test_error_raises_with_all_findings() -> None:
+    graph, _ = graph_of((*RACY, Op(0, "wait", 3)), 1)
+    with pytest.raises(errors.StreamCheckError, match="2 finding") as caught:
+        StreamPlan.of(graph, sync="error")
+    assert "unsatisfied wait" in str(caught.value)
+
+
+def test_off_says_nothing() -> None:
+    graph, _ = graph_of(RACY, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        StreamPlan.of(graph, sync="off")
+
+
+def test_an_unknown_mode_is_an_error_that_lists_the_modes() -> None:
+    graph, _ = graph_of(RACY, 1)
+    with pytest.raises(errors.InvalidArgument, match="check, error, auto, off"):
+        StreamPlan.of(graph, sync="atuo")
+
+
+def test_the_report_of_auto_explains_each_insertion() -> None:
+    graph, _ = graph_of(RACY, 1)
+    report = StreamPlan.of(graph, sync="auto").sync_report
+    assert "against race" in report.explain()
+    assert len(report.inserted) == 2
