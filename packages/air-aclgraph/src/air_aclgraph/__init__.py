@@ -1,0 +1,25 @@
+"""Capture once, replay often."""
+
+from __future__ import annotations
+
+from air_aclgraph._compile import compile_graph, run_eagerly, runtime_for
+from air_aclgraph._executable import Executable
+from air_aclgraph._runtime import Abilities, Limits, Recording, Request, Runtime
+from air_aclgraph._version import __version__
+from air_aclgraph.device import AcceleratorRuntime
+from air_aclgraph.host import HostRuntime
+
+__all__ = [
+    "Abilities",
+    "AcceleratorRuntime",
+    "Executable",
+    "HostRuntime",
+    "Limits",
+    "Recording",
+    "Request",
+    "Runtime",
+    "__version__",
+    "compile_graph",
+    "run_eagerly",
+    "runtime_for",
+]

@@ -1,0 +1,206 @@
+"""The immutable record of one captured shape key, and the function that a call runs.
+
+`run(args)` is written for the record at hand: one address test, the copies that are needed, the replay, the
+outputs.  It returns None, having done nothing, when an address has moved; the executable then finds out why.
+
+    def run(args):
+        if not same(args): return None
+        copy0(args[5], True)
+        replay()
+        count[0] += 1
+        return fixed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from air_aclgraph._addresses import AddressTests
+from air_aclgraph._key import Key
+from air_aclgraph._memory import byte_range, flat, overlaps_itself
+from air_aclgraph._outputs import Finish, Output, Own
+from air_aclgraph._runtime import Recording
+from air_aclgraph._slots import Kind
+
+Run = Callable[[list[Any]], "tuple[Any, ...] | None"]
+
+CHECKED: Final = (Kind.STATIC, Kind.MUTATED, Kind.BOUND)
+COPIES: Final = (Kind.COPIED, Kind.CARRIED)
+#: Addresses of copied inputs remembered as clear of the memory the graph writes.
+CLEARED_LIMIT: Final = 4096
+
+
+@dataclass(frozen=True)
+class Plumbing:
+    """What `run` is made of."""
+
+    ready: Callable[[], bool] | None
+    tests: AddressTests
+    finish: Finish
+    fixed: tuple[Any, ...] | None
+    before_replay: tuple[Callable[[], object], ...]
+    watch: Callable[[list[Any]], bool] | None
+    check_overlap: bool
+    values: Callable[[Sequence[Any]], Any] | None = None
+
+
+@dataclass
+class Captured:
+    """Everything that belongs to one shape key; replaced as a whole, never changed."""
+
+    key: Key
+    recording: Recording
+    kinds: tuple[Kind, ...]
+    inputs: tuple[Any, ...] = field(repr=False)
+    pointers: list[Any] = field(repr=False)
+    indices: list[int] = field(repr=False)
+    outputs: tuple[Output, ...] = field(repr=False)
+    run: Run = field(repr=False)
+    count: list[int] = field(repr=False)
+    plumbing: Plumbing = field(repr=False)
+    copies: int = 0
+    copied_bytes: int = 0
+
+    def moved(self, args: Sequence[Any]) -> list[int]:
+        """The checked inputs whose address is another one now."""
+        return [i for i, p in zip(self.indices, self._expected(), strict=True) if args[i].data_ptr() != p]
+
+    def _expected(self) -> list[int]:
+        return [self.pointers[i] for i in self.indices]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that belong to this key alone."""
+        return self.recording.nbytes
+
+
+def written_ranges(inputs: Sequence[Any], kinds: Sequence[Kind]) -> list[tuple[int, int]]:
+    """The memory that the graph writes among its inputs."""
+    return [
+        byte_range(t) for t, kind in zip(inputs, kinds, strict=True) if kind in (Kind.MUTATED, Kind.CARRIED)
+    ]
+
+
+def overlaps_written(args: Sequence[Any], kinds: Sequence[Kind], index: int) -> bool:
+    """Whether a copied input shares memory with one the graph writes.
+
+    Its copy would not see the write that eager code sees.
+    """
+    if kinds[index] not in COPIES or not isinstance(args[index], Tensor) or not args[index].numel():
+        return False
+    others = [Kind.COPIED if i == index else kind for i, kind in enumerate(kinds)]
+    low, high = byte_range(args[index])
+    return any(low < end and start < high for start, end in written_ranges(args, others))
+
+
+class _Lines:
+    """The body of one `run` and the objects it names."""
+
+    def __init__(self) -> None:
+        self.scope: dict[str, object] = {}
+        self.lines: list[str] = []
+
+    def bind(self, value: object) -> str:
+        name = f"n{len(self.scope)}"
+        self.scope[name] = value
+        return name
+
+    def add(self, text: str) -> None:
+        self.lines.append("    " + text)
+
+    def function(self) -> Run:
+        source = "\n".join(["def run(args):", *self.lines]) + "\n"
+        exec(compile(source, "<air call>", "exec"), self.scope)
+        run: Any = self.scope["run"]
+        return run  # type: ignore[no-any-return]  # made by exec
+
+
+def make_run(
+    captured_inputs: Sequence[Any],
+    kinds: Sequence[Kind],
+    pointers: list[Any],
+    indices: list[int],
+    recording: Recording,
+    count: list[int],
+    plumbing: Plumbing,
+) -> Run:
+    """Writes the function that one call of this key runs."""
+    lines = _Lines()
+    if plumbing.ready is not None:
+        lines.add(f"if not {lines.bind(plumbing.ready)}(): return None")
+    if indices:
+        same = plumbing.tests(indices, [pointers[i] for i in indices])
+        lines.add(f"if not {lines.bind(same)}(args): return None")
+    if plumbing.check_overlap:
+        _overlap_lines(lines, captured_inputs, kinds)
+    if plumbing.watch is not None:
+        lines.add(f"if {lines.bind(plumbing.watch)}(args): return None")
+    _copy_lines(lines, captured_inputs, kinds)
+    for step in plumbing.before_replay:
+        lines.add(f"{lines.bind(step)}()")
+    if recording.replay_with is None or plumbing.values is None:
+        lines.add(f"{lines.bind(recording.replay)}()")
+    else:
+        lines.add(f"{lines.bind(recording.replay_with)}({lines.bind(plumbing.values)}(args))")
+    for index, (target, kind) in enumerate(zip(captured_inputs, kinds, strict=True)):
+        if kind is Kind.CARRIED:
+            lines.add(f"args[{index}].copy_({lines.bind(target)}, True)")
+    lines.add(f"{lines.bind(count)}[0] += 1")
+    if plumbing.fixed is not None:
+        lines.add(f"return {lines.bind(plumbing.fixed)}")
+    else:
+        lines.add(f"return {lines.bind(plumbing.finish)}(args)")
+    return lines.function()
+
+
+def _copy_lines(lines: _Lines, inputs: Sequence[Any], kinds: Sequence[Kind]) -> None:
+    plain = []
+    for index, (target, kind) in enumerate(zip(inputs, kinds, strict=True)):
+        if kind not in COPIES or not target.numel():
+            continue
+        if overlaps_itself(target):
+            copy = lines.bind(flat(target).copy_)
+            lines.add(f"{copy}({lines.bind(flat)}(args[{index}]), True)")
+        else:
+            plain.append((index, target))
+    if len(plain) == 1:
+        index, target = plain[0]
+        lines.add(f"{lines.bind(target.copy_)}(args[{index}], True)")
+    elif plain:
+        sources = ", ".join(f"args[{index}]" for index, _ in plain)
+        targets = lines.bind([target for _, target in plain])
+        lines.add(f"{lines.bind(torch._foreach_copy_)}({targets}, [{sources}], True)")
+
+
+def _overlap_lines(lines: _Lines, inputs: Sequence[Any], kinds: Sequence[Kind]) -> None:
+    """An address of a copied input is compared with the written memory once, then remembered."""
+    for index, kind in enumerate(kinds):
+        if kind in COPIES:
+            cleared: set[int] = set()
+            check = lines.bind(_clearer(index, tuple(kinds), cleared))
+            known = lines.bind(cleared)
+            lines.add(f"if args[{index}].data_ptr() not in {known} and not {check}(args): return None")
+
+
+def _clearer(index: int, kinds: tuple[Kind, ...], cleared: set[int]) -> Callable[[list[Any]], bool]:
+    def clear(args: list[Any]) -> bool:
+        if overlaps_written(args, kinds, index):
+            return False
+        if len(cleared) >= CLEARED_LIMIT:
+            cleared.clear()
+        cleared.add(args[index].data_ptr())
+        return True
+
+    return clear
+
+
+def fixed_outputs(outputs: Sequence[Output], mode: str) -> tuple[Any, ...] | None:
+    """The outputs when they are the same objects in every call."""
+    if mode != "view" or not all(isinstance(o, Own) or hasattr(o, "value") for o in outputs):
+        return None
+    return tuple(o.tensor if isinstance(o, Own) else o.value for o in outputs)  # type: ignore[union-attr]  # narrowed above

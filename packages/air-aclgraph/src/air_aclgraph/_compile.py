@@ -1,0 +1,121 @@
+"""The two ways to run an optimised graph: captured, or as one straight Python function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch._guards import TracingContext
+from torch.fx import GraphModule
+
+from air_aclgraph._executable import Executable
+from air_aclgraph._lowering import PlanLowering
+from air_aclgraph._options import Options
+from air_aclgraph._plan import plan_resources
+from air_aclgraph._runtime import Runtime
+from air_aclgraph._slots import Slot, classify
+from air_aclgraph._source import where
+from air_aclgraph._straight import straighten
+from air_aclgraph._update import UpdatePlan, accepts, plan_updates
+from air_aclgraph.device import AcceleratorRuntime
+from air_aclgraph.errors import InputRefused
+from air_aclgraph.host import HostRuntime
+from air_streams import NAMESPACE, StreamPlan
+
+if TYPE_CHECKING:
+    from air_config import Settings
+
+_RUNTIMES: dict[torch.device, Runtime] = {}
+
+
+def runtime_for(device: torch.device | str) -> Runtime:
+    """The shared runtime of a device: its captures share one memory pool."""
+    device = _with_index(torch.device(device))
+    if device not in _RUNTIMES:
+        _RUNTIMES[device] = HostRuntime() if device.type == "cpu" else AcceleratorRuntime(device)
+    return _RUNTIMES[device]
+
+
+def _with_index(device: torch.device) -> torch.device:
+    index: int | None = device.index
+    if device.type == "cpu":
+        return torch.device("cpu")
+    if index is None:
+        index = torch.get_device_module(device.type).current_device()
+    return torch.device(device.type, index)
+
+
+def compile_graph(
+    gm: GraphModule,
+    example_inputs: Sequence[object],
+    *,
+    settings: Settings | None = None,
+    plan: StreamPlan | None = None,
+    runtime: Runtime | None = None,
+    static_inputs: Sequence[int] = (),
+    name: str = "graph",
+) -> Executable:
+    """Prepares an inference graph of AOTAutograd for capture; the first call of each shape captures.
+
+    `static_inputs` are the indices of inputs that keep their address (parameters, buffers); those that
+    AOTAutograd says are static are added when the call is made inside a compilation.  `plan` carries the
+    streams of the graph; without one everything runs on one stream.
+    """
+    runtime = runtime or runtime_for(device_of(gm, example_inputs))
+    options = Options.of(settings)
+    static = {*static_inputs, *_static_of_tracing()}
+    slots = classify(gm, example_inputs, static, runtime.device, clone_input=options.clone_input)
+    if plan is None and any(getattr(n.target, "namespace", "") == NAMESPACE for n in gm.graph.nodes):
+        plan = StreamPlan.of(gm)
+    updates = plan_updates(gm, slots, runtime)
+    _refuse_host_tensors(slots, updates)
+    lowering = None if plan is None else PlanLowering(plan, runtime)
+    substitutes = None if updates is None else updates.substitutes(runtime)
+    body = straighten(gm, lowering=lowering, substitutes=substitutes)
+    resources = plan_resources(gm, plan, 0 if updates is None else len(updates.calls))
+    return Executable(gm, body, slots, runtime, options, name, updates, resources)
+
+
+def _refuse_host_tensors(slots: Sequence[Slot], updates: UpdatePlan | None) -> None:
+    for slot in slots:
+        if not accepts(slot, updates):
+            raise InputRefused(
+                f"input {slot.name!r} is a CPU tensor that an operator of the captured graph reads on the host: "
+                "its values would be frozen at capture",
+                where=where(next(iter(slot.node.users), None)),
+                advice="move it to the device before the call, or pass the numbers as ints",
+                input=slot.name,
+            )
+
+
+def run_eagerly(gm: GraphModule) -> Callable[..., Any]:
+    """The graph as one straight Python function: every pass has acted, nothing is captured."""
+    straight = straighten(gm)
+    function = straight.function
+    function.__dict__["straight"] = straight
+    return function
+
+
+def _static_of_tracing() -> Sequence[int]:
+    context = TracingContext.try_get()
+    metadata = None if context is None else context.fw_metadata
+    return () if metadata is None else metadata.static_input_indices
+
+
+def device_of(gm: GraphModule, example_inputs: Sequence[object]) -> torch.device:
+    """The one accelerator the graph computes on, or the CPU."""
+    found = {v.device for v in example_inputs if isinstance(v, Tensor)}
+    for node in gm.graph.nodes:
+        for value in torch.utils._pytree.tree_leaves(node.meta.get("val")):
+            if isinstance(value, Tensor):
+                found.add(value.device)
+    accelerators = {device for device in found if device.type not in ("cpu", "meta")}
+    if len(accelerators) > 1:
+        names = ", ".join(sorted(map(str, accelerators)))
+        raise InputRefused(
+            f"the graph spans {names}: a capture belongs to one device",
+            advice="keep a compiled function on one device per process",
+        )
+    return accelerators.pop() if accelerators else torch.device("cpu")

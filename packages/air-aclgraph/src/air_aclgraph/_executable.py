@@ -1,0 +1,475 @@
+"""An executable: one graph, its captured shape keys, and the path of a call.
+
+A call does: key (only if the graph has symbols), one address test, the copies that are needed, replay,
+outputs.  Everything else (the first call of a key, a moved address, an eviction) happens off that path, in
+`_first` and `_moved`, and leaves a count and a cause behind.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+from torch._dynamo.utils import counters
+from torch.fx import GraphModule
+from torch.utils._pytree import tree_flatten
+
+from air_aclgraph import _captured
+from air_aclgraph._captured import CHECKED, COPIES, Captured, Plumbing
+from air_aclgraph._key import Key, key_function
+from air_aclgraph._memory import Buffers, flat, overlaps_itself
+from air_aclgraph._options import Options
+from air_aclgraph._outputs import Ledger, Own, describe, finisher
+from air_aclgraph._pin import Pinned
+from air_aclgraph._plan import ResourcePlan, refuse_shortage
+from air_aclgraph._policy import KeyPolicy, Watch
+from air_aclgraph._runtime import Recording, Runtime
+from air_aclgraph._slots import Kind, Slot, refuse_layout, refuse_subclass
+from air_aclgraph._source import where
+from air_aclgraph._stats import Stats
+from air_aclgraph._straight import Straight
+from air_aclgraph._update import UpdatePlan
+from air_aclgraph.errors import AclGraphError, Closed
+
+log = logging.getLogger(__name__)
+
+_POLICIES_LIMIT: Final = 4096
+
+
+class Executable:
+    """A compiled graph: call it with the graph's inputs, get the graph's outputs."""
+
+    def __init__(
+        self,
+        gm: GraphModule,
+        body: Straight,
+        slots: Sequence[Slot],
+        runtime: Runtime,
+        options: Options,
+        name: str,
+        updates: UpdatePlan | None,
+        resources: ResourcePlan,
+    ) -> None:
+        self.name = name
+        self.options = options
+        self.runtime = runtime
+        self.slots = tuple(slots)
+        self._body = body
+        self._given, self._names, self._spec, self._flat = _outputs_of(gm)
+        self._updates = updates
+        self.resources = resources
+        self._key_of = key_function(self.slots, () if updates is None else updates.keyless)
+        self._watches: dict[Key, Watch] = {}
+        self._captured: OrderedDict[Key, Captured] = OrderedDict()
+        self._policies: OrderedDict[Key, KeyPolicy] = OrderedDict()
+        self._seen: dict[Key, int] = {}
+        self._buffers = Buffers(runtime.device)
+        self._tests = runtime.address_tests()
+        self._ready = runtime.ready()
+        self._ledger = Ledger(name)
+        self._stats = Stats()
+        self._history: list[str] = []
+        self._lock = runtime.lock
+        self._pid = os.getpid()
+        self._closed = False
+        self._forced = options.force_recapture
+
+    def __call__(self, *args: Any) -> Any:
+        """Runs the graph on its inputs."""
+        return self.boxed(list(args))
+
+    def boxed(self, args: list[Any]) -> Any:
+        """The same with the inputs in one list: the calling convention of AOTAutograd."""
+        with self._lock:
+            key: Key = () if self._key_of is None else self._key_of(args)
+            captured = self._captured.get(key)
+            outputs = None if captured is None or self._forced else captured.run(args)
+            if outputs is None:
+                outputs = self._off_path(key, captured, args)
+            elif self._key_of is not None:
+                self._captured.move_to_end(key)
+            counters["air"]["calls"] += 1
+            return outputs if self._flat else self._unflatten(outputs)
+
+    def boxed_callable(self) -> Callable[[list[Any]], Any]:
+        """A plain function for AOTAutograd, which asks a compiled function whether it takes one list."""
+
+        def call(args: list[Any]) -> Any:
+            return boxed(args)
+
+        boxed = self.boxed
+        call.__dict__["_boxed_call"] = True
+        return call
+
+    def _unflatten(self, outputs: tuple[Any, ...]) -> Any:
+        return torch.utils._pytree.tree_unflatten(list(outputs), self._spec)
+
+    def _off_path(self, key: Key, captured: Captured | None, args: list[Any]) -> tuple[Any, ...]:
+        """A call that cannot simply be replayed: finds out why, and captures if that is the answer."""
+        self._refuse_closed()
+        if self.runtime.is_recording():
+            return self._eagerly(args, "inside a capture of somebody else")
+        policy = self._policy(key)
+        kinds = self._effective(policy, args)
+        clash = self._clash(args, kinds)
+        if clash is None and captured is not None:
+            kept = self._watched_out(captured, policy, args)
+            if kept is not None:
+                return kept
+            kinds = tuple(policy.kinds)
+            clash = self._clash(args, kinds)
+        if clash is not None:
+            return self._eagerly(args, f"input {clash!r} shares memory that the graph writes")
+        seen = self._seen[key] = self._seen.get(key, 0) + 1
+        if captured is None and seen < self.options.warmup:
+            return self._eagerly(args, "warm-up")
+        return self._capture(key, kinds, policy, args)
+
+    def _clash(self, args: Sequence[Any], kinds: Sequence[Kind]) -> str | None:
+        """The first copied input whose copy would miss a write of the graph."""
+        clashes = (s.name for s in self.slots if _captured.overlaps_written(args, kinds, s.index))
+        return next(clashes, None)
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise Closed(f"{self.name} was closed", advice="compile the graph again")
+        if os.getpid() != self._pid and self.runtime.device.type != "cpu":
+            raise Closed(
+                f"{self.name} was captured in process {self._pid}; this is its fork {os.getpid()}",
+                advice="start worker processes with the spawn method: a device context does not survive a fork",
+            )
+
+    def _policy(self, key: Key) -> KeyPolicy:
+        policy = self._policies.get(key)
+        if policy is None:
+            policy = self._policies[key] = KeyPolicy.of(self.slots)
+            if len(self._policies) > _POLICIES_LIMIT:
+                old, _ = self._policies.popitem(last=False)
+                self._seen.pop(old, None)
+        return policy
+
+    def _watched_out(self, captured: Captured, policy: KeyPolicy, args: list[Any]) -> tuple[Any, ...] | None:
+        """Decides about a key that could not be replayed as it is; gives outputs if no capture is needed."""
+        moved = [] if self._forced else captured.moved(args)
+        watch = self._watches.pop(captured.key, None)
+        if moved or watch is None:
+            self._explain_move(captured, policy, moved)
+            return None
+        notes = policy.stayed(watch.stable())
+        for note in notes:
+            self._note(f"key {captured.key}: {note}")
+        if notes:
+            self._stats.recaptured("stable input bound")
+            return None
+        inputs, recording = captured.inputs, captured.recording
+        again = self._captured[captured.key] = self._finish(
+            captured.key, captured.kinds, policy, inputs, recording, captured.count
+        )
+        return again.run(args)
+
+    def _explain_move(self, captured: Captured, policy: KeyPolicy, moved: Sequence[int]) -> None:
+        cause = _cause(moved, captured) if moved else "force_recapture"
+        self._stats.recaptured(cause)
+        names = ", ".join(self.slots[i].name for i in moved[:4])
+        log.info("%s key %s: %s (%s): captured again", self.name, captured.key, cause, names)
+        self._note(f"key {captured.key}: {cause}: {names}")
+        for note in policy.moved(moved):
+            self._note(f"key {captured.key}: {note}")
+
+    def _watch(self, key: Key, policy: KeyPolicy, kinds: Sequence[Kind]) -> Watch | None:
+        """Watches copied inputs for addresses that stay, once per key."""
+        calls = self.options.bind_after
+        indices = [i for i, k in enumerate(kinds) if k is Kind.COPIED and i not in policy.was_bound]
+        if not calls or not indices or policy.watched:
+            return None
+        policy.watched = True
+        self._watches[key] = Watch(indices, calls)
+        return self._watches[key]
+
+    def _effective(self, policy: KeyPolicy, args: Sequence[Any]) -> tuple[Kind, ...]:
+        """The kinds for this capture; a tensor that cannot be captured is refused by name."""
+        for slot, value in zip(self.slots, args, strict=True):
+            if isinstance(value, Tensor):
+                refuse_subclass(slot.name, value)
+                refuse_layout(slot.name, value)
+        return tuple(policy.kinds)
+
+    def _eagerly(self, args: list[Any], cause: str) -> tuple[Any, ...]:
+        self._stats.ran_eagerly(cause)
+        self._note(f"ran without a capture: {cause}")
+        return self._flat_outputs(self.runtime.run(self._body.function, args))
+
+    def _flat_outputs(self, results: Any) -> tuple[Any, ...]:
+        return tuple(results) if self._flat else tuple(tree_flatten(results)[0])
+
+    def _capture(
+        self, key: Key, kinds: tuple[Kind, ...], policy: KeyPolicy, args: list[Any]
+    ) -> tuple[Any, ...]:
+        started = time.perf_counter()
+        first: tuple[Any, ...] | None = None
+        if not self.runtime.abilities.runs_while_recording and self.options.warmup > 0:
+            first = self._flat_outputs(self.runtime.run(self._body.function, args))
+        self._drop(key)
+        self._make_room(key)
+        refuse_shortage(self.resources, self.runtime.limits(), len(self._captured), self.name, key)
+        inputs = self._capture_inputs(args, kinds)
+        recording = self._record(key, inputs, kinds)
+        captured = self._captured[key] = self._finish(key, kinds, policy, inputs, recording)
+        self._stats.captured(time.perf_counter() - started)
+        log.info(
+            "%s key %s captured: %d tasks, %d bytes, %.1f ms",
+            self.name, key, recording.tasks, recording.nbytes, 1e3 * (time.perf_counter() - started),
+        )  # fmt: skip
+        if first is not None:
+            return first
+        if recording.ran:
+            return self._first_outputs(captured, inputs, args)
+        outputs = captured.run(args)
+        assert outputs is not None, "an address moved while the call that captured it was running"
+        return outputs
+
+    def _first_outputs(self, captured: Captured, inputs: Sequence[Any], args: list[Any]) -> tuple[Any, ...]:
+        """The outputs of a recording run: views of inputs are made on the caller's own tensors."""
+        for index, kind in enumerate(captured.kinds):
+            if kind is Kind.CARRIED:
+                args[index].copy_(inputs[index])
+        own = [o.tensor if isinstance(o, Own) else None for o in captured.outputs]
+        if self.options.outputs == "view":
+            return finisher(captured.outputs, "view", self._ledger)(args)
+        if self.options.outputs == "guarded":
+            return finisher(captured.outputs, "guarded", self._ledger)(args)
+        made = finisher(captured.outputs, "view", self._ledger)(args)
+        firsts = captured.recording.first
+        if not self.options.share_pool:
+            return finisher(captured.outputs, "clone", self._ledger)(args)
+        return tuple(
+            kept if tensor is not None else value
+            for tensor, kept, value in zip(own, firsts, made, strict=True)
+        )
+
+    def _capture_inputs(self, args: Sequence[Any], kinds: Sequence[Kind]) -> tuple[Any, ...]:
+        """What the capture sees: the caller's memory for checked inputs, buffers for copied ones."""
+        inputs: list[Any] = []
+        for index, (value, kind) in enumerate(zip(args, kinds, strict=True)):
+            if kind in COPIES:
+                buffer = self.runtime.buffer_like(value)
+                if buffer is None:
+                    buffer = self._buffers.like(index, value)
+                _fill(buffer, value)
+                inputs.append(buffer)
+            else:
+                inputs.append(value.detach() if isinstance(value, Tensor) else value)
+        return tuple(inputs)
+
+    def _record(self, key: Key, inputs: tuple[Any, ...], kinds: Sequence[Kind]) -> Recording:
+        written = [t for t, k in zip(inputs, kinds, strict=True) if k is Kind.MUTATED]
+        inference = torch.is_inference_mode_enabled() and any(t.is_inference() for t in written)
+        try:
+            return self.runtime.record(
+                self._flat_body, inputs, self.options.request(in_inference_mode=inference)
+            )
+        except AclGraphError as error:
+            self._stats.failed()
+            if error.where is None:
+                error.where = where(self._body.node_at(error))
+            raise
+        except BaseException:
+            self._stats.failed()
+            raise
+
+    def _flat_body(self, *inputs: Any) -> tuple[Any, ...]:
+        return self._flat_outputs(self._body.function(*inputs))
+
+    def _finish(
+        self,
+        key: Key,
+        kinds: tuple[Kind, ...],
+        policy: KeyPolicy,
+        inputs: tuple[Any, ...],
+        recording: Recording,
+        count: list[int] | None = None,
+    ) -> Captured:
+        mode = self.options.outputs
+        outputs = describe(recording.outputs, self._given, inputs, self._names)
+        own = frozenset(o.tensor.untyped_storage()._cdata for o in outputs if isinstance(o, Own))
+        checked = CHECKED[1:] if self.options.frozen_parameter else CHECKED
+        indices = [i for i, kind in enumerate(kinds) if kind in checked]
+        if self.options.skip_validation:
+            indices = []
+        pointers = [t.data_ptr() if isinstance(t, Tensor) else None for t in inputs]
+        writes = any(kind in (Kind.MUTATED, Kind.CARRIED) for kind in kinds)
+        plumbing = Plumbing(
+            ready=self._ready,
+            tests=self._tests,
+            finish=finisher(outputs, mode, self._ledger),
+            fixed=_captured.fixed_outputs(outputs, mode),
+            before_replay=((lambda: self._ledger.overwrite(own)),) if mode == "guarded" else (),
+            watch=self._watch(key, policy, kinds),
+            check_overlap=writes and not self.options.skip_validation,
+            values=None if self._updates is None else self._updates.values,
+        )
+        count = [0] if count is None else count
+        run = _captured.make_run(inputs, kinds, pointers, indices, recording, count, plumbing)
+        copied = [t for t, kind in zip(inputs, kinds, strict=True) if kind in COPIES]
+        return Captured(
+            key, recording, kinds, inputs, pointers, indices, outputs, run, count, plumbing,
+            len(copied), sum(t.numel() * t.element_size() for t in copied),
+        )  # fmt: skip
+
+    def pin(self, *args: Any) -> Pinned:
+        """A handle that replays the key of `args` without any check; see `Pinned`."""
+        with self._lock:
+            self.boxed(list(args))
+            key: Key = () if self._key_of is None else self._key_of(args)
+            captured = self._captured[key]
+            plumbing = replace(captured.plumbing, check_overlap=False, watch=None)
+            run = _captured.make_run(
+                captured.inputs,
+                captured.kinds,
+                captured.pointers,
+                [],
+                captured.recording,
+                captured.count,
+                plumbing,
+            )
+            return Pinned(self, captured, args, run)
+
+    def keys(self) -> list[Key]:
+        """The keys that are captured, the least recently used first."""
+        return list(self._captured)
+
+    def inputs_of(self, key: Key) -> tuple[Any, ...]:
+        """What the capture of a key reads: buffers of copied inputs, the caller's memory otherwise."""
+        return self._captured[key].inputs
+
+    def recording_of(self, key: Key) -> Recording:
+        """The recording behind a key."""
+        return self._captured[key].recording
+
+    def holds(self, captured: Captured) -> bool:
+        """Whether this is the living capture of its key."""
+        return self._captured.get(captured.key) is captured
+
+    def invalidate(self) -> None:
+        """Drops every capture; the next call of each key captures again."""
+        with self._lock:
+            for key in list(self._captured):
+                self._drop(key)
+
+    def _drop(self, key: Key) -> None:
+        old = self._captured.pop(key, None)
+        if old is not None:
+            self._stats.past_replays += old.count[0]
+            self._stats.past_copies += old.count[0] * old.copies
+            self._stats.past_copied_bytes += old.count[0] * old.copied_bytes
+            old.recording.release()
+
+    def _make_room(self, key: Key) -> None:
+        """Drops the least recently used keys until another one fits."""
+        limit = self.options.limit_bytes
+        while self._captured and (
+            len(self._captured) >= self.options.limit or (limit is not None and self.nbytes >= limit)
+        ):
+            oldest = next(iter(self._captured))
+            self._drop(oldest)
+            if not self._stats.evictions:
+                log.warning(
+                    "%s holds its limit of captured shapes: key %s is dropped for %s. Raise "
+                    "debug.aclgraph.static_capture_size_limit (%d) or air.cache.limit_bytes (%s), or pad to "
+                    "fewer shapes.",
+                    self.name, oldest, key, self.options.limit, limit,
+                )  # fmt: skip
+            self._stats.evicted()
+
+    def _note(self, text: str) -> None:
+        if len(self._history) < 1000:
+            self._history.append(text)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes the captured keys hold, the shared pool counted once."""
+        return (
+            self.runtime.pool_nbytes() + sum(c.nbytes for c in self._captured.values()) + self._buffers.nbytes
+        )
+
+    def stats(self) -> dict[str, Any]:
+        """Counts since the graph was compiled."""
+        alive = self._captured.values()
+        stats = self._stats
+        return {
+            **stats.as_dict(),
+            "keys": len(self._captured),
+            "replays": stats.past_replays + sum(c.count[0] for c in alive),
+            "copies": stats.past_copies + sum(c.count[0] * c.copies for c in alive),
+            "copied_bytes": stats.past_copied_bytes + sum(c.count[0] * c.copied_bytes for c in alive),
+            "pool_bytes": self.runtime.pool_nbytes(),
+            "bytes": self.nbytes,
+        }
+
+    def explain(self) -> dict[str, Any]:
+        """Why each input is handled as it is, what was captured, and what happened since."""
+        return {
+            "graph": self.name,
+            "runtime": self.runtime.name,
+            "options": asdict(self.options),
+            "plan": {**asdict(self.resources), "device": asdict(self.runtime.limits())},
+            "updates": [] if self._updates is None else [
+                {"operator": str(call.overload), "parameters": sorted(call.places), "where": str(where(node) or "")}
+                for node, call in self._updates.calls.items()
+            ],
+            "inputs": [
+                {"index": s.index, "name": s.name, "kind": s.kind.value, "because": s.because} for s in self.slots
+            ],
+            "keys": [
+                {"key": c.key, "tasks": c.recording.tasks, "bytes": c.nbytes, "replays": c.count[0],
+                 "kinds": [k.value for k in c.kinds], "notes": list(c.recording.notes)}
+                for c in self._captured.values()
+            ],
+            "history": list(self._history),
+        }  # fmt: skip
+
+    def close(self) -> None:
+        """Gives back everything the captures hold; a later call raises."""
+        with self._lock:
+            self.invalidate()
+            self._buffers.clear()
+            self.runtime.trim()
+            self._closed = True
+
+
+def _fill(buffer: Tensor, value: Tensor) -> None:
+    if overlaps_itself(buffer):
+        flat(buffer).copy_(flat(value.detach()))
+    else:
+        buffer.copy_(value.detach())
+
+
+def _cause(moved: Sequence[int], captured: Captured) -> str:
+    kinds = {captured.kinds[i] for i in moved}
+    if Kind.MUTATED in kinds:
+        return "mutated input moved"
+    if Kind.STATIC in kinds:
+        return "static input moved"
+    return "bound input moved"
+
+
+def _outputs_of(gm: GraphModule) -> tuple[list[int | None], list[tuple[str, Any]], Any, bool]:
+    """Of each output: the placeholder it is, its name and line; and the structure around them."""
+    placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
+    position = {node: index for index, node in enumerate(placeholders)}
+    value: Any = gm.graph.output_node().args[0]
+    leaves, spec = tree_flatten(value)
+    is_flat = isinstance(value, (tuple, list)) and len(leaves) == len(value)
+    is_flat = is_flat and all(leaf is item for leaf, item in zip(leaves, value, strict=True))
+    given = [position.get(leaf) if isinstance(leaf, torch.fx.Node) else None for leaf in leaves]
+    names = [
+        (leaf.name, where(leaf)) if isinstance(leaf, torch.fx.Node) else (str(leaf), None) for leaf in leaves
+    ]
+    return given, names, spec, is_flat

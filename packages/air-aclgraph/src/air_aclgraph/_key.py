@@ -1,0 +1,77 @@
+"""The shape key of a call: the tuple of what the captured kernels were specialised on.
+
+Numbers among the inputs are taken as they are.  A symbolic size that no number of the inputs stands for is
+read off the first tensor that has it as a plain dimension; a tensor with a dimension that is an expression
+of unknown symbols contributes its whole shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
+from typing import Any
+
+from torch import Tensor
+
+from air_aclgraph._slots import Kind, Slot
+
+Key = tuple[Any, ...]
+KeyOf = Callable[[Sequence[Any]], Key]
+
+
+def key_function(slots: Sequence[Slot], without: Iterable[int] = ()) -> KeyOf | None:
+    """The function from arguments to key; None when every call has the same key.
+
+    `without` names inputs whose values are updated in the captured graph instead.
+    """
+    left_out = set(without)
+    numbers = [s.index for s in slots if s.kind is Kind.VALUE and s.index not in left_out]
+    known = {str(_symbol(s)) for s in slots if s.kind is Kind.VALUE} - {"None"}
+    sizes = _size_sources(slots, known)
+    tensors = [i for i in numbers if isinstance(slots[i].node.meta.get("val"), Tensor)]
+    if not numbers and not sizes:
+        return None
+    if tensors or sizes:
+        return _general(numbers, sizes)
+    if len(numbers) == 1:
+        only = numbers[0]
+        return lambda args: (args[only],)
+    return itemgetter(*numbers)
+
+
+def _symbol(slot: Slot) -> object:
+    """The symbol that a number stands for; None for a plain number."""
+    return getattr(getattr(slot.node.meta.get("val"), "node", None), "expr", None)
+
+
+def _size_sources(slots: Sequence[Slot], known: set[str]) -> list[tuple[int, int | None]]:
+    """(input, dimension) pairs to read; dimension None stands for the whole shape."""
+    sources: list[tuple[int, int | None]] = []
+    for slot in slots:
+        value = slot.node.meta.get("val")
+        if not isinstance(value, Tensor):
+            continue
+        for dim, size in enumerate(value.shape):
+            expression = getattr(getattr(size, "node", None), "expr", None)
+            if expression is None:
+                continue
+            names = {str(symbol) for symbol in getattr(expression, "free_symbols", ())}
+            if names <= known:
+                continue
+            if names == {str(expression)}:
+                known |= names
+                sources.append((slot.index, dim))
+            elif (slot.index, None) not in sources:
+                sources.append((slot.index, None))
+    return sources
+
+
+def _general(numbers: Sequence[int], sizes: Sequence[tuple[int, int | None]]) -> KeyOf:
+    def key(args: Sequence[Any]) -> Key:
+        values = [v.item() if isinstance(v, Tensor) else v for v in (args[i] for i in numbers)]
+        for index, dim in sizes:
+            shape = args[index].shape
+            values.append(tuple(shape) if dim is None else shape[dim])
+        return tuple(values)
+
+    return key

@@ -1,0 +1,105 @@
+"""Lowers a stream plan: what the straight function does around each node.
+
+    plan                                   straight function
+    mul on stream '1', after wait(e)  ->   enter(stream 1); wait(e); v4 = mul(...); exit()
+
+The plan has decided forks, joins and events; here they become calls of the runtime.  Streams come from the
+process-wide registry, so that the same tag is the same stream in every graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from torch.fx import Node
+
+from air_aclgraph._runtime import Runtime
+from air_aclgraph._straight import Step
+from air_aclgraph.errors import Unsupported
+
+if TYPE_CHECKING:
+    import air_streams
+
+
+class PlanLowering:
+    """The steps of a `StreamPlan` as calls of a runtime."""
+
+    def __init__(self, plan: air_streams.StreamPlan, runtime: Runtime) -> None:
+        import air_streams  # only multi-stream graphs load it
+
+        self._kinds = air_streams
+        self._plan = plan
+        self._runtime = runtime
+        self._current = plan.entry
+        self._events: dict[Any, Any] = {}
+        self._priority = {use.stream: use.priority for use in plan.resources.streams}
+
+    def before(self, node: Node) -> Sequence[Step]:
+        actions = self._plan.actions(node)
+        steps = [] if node.op == "get_attr" else self._switch(actions.stream)
+        for step in actions.before:
+            steps.extend(self._lower(step))
+        if node.op == "output":
+            steps.extend(self._switch(self._plan.entry))
+        return steps
+
+    def runs(self, node: Node) -> bool:
+        return self._plan.actions(node).runs
+
+    def after(self, node: Node) -> Sequence[Step]:
+        if node.op == "output":
+            return ()
+        return [call for step in self._plan.actions(node).after for call in self._lower(step)]
+
+    def _switch(self, stream: air_streams.StreamId) -> list[Step]:
+        """Leaves the current side stream and enters another."""
+        steps = []
+        if stream != self._current:
+            if not self._current.is_entry:
+                steps.append(Step(self._runtime.exit_stream))
+            if not stream.is_entry:
+                steps.append(self._enter(stream))
+            self._current = stream
+        return steps
+
+    def _enter(self, stream: air_streams.StreamId) -> Step:
+        if stream.is_entry:
+            return Step(partial(self._runtime.enter_stream, None))
+        made = self._runtime.stream(stream.tag, self._priority.get(stream, 0))
+        return Step(partial(self._runtime.enter_stream, made))
+
+    def _on(self, stream: air_streams.StreamId, call: Step) -> list[Step]:
+        if stream == self._current:
+            return [call]
+        return [self._enter(stream), call, Step(self._runtime.exit_stream)]
+
+    def _lower(self, step: air_streams.Step) -> list[Step]:
+        kinds, runtime = self._kinds, self._runtime
+        if isinstance(step, kinds.Record):
+            return self._on(step.stream, Step(partial(runtime.record_event, self._event(step.event))))
+        if isinstance(step, kinds.Wait):
+            return self._on(step.stream, Step(partial(runtime.wait_event, self._event(step.event))))
+        if isinstance(step, kinds.RecordStream):
+            stream = None if step.stream.is_entry else runtime.stream(step.stream.tag, 0)
+            return [Step(partial(_use_on, runtime, stream), (step.tensor,))]
+        if not runtime.abilities.core_limits:
+            raise Unsupported(
+                f"limit_core_num on the {runtime.name} runtime: only Ascend NPUs divide their cores",
+                advice="remove limit_core_num for this device",
+                option="limit_core_num",
+                runtime=runtime.name,
+            )
+        if isinstance(step, kinds.LimitCores):
+            return self._on(step.stream, Step(partial(runtime.limit_cores, step.aicore, step.vectorcore)))
+        return self._on(step.stream, Step(runtime.restore_cores))
+
+    def _event(self, event: air_streams.EventId) -> Any:
+        if event not in self._events:
+            self._events[event] = self._runtime.new_event()
+        return self._events[event]
+
+
+def _use_on(runtime: Runtime, stream: Any, tensor: Any) -> None:
+    runtime.use_on_stream(tensor, stream)

@@ -1,0 +1,71 @@
+"""Memory of an executable's own: the buffers that copied inputs land in.
+
+A buffer has the strides of the tensor it stands for, so that the graph sees the layout it was traced with.
+All shape keys share it: one replay runs at a time, and every call fills it anew.  An overlapping tensor (an
+expanded one) is copied as the flat stretch of memory it covers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+
+def extent(tensor: Tensor) -> int:
+    """Elements from the first to the last one the tensor reaches."""
+    if tensor.numel() == 0:
+        return 0
+    return 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+
+
+def overlaps_itself(tensor: Tensor) -> bool:
+    """Whether two elements may share an address."""
+    reach = 1
+    dims = sorted(
+        (stride, size) for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if size > 1
+    )
+    for stride, size in dims:
+        if stride < reach:
+            return True
+        reach += (size - 1) * stride
+    return False
+
+
+def flat(tensor: Tensor) -> Tensor:
+    """The stretch of memory the tensor covers, as one dimension."""
+    return tensor.as_strided((extent(tensor),), (1,), tensor.storage_offset())
+
+
+def byte_range(tensor: Tensor) -> tuple[int, int]:
+    """First address and the one after the last."""
+    start = tensor.data_ptr()
+    return start, start + extent(tensor) * tensor.element_size()
+
+
+@dataclass
+class Buffers:
+    """One piece of memory per copied input; a larger shape gets a new piece, smaller ones share it."""
+
+    device: torch.device
+    _storages: dict[int, torch.UntypedStorage] = field(default_factory=dict)
+
+    def like(self, index: int, tensor: Tensor) -> Tensor:
+        """A tensor with the sizes, strides and dtype of `tensor` in the buffer of input `index`."""
+        needed = extent(tensor) * tensor.element_size()
+        storage = self._storages.get(index)
+        if storage is None or storage.nbytes() < needed:
+            storage = torch.empty(needed, dtype=torch.uint8, device=self.device).untyped_storage()
+            self._storages[index] = storage
+        empty = torch.empty(0, dtype=tensor.dtype, device=self.device)
+        return empty.set_(storage, 0, tensor.shape, tensor.stride())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held now."""
+        return sum(storage.nbytes() for storage in self._storages.values())
+
+    def clear(self) -> None:
+        """Lets go of every buffer."""
+        self._storages.clear()

@@ -1,0 +1,80 @@
+"""The settings that matter to one executable, read once out of the settings tree.
+
+The attribute paths are those of `air_config`; a graph compiled without settings gets the defaults.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from air_aclgraph._runtime import ErrorMode, Request
+
+if TYPE_CHECKING:
+    from air_config import Settings
+
+Outputs = Literal["view", "clone", "guarded"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `compile_graph` was asked for."""
+
+    outputs: Outputs = "view"
+    warmup: int = 1
+    bind_after: int = 0
+    clone_input: bool = True
+    frozen_parameter: bool = False
+    force_recapture: bool = False
+    skip_validation: bool = False
+    share_pool: bool = True
+    limit: int = 64
+    limit_bytes: int | None = None
+    error_mode: ErrorMode = "global"
+    pool: Any = None
+    super_kernel: bool = False
+    super_kernel_options: dict[str, Any] | None = None
+    super_kernel_debug_options: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, settings: Settings | None) -> Options:
+        """The options a settings tree asks for; the defaults without one."""
+        if settings is None:
+            return cls()
+        debug, air = settings.debug.aclgraph, settings.air
+        experimental = settings.experimental_config
+        kernels = experimental.aclgraph
+        return cls(
+            outputs="clone" if debug.enable_output_clone else air.outputs,
+            warmup=air.warmup,
+            bind_after=air.adaptive_slots,
+            clone_input=debug.clone_input,
+            frozen_parameter=experimental.frozen_parameter,
+            force_recapture=debug.force_recapture,
+            skip_validation=debug.unsafe_skip_npugraph_capture_validation,
+            share_pool=not debug.disable_mempool_reuse_in_same_fx,
+            limit=debug.static_capture_size_limit,
+            limit_bytes=air.cache.limit_bytes,
+            error_mode=debug.capture_error_mode,
+            pool=settings.aclgraph_config.use_custom_pool,
+            super_kernel=kernels._super_kernel_optimize,
+            super_kernel_options=_plain(kernels._super_kernel_optimize_options),
+            super_kernel_debug_options=_plain(kernels._super_kernel_debug_options),
+        )
+
+    def request(self, *, in_inference_mode: bool) -> Request:
+        """How the runtime is to make one capture."""
+        return Request(
+            error_mode=self.error_mode,
+            pool=self.pool,
+            share_outputs=self.outputs == "clone" and self.share_pool,
+            in_inference_mode=in_inference_mode,
+            share_pool=self.share_pool,
+            super_kernel=self.super_kernel,
+            super_kernel_options=self.super_kernel_options,
+            super_kernel_debug_options=self.super_kernel_debug_options,
+        )
+
+
+def _plain(value: Any) -> dict[str, Any] | None:
+    return None if value is None else dict(value)

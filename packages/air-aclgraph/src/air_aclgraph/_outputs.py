@@ -1,0 +1,261 @@
+"""Turns what a replay wrote into what the caller gets.
+
+An output of the graph is one of four things: an input handed back, a view of an input (made anew on the
+caller's own tensor, so that it keeps aliasing that), a constant, or memory of the capture.  Only the last is
+touched by the output mode:
+
+    view      the memory itself: the next replay writes it again
+    clone     a copy; outputs that share memory share it in the copy as well
+    guarded   the memory itself, and an error when a value is used after a later replay overwrote it
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from air_aclgraph._memory import extent, overlaps_itself
+from air_aclgraph.errors import StaleOutput, Where
+
+Finish = Callable[[Sequence[Any]], tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Given:
+    """The output is input `index` itself."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class ViewOf:
+    """The output is a view of input `index`."""
+
+    index: int
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+    dtype: torch.dtype
+
+    def of(self, base: Tensor) -> Tensor:
+        """The same view of another base."""
+        if base.dtype != self.dtype:
+            base = base.view(self.dtype)
+        return base.as_strided(self.shape, self.stride, base.storage_offset() + self.offset)
+
+
+@dataclass(frozen=True)
+class Own:
+    """The output is memory of the capture; `name` and `where` say which value it is."""
+
+    tensor: Tensor
+    name: str
+    where: Where | None
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The output is the same object in every call."""
+
+    value: object
+
+
+Output = Given | ViewOf | Own | Constant
+
+
+def describe(
+    outputs: Sequence[Any],
+    given: Sequence[int | None],
+    inputs: Sequence[Any],
+    names: Sequence[tuple[str, Where | None]],
+) -> tuple[Output, ...]:
+    """Says of each output what it is; `given` holds the input index of outputs that are placeholders."""
+    storages = {t.untyped_storage()._cdata: i for i, t in enumerate(inputs) if isinstance(t, Tensor)}
+    found: list[Output] = []
+    for value, index, (name, where) in zip(outputs, given, names, strict=True):
+        if index is not None:
+            found.append(Given(index))
+        elif not isinstance(value, Tensor):
+            found.append(Constant(value))
+        elif value.untyped_storage()._cdata in storages:
+            found.append(_view(value, storages[value.untyped_storage()._cdata], inputs))
+        else:
+            found.append(Own(value, name, where))
+    return tuple(found)
+
+
+def _view(value: Tensor, index: int, inputs: Sequence[Any]) -> ViewOf:
+    base = inputs[index]
+    start = base.storage_offset() * base.element_size() // value.element_size()
+    return ViewOf(
+        index, tuple(value.shape), tuple(value.stride()), value.storage_offset() - start, value.dtype
+    )
+
+
+def finisher(outputs: Sequence[Output], mode: str, ledger: Ledger) -> Finish:
+    """The function from the arguments of a call to its outputs."""
+    own = [output for output in outputs if isinstance(output, Own)]
+    if mode == "clone":
+        clone = cloner([output.tensor for output in own])
+        return _mixed(outputs, clone) if len(own) < len(outputs) else lambda args: tuple(clone())
+    if mode == "guarded":
+        return _mixed(outputs, lambda: ledger.lend(own))
+    if all(isinstance(output, (Own, Constant)) for output in outputs):
+        fixed = tuple(output.tensor if isinstance(output, Own) else _constant(output) for output in outputs)
+        return lambda args: fixed
+    tensors = [output.tensor for output in own]
+    return _mixed(outputs, lambda: tensors)
+
+
+def _constant(output: Output) -> object:
+    assert isinstance(output, Constant)
+    return output.value
+
+
+def _mixed(outputs: Sequence[Output], own: Callable[[], Sequence[Tensor]]) -> Finish:
+    makers = [_maker(output) for output in outputs]
+
+    def finish(args: Sequence[Any]) -> tuple[Any, ...]:
+        rest = iter(own())
+        return tuple(maker(args, rest) for maker in makers)
+
+    return finish
+
+
+def _maker(output: Output) -> Callable[[Sequence[Any], Iterator[Tensor]], Any]:
+    """How one output is made from the arguments, or taken from the capture's own."""
+    if isinstance(output, Own):
+        return lambda args, rest: next(rest)
+    if isinstance(output, Given):
+        index = output.index
+        return lambda args, rest: args[index]
+    if isinstance(output, ViewOf):
+        view = output
+        return lambda args, rest: view.of(args[view.index])
+    value = output.value
+    return lambda args, rest: value
+
+
+def cloner(tensors: Sequence[Tensor]) -> Callable[[], list[Tensor]]:
+    """Copies all tensors; those that share a storage share one in the copy."""
+    groups: dict[int, list[int]] = {}
+    for index, tensor in enumerate(tensors):
+        groups.setdefault(tensor.untyped_storage()._cdata, []).append(index)
+    if all(len(group) == 1 for group in groups.values()) and all(map(_is_dense, tensors)):
+        return lambda: [tensor.clone() for tensor in tensors]
+
+    def clone() -> list[Tensor]:
+        made: list[Tensor | None] = [None] * len(tensors)
+        for group in groups.values():
+            for index, copy in zip(group, _clone_together([tensors[i] for i in group]), strict=True):
+                made[index] = copy
+        return [tensor for tensor in made if tensor is not None]
+
+    return clone
+
+
+def _is_dense(tensor: Tensor) -> bool:
+    """Whether `clone` keeps the strides."""
+    return extent(tensor) == tensor.numel() and not overlaps_itself(tensor)
+
+
+def _clone_together(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Copies the stretch of memory that the tensors cover."""
+    if len(tensors) == 1 and _is_dense(tensors[0]):
+        return [tensors[0].clone()]
+    starts = [t.storage_offset() * t.element_size() for t in tensors]
+    ends = [start + extent(t) * t.element_size() for start, t in zip(starts, tensors, strict=True)]
+    low, high = min(starts), max(ends)
+    low -= low % 64  # keeps every offset a whole number of elements
+    whole = torch.empty(0, dtype=torch.uint8, device=tensors[0].device)
+    whole = whole.set_(tensors[0].untyped_storage(), low, (high - low,), (1,))
+    storage = whole.clone().untyped_storage()
+    return [
+        torch.empty(0, dtype=t.dtype, device=t.device).set_(
+            storage, (start - low) // t.element_size(), t.shape, t.stride()
+        )
+        for t, start in zip(tensors, starts, strict=True)
+    ]
+
+
+_HARMLESS: Final = frozenset(
+    getattr(Tensor, name).__get__ for name in ("shape", "dtype", "device", "layout", "requires_grad", "ndim")
+) | {Tensor.dim, Tensor.size, Tensor.numel, Tensor.stride, Tensor.element_size, Tensor.is_contiguous}
+
+
+class _Stale(Tensor):
+    """What a guarded output becomes when its memory is overwritten: any use of the value raises."""
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func in _HARMLESS:
+            with torch._C.DisableTorchFunctionSubclass():
+                return func(*args, **(kwargs or {}))
+        stale = next(t for t in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(t, _Stale))
+        raise _stale_error(stale.__dict__["_air_loan"])
+
+    def __repr__(self) -> str:  # type: ignore[override]  # the value is gone, there is nothing to format
+        return f"<overwritten output {self.__dict__['_air_loan'].name!r}>"
+
+
+@dataclass
+class _Loan:
+    """One guarded output in the hands of the caller."""
+
+    name: str
+    where: Where | None
+    call: int
+    overwritten: int
+    graph: str
+
+
+def _stale_error(loan: _Loan) -> StaleOutput:
+    return StaleOutput(
+        f"output {loan.name!r} of call {loan.call} of {loan.graph} was overwritten by call {loan.overwritten}",
+        where=loan.where,
+        advice="clone the value before the next call, or compile with outputs='clone'",
+        output=loan.name,
+        produced=loan.call,
+        overwritten=loan.overwritten,
+    )
+
+
+class Ledger:
+    """The guarded outputs of one graph that callers may still hold."""
+
+    def __init__(self, graph: str) -> None:
+        self.graph = graph
+        self.calls = 0
+        self._lent: list[tuple[weakref.ref[Tensor], Own, int, int]] = []
+
+    def lend(self, outputs: Sequence[Own]) -> list[Tensor]:
+        """Fresh tensors over the memory of the outputs, remembered until they are overwritten."""
+        lent = [output.tensor.view_as(output.tensor) for output in outputs]
+        for tensor, output in zip(lent, outputs, strict=True):
+            storage = output.tensor.untyped_storage()._cdata
+            self._lent.append((weakref.ref(tensor), output, self.calls, storage))
+        return lent
+
+    def overwrite(self, storages: frozenset[int]) -> None:
+        """Called before a replay that writes these storages: their lent tensors become stale."""
+        self.calls += 1
+        if not self._lent:
+            return
+        kept = []
+        for reference, output, call, storage in self._lent:
+            tensor = reference()
+            if tensor is None:
+                continue
+            if storage in storages:
+                tensor.__class__ = _Stale
+                tensor.__dict__["_air_loan"] = _Loan(output.name, output.where, call, self.calls, self.graph)
+            else:
+                kept.append((reference, output, call, storage))
+        self._lent = kept

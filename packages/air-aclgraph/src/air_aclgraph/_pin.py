@@ -1,0 +1,52 @@
+"""A pinned call: one captured key, bound to the parameters it was captured with.
+
+    step = executable.pin(*args)        # captures the key of these inputs if need be
+    step(x)                             # copies x, replays, returns the outputs
+
+The caller vouches for shapes, dtypes and parameters: neither Dynamo nor the address test is entered.  Only the
+inputs that are copied are passed, in their order; everything else is what it was in `args`.  A handle whose
+key was captured again, dropped or closed raises instead of replaying memory that is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from air_aclgraph._captured import COPIES, Captured
+from air_aclgraph.errors import Closed, InputRefused
+
+if TYPE_CHECKING:
+    from air_aclgraph._executable import Executable
+
+
+class Pinned:
+    """One captured key as a function of its copied inputs."""
+
+    def __init__(
+        self, executable: Executable, captured: Captured, args: Sequence[Any], run: Callable[..., Any]
+    ) -> None:
+        self._executable = executable
+        self._captured = captured
+        self._args = list(args)
+        self._run = run
+        self._lock = executable.runtime.lock
+        self._places = [i for i, kind in enumerate(captured.kinds) if kind in COPIES]
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Copies the inputs, replays, and returns the outputs."""
+        if len(inputs) != len(self._places):
+            raise InputRefused(
+                f"the pinned call of {self._executable.name} takes {len(self._places)} inputs, got {len(inputs)}",
+                advice="pass the copied inputs only, in their order; explain() lists them",
+            )
+        with self._lock:
+            if not self._executable.holds(self._captured):
+                raise Closed(
+                    f"the key {self._captured.key} of {self._executable.name} was captured again, dropped or closed",
+                    advice="call pin() again",
+                )
+            args = self._args
+            for place, value in zip(self._places, inputs, strict=True):
+                args[place] = value
+            return self._run(args)

@@ -1,0 +1,203 @@
+"""Decides once, per graph, how each input reaches a captured graph.
+
+    static    used where it is; its address is checked       parameters, buffers, marked static
+    mutated   used where it is; its address is checked       the graph writes it (KV cache)
+    copied    copied into memory of its own before a replay  every other tensor
+    bound     like copied, but used where it is              clone_input=False, or found to stay put
+    carried   copied in and copied back                      a mutated input that keeps moving
+    host      a CPU tensor read on the host                  a host parameter, patched into the replay
+    value     a number                                       part of the key
+
+What a graph writes is read from operator schemas through any chain of views, never from names; list
+arguments count element by element.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch import SymBool, SymFloat, SymInt, Tensor
+from torch._ops import HigherOrderOperator, OpOverload
+from torch.fx import GraphModule, Node
+
+from air_aclgraph.errors import InputRefused
+
+
+class Kind(enum.Enum):
+    """How an input reaches the captured graph."""
+
+    STATIC = "static"
+    MUTATED = "mutated"
+    COPIED = "copied"
+    BOUND = "bound"
+    CARRIED = "carried"
+    HOST = "host"
+    VALUE = "value"
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One input of the graph."""
+
+    index: int
+    name: str
+    kind: Kind
+    node: Node
+    because: str
+
+
+_NUMBERS: Final = (int, float, bool, str, type(None), SymInt, SymFloat, SymBool)
+_STAGING: Final = (torch.ops.aten._to_copy.default, torch.ops.aten.copy_.default)
+
+
+def classify(
+    gm: GraphModule,
+    example_inputs: Sequence[object],
+    static: Iterable[int],
+    device: torch.device,
+    *,
+    clone_input: bool = True,
+) -> tuple[Slot, ...]:
+    """The slots of a graph, in the order of its placeholders."""
+    placeholders = [node for node in gm.graph.nodes if node.op == "placeholder"]
+    if len(placeholders) != len(example_inputs):
+        raise InputRefused(
+            f"the graph has {len(placeholders)} inputs and {len(example_inputs)} example inputs were given",
+            advice="pass one example per placeholder, in their order",
+        )
+    written = written_placeholders(gm)
+    fixed = set(static)
+    slots = []
+    for index, (node, example) in enumerate(zip(placeholders, example_inputs, strict=True)):
+        kind, because = _kind(node, example, index in fixed, node in written, device, clone_input)
+        slots.append(Slot(index, str(node.target), kind, node, because))
+    return tuple(slots)
+
+
+def _kind(
+    node: Node, example: object, fixed: bool, written: bool, device: torch.device, clone_input: bool
+) -> tuple[Kind, str]:
+    if isinstance(example, _NUMBERS):
+        return Kind.VALUE, "not a tensor"
+    if not isinstance(example, Tensor):
+        raise InputRefused(
+            f"input {node.target!r} is a {type(example).__name__}: an input is a tensor or a number",
+            advice="unpack it before the compiled function",
+            input=str(node.target),
+        )
+    refuse_layout(str(node.target), example)
+    if example.device.type == "cpu" and device.type != "cpu":
+        return _host_kind(node, example, written)
+    if written:
+        return Kind.MUTATED, "the graph writes it"
+    if fixed or isinstance(example, torch.nn.Parameter) or _is_marked(example):
+        return Kind.STATIC, "a parameter, a buffer or marked static"
+    if not clone_input:
+        return Kind.BOUND, "clone_input is off"
+    return Kind.COPIED, "an ordinary input"
+
+
+def _host_kind(node: Node, example: Tensor, written: bool) -> tuple[Kind, str]:
+    name = str(node.target)
+    if written:
+        raise InputRefused(
+            f"input {name!r} is a CPU tensor that the captured graph writes",
+            advice="keep it on the device, or update it outside the compiled function",
+            input=name,
+        )
+    if all(user.target in _STAGING for user in node.users):
+        return Kind.COPIED, "a CPU tensor that the graph copies to the device: staged on the device"
+    if example.dim() == 0:
+        return Kind.VALUE, "a CPU number: kernels read it on the host"
+    return Kind.HOST, "read on the host"
+
+
+def _is_marked(example: Tensor) -> bool:
+    return getattr(example, "_dynamo_static_input_type", None) is not None
+
+
+def refuse_layout(name: str, value: Tensor) -> None:
+    """Raises for a tensor that is no plain strided memory."""
+    if value.layout != torch.strided or value.is_quantized or value.is_nested:
+        raise InputRefused(
+            f"input {name!r} has layout {value.layout}: only dense strided tensors have an address to capture",
+            advice="convert it before the compiled function (to_dense, dequantize)",
+            input=name,
+        )
+
+
+def refuse_subclass(name: str, value: Tensor) -> None:
+    """Raises for a tensor subclass, whose memory is not its own."""
+    if type(value) not in (Tensor, torch.nn.Parameter, torch.nn.Buffer):
+        raise InputRefused(
+            f"input {name!r} is a {type(value).__name__}, a tensor subclass",
+            advice="compile through torch.compile, which unwraps subclasses, or pass the tensors inside it",
+            input=name,
+        )
+
+
+def written_placeholders(gm: GraphModule) -> frozenset[Node]:
+    """The placeholders whose memory some node of the graph writes."""
+    roots: dict[Node, frozenset[Node]] = {}
+    written: set[Node] = set()
+    for node in gm.graph.nodes:
+        if node.op == "placeholder":
+            roots[node] = frozenset((node,))
+            continue
+        inputs = _roots(node.all_input_nodes, roots)
+        if not inputs or node.op == "output":
+            continue
+        if isinstance(node.target, OpOverload):
+            written |= _roots(_written_arguments(node, node.target), roots)
+            roots[node] = _roots(_aliased_arguments(node, node.target), roots)
+            continue
+        roots[node] = inputs
+        if isinstance(node.target, HigherOrderOperator) and "mutation" in str(node.target):
+            written |= inputs
+        elif node.op == "call_method" and str(node.target).endswith("_"):
+            written |= roots.get(node.all_input_nodes[0], frozenset())
+    return frozenset(written)
+
+
+def _roots(nodes: Iterable[Node], roots: dict[Node, frozenset[Node]]) -> frozenset[Node]:
+    return frozenset().union(*(roots.get(node, frozenset()) for node in nodes))
+
+
+def _nodes_in(value: Any) -> list[Node]:
+    found: list[Node] = []
+    torch.fx.node.map_arg(value, found.append)
+    return found
+
+
+def _arguments(node: Node, target: OpOverload) -> Iterable[tuple[torch._C.Argument, Any]]:
+    for position, argument in enumerate(target._schema.arguments):
+        value = node.args[position] if position < len(node.args) else node.kwargs.get(argument.name)
+        yield argument, value
+
+
+def _written_arguments(node: Node, target: OpOverload) -> list[Node]:
+    return [
+        used
+        for argument, value in _arguments(node, target)
+        if argument.alias_info is not None and argument.alias_info.is_write
+        for used in _nodes_in(value)
+    ]
+
+
+def _aliased_arguments(node: Node, target: OpOverload) -> list[Node]:
+    """The arguments whose memory a result may share.
+
+    `_unsafe_view` and its like share memory without saying so in their schema.
+    """
+    if target._schema.name in ("aten::_unsafe_view", "aten::_reshape_alias", "aten::reshape"):
+        return _nodes_in(node.args[0])
+    return [
+        used
+        for argument, value in _arguments(node, target)
+        if argument.alias_info is not None
+        for used in _nodes_in(value)
+    ]

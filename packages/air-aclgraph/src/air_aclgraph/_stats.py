@@ -1,0 +1,57 @@
+"""What an executable did: numbers for `stats()` and for `torch._dynamo.utils.counters["air"]`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch._dynamo.utils import counters
+
+
+@dataclass
+class Stats:
+    """Counts of one executable; the same events are added to Dynamo's counters under "air"."""
+
+    captures: int = 0
+    recaptures: Counter[str] = field(default_factory=Counter)
+    evictions: int = 0
+    eager_calls: Counter[str] = field(default_factory=Counter)
+    capture_seconds: float = 0.0
+    failures: int = 0
+    past_replays: int = 0
+    past_copies: int = 0
+    past_copied_bytes: int = 0
+
+    def captured(self, seconds: float) -> None:
+        self.captures += 1
+        self.capture_seconds += seconds
+        counters["air"]["captures"] += 1
+
+    def recaptured(self, cause: str) -> None:
+        self.recaptures[cause] += 1
+        counters["air"]["recaptures"] += 1
+        counters["air"][f"recaptures: {cause}"] += 1
+
+    def evicted(self) -> None:
+        self.evictions += 1
+        counters["air"]["evictions"] += 1
+
+    def ran_eagerly(self, cause: str) -> None:
+        self.eager_calls[cause] += 1
+        counters["air"]["eager_calls"] += 1
+        counters["air"][f"eager_calls: {cause}"] += 1
+
+    def failed(self) -> None:
+        self.failures += 1
+        counters["air"]["capture_failures"] += 1
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "captures": self.captures,
+            "recaptures": dict(self.recaptures),
+            "evictions": self.evictions,
+            "eager_calls": dict(self.eager_calls),
+            "capture_failures": self.failures,
+            "capture_seconds": self.capture_seconds,
+        }

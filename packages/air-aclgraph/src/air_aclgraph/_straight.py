@@ -1,0 +1,239 @@
+"""Turns an FX graph into one straight Python function.
+
+    %add = add(x, 1)                      def graph(x):
+    %mul = mul(add, y)         ->             v0 = f0(x, 1)
+    return (mul,)                             v1 = f1(v0, y); del v0
+                                              return (v1,)
+
+There is no interpreter loop and no module call.  Every operator is bound once as a name of the function's
+globals, and a value is dropped after its last use, so that a memory pool can hand its block out again inside
+a capture.  Steps that belong to a node but are no operators (entering a stream, recording an event) are
+bound callables as well: nothing is ever found by searching in printed text.
+"""
+
+from __future__ import annotations
+
+import itertools
+import keyword
+import linecache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+import torch
+from torch.fx import GraphModule, Node
+
+_COUNTER: Final = itertools.count()
+_LITERALS: Final = (bool, int, str, type(None))
+
+
+@dataclass(frozen=True)
+class Step:
+    """A call to make beside a node; its arguments are values of the graph or plain objects."""
+
+    call: Callable[..., object]
+    args: tuple[object, ...] = ()
+
+
+class Lowering(Protocol):
+    """What to do at each node besides calling its target; asked in the order of the nodes."""
+
+    def before(self, node: Node) -> Sequence[Step]:
+        """Steps to take before the node."""
+
+    def runs(self, node: Node) -> bool:
+        """Whether the node itself is called."""
+
+    def after(self, node: Node) -> Sequence[Step]:
+        """Steps to take after the node."""
+
+
+class Plain:
+    """Nothing besides the nodes: the single-stream case."""
+
+    def before(self, node: Node) -> Sequence[Step]:
+        return ()
+
+    def runs(self, node: Node) -> bool:
+        return True
+
+    def after(self, node: Node) -> Sequence[Step]:
+        return ()
+
+
+#: A callable that runs instead of a node's target.
+Substitutes = Mapping[Node, Callable[..., Any]]
+
+
+@dataclass
+class Straight:
+    """A compiled graph: call `function`; `node_at` says which node a failing line belongs to."""
+
+    function: Callable[..., Any]
+    filename: str
+    source: str
+    lines: dict[int, Node]
+    keep: Mapping[str, object] = field(repr=False, default_factory=dict)
+
+    def __del__(self) -> None:
+        linecache.cache.pop(self.filename, None)
+
+    def node_at(self, error: BaseException) -> Node | None:
+        """The node that was running when `error` was raised."""
+        found = None
+        trace = error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == self.filename:
+                found = self.lines.get(trace.tb_lineno, found)
+            trace = trace.tb_next
+        return found
+
+
+class _Writer:
+    """Collects the lines of one function and the objects that its names stand for."""
+
+    def __init__(self) -> None:
+        self.names: dict[Node, str] = {}
+        self.globals: dict[str, object] = {"inf": float("inf"), "nan": float("nan")}
+        self.lines: list[str] = []
+        self.nodes: dict[int, Node] = {}
+        self._bound: dict[int, str] = {}
+
+    def bind(self, value: object, prefix: str) -> str:
+        name = self._bound.get(id(value))
+        if name is None:
+            name = f"{prefix}{len(self.globals)}"
+            self.globals[name] = value
+            self._bound[id(value)] = name
+        return name
+
+    def text(self, value: object) -> str:
+        if isinstance(value, Node):
+            return self.names[value]
+        if type(value) in _LITERALS or type(value) is float:
+            return repr(value)
+        if isinstance(value, slice):
+            return f"slice({self.text(value.start)}, {self.text(value.stop)}, {self.text(value.step)})"
+        if isinstance(value, (list, tuple)) and type(value).__name__ not in ("Size",):
+            inner = ", ".join(self.text(item) for item in value)
+            if isinstance(value, list):
+                return f"[{inner}]"
+            return f"({inner},)" if value else "()"
+        if isinstance(value, dict):
+            return "{" + ", ".join(f"{key!r}: {self.text(item)}" for key, item in value.items()) + "}"
+        return self.bind(value, "c")
+
+    def call(self, function: str, args: Sequence[object], kwargs: Mapping[str, object]) -> str:
+        parts = [self.text(arg) for arg in args]
+        for key, value in kwargs.items():
+            plain = key.isidentifier() and not keyword.iskeyword(key)
+            parts.append(f"{key}={self.text(value)}" if plain else f"**{{{key!r}: {self.text(value)}}}")
+        return f"{function}({', '.join(parts)})"
+
+    def line(self, text: str, node: Node | None) -> None:
+        self.lines.append("    " + text)
+        if node is not None:
+            self.nodes[len(self.lines) + 1] = node
+
+
+def _callee(gm: GraphModule, node: Node) -> Callable[..., Any]:
+    """The object a `call_function` or `call_module` node calls, past the Python layer of an overload."""
+    if node.op == "call_module":
+        return gm.get_submodule(str(node.target))
+    target = node.target
+    assert callable(target)
+    if type(target) is torch._ops.OpOverload:
+        operation: Callable[..., Any] = target._op
+        return operation
+    return target
+
+
+def _attribute(gm: GraphModule, path: str) -> object:
+    value: object = gm
+    for atom in path.split("."):
+        value = getattr(value, atom)
+    return value
+
+
+def last_uses(nodes: Sequence[Node]) -> dict[Node, list[Node]]:
+    """For each node the values that nobody needs after it."""
+    last: dict[Node, Node] = {}
+    for node in nodes:
+        for used in node.all_input_nodes:
+            last[used] = node
+    dead: dict[Node, list[Node]] = {}
+    for value, user in last.items():
+        dead.setdefault(user, []).append(value)
+    for node in nodes:
+        if node not in last and node.op not in ("placeholder", "output"):
+            dead.setdefault(node, []).append(node)
+    return dead
+
+
+def straighten(
+    gm: GraphModule,
+    *,
+    lowering: Lowering | None = None,
+    substitutes: Substitutes | None = None,
+    name: str = "graph",
+) -> Straight:
+    """Compiles `gm` into one function of its placeholders, in the order of its nodes."""
+    nodes = list(gm.graph.nodes)
+    writer = _Writer()
+    lower = lowering or Plain()
+    replaced = substitutes or {}
+    dead = last_uses(nodes)
+    parameters: list[str] = []
+    for index, node in enumerate(nodes):
+        if node.op == "placeholder":
+            writer.names[node] = f"a{index}"
+            parameters.append(f"a{index}")
+            continue
+        _write_steps(writer, lower.before(node), node)
+        if lower.runs(node) or node.op == "output":
+            _write_node(writer, gm, node, f"v{index}", replaced.get(node))
+        _write_steps(writer, lower.after(node), node)
+        dropped = [
+            writer.names[value]
+            for value in dead.get(node, ())
+            if value.op != "get_attr" and value in writer.names
+        ]
+        if dropped and node.op != "output":
+            writer.line("del " + ", ".join(dropped), node)
+    header = f"def {name}({', '.join(parameters)}):"
+    source = "\n".join([header, *(writer.lines or ["    pass"])]) + "\n"
+    return _compile(source, name, writer)
+
+
+def _write_steps(writer: _Writer, steps: Sequence[Step], node: Node) -> None:
+    for step in steps:
+        writer.line(writer.call(writer.bind(step.call, "s"), step.args, {}), node)
+
+
+def _write_node(
+    writer: _Writer, gm: GraphModule, node: Node, variable: str, substitute: Callable[..., Any] | None
+) -> None:
+    if node.op == "get_attr":
+        writer.names[node] = writer.bind(_attribute(gm, str(node.target)), "w")
+        return
+    if node.op == "output":
+        writer.line(f"return {writer.text(node.args[0])}", node)
+        return
+    writer.names[node] = variable
+    if node.op == "call_method":
+        self_text = writer.text(node.args[0])
+        text = writer.call(f"{self_text}.{node.target}", node.args[1:], node.kwargs)
+    else:
+        callee = substitute if substitute is not None else _callee(gm, node)
+        text = writer.call(writer.bind(callee, "f"), node.args, node.kwargs)
+    writer.line(f"{variable} = {text}", node)
+
+
+def _compile(source: str, name: str, writer: _Writer) -> Straight:
+    filename = f"<air {name} {next(_COUNTER)}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    scope = dict(writer.globals)
+    exec(compile(source, filename, "exec"), scope)
+    function = scope[name]
+    assert callable(function)
+    return Straight(function, filename, source, writer.nodes, writer.globals)

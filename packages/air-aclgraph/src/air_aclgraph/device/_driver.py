@@ -1,0 +1,169 @@
+"""Turns what the driver says into a cause, the user's line and advice.
+
+A driver reports a number: 207005 reads "failed to apply for memory" when it was a stream that ran out, and
+107030 names a copy that nobody wrote.  The table says what each number means for a capture.  A code that is
+not in it is passed on with its number.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+import torch
+
+from air_aclgraph._runtime import Limits
+from air_aclgraph.errors import (
+    AclGraphError,
+    CaptureFailed,
+    IllegalDuringCapture,
+    ReplayFailed,
+    ResourcesExhausted,
+)
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What a driver code means while a graph is captured or replayed."""
+
+    what: str
+    advice: str
+    resource: str = ""
+    illegal: bool = False
+
+
+_FEWER: Final = (
+    "capture fewer shapes (debug.aclgraph.static_capture_size_limit, or pad inputs to fewer sizes), use fewer "
+    "streams inside the graph, or close executables that are no longer called"
+)
+_SMALLER: Final = (
+    "capture the largest shape first so that the others fit into its memory, set outputs='clone' so that keys "
+    "share output memory, or lower debug.aclgraph.static_capture_size_limit or air.cache.limit_bytes"
+)
+_OUTSIDE: Final = (
+    "move the call out of the compiled function; if another thread makes it, set "
+    "debug.aclgraph.capture_error_mode = 'thread_local'"
+)
+
+CAUSES: Final[dict[int, Cause]] = {
+    207001: Cause("the device is out of memory", _SMALLER, resource="memory"),
+    207018: Cause("the device is out of memory", _SMALLER, resource="memory"),
+    207005: Cause(
+        "the driver could not allocate a resource of the capture (streams, events or their memory)",
+        _FEWER,
+        resource="streams",
+    ),
+    207007: Cause("the device has no event left", _FEWER, resource="events"),
+    207008: Cause("the device has no stream left", _FEWER, resource="streams"),
+    207009: Cause("the device has no notify left", _FEWER, resource="notifies"),
+    207010: Cause("the device holds as many captured graphs as it can", _FEWER, resource="graphs"),
+    507002: Cause("a captured stream has more tasks than the device allows", _FEWER, resource="tasks"),
+    107022: Cause(
+        "the device is aborting its tasks", "fix the first error reported, then start the process again"
+    ),
+    107023: Cause("the stream was aborted by an earlier error", "fix the first error reported"),
+    107024: Cause(
+        "a captured stream waits for an event that was recorded outside the capture",
+        "record the event inside the compiled function, or wait for it before the call",
+        illegal=True,
+    ),
+    107025: Cause(
+        "a stream that joined the capture never came back to it",
+        "record an event at the end of the side stream's work and wait for it on the main stream before the "
+        "function returns, or compile with sync='auto'",
+    ),
+    107026: Cause("the graph is still being captured", _OUTSIDE, illegal=True),
+    107027: Cause(
+        "a captured stream was synchronised, queried or destroyed by the host", _OUTSIDE, illegal=True
+    ),
+    107028: Cause("an event of a capture was queried by the host", _OUTSIDE, illegal=True),
+    107029: Cause(
+        "a stream that is not being captured was used as if it were",
+        "fix the first error reported",
+        illegal=True,
+    ),
+    107030: Cause(
+        "an operation that waits for the host ran during the capture (a synchronous copy, .item(), an "
+        "allocation under memory pressure)",
+        _OUTSIDE,
+        illegal=True,
+    ),
+    107031: Cause(
+        "the default stream was used while another stream is being captured", _OUTSIDE, illegal=True
+    ),
+    107032: Cause("a wait would join two captures", "use one event per compiled function", illegal=True),
+    107033: Cause("the group of updatable tasks is not in the right state", "report this as a bug"),
+    107034: Cause(
+        "a group of updatable tasks was interrupted by work on another stream",
+        "keep the updatable operator on one stream",
+    ),
+    107036: Cause("the capture was ended on another stream than it was begun on", "report this as a bug"),
+    107038: Cause("the capture was ended by another thread than began it", "report this as a bug"),
+    107041: Cause("an asynchronous operation had to wait during the capture", _OUTSIDE, illegal=True),
+    507011: Cause(
+        "a captured graph failed on the device", "run the model with run_eagerly to find the operator"
+    ),
+    507014: Cause("a kernel ran into its time limit", "run the model with run_eagerly to find the operator"),
+    507015: Cause("a kernel failed on the device", "run the model with run_eagerly to find the operator"),
+    507018: Cause("an AI CPU kernel failed", "run the model with run_eagerly to find the operator"),
+    507034: Cause(
+        "a vector kernel ran into its time limit", "run the model with run_eagerly to find the operator"
+    ),
+    507035: Cause("a vector kernel failed", "run the model with run_eagerly to find the operator"),
+    507046: Cause(
+        "the device waited too long for an event",
+        "a wait in the graph has no record before it: check the streams with explain()",
+    ),
+}
+"""Driver codes that have a meaning for captures, and what to do about them."""
+
+_CODE: Final = re.compile(r"(?<!\d)([125]07\d{3})(?!\d)")
+
+
+def driver_code(error: BaseException) -> int | None:
+    """The driver code in the text of an error; one from the table before any other number like it."""
+    codes = [int(code) for code in _CODE.findall(str(error))]
+    known = [code for code in codes if code in CAUSES]
+    return next(iter(known or codes), None)
+
+
+def translate(error: RuntimeError, limits: Limits) -> AclGraphError:
+    """The error of a failed capture, with its cause and what to do."""
+    if isinstance(error, torch.OutOfMemoryError):
+        return ResourcesExhausted(
+            f"the capture failed: {_first_line(error)}",
+            advice=_SMALLER,
+            resource="memory",
+            available=limits.free_bytes,
+        )
+    code = driver_code(error)
+    cause = None if code is None else CAUSES.get(code)
+    if cause is None:
+        return CaptureFailed(
+            f"the capture failed: {_first_line(error)}",
+            advice="run the model with run_eagerly: if it fails there too, the operator is at fault",
+            code=code,
+        )
+    if cause.resource:
+        return ResourcesExhausted(
+            f"the capture failed: {cause.what}", advice=cause.advice, code=code, resource=cause.resource
+        )
+    if cause.illegal:
+        return IllegalDuringCapture(
+            f"the capture failed: {cause.what} (driver code {code})", advice=cause.advice
+        )
+    return CaptureFailed(f"the capture failed: {cause.what}", advice=cause.advice, code=code)
+
+
+def replay_error(error: RuntimeError, graph: str) -> ReplayFailed:
+    """The error of a failed replay."""
+    code = driver_code(error)
+    cause = None if code is None else CAUSES.get(code)
+    what = _first_line(error) if cause is None else cause.what
+    advice = "run the model with run_eagerly to find the operator" if cause is None else cause.advice
+    return ReplayFailed(f"a replay of {graph} failed: {what}", advice=advice, graph=graph, code=code)
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0]

@@ -1,0 +1,318 @@
+"""The accelerator runtime: npu (on hardware or on air-sim) and cuda, through their torch device modules.
+
+One capture stream and one memory pool serve all shape keys and all graphs of the runtime: a caching
+allocator hands a block on only within one stream, so captures on different streams would share nothing.
+A failed capture is ended, its graph reset and the device synchronised before the error goes up.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import ModuleType
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+import air_streams
+from air_aclgraph import _addresses
+from air_aclgraph._runtime import Abilities, Body, ErrorMode, Limits, Recording, Request, UpdatableCall
+from air_aclgraph.device import _npu
+from air_aclgraph.device._driver import translate
+from air_aclgraph.device._updates import TaskGroups
+from air_aclgraph.device._weak import weak_tensor
+from air_aclgraph.errors import AclGraphError, Unsupported
+
+_CUDA: Final = Abilities(user_pool=True)
+_NPU: Final = Abilities(
+    user_pool=True, parameter_update=True, core_limits=True, super_kernel=True, deterministic_level=True
+)
+
+
+class AcceleratorRuntime:
+    """Captures on an accelerator through its torch device module."""
+
+    def __init__(self, device: torch.device | str) -> None:
+        self.device = torch.device(device)
+        self.name = self.device.type
+        self.lock = threading.RLock()
+        self.abilities = _NPU if self.name == "npu" else _CUDA
+        self._module: ModuleType = torch.get_device_module(self.device.type)
+        self._pool: Any = None
+        self._anchors: dict[Any, Any] = {}
+        self._living: Counter[Any] = Counter()
+        self._capture_stream: Any = None
+        self._last_stream: Any = None
+        self._update_stream: Any = None
+        self._entry: Any = None
+        self._stack: list[Any] = []
+        self._limits: list[tuple[Any, Any]] = []
+        self._groups: TaskGroups | None = None
+        self._raw_stream = _raw_stream(self.name, self._module)
+
+    # streams and events
+
+    def stream(self, tag: str, priority: int) -> Any:
+        return air_streams.stream_for(tag, self.device, priority=priority)
+
+    def enter_stream(self, stream: Any) -> None:
+        context = self._module.stream(self._entry if stream is None else stream)
+        context.__enter__()
+        self._stack.append(context)
+
+    def exit_stream(self) -> None:
+        self._stack.pop().__exit__(None, None, None)
+
+    def limit_cores(self, aicore: int, vectorcore: int) -> None:
+        stream = self._module.current_stream(self.device)
+        before = self._module.get_stream_limit(stream)
+        self._module.set_stream_limit(stream, aicore, vectorcore)
+        self._limits.append((stream, before))
+
+    def restore_cores(self) -> None:
+        stream, before = self._limits.pop()
+        self._module.set_stream_limit(stream, before["cube_core_num"], before["vector_core_num"])
+
+    def updatable(self, call: UpdatableCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._groups is None:
+            return call.overload(*args, **kwargs)
+        return self._groups.capture(call, args, kwargs)
+
+    def new_event(self) -> Any:
+        return self._module.Event()
+
+    def record_event(self, event: Any) -> None:
+        event.record(self._module.current_stream(self.device))
+
+    def wait_event(self, event: Any) -> None:
+        self._module.current_stream(self.device).wait_event(event)
+
+    def use_on_stream(self, tensor: Tensor, stream: Any) -> None:
+        tensor.record_stream(self._entry if stream is None else stream)
+
+    # capture
+
+    def run(self, body: Body, inputs: Sequence[object]) -> Any:
+        with torch.no_grad(), self._balanced():
+            return body(*inputs)
+
+    @contextmanager
+    def _balanced(self) -> Iterator[None]:
+        """Leaves every stream and limit that the body entered, also when it raised in the middle."""
+        depth, limits, entry = len(self._stack), len(self._limits), self._entry
+        self._entry = self._module.current_stream(self.device)
+        try:
+            yield
+        finally:
+            while len(self._limits) > limits:
+                self.restore_cores()
+            while len(self._stack) > depth:
+                self.exit_stream()
+            self._entry = entry
+
+    def record(self, body: Body, inputs: Sequence[object], request: Request) -> Recording:
+        self._refuse(request)
+        if self._capture_stream is None:
+            self._capture_stream = self._module.Stream(device=self.device)
+        before = self._module.memory_reserved(self.device)
+        self.synchronize()
+        pool = self._pool_for(request)
+        groups = TaskGroups(self._module)
+        self._anchor(pool)
+        self._groups = groups if self.abilities.parameter_update else None
+        try:
+            graph, outputs = self._capture(body, inputs, request, pool)
+        except AclGraphError:
+            raise
+        except RuntimeError as error:
+            raise translate(error, self.limits()) from error
+        finally:
+            self._groups = None
+        if request.super_kernel:
+            _npu.super_kernel(graph, request)
+        if request.share_outputs:
+            known = {t.untyped_storage()._cdata for t in inputs if isinstance(t, Tensor)}
+            outputs = tuple(_weakened(value, known) for value in outputs)
+        nbytes = max(0, self._module.memory_reserved(self.device) - before)
+        replay_with = groups.replayer(graph.replay, self._updates()) if groups.groups else None
+        self._living[pool] += 1
+
+        def release() -> None:
+            self._living[pool] -= 1
+            graph.reset()
+
+        return Recording(graph.replay, outputs, nbytes, 0, False, release, replay_with=replay_with)
+
+    def _anchor(self, pool: Any) -> None:
+        """Keeps a pool alive between the end of its last graph and the next: it cannot be entered twice."""
+        if pool in self._anchors:
+            return
+        graph = _graph_class(self._module)()
+        with self._module.stream(self._capture_stream):
+            graph.capture_begin(pool=pool, capture_error_mode="relaxed")
+            torch.zeros(1, device=self.device)
+            graph.capture_end()
+        self._anchors[pool] = graph
+
+    def trim(self) -> None:
+        """Gives back the pools that no recording uses any more."""
+        for pool in [p for p in self._anchors if not self._living[p]]:
+            self._anchors.pop(pool).reset()
+            if pool == self._pool:
+                self._pool = None
+
+    def _updates(self) -> Any:
+        """The one stream that patches host parameters, before everything else on the device."""
+        if self._update_stream is None:
+            self._update_stream = self._module.Stream(device=self.device, priority=-1)
+        return self._update_stream
+
+    def _pool_for(self, request: Request) -> Any:
+        if request.pool is not None:
+            return request.pool
+        if not request.share_pool:
+            return self._module.graph_pool_handle()
+        if self._pool is None:
+            self._pool = self._module.graph_pool_handle()
+        return self._pool
+
+    def _refuse(self, request: Request) -> None:
+        if request.super_kernel and not self.abilities.super_kernel:
+            raise Unsupported(
+                f"the {self.name} runtime has no super kernel",
+                advice="switch _super_kernel_optimize off: it exists on Ascend NPUs only",
+                option="_super_kernel_optimize",
+                runtime=self.name,
+            )
+
+    def _capture(
+        self, body: Body, inputs: Sequence[object], request: Request, pool: Any
+    ) -> tuple[Any, tuple[Any, ...]]:
+        module = self._module
+        graph = _graph_class(module)()
+        collecting = gc.isenabled()
+        gc.disable()  # a finaliser that frees device memory in the middle would invalidate the capture
+        self._capture_stream.wait_stream(module.current_stream(self.device))
+        try:
+            with module.stream(self._capture_stream):
+                graph.capture_begin(pool=pool, capture_error_mode=request.error_mode)
+                try:
+                    with torch.no_grad(), self._balanced():
+                        outputs = tuple(body(*inputs))
+                except BaseException:
+                    self._abandon(graph)
+                    raise
+                try:
+                    graph.capture_end()
+                except RuntimeError:
+                    graph.reset()
+                    raise
+        finally:
+            if collecting:
+                gc.enable()
+        module.current_stream(self.device).wait_stream(self._capture_stream)
+        return graph, outputs
+
+    def _abandon(self, graph: Any) -> None:
+        """Ends a capture that failed in the middle; that it cannot be ended well is no news."""
+        with suppress(RuntimeError):
+            graph.capture_end()
+        graph.reset()
+
+    # calls
+
+    def ready(self) -> Callable[[], bool] | None:
+        """Orders replays made from different streams; says no when the caller's stream is being captured."""
+        raw, index = self._raw_stream, self.device.index or 0
+        last = [-1]
+
+        def ready() -> bool:
+            return raw(index) == last[0] or self._switch_stream(last, raw(index))
+
+        return ready
+
+    def _switch_stream(self, last: list[int], token: int) -> bool:
+        if self.is_recording():
+            return False
+        current = self._module.current_stream(self.device)
+        if self._last_stream is not None and self._last_stream != current:
+            current.wait_stream(self._last_stream)
+        self._last_stream = current
+        last[0] = token
+        return True
+
+    def is_recording(self) -> bool:
+        return bool(self._module.is_current_stream_capturing())
+
+    def address_tests(self) -> _addresses.AddressTests:
+        modules = [_npu.torch_npu()._C, torch._C] if self.name == "npu" else [torch._C]
+        return _addresses.compiled() or _addresses.of_extension(*modules) or _addresses.mapped
+
+    def buffer_like(self, tensor: Tensor) -> Tensor | None:
+        """A buffer for a tensor whose memory is not plain strided; None when an ordinary one will do."""
+        return _npu.formatted_like(tensor) if tensor.device.type == "npu" else None
+
+    def pool_nbytes(self) -> int:
+        if self._pool is None:
+            return 0
+        pool = tuple(self._pool)
+        return sum(
+            int(segment["total_size"])
+            for segment in self._module.memory_snapshot()
+            if tuple(segment.get("segment_pool_id", ())) == pool
+        )
+
+    def limits(self) -> Limits:
+        free, _ = self._module.mem_get_info(self.device)
+        if self.name != "npu":
+            return Limits(free_bytes=free)
+        return Limits(streams=_npu.STREAMS, events=_npu.EVENTS, free_bytes=free)
+
+    def synchronize(self) -> None:
+        self._module.synchronize(self.device)
+
+
+def _graph_class(module: ModuleType) -> Any:
+    for name in ("NPUGraph", "CUDAGraph", "XPUGraph"):
+        found = getattr(module, name, None)
+        if found is not None:
+            return found
+    return _AcceleratorGraph
+
+
+class _AcceleratorGraph:
+    """`torch.accelerator.Graph` with the two-argument `capture_begin` of the device modules."""
+
+    def __init__(self) -> None:
+        self._graph: Any = None
+
+    def capture_begin(self, *, pool: Any, capture_error_mode: ErrorMode) -> None:
+        self._graph = torch.accelerator.Graph(pool=pool, capture_error_mode=capture_error_mode)
+        self.replay = self._graph.replay
+        self.reset = self._graph.reset
+        self._graph.capture_begin()
+
+    def capture_end(self) -> None:
+        self._graph.capture_end()
+
+
+def _raw_stream(name: str, module: ModuleType) -> Callable[[int], int]:
+    """The cheapest number that tells the current stream from others."""
+    if name == "npu":
+        found: Any = getattr(_npu.torch_npu()._C, "_npu_getCurrentRawStreamNoWait", None)
+        return found or _npu.torch_npu()._C._npu_getCurrentRawStream  # type: ignore[no-any-return]  # untyped extension
+    found = getattr(torch._C, f"_{name}_getCurrentRawStream", None)
+    if found is not None:
+        return found  # type: ignore[no-any-return]  # untyped extension
+    return lambda index: int(module.current_stream(index).stream_id)
+
+
+def _weakened(value: Any, known: set[int]) -> Any:
+    """An output without a claim on its block, so that the pool can use it for the next capture."""
+    if not isinstance(value, Tensor) or value.untyped_storage()._cdata in known:
+        return value
+    return weak_tensor(value)

@@ -1,0 +1,149 @@
+"""Host parameters of captured operators on Ascend: task groups, one update stream, one event each.
+
+    capture    wait(event); reset(event); begin group; op.out(...); end group
+    replay     replay(); then on the update stream: begin update; op.out(new values); end update; record(event)
+
+The graph stops in front of each updatable operator until its event is recorded, so an operator never runs
+with the values of another call.  The update stream first waits for the end of the previous round: a host
+that runs ahead cannot patch a task that has not run yet.  All records belong to one capture; another shape
+key has its own.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._subclasses import FakeTensorMode
+from torch.utils._pytree import tree_map_only
+
+from air_aclgraph._runtime import UpdatableCall
+from air_aclgraph.errors import UpdateRefused
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class _Group:
+    """One captured operator: its handle, its event, and the call that patches it."""
+
+    call: UpdatableCall
+    launch: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    handle: Any
+    event: Any
+    last: Mapping[str, Any] | None = None
+
+
+class TaskGroups:
+    """The updatable operators of one capture."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+        self.groups: list[_Group] = []
+
+    def capture(self, call: UpdatableCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Captures the operator as a group of tasks that can be patched."""
+        launch, named, result = _into_own_memory(call, args, kwargs)
+        stream = self._module.current_stream()
+        event = self._module.ExternalEvent()
+        event.wait(stream)
+        event.reset(stream)
+        self._module.graph_task_group_begin(stream)
+        try:
+            returned = launch(*args, **named)
+        finally:
+            handle = self._module.graph_task_group_end(stream)
+        self.groups.append(_Group(call, launch, args, named, handle, event))
+        return returned if result is None else result
+
+    def replayer(
+        self, replay: Callable[[], None], stream: Any
+    ) -> Callable[[Sequence[Mapping[str, Any]]], None]:
+        """A replay that hands new values to every group, in the order of capture."""
+        module, groups = self._module, self.groups
+        round_over = module.Event()
+        started = [False]
+
+        def replay_with(values: Sequence[Mapping[str, Any]]) -> None:
+            replay()
+            current = module.current_stream()
+            with module.stream(stream):
+                if started[0]:
+                    stream.wait_event(round_over)
+                for group, value in zip(groups, values, strict=True):
+                    if value != group.last:
+                        _patch(module, group, value, stream)
+                    group.event.record(stream)
+            round_over.record(current)
+            started[0] = True
+
+        return replay_with
+
+
+def _patch(module: Any, group: _Group, value: Mapping[str, Any], stream: Any) -> None:
+    args, kwargs = group.call.with_values(group.args, group.kwargs, value)
+    module.graph_task_update_begin(stream, group.handle)
+    try:
+        group.launch(*args, **kwargs)
+    finally:
+        module.graph_task_update_end(stream)
+    group.last = None if any(isinstance(v, Tensor) for v in value.values()) else dict(value)
+
+
+def _into_own_memory(
+    call: UpdatableCall, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Callable[..., Any], dict[str, Any], Any]:
+    """The form of the operator that writes into given memory: a patch must write where the capture did."""
+    if call.overload._schema.is_mutable:
+        return call.overload, kwargs, None
+    out = getattr(call.overload.overloadpacket, "out", None)
+    if out is None:
+        raise UpdateRefused(
+            f"{call.overload} has no .out overload: a patched call could not write where the captured one did",
+            advice="register an operator that writes into an argument, or take it out of the table of updatables",
+            operator=str(call.overload),
+        )
+    results = _empty_results(call.overload, args, kwargs)
+    named = dict(kwargs)
+    arguments = out._schema.arguments
+    written = [a for a in arguments if a.alias_info is not None and a.alias_info.is_write]
+    written = written or [a for a in arguments if a.name == "out"]  # torch_npu does not mark lists as written
+    if len(written) == 1 and isinstance(written[0].type, torch.ListType):
+        named[written[0].name] = list(results)
+    else:
+        named.update({a.name: t for a, t in zip(written, results, strict=True)})
+    workspace = _workspace(call, args, kwargs)
+    if workspace is not None:
+        named["workspace"] = workspace
+    return out, named, results[0] if len(results) == 1 else tuple(results)
+
+
+def _empty_results(overload: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
+    with FakeTensorMode(allow_non_fake_inputs=False) as mode:
+        fake_args, fake_kwargs = tree_map_only(Tensor, mode.from_tensor, (args, kwargs))
+        fakes = overload(*fake_args, **fake_kwargs)
+    fakes = [fakes] if isinstance(fakes, Tensor) else list(fakes)
+    return [torch.empty_strided(f.shape, f.stride(), dtype=f.dtype, device=f.device) for f in fakes]
+
+
+def _workspace(call: UpdatableCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
+    """The largest workspace any value of the host parameters needs, where the operator can tell."""
+    name = call.overload._schema.name
+    namespace, _, operator = name.partition("::")
+    query = getattr(getattr(torch.ops, namespace), f"_{operator}_get_max_workspace", None)
+    if query is None:
+        return None
+    try:
+        workspace: Tensor = query(*args, **kwargs)
+    except RuntimeError as error:
+        if "libnnopbase" not in str(error):
+            raise
+        log.warning("%s cannot tell its largest workspace (%s): each call takes its own", name, error)
+        return None
+    return workspace

@@ -1,0 +1,141 @@
+"""Every error of this package: what happened, where in the user's code, what to do about it.
+
+The fields come first and the text is made from them, so that a program can react to a field and a person
+can read the sentence.  `AclGraphError` is the root; nothing here is raised for a reason that is not said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Where:
+    """The line of the user's program an operation comes from."""
+
+    file: str
+    line: int
+    code: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}   {self.code}".rstrip()
+
+
+@dataclass(eq=False)
+class AclGraphError(RuntimeError):
+    """Root of the errors of air-aclgraph."""
+
+    what: str
+    where: Where | None = None
+    advice: str = ""
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        if self.where is not None:
+            lines.append(f"  computed at   {self.where}")
+        lines.extend(self._details())
+        if self.advice:
+            lines.append(f"  advice        {self.advice}")
+        return "\n".join(lines)
+
+    def _details(self) -> list[str]:
+        return []
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), dict(self.__dict__))
+
+
+def _rebuild(cls: type[AclGraphError], fields: dict[str, object]) -> AclGraphError:
+    error = cls.__new__(cls)
+    error.__dict__.update(fields)
+    return error
+
+
+@dataclass(eq=False)
+class Unsupported(AclGraphError):
+    """An option or an operation the chosen runtime cannot do."""
+
+    option: str = ""
+    runtime: str = ""
+
+
+@dataclass(eq=False)
+class InputRefused(AclGraphError):
+    """An input that can be neither copied, nor bound, nor made part of the key."""
+
+    input: str = ""
+
+
+@dataclass(eq=False)
+class IllegalDuringCapture(AclGraphError):
+    """An operation that needs the host in the middle of a capture."""
+
+    operator: str = ""
+
+
+@dataclass(eq=False)
+class CaptureFailed(AclGraphError):
+    """The capture of one shape key failed; everything it had taken was given back."""
+
+    graph: str = ""
+    key: tuple[object, ...] = ()
+    code: int | None = None
+
+    def _details(self) -> list[str]:
+        lines = [f"  graph         {self.graph}, key {self.key}"]
+        if self.code is not None:
+            lines.append(f"  driver code   {self.code}")
+        return lines
+
+
+@dataclass(eq=False)
+class ResourcesExhausted(CaptureFailed):
+    """The device ran out of streams, events or memory, or the plan says that it will."""
+
+    resource: str = ""
+    needed: int | None = None
+    available: int | None = None
+
+    def _details(self) -> list[str]:
+        lines = super()._details()
+        if self.needed is not None:
+            limit = "unknown" if self.available is None else str(self.available)
+            lines.append(f"  {self.resource:<13} needed {self.needed}, available {limit}")
+        return lines
+
+
+@dataclass(eq=False)
+class ReplayFailed(AclGraphError):
+    """The device reported an error while a captured graph ran."""
+
+    graph: str = ""
+    code: int | None = None
+
+
+@dataclass(eq=False)
+class StaleOutput(AclGraphError):
+    """An output of a replay was used after a later replay had overwritten its memory."""
+
+    output: str = ""
+    produced: int = 0
+    overwritten: int = 0
+
+
+@dataclass(eq=False)
+class UpdateRefused(AclGraphError):
+    """A host parameter that cannot be updated between replays the way the graph asks for."""
+
+    operator: str = ""
+    parameter: str = ""
+
+
+@dataclass(eq=False)
+class Closed(AclGraphError):
+    """A call of an executable after `close()`, or in a process forked from the one that captured it."""
+
+
+@dataclass(eq=False)
+class Reentered(AclGraphError):
+    """A replay was asked for while another capture is in progress on the same thread."""
+
+    graph: str = field(default="")

@@ -1,0 +1,307 @@
+"""Writes down the tasks of one run, the way a device does during stream capture.
+
+The run happens for real, below every Python layer: each operator that reaches a kernel is seen once, with
+its concrete tensors.  A view needs no task (the storages never move); an in-place operator is repeated as it
+is; a functional one is repeated into the memory its first result took.  What a device refuses during a
+capture is refused here: an operator whose result the host has to look at, or whose output shape depends on
+data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter, tree_map_only
+
+from air_aclgraph._runtime import UpdatableCall
+from air_aclgraph.errors import IllegalDuringCapture
+from air_aclgraph.host._out_variants import out_variant
+from air_aclgraph.host._rewrites import REWRITES
+
+_ILLEGAL_TAGS: Final = {
+    torch.Tag.data_dependent_output: "the host has to wait for a value that the device computes",
+    torch.Tag.dynamic_output_shape: "the shape of its result depends on the data",
+}
+_MOVES_STORAGE: Final = ("aten::set_", "aten::resize_")
+
+
+@dataclass
+class Block:
+    """One storage made during the run: its size and the tasks that touch it."""
+
+    storage: torch.UntypedStorage
+    stream: int
+    first: int
+    last: int = -1
+    writers: list[int] = field(default_factory=list)
+    streams: set[int] = field(default_factory=set)
+
+    @property
+    def nbytes(self) -> int:
+        return self.storage.nbytes()
+
+
+@dataclass
+class Task:
+    """One kernel call to repeat; `into` takes the results at `positions` of a call that makes new tensors."""
+
+    call: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    stream: int
+    overload: OpOverload
+    into: tuple[Tensor, ...] = ()
+    positions: tuple[int, ...] = ()
+    allocates: bool = False
+    patched: bool = False
+
+
+@dataclass(frozen=True)
+class Record:
+    """An event recorded on a stream."""
+
+    event: int
+    stream: int
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A stream that waits for an event."""
+
+    event: int
+    stream: int
+
+
+@dataclass
+class Patch:
+    """The host parameters that the next replay gives to one operator."""
+
+    call: UpdatableCall
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    def around(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function with the current values in place of the recorded ones."""
+
+        def patched(*args: Any, **kwargs: Any) -> Any:
+            positional, named = self.call.with_values(args, kwargs, self.values)
+            return function(*positional, **named)
+
+        return patched
+
+
+def tensors_of(value: object) -> Iterator[Tensor]:
+    """The tensors inside arguments or results."""
+    return (leaf for leaf in tree_iter(value) if isinstance(leaf, Tensor))
+
+
+def storage_id(tensor: Tensor) -> int:
+    """What two tensors that share memory have in common."""
+    number: int = tensor.untyped_storage()._cdata
+    return number
+
+
+class Recorder(TorchDispatchMode):
+    """Active during one run; afterwards holds its tasks, blocks and tensors."""
+
+    def __init__(self, inputs: Sequence[object]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # torch leaves it unannotated
+        self.steps: list[Task | Record | Wait] = []
+        self.blocks: dict[int, Block] = {}
+        self.tensors: dict[int, Tensor] = {}
+        self.foreign: set[int] = {storage_id(t) for t in tensors_of(inputs)}
+        self.stream = 0
+        self.patches: list[Patch] = []
+        self._patch: Patch | None = None
+
+    def __torch_dispatch__(
+        self,
+        func: OpOverload,
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        named = kwargs or {}
+        _refuse_illegal(func, args)
+        for tensor in tensors_of((args, named)):
+            self._meet(tensor)
+        if torch.Tag.inplace_view in func.tags:
+            self._keep_shape_of(args[0])
+        result = func(*args, **named)
+        self._note(func, args, named, result)
+        return result
+
+    def updatable(self, call: UpdatableCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Runs an operator whose host parameters later replays change."""
+        self._patch = Patch(call)
+        self.patches.append(self._patch)
+        try:
+            return call.overload(*args, **kwargs)
+        finally:
+            self._patch = None
+
+    def record(self, event: int) -> None:
+        """Records `event` on the current stream."""
+        self.steps.append(Record(event, self.stream))
+
+    def wait(self, event: int) -> None:
+        """Makes the current stream wait for `event`."""
+        self.steps.append(Wait(event, self.stream))
+
+    def use_on(self, tensor: Tensor, stream: int) -> None:
+        """Keeps the block of `tensor` until the work now queued on `stream` is done."""
+        block = self.blocks.get(storage_id(tensor))
+        if block is not None:
+            block.streams.add(stream)
+
+    def _keep_shape_of(self, tensor: Tensor) -> None:
+        """Before `squeeze_` and its like change a tensor, the tasks so far get one that stays as it is."""
+        before = tensor.detach()
+        self.tensors[id(before)] = before
+
+        def swapped(value: Any) -> Any:
+            return tree_map_only(Tensor, lambda t: before if t is tensor else t, value)
+
+        for step in self.steps:
+            if isinstance(step, Task):
+                step.args, step.kwargs = swapped(step.args), swapped(dict(step.kwargs))
+                step.into = swapped(step.into)
+
+    def _meet(self, tensor: Tensor) -> None:
+        """A tensor that no recorded operator made: a constant of the graph, never ours to move."""
+        key = storage_id(tensor)
+        if key not in self.blocks and key not in self.foreign:
+            self.foreign.add(key)
+        self.tensors.setdefault(id(tensor), tensor)
+
+    def _note(self, func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
+        outs = list(tensors_of(result))
+        known = {storage_id(t) for t in tensors_of((args, kwargs))}
+        positions = tuple(i for i, t in enumerate(outs) if storage_id(t) not in known)
+        fresh = tuple(outs[i] for i in positions)
+        for tensor in outs:
+            self.tensors.setdefault(id(tensor), tensor)
+        index = len(self.steps)
+        for tensor in fresh:
+            self.blocks.setdefault(
+                storage_id(tensor), Block(tensor.untyped_storage(), self.stream, index, streams={self.stream})
+            )
+        if _is_silent(func, fresh, outs):
+            return
+        task = _task(func, args, kwargs, fresh, len(outs), self.stream)
+        task.positions = positions if task.into else ()
+        if self._patch is not None and func is self._patch.call.overload:
+            task.call = self._patch.around(task.call)
+            task.patched = True
+        self._append(task)
+
+    def _append(self, task: Task) -> None:
+        index = len(self.steps)
+        self.steps.append(task)
+        for tensor in tensors_of((task.args, dict(task.kwargs), task.into)):
+            self.tensors.setdefault(id(tensor), tensor)
+        for key in {*task.reads, *task.writes}:
+            block = self.blocks.get(key)
+            if block is not None:
+                block.last = index
+                block.streams.add(task.stream)
+        for key in task.writes:
+            if key in self.blocks:
+                self.blocks[key].writers.append(index)
+
+
+def _refuse_illegal(func: OpOverload, args: Sequence[Any]) -> None:
+    for tag, reason in _ILLEGAL_TAGS.items():
+        if tag in func.tags and not _indexes_by_numbers(func, args):
+            raise IllegalDuringCapture(
+                f"{func} cannot run inside a capture: {reason}",
+                advice="keep it outside the compiled function, or run this model with run_eagerly",
+                operator=str(func),
+            )
+    if func._schema.name in _MOVES_STORAGE:
+        raise IllegalDuringCapture(
+            f"{func} cannot run inside a capture: it gives a tensor other memory than the one recorded",
+            advice="write into the tensor instead (copy_), or keep the call outside the compiled function",
+            operator=str(func),
+        )
+
+
+def _indexes_by_numbers(func: OpOverload, args: Sequence[Any]) -> bool:
+    """Whether this is indexing without a mask: its shape follows from the shapes of the indices."""
+    if func is not torch.ops.aten.index.Tensor:
+        return False
+    return not any(t is not None and t.dtype in (torch.bool, torch.uint8) for t in args[1])
+
+
+def _is_silent(func: OpOverload, fresh: Sequence[Tensor], outs: Sequence[Tensor]) -> bool:
+    """Whether a replay has nothing to do for this call: a view, an uninitialised block, a question."""
+    schema = func._schema
+    if torch.Tag.inplace_view in func.tags:
+        return True
+    if schema.is_mutable:
+        return False
+    if schema.name.startswith("aten::empty") or schema.name in ("aten::new_empty", "aten::new_empty_strided"):
+        return True
+    if fresh:
+        return False
+    if outs:
+        return func.is_view or func.namespace in ("aten", "prim", "_c10d_functional")
+    return func.namespace in ("aten", "prim", "profiler") and "assert" not in schema.name
+
+
+def _written(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Tensor]:
+    found: list[Tensor] = []
+    for position, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is None or not argument.alias_info.is_write:
+            continue
+        value = args[position] if position < len(args) else kwargs.get(argument.name)
+        found.extend(tensors_of(value))
+    return found
+
+
+def _task(
+    func: OpOverload,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    fresh: tuple[Tensor, ...],
+    results: int,
+    stream: int,
+) -> Task:
+    reads = tuple(dict.fromkeys(storage_id(t) for t in tensors_of((args, kwargs))))
+    written = [*fresh, *_written(func, args, kwargs)]
+    writes = tuple(dict.fromkeys(storage_id(t) for t in written))
+
+    def made(call: OpOverload, call_args: tuple[Any, ...], call_kwargs: Mapping[str, Any]) -> Task:
+        return Task(call._op, call_args, call_kwargs, reads, writes, stream, call)
+
+    if not fresh:
+        return made(func, args, kwargs)
+    if len(fresh) == results and not func._schema.is_mutable:
+        variant = out_variant(func)
+        if variant is not None:
+            named = {**kwargs, **dict(zip(variant.outs, fresh, strict=True))}
+            return made(variant.overload, args, named)
+        if func in REWRITES:
+            rewritten = REWRITES[func](args, kwargs, fresh[0])
+            if rewritten is not None:
+                return made(rewritten.overload, rewritten.args, rewritten.kwargs)
+    call = _waited(func) if func.namespace == "_c10d_functional" else func._op
+    return Task(call, args, kwargs, reads, writes, stream, func, into=fresh, allocates=True)
+
+
+def _waited(func: OpOverload) -> Callable[..., Any]:
+    """A functional collective whose result is complete when the call returns."""
+    wait = torch.ops._c10d_functional.wait_tensor.default
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        result = func(*args, **kwargs)
+        return [wait(t) for t in result] if isinstance(result, (list, tuple)) else wait(result)
+
+    return run

@@ -1,0 +1,233 @@
+"""The host runtime: capture and replay of plain CPU tensors.
+
+It keeps the rules of a device: addresses are frozen at capture, an operator that needs the host is refused,
+streams are ordered by events alone.  A replay repeats the recorded kernels into the recorded memory, so a
+step allocates nothing that its kernels do not allocate themselves.  With `order="shuffled"` every replay is
+a different order that the streams and events allow: a missing wait gives wrong numbers here, on any laptop,
+instead of once a week on a device.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from air_aclgraph import _addresses
+from air_aclgraph._outputs import cloner
+from air_aclgraph._runtime import Abilities, Body, Limits, Recording, Request, UpdatableCall
+from air_aclgraph.errors import Unsupported
+from air_aclgraph.host._arena import Arena, plan
+from air_aclgraph.host._program import legal_order, straight_replay
+from air_aclgraph.host._recorder import Block, Patch, Recorder, Task, storage_id, tensors_of
+
+
+class HostRuntime:
+    """Records one run of a function of CPU tensors and repeats it."""
+
+    name = "host"
+    abilities = Abilities(runs_while_recording=True, parameter_update=True)
+
+    def __init__(self, *, order: Literal["program", "shuffled"] = "program", seed: int = 0) -> None:
+        self.device = torch.device("cpu")
+        self.lock = threading.RLock()
+        self._order = order
+        self._seeds = itertools.count(seed)
+        self._arena = Arena()
+        self._uses: dict[int, torch.UntypedStorage] = {}
+        self._recorder: Recorder | None = None
+        self._streams: dict[str, int] = {}
+        self._stack: list[int] = []
+        self._events = itertools.count(1)
+        self._recordings = itertools.count()
+
+    def run(self, body: Body, inputs: Sequence[object]) -> Any:
+        with torch.no_grad():
+            return body(*inputs)
+
+    def record(self, body: Body, inputs: Sequence[object], request: Request) -> Recording:
+        if request.pool is not None:
+            raise Unsupported(
+                "the host runtime has no memory pool handles",
+                advice="leave use_custom_pool unset for CPU tensors: all graphs of a runtime share one arena",
+                option="use_custom_pool",
+                runtime=self.name,
+            )
+        recorder = Recorder(inputs)
+        self._recorder = recorder
+        try:
+            # Tensors made in inference mode could not be written by a replay outside it.
+            mode = torch.inference_mode(request.in_inference_mode)
+            with mode, torch.no_grad(), recorder:
+                results = body(*inputs)
+        finally:
+            self._recorder = None
+            self._stack.clear()
+        return self._finish(recorder, results, request)
+
+    def _finish(self, recorder: Recorder, results: Any, request: Request) -> Recording:
+        outputs = tuple(results)
+        held = {storage_id(t) for t in tensors_of(outputs)}
+        constant = _constants(recorder, held)
+        first = outputs
+        if request.share_outputs:
+            first = _kept(outputs, recorder)
+            for key in held & recorder.blocks.keys():
+                recorder.blocks[key].last = len(recorder.steps)  # read by the clones after the last task
+            held = set()
+        movable = {key: block for key, block in recorder.blocks.items() if key not in held | constant}
+        if self._order == "shuffled":
+            movable = {}
+        layout = plan(movable.items(), len(recorder.steps))
+        own = sum(recorder.blocks[key].nbytes for key in recorder.blocks if key not in movable)
+        number = next(self._recordings)
+        if layout.nbytes:
+            chunk = self._arena.reserve(layout.nbytes)
+            _move(recorder, movable, layout.offsets, chunk)
+            self._uses[number] = chunk
+        steps = [
+            s for s in recorder.steps if not (isinstance(s, Task) and set(s.writes) <= constant and s.writes)
+        ]
+        tasks = [s for s in steps if isinstance(s, Task)]
+
+        def release() -> None:
+            self._uses.pop(number, None)
+
+        copies = sorted({str(task.overload) for task in tasks if task.allocates})
+        notes = (f"no kernel that writes into given memory: {', '.join(copies)}",) if copies else ()
+        replay = straight_replay(tasks) if self._order == "program" else self._shuffled(steps)
+        return Recording(
+            replay, outputs, own, len(tasks), True, release, notes, _patcher(recorder.patches, replay), first
+        )
+
+    def _shuffled(self, steps: Sequence[Any]) -> Callable[[], None]:
+        def replay() -> None:
+            straight_replay(legal_order(steps, next(self._seeds)))()
+
+        return replay
+
+    def trim(self) -> None:
+        self._arena.drop_unused(list(self._uses.values()))
+
+    def pool_nbytes(self) -> int:
+        return self._arena.nbytes
+
+    def limits(self) -> Limits:
+        return Limits()
+
+    def synchronize(self) -> None:
+        """Nothing runs behind the caller's back on the host."""
+
+    def stream(self, tag: str, priority: int) -> int:
+        return self._streams.setdefault(tag, len(self._streams) + 1)
+
+    def enter_stream(self, stream: int | None) -> None:
+        if self._recorder is not None:
+            self._stack.append(self._recorder.stream)
+            self._recorder.stream = stream or 0
+
+    def exit_stream(self) -> None:
+        if self._recorder is not None:
+            self._recorder.stream = self._stack.pop()
+
+    def limit_cores(self, aicore: int, vectorcore: int) -> None:
+        raise Unsupported(
+            "the host runtime has no cores to limit", option="limit_core_num", runtime=self.name
+        )
+
+    def restore_cores(self) -> None:
+        raise Unsupported(
+            "the host runtime has no cores to limit", option="limit_core_num", runtime=self.name
+        )
+
+    def updatable(self, call: UpdatableCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._recorder is None:
+            return call.overload(*args, **kwargs)
+        return self._recorder.updatable(call, args, kwargs)
+
+    def new_event(self) -> int:
+        return next(self._events)
+
+    def record_event(self, event: int) -> None:
+        if self._recorder is not None:
+            self._recorder.record(event)
+
+    def wait_event(self, event: int) -> None:
+        if self._recorder is not None:
+            self._recorder.wait(event)
+
+    def use_on_stream(self, tensor: Tensor, stream: int | None) -> None:
+        if self._recorder is not None:
+            self._recorder.use_on(tensor, stream or 0)
+
+    def address_tests(self) -> _addresses.AddressTests:
+        return _addresses.compiled() or _addresses.of_extension(torch._C) or _addresses.mapped
+
+    def ready(self) -> None:
+        return None
+
+    def buffer_like(self, tensor: Tensor) -> None:
+        return None
+
+    def is_recording(self) -> bool:
+        return self._recorder is not None
+
+
+def _patcher(
+    patches: Sequence[Patch], replay: Callable[[], None]
+) -> Callable[[Sequence[Mapping[str, Any]]], None] | None:
+    """A replay with new host parameters."""
+    if not patches:
+        return None
+
+    def replay_with(values: Sequence[Mapping[str, Any]]) -> None:
+        for patch, value in zip(patches, values, strict=True):
+            patch.values = value
+        replay()
+
+    return replay_with
+
+
+def _kept(outputs: tuple[Any, ...], recorder: Recorder) -> tuple[Any, ...]:
+    """The outputs of the recording run as the caller may keep them once their blocks are shared memory."""
+    own = [i for i, v in enumerate(outputs) if isinstance(v, Tensor) and storage_id(v) in recorder.blocks]
+    kept = list(outputs)
+    for index, copy in zip(own, cloner([outputs[i] for i in own])(), strict=True):
+        kept[index] = copy
+    return tuple(kept)
+
+
+def _constants(recorder: Recorder, held: set[int]) -> set[int]:
+    """Blocks that hold the same values in every run: written once, from nothing but such blocks."""
+    constant: set[int] = set()
+    for step in recorder.steps:
+        if not isinstance(step, Task) or not step.writes:
+            continue
+        if step.patched:
+            continue
+        if torch.Tag.nondeterministic_seeded in step.overload.tags or step.overload.namespace != "aten":
+            continue
+        sources = set(step.reads) - set(step.writes)
+        once = all(_written_once(recorder.blocks.get(key)) and key not in held for key in step.writes)
+        if once and sources <= constant:
+            constant.update(step.writes)
+    return constant
+
+
+def _written_once(block: Block | None) -> bool:
+    return block is not None and len(block.writers) == 1
+
+
+def _move(
+    recorder: Recorder, movable: dict[int, Block], offsets: dict[int, int], chunk: torch.UntypedStorage
+) -> None:
+    """Points every tensor of the movable blocks at its place in the chunk."""
+    for tensor in recorder.tensors.values():
+        key = storage_id(tensor)
+        if key in movable:
+            start = offsets[key] // tensor.element_size() + tensor.storage_offset()
+            tensor.set_(chunk, start, tensor.shape, tensor.stride())

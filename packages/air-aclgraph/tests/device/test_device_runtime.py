@@ -1,0 +1,222 @@
+"""The accelerator runtime on an NPU or on air-sim: pools, streams, failures, host parameters."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from aclgraph_backend import executable, settings
+from air_aclgraph import AcceleratorRuntime, Executable, compile_graph
+from air_aclgraph.errors import AclGraphError, Closed
+
+
+def npu() -> Any:
+    """The device module of torch_npu."""
+    return torch.get_device_module("npu")
+
+
+pytestmark = pytest.mark.npu
+
+
+def block(x: Tensor, up: Tensor, down: Tensor) -> tuple[Tensor, ...]:
+    for _ in range(3):
+        x = x + torch.nn.functional.silu(x @ up) @ down
+    return (x.sum(-1),)
+
+
+def many_keys(runtime: AcceleratorRuntime, rows: tuple[int, ...], **options: object) -> Executable:
+    up, down = torch.randn(64, 256, device="npu"), torch.randn(256, 64, device="npu")
+    run = executable(block, torch.randn(max(rows), 64, device="npu"), up, down, device="npu", static=[1, 2],
+                     runtime=runtime, dynamic=True, **options)  # fmt: skip
+    for count in rows:
+        x = torch.randn(count, 64, device="npu")
+        torch.testing.assert_close(run(x, up, down)[0], block(x, up, down)[0], rtol=1e-3, atol=1e-3)
+    return run
+
+
+def test_w27_eight_shapes_share_the_pool_of_the_largest() -> None:
+    alone, together = AcceleratorRuntime("npu:0"), AcceleratorRuntime("npu:0")
+    one = many_keys(alone, (4096,))
+    eight = many_keys(together, (4096, 3584, 3072, 2560, 2048, 1536, 1024, 512))
+    assert len(eight.keys()) == 8
+    assert together.pool_nbytes() <= 1.1 * alone.pool_nbytes()
+    one.close()
+    eight.close()
+
+
+def test_w27_two_graphs_share_one_pool() -> None:
+    runtime = AcceleratorRuntime("npu:0")
+    first = many_keys(runtime, (2048,))
+    before = runtime.pool_nbytes()
+    second = many_keys(runtime, (2048,))
+    assert runtime.pool_nbytes() <= 1.1 * before
+    first.close()
+    second.close()
+
+
+def test_a_closed_executable_gives_its_pool_back() -> None:
+    runtime = AcceleratorRuntime("npu:0")
+    run = many_keys(runtime, (2048,))
+    assert runtime.pool_nbytes()
+    run.close()
+    assert runtime.pool_nbytes() == 0
+
+
+def test_A27_a_users_pool_is_used() -> None:
+    pool = npu().graph_pool_handle()
+    run = executable(lambda x: (x + 1,), torch.ones(2, device="npu"), device="npu",
+                     aclgraph_config__use_custom_pool=pool)  # fmt: skip
+    for _ in range(3):
+        assert run(torch.ones(2, device="npu"))[0].tolist() == [2.0, 2.0]
+    pools = {tuple(s.get("segment_pool_id", ())) for s in npu().memory_snapshot()}
+    assert tuple(pool) in pools
+
+
+def test_random_numbers_differ_between_replays_and_follow_the_seed() -> None:
+    run = executable(lambda x: (x + torch.rand_like(x),), torch.zeros(64, device="npu"), device="npu",
+                     air__outputs="clone")  # fmt: skip
+    x = torch.zeros(64, device="npu")
+    run(x)
+    npu().manual_seed(7)
+    first, second = run(x)[0].tolist(), run(x)[0].tolist()
+    npu().manual_seed(7)
+    again = run(x)[0].tolist()
+    assert first != second
+    assert first == again
+
+
+def test_calls_from_two_streams_are_ordered() -> None:
+    run = executable(lambda x: (x * 2,), torch.ones(1000, device="npu"), device="npu", air__outputs="clone")
+    streams = [npu().Stream() for _ in range(2)]
+    kept = []
+    for number in range(10):
+        with npu().stream(streams[number % 2]):
+            x = torch.full((1000,), float(number), device="npu")
+            kept.append(run(x)[0])
+    npu().synchronize()
+    assert [t[0].item() for t in kept] == [2.0 * n for n in range(10)]
+
+
+def test_a_call_inside_somebody_elses_capture_becomes_part_of_it() -> None:
+    run = executable(lambda x: (x * 2,), torch.ones(4, device="npu"), device="npu")
+    x = torch.ones(4, device="npu")
+    run(x)
+    run(x)
+    graph = npu().NPUGraph()
+    with npu().graph(graph):
+        (out,) = run(x)
+    x.fill_(5.0)
+    graph.replay()
+    assert out.tolist() == [10.0] * 4
+    assert any("somebody else" in cause for cause in run.stats()["eager_calls"])
+
+
+def test_a_synchronising_operator_fails_the_capture_and_the_next_call_works() -> None:
+    explode = [False]
+
+    @torch.library.custom_op("air_aclgraph_test::syncs", mutates_args=())
+    def syncs(x: Tensor) -> Tensor:
+        if explode[0]:
+            x.sum().item()
+        return x + 1
+
+    syncs.register_fake(lambda x: torch.empty_like(x))
+    run = executable(lambda x: (torch.ops.air_aclgraph_test.syncs(x) * 2,), torch.ones(2, device="npu"),
+                     device="npu", air__warmup=0)  # fmt: skip
+    x = torch.ones(2, device="npu")
+    explode[0] = True
+    with pytest.raises(AclGraphError, match="capture failed"):
+        run(x)
+    explode[0] = False
+    for _ in range(3):
+        assert run(x)[0].tolist() == [4.0, 4.0]
+    assert run.stats()["capture_failures"] == 1
+
+
+def test_a_garbage_collection_during_a_capture_does_no_harm() -> None:
+    @torch.library.custom_op("air_aclgraph_test::collects", mutates_args=())
+    def collects(x: Tensor) -> Tensor:
+        assert not gc.isenabled()
+        return x + 1
+
+    collects.register_fake(lambda x: torch.empty_like(x))
+    run = executable(lambda x: (torch.ops.air_aclgraph_test.collects(x),), torch.ones(2, device="npu"),
+                     device="npu", air__warmup=0)  # fmt: skip
+    run(torch.ones(2, device="npu"))
+    assert gc.isenabled()
+
+
+def test_a_fork_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = executable(lambda x: (x * 2,), torch.ones(4, device="npu"), device="npu")
+    run(torch.ones(4, device="npu"))
+    monkeypatch.setattr("air_aclgraph._executable.os.getpid", lambda: -1)
+    run.invalidate()
+    with pytest.raises(Closed, match="spawn"):
+        run(torch.ones(4, device="npu"))
+
+
+def test_threads_of_two_executables_do_not_mix_the_shared_pool() -> None:
+    runs = [many_keys(AcceleratorRuntime("npu:0"), (64,), air__outputs="clone") for _ in range(2)]
+    wrong: list[int] = []
+
+    def work(run: Executable) -> None:
+        _, up, down = run.inputs_of(run.keys()[0])
+        for _ in range(10):
+            x = torch.randn(64, 64, device="npu")
+            if not torch.allclose(run(x, up, down)[0], block(x, up, down)[0], rtol=1e-3, atol=1e-3):
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work, args=(run,)) for run in runs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("mode", ["global", "thread_local", "relaxed"])
+def test_A31_every_capture_error_mode_captures(mode: str) -> None:
+    chosen = settings("npu", debug__aclgraph__capture_error_mode=mode)
+    gm = torch.fx.experimental.proxy_tensor.make_fx(lambda x: (x + 1,))(torch.ones(2, device="npu"))
+    run = compile_graph(gm, [torch.ones(2, device="npu")], settings=chosen)
+    for _ in range(2):
+        assert run(torch.ones(2, device="npu"))[0].tolist() == [2.0, 2.0]
+
+
+def test_h11_a_length_of_the_attention_operator_changes_without_a_capture() -> None:
+    import torch_npu
+
+    def step(q: Tensor, k: Tensor, v: Tensor, first: int) -> tuple[Tensor, ...]:
+        out, _ = torch_npu.npu_fused_infer_attention_score(
+            q, k, v, num_heads=2, num_key_value_heads=2, input_layout="BSH", scale=0.25,
+            actual_seq_lengths_kv=[first],
+        )  # fmt: skip
+        return (out,)
+
+    q = torch.randn(1, 1, 32, device="npu", dtype=torch.float16)
+    k, v = (torch.randn(1, 16, 32, device="npu", dtype=torch.float16) for _ in range(2))
+    graph = torch.fx.Graph()
+    places = [graph.placeholder(name) for name in ("q", "k", "v", "first")]
+    for place, value in zip(places, (q, k, v, 5), strict=True):
+        place.meta["val"] = value
+    call = graph.call_function(
+        torch.ops.npu.npu_fused_infer_attention_score.default, tuple(places[:3]),
+        {"num_heads": 2, "num_key_value_heads": 2, "input_layout": "BSH", "scale": 0.25,
+         "actual_seq_lengths_kv": [places[3]]},
+    )  # fmt: skip
+    out = graph.call_function(torch.ops.aten.mul.Tensor, (graph.call_function(_first, (call,)), 1))
+    graph.output((out,))
+    run = compile_graph(torch.fx.GraphModule(torch.nn.Module(), graph), [q, k, v, 5])
+    for length in (5, 9, 3, 3, 16):
+        (found,) = run(q, k, v, length)
+        torch.testing.assert_close(found, step(q, k, v, length)[0], rtol=1e-2, atol=1e-2)
+    assert run.stats()["captures"] == 1
+
+
+def _first(values: tuple[Tensor, ...]) -> Tensor:
+    return values[0]

@@ -1,0 +1,61 @@
+"""Driver codes become causes and advice."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from air_aclgraph import Limits
+from air_aclgraph.device._driver import CAUSES, driver_code, replay_error, translate
+from air_aclgraph.errors import CaptureFailed, IllegalDuringCapture, ReplayFailed, ResourcesExhausted
+
+
+def raised(code: int) -> RuntimeError:
+    return RuntimeError(f"acl call failed\n[ERROR] 2026-11-21 (PID:10, Device:0) error code is {code}\n more")
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "says"),
+    [
+        (207005, ResourcesExhausted, "could not allocate a resource of the capture"),
+        (207008, ResourcesExhausted, "no stream left"),
+        (207001, ResourcesExhausted, "out of memory"),
+        (107025, CaptureFailed, "never came back"),
+        (107027, IllegalDuringCapture, "synchronised"),
+        (107030, IllegalDuringCapture, "waits for the host"),
+        (507015, CaptureFailed, "a kernel failed"),
+    ],
+)
+def test_a_code_is_translated_into_a_cause_and_advice(code: int, kind: type[Exception], says: str) -> None:
+    error = translate(raised(code), Limits())
+    assert type(error) is kind
+    assert says in str(error)
+    assert str(code) in str(error)
+    assert "advice" in str(error)
+
+
+def test_every_cause_has_advice() -> None:
+    assert all(cause.advice and cause.what for cause in CAUSES.values())
+
+
+def test_an_unknown_code_is_passed_on_with_its_number() -> None:
+    error = translate(raised(507899), Limits())
+    assert isinstance(error, CaptureFailed)
+    assert error.code == 507899
+
+
+def test_a_time_of_day_is_no_driver_code() -> None:
+    assert driver_code(RuntimeError("at 1070301 or 2026-11-21 nothing happened")) is None
+
+
+def test_memory_says_how_much_there_is() -> None:
+    error = translate(torch.OutOfMemoryError("tried to allocate 4 GiB"), Limits(free_bytes=100))
+    assert isinstance(error, ResourcesExhausted)
+    assert error.available == 100
+    assert "largest shape first" in str(error)
+
+
+def test_a_failed_replay_names_the_graph() -> None:
+    error = replay_error(raised(507015), "decoder")
+    assert isinstance(error, ReplayFailed)
+    assert "decoder" in str(error)

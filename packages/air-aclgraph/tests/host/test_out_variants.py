@@ -1,0 +1,91 @@
+"""Given-memory kernels are found by schema and compute what the functional operator computes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch._ops import OpOverload
+from torch.testing._internal.common_methods_invocations import op_db
+
+from air_aclgraph import HostRuntime, Request
+from air_aclgraph.host._out_variants import out_variant
+
+aten = torch.ops.aten
+
+
+@pytest.mark.parametrize(
+    ("functional", "out", "names"),
+    [
+        (aten.add.Tensor, aten.add.out, ("out",)),
+        (aten.mean.dim, aten.mean.out, ("out",)),
+        (aten.max.dim, aten.max.dim_max, ("max", "max_values")),
+        (aten.topk.default, aten.topk.values, ("values", "indices")),
+        (aten.pow.Tensor_Scalar, aten.pow.Tensor_Scalar_out, ("out",)),
+    ],
+)
+def test_the_overload_with_the_same_arguments_is_taken(
+    functional: OpOverload, out: OpOverload, names: tuple[str, ...]
+) -> None:
+    found = out_variant(functional)
+    assert found is not None
+    assert (found.overload, found.outs) == (out, names)
+
+
+@pytest.mark.parametrize(
+    "functional", [aten.embedding.default, aten.native_layer_norm.default, aten.add_.Tensor]
+)
+def test_generated_and_in_place_overloads_do_not_count(functional: OpOverload) -> None:
+    assert out_variant(functional) is None
+
+
+#: Operators whose result is memory of any content, that a capture has to refuse, or whose database entry sets
+#: the seed inside the call, which is no part of a recording.
+_NOT_HERE = ("empty", "nonzero", "unique", "masked_select", "item", "resize", "equal", "argwhere", "allclose",
+             "jiterator", "set_", "bincount", "repeat_interleave", "sparse", "masked.", "lstsq",
+             "multinomial", "dropout", "rand", "normal", "bernoulli", "uniform", "geometric", "cauchy",
+             "exponential", "rrelu", "lobpcg", "lowrank", "fractional_max_pool", "multi_head_attention")  # fmt: skip
+OPS = [op for op in op_db if torch.float32 in op.dtypes and not any(part in op.name for part in _NOT_HERE)]
+
+
+@pytest.mark.parametrize("part", range(4))
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_recorded_operators_repeat_what_eager_computes(part: int) -> None:
+    """Every operator of PyTorch's database: recorded with one set of values, replayed with another."""
+    wrong, tried = [], 0
+    for op in OPS[part::4]:
+        samples = list(op.sample_inputs("cpu", torch.float32, requires_grad=False))[:2]
+        for sample in samples:
+            outcome = _replays_like_eager(op, sample)
+            tried += outcome is not None
+            if outcome is False:
+                wrong.append(op.formatted_name)
+    assert not wrong
+    assert tried > 100
+
+
+def _replays_like_eager(op: object, sample: object) -> bool | None:
+    leaves, spec = torch.utils._pytree.tree_flatten((sample.input, sample.args, sample.kwargs))  # type: ignore[attr-defined]  # SampleInput
+    places = [i for i, v in enumerate(leaves) if isinstance(v, torch.Tensor)]
+    kept = [leaves[i].detach().clone() for i in places]
+
+    def body(*tensors: torch.Tensor) -> tuple[object, ...]:
+        values = list(leaves)
+        for place, tensor in zip(places, tensors, strict=True):
+            values[place] = tensor
+        first, args, kwargs = torch.utils._pytree.tree_unflatten(values, spec)
+        return tuple(torch.utils._pytree.tree_leaves(op(first, *args, **kwargs)))  # type: ignore[operator]  # OpInfo
+
+    try:
+        recording = HostRuntime().record(body, kept, Request())
+    except RuntimeError:
+        return None  # a refusal, tested elsewhere
+    for tensor in kept:
+        if tensor.is_floating_point():
+            tensor.mul_(0.5)
+    torch.manual_seed(5)
+    recording.replay()
+    torch.manual_seed(5)
+    expected = body(*[t.clone() for t in kept])
+    pairs = zip(recording.outputs, expected, strict=True)
+    tensors = [(f, e) for f, e in pairs if isinstance(f, torch.Tensor) and isinstance(e, torch.Tensor)]
+    return all(torch.allclose(f, e, equal_nan=True, rtol=1e-4, atol=1e-5) for f, e in tensors)

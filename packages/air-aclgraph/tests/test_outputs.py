@@ -1,0 +1,118 @@
+"""What a caller gets: views, clones, guarded tensors, and outputs that alias inputs."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from aclgraph_backend import Backend, executable
+from air_aclgraph.errors import StaleOutput
+
+
+def doubled(x: Tensor) -> tuple[Tensor, ...]:
+    return (x * 2,)
+
+
+def test_a_view_is_the_memory_of_the_capture(device: str) -> None:
+    run = executable(doubled, torch.ones(2, device=device), device=device)
+    run(torch.ones(2, device=device))
+    (first,) = run(torch.ones(2, device=device))
+    (second,) = run(torch.full((2,), 5.0, device=device))
+    assert first is second
+    assert first.tolist() == [10.0, 10.0]
+
+
+def test_w09_a_clone_survives_the_next_call(device: str) -> None:
+    run = executable(
+        doubled, torch.ones(2, device=device), device=device, debug__aclgraph__enable_output_clone=True
+    )
+    kept = [run(torch.full((2,), float(n), device=device))[0] for n in range(4)]
+    assert [t.tolist() for t in kept] == [[0.0, 0.0], [2.0, 2.0], [4.0, 4.0], [6.0, 6.0]]
+
+
+def test_A26_clones_that_shared_memory_share_it_still() -> None:
+    def pieces(x: Tensor) -> tuple[Tensor, ...]:
+        z = x * 2
+        return z, z[1:], z.t()
+
+    run = executable(pieces, torch.ones(3, 2), air__outputs="clone")
+    for _ in range(3):
+        whole, rest, turned = run(torch.ones(3, 2))
+        whole[1, 0] = 9
+        assert rest[0, 0] == 9
+        assert turned[0, 1] == 9
+        assert turned.stride() == (1, 2)
+
+
+def test_N12_a_guarded_output_names_both_calls_when_it_is_stale(device: str) -> None:
+    run = executable(doubled, torch.ones(2, device=device), device=device, air__outputs="guarded")
+    for _ in range(2):
+        run(torch.ones(2, device=device))
+    (kept,) = run(torch.ones(2, device=device))
+    assert kept.tolist() == [2.0, 2.0]
+    run(torch.ones(2, device=device))
+    with pytest.raises(
+        StaleOutput, match=r"output 'mul' of call \d+ of doubled was overwritten by call \d+"
+    ) as caught:
+        kept + 1
+    assert caught.value.overwritten == caught.value.produced + 1
+    assert "outputs='clone'" in caught.value.advice
+    assert kept.shape == (2,)
+    assert repr(kept) == "<overwritten output 'mul'>"
+
+
+def test_the_advice_of_a_stale_output_helps(device: str) -> None:
+    run = executable(doubled, torch.ones(2, device=device), device=device, air__outputs="guarded")
+    kept = [run(torch.ones(2, device=device))[0].clone() for _ in range(4)]
+    assert all(t.tolist() == [2.0, 2.0] for t in kept)
+
+
+def test_a_guarded_output_of_the_last_call_is_an_ordinary_tensor() -> None:
+    run = executable(doubled, torch.ones(2), air__outputs="guarded")
+    for _ in range(3):
+        (out,) = run(torch.ones(2))
+        assert type(out) is Tensor
+        assert out.sum() == 4
+
+
+def test_w04_an_output_that_is_an_input_is_the_callers_own_tensor(device: str) -> None:
+    def parts(x: Tensor) -> tuple[Tensor, ...]:
+        return x, x[1:], x + 1
+
+    run = executable(parts, torch.randn(3, 2, device=device), device=device)
+    for _ in range(4):
+        x = torch.randn(3, 2, device=device)
+        same, rest, more = run(x)
+        assert same is x
+        assert rest.data_ptr() == x[1:].data_ptr()
+        torch.testing.assert_close(more, x + 1)
+        rest.zero_()
+        assert x[1:].abs().sum() == 0
+
+
+def test_an_alias_through_torch_compile_writes_the_callers_tensor(device: str) -> None:
+    compiled = torch.compile(lambda x: (x.view(-1), x * 2), backend=Backend(device))
+    with torch.no_grad():
+        for _ in range(4):
+            x = torch.randn(3, 2, device=device)
+            flat, twice = compiled(x)
+            torch.testing.assert_close(twice, x * 2)
+            flat.zero_()
+            assert x.abs().sum() == 0
+
+
+def test_constants_and_numbers_come_out_as_they_are() -> None:
+    run = executable(lambda x: (x + 1, 7, None, "a"), torch.ones(2))
+    for _ in range(3):
+        assert run(torch.ones(2))[1:] == (7, None, "a")
+
+
+def test_outputs_keep_strides_that_are_not_contiguous() -> None:
+    run = executable(lambda x: (x.t() * 2, x[:, ::2]), torch.randn(3, 4), air__outputs="clone")
+    for _ in range(3):
+        x = torch.randn(3, 4)
+        turned, every_other = run(x)
+        assert turned.stride() == (x.t() * 2).stride()
+        assert every_other.stride() == x[:, ::2].stride()
+        torch.testing.assert_close(every_other, x[:, ::2])

@@ -1,0 +1,166 @@
+"""Random sequences of calls, each compared with eager: shapes, addresses, aliases and mutations."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.fx import GraphModule
+
+from aclgraph_backend import settings, traced
+from air_aclgraph import Executable, HostRuntime, compile_graph
+
+#: Sequences of the ordinary run; the long run asks for 10000.
+SEQUENCES = int(os.environ.get("ACLGRAPH_RANDOM_SEQUENCES", "2000"))
+
+Graph = Callable[..., tuple[Any, ...]]
+
+
+def arithmetic(x: Tensor, y: Tensor) -> tuple[Any, ...]:
+    z = (x * 2 + y).relu()
+    return z.softmax(-1), z.sum(-1), z.t().contiguous()
+
+
+def cache_write(cache: Tensor, x: Tensor) -> tuple[Any, ...]:
+    cache[1:2].copy_(x[:1])
+    cache.mul_(2)
+    return cache.sum(0), x + cache[0]
+
+
+def handed_back(x: Tensor, y: Tensor) -> tuple[Any, ...]:
+    return x, y[1:], x.t(), x + y, 7
+
+
+def shared_outputs(x: Tensor, y: Tensor) -> tuple[Any, ...]:
+    z = x + y
+    return z, z[1:], z.t(), z.sum()
+
+
+def writes_one_reads_other(a: Tensor, b: Tensor) -> tuple[Any, ...]:
+    before = b + 1
+    a.add_(b)
+    return before, b * 2, a.clone()
+
+
+def random_numbers(x: Tensor, y: Tensor) -> tuple[Any, ...]:
+    return x + torch.rand_like(x), torch.bernoulli(y.sigmoid()), torch.randn(3, 3)
+
+
+GRAPHS: tuple[Graph, ...] = (
+    arithmetic, cache_write, handed_back, shared_outputs, writes_one_reads_other, random_numbers,
+)  # fmt: skip
+
+
+class World:
+    """Tensors that calls draw from: some kept for many calls, some fresh, some views of one another."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.chance = chance
+        self.kept = [self.fresh() for _ in range(3)]
+        self.base = torch.randn(8, 4)
+
+    def fresh(self) -> Tensor:
+        kind = self.chance.randrange(4)
+        if kind == 0:
+            return torch.randn(3, 8)[:, ::2]
+        if kind == 1:
+            return torch.randn(4, 3).t()
+        return torch.randn(3, 4)
+
+    def draw(self, like: Tensor) -> Tensor:
+        """A tensor with the strides of `like`, from one of the sources."""
+        source = self.chance.randrange(5)
+        candidates = [t for t in self.kept if t.stride() == like.stride()]
+        if source < 2 and candidates:
+            return self.chance.choice(candidates)
+        if source == 2 and like.stride() == (4, 1):
+            start = self.chance.randrange(5)
+            return self.base[start : start + 3]
+        made = torch.empty_strided(like.shape, like.stride()).normal_()
+        if self.chance.random() < 0.3:
+            self.kept[self.chance.randrange(3)] = made
+        return made
+
+
+def twin(args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """Copies of the arguments that alias one another exactly as the arguments do."""
+    storages: dict[int, torch.UntypedStorage] = {}
+    copies = []
+    for t in args:
+        storage = storages.setdefault(t.untyped_storage()._cdata, t.untyped_storage().clone())
+        copies.append(torch.empty(0).set_(storage, t.storage_offset(), t.shape, t.stride()))
+    return tuple(copies)
+
+
+def same(left: Any, right: Any) -> bool:
+    if isinstance(left, Tensor):
+        return left.stride() == right.stride() and torch.equal(left, right)
+    return bool(left == right)
+
+
+def compare(run: Executable, graph: Graph, args: tuple[Tensor, ...], seed: int) -> str | None:
+    """One call against eager: outputs, the inputs afterwards, and what aliases what."""
+    copies = twin(args)
+    torch.manual_seed(seed)
+    try:
+        expected = graph(*copies)
+    except RuntimeError as refused:
+        with pytest.raises(RuntimeError, match=re.escape(str(refused)[:40])):
+            run(*args)
+        return None
+    after = torch.get_rng_state()
+    torch.manual_seed(seed)
+    found = run(*args)
+    if not all(map(same, found, expected)):
+        return "an output differs"
+    if not all(map(same, args, copies)):
+        return "an input differs afterwards"
+    if not torch.equal(after, torch.get_rng_state()):
+        return "the random state differs"
+    for e, f in zip(expected, found, strict=True):
+        for c, a in zip(copies, args, strict=True):
+            aliases = isinstance(e, Tensor) and e.untyped_storage()._cdata == c.untyped_storage()._cdata
+            if aliases and f.data_ptr() - a.data_ptr() != e.data_ptr() - c.data_ptr():
+                return "an output does not alias its input"
+    return None
+
+
+class Workshop:
+    """Compiles the graphs of a test; each is traced once for the strides it is called with."""
+
+    def __init__(self, outputs: str) -> None:
+        self._runtime = HostRuntime()
+        self._graphs: dict[Any, GraphModule] = {}
+        self._settings = [
+            settings("cpu", air__outputs=outputs),
+            settings("cpu", air__outputs=outputs, air__adaptive_slots=2),
+            settings("cpu", air__outputs=outputs, debug__aclgraph__clone_input=False),
+        ]
+
+    def executable(self, graph: Graph, examples: tuple[Tensor, ...], chance: random.Random) -> Executable:
+        key = (graph, *(t.stride() for t in examples))
+        if key not in self._graphs:
+            self._graphs[key] = traced(graph, *examples)
+        chosen = chance.choice(self._settings)
+        return compile_graph(self._graphs[key], examples, settings=chosen, runtime=self._runtime)
+
+
+@pytest.mark.parametrize("outputs", ["view", "clone"])
+def test_random_call_sequences_equal_eager(outputs: str) -> None:
+    workshop = Workshop(outputs)
+    for number in range(SEQUENCES // 2):
+        chance = random.Random(number)
+        world = World(chance)
+        graph = chance.choice(GRAPHS)
+        examples = (world.fresh(), world.fresh())
+        run = workshop.executable(graph, examples, chance)
+        for step in range(chance.randrange(1, 8)):
+            problem = compare(run, graph, (world.draw(examples[0]), world.draw(examples[1])), step)
+            assert problem is None, f"sequence {number}, {graph.__name__}, call {step}: {problem}"
+        run.close()

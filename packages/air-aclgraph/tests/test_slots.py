@@ -1,0 +1,147 @@
+"""Inputs: what is written, copied, bound, refused."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from aclgraph_backend import executable, traced
+from air_aclgraph._memory import extent, overlaps_itself
+from air_aclgraph._slots import Kind, classify, written_placeholders
+from air_aclgraph.errors import InputRefused
+
+CPU = torch.device("cpu")
+
+
+def written(function: object, *examples: Tensor) -> set[str]:
+    return {str(n.target) for n in written_placeholders(traced(function, *examples))}  # type: ignore[arg-type]  # any function
+
+
+def test_a_write_through_a_chain_of_views_counts() -> None:
+    def step(cache: Tensor, x: Tensor) -> Tensor:
+        cache.view(-1)[2:4].view(2, 1).copy_(x)
+        return cache + x
+
+    assert written(step, torch.zeros(2, 2), torch.ones(2, 1)) == {"cache_1"}
+
+
+def test_w25_in_place_operators_on_lists_count_element_by_element() -> None:
+    def step(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+        torch._foreach_add_([a, b], 1)
+        return c + a
+
+    assert written(step, torch.zeros(2), torch.zeros(2), torch.zeros(2)) == {"a_1", "b_1"}
+
+
+def test_w02_a_write_to_a_copy_is_not_a_write_to_the_input() -> None:
+    assert written(lambda x: x.clone().add_(1), torch.zeros(2)) == set()
+
+
+def test_w22_every_written_argument_of_an_operator_counts() -> None:
+    def step(x: Tensor, mean: Tensor, var: Tensor) -> Tensor:
+        out: Tensor = torch.ops.aten._native_batch_norm_legit(x, None, None, mean, var, True, 0.1, 1e-5)[0]
+        return out
+
+    assert written(step, torch.randn(3, 2), torch.zeros(2), torch.ones(2)) == {"mean_1", "var_1"}
+
+
+def test_kinds_follow_what_an_input_is() -> None:
+    def step(cache: Tensor, w: Tensor, x: Tensor) -> Tensor:
+        cache.add_(1)
+        return cache + w + x
+
+    examples = [torch.zeros(2), torch.nn.Parameter(torch.ones(2)), torch.ones(2)]
+    gm = traced(step, *[e.detach() for e in examples])
+    assert [s.kind for s in classify(gm, examples, [], CPU)] == [Kind.MUTATED, Kind.STATIC, Kind.COPIED]
+    bound = classify(gm, examples, [], CPU, clone_input=False)
+    assert bound[2].kind is Kind.BOUND
+
+
+def test_a_buffer_marked_static_is_static() -> None:
+    marked = torch.ones(2)
+    torch._dynamo.mark_static_address(marked)
+    (slot,) = classify(traced(lambda x: x + 1, torch.ones(2)), [marked], [], CPU)
+    assert slot.kind is Kind.STATIC
+
+
+def test_the_number_of_examples_is_checked() -> None:
+    with pytest.raises(InputRefused, match="1 inputs and 2 example inputs"):
+        classify(traced(lambda x: x + 1, torch.ones(2)), [torch.ones(2)] * 2, [], CPU)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.randn(4, 6)[:, ::2],
+        lambda: torch.randn(4, 3).t(),
+        lambda: torch.randn(3, 1).expand(3, 4),
+        lambda: torch.randn(10).as_strided((3, 4), (2, 1)),
+        lambda: torch.randn(0, 4),
+        lambda: torch.tensor(3.0),
+        lambda: torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last),
+        lambda: torch.randn(3, dtype=torch.complex64).conj(),
+    ],
+    ids=["gaps", "transposed", "expanded", "overlapping", "empty", "0-dim", "channels-last", "conjugate"],
+)
+def test_w06_the_strides_of_an_input_reach_the_graph(make: object, device: str) -> None:
+    def place() -> Tensor:
+        value: Tensor = make()  # type: ignore[operator]  # a factory
+        if overlaps_itself(value):
+            return value.to(device)
+        return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=device).copy_(value)
+
+    example = place()
+    run = executable(lambda x: (x * 2, x.sum()), example, device=device)
+    for _ in range(3):
+        value = place()
+        twice, total = run(value)
+        torch.testing.assert_close(twice, value * 2)
+        torch.testing.assert_close(total, value.sum())
+    kept = run._captured[()].inputs[0]
+    assert kept.stride() == example.stride()
+
+
+def test_extent_and_overlap() -> None:
+    assert extent(torch.randn(3, 4)) == 12
+    assert extent(torch.randn(4, 6)[:, ::2]) == 23
+    assert extent(torch.randn(0, 3)) == 0
+    assert overlaps_itself(torch.randn(3, 1).expand(3, 4))
+    assert not overlaps_itself(torch.randn(3, 4).t())
+
+
+def test_an_input_that_shares_memory_with_a_written_one_runs_uncaptured() -> None:
+    def step(a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
+        a.add_(1)
+        return (b * 2,)
+
+    run = executable(step, torch.zeros(4), torch.zeros(4))
+    memory = torch.zeros(6)
+    for _ in range(2):
+        run(torch.zeros(4), torch.zeros(4))
+        memory.zero_()
+        (out,) = run(memory[:4], memory[2:])
+        assert out.tolist() == [2.0, 2.0, 0.0, 0.0]
+    assert sum(run.stats()["eager_calls"].values()) == 2
+
+
+@pytest.mark.npu
+def test_w05_a_cpu_tensor_that_the_graph_moves_to_the_device_is_staged() -> None:
+    def step(x: Tensor, host: Tensor) -> tuple[Tensor, ...]:
+        return (x + host.to("npu"),)
+
+    x = torch.ones(3, device="npu")
+    run = executable(step, x, torch.zeros(3), device="npu")
+    for number in range(4):
+        host = torch.full((3,), float(number))
+        assert run(x, host)[0].tolist() == [1.0 + number] * 3
+        del host
+
+
+@pytest.mark.npu
+def test_a_cpu_number_is_part_of_the_key() -> None:
+    x = torch.ones(3, device="npu")
+    run = executable(lambda x, s: (x * s,), x, torch.tensor(2.0), device="npu")
+    for value in (2.0, 3.0, 2.0, 3.0):
+        assert run(x, torch.tensor(value))[0].tolist() == [value] * 3
+    assert run.stats()["keys"] == 2
