@@ -1,0 +1,71 @@
+"""How the time to lower a graph grows with its nodes.
+
+python packages/air-geir/benchmarks/conversion.py [--nodes 2500 5000 10000 20000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import tracemalloc
+from typing import Any
+
+import torch
+from torch import fx
+from torch._subclasses import FakeTensorMode
+
+from air_geir.ge_passes import optimize
+from air_geir.lowering import lower_program
+from air_geir.verify import verify
+
+aten = torch.ops.aten
+
+
+def graph_of(nodes: int) -> fx.GraphModule:
+    """A chain of matrix products, additions, activations and transpositions, described like AOTAutograd does."""
+    graph = fx.Graph()
+    with FakeTensorMode():
+        value = graph.placeholder("x")
+        weight = graph.placeholder("w")
+        meta: Any = torch.empty(16, 16)
+        value.meta["val"] = weight.meta["val"] = meta
+        calls = [
+            lambda v: (aten.mm.default, (v, weight)),
+            lambda v: (aten.add.Tensor, (v, weight)),
+            lambda v: (aten.silu.default, (v,)),
+            lambda v: (aten.permute.default, (v, [1, 0])),
+            lambda v: (aten.mul.Tensor, (v, 0.5)),
+        ]
+        for i in range(nodes):
+            value = graph.call_function(*calls[i % len(calls)](value))
+            value.meta["val"] = meta
+        graph.output((value,))
+    return fx.GraphModule({}, graph)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, nargs="+", default=[2500, 5000, 10000, 20000])
+    chosen = parser.parse_args()
+    lower_program(graph_of(10), [])
+    for nodes in chosen.nodes:
+        gm = graph_of(nodes)
+        start = time.perf_counter()
+        program = lower_program(gm, [])
+        lowered = time.perf_counter()
+        optimize(program)
+        verify(program.graph)
+        done = time.perf_counter()
+        tracemalloc.start()
+        lower_program(gm, [])
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        print(
+            f"{nodes:6d} nodes: lowered {(lowered - start) / nodes * 1e6:6.1f} us/node, "
+            f"passes and verifier {(done - lowered) / nodes * 1e6:6.1f} us/node, "
+            f"peak {peak / nodes / 1024:5.1f} KiB/node"
+        )
+
+
+if __name__ == "__main__":
+    main()

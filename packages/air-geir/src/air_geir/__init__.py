@@ -1,0 +1,27 @@
+"""FX graphs as Ascend IR, and engines that run it anywhere."""
+
+from __future__ import annotations
+
+from air_geir._compile import Executable, compile_graph
+from air_geir._engines import choose_engine, register_engine
+from air_geir._version import __version__
+from air_geir.converters import Sample, converts
+from air_geir.errors import GeirError
+from air_geir.ge import register_fx_node_ge_converter
+from air_geir.lowering import Context, Value, lower, lower_program
+
+__all__ = [
+    "Context",
+    "Executable",
+    "GeirError",
+    "Sample",
+    "Value",
+    "__version__",
+    "choose_engine",
+    "compile_graph",
+    "converts",
+    "lower",
+    "lower_program",
+    "register_engine",
+    "register_fx_node_ge_converter",
+]

@@ -1,0 +1,31 @@
+"""`python -m air_geir coverage` and `python -m air_geir operators`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from air_geir.coverage import core_coverage, operators_page, report
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prints the core ATen coverage, or writes the page of operators."""
+    parser = argparse.ArgumentParser(prog="python -m air_geir", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("coverage", help="how core ATen is lowered, and what is missing")
+    page = commands.add_parser("operators", help="the page of every operator with a converter")
+    page.add_argument("--output", type=Path, help="file to write; standard output when left out")
+    chosen = parser.parse_args(arguments)
+    text = report(core_coverage()) if chosen.command == "coverage" else operators_page()
+    target: Path | None = getattr(chosen, "output", None)
+    if target is None:
+        print(text)
+    else:
+        target.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,159 @@
+"""The way from an FX graph to something that runs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Literal, overload
+
+from torch import fx
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+from air_geir._engines import choose_engine, generator_for, options_for
+from air_geir._fallback import SplitExecutable, compile_split
+from air_geir.dump import dump, dump_path
+from air_geir.engines import ArgInput, Program, bind, source_of
+from air_geir.ge_passes import Report, optimize
+from air_geir.gears import find_gears, guard_gears
+from air_geir.lowering import Table, UnsupportedGraphError, lower_program
+from air_geir.verify import verify
+
+log = logging.getLogger(__name__)
+
+
+class Executable:
+    """A compiled graph: call it with the graph's arguments."""
+
+    def __init__(
+        self, run: Callable[..., list[Any]], program: Program, compiled: Any, engine: str, report: Report
+    ) -> None:
+        self.program = program
+        self.report = report
+        self.engine = engine
+        self._run = run
+        self._compiled = compiled
+
+    def __call__(self, *args: Any) -> list[Any]:
+        return self._run(*args)
+
+    def explain(self) -> str:
+        """The engine, the calling convention and the graph, as text."""
+        nodes = "\n".join(f"  {node!r}" for node in self.program.graph)
+        return f"engine {self.engine}\n{source_of(self.program)}\n{self.report.explain()}\n{nodes}"
+
+    def stats(self) -> dict[str, object]:
+        """Numbers about the compilation and the calls."""
+        return {"nodes": len(self.program.graph), **self._compiled.stats()}
+
+    def close(self) -> None:
+        """Gives back what the engine holds; the object cannot be called afterwards."""
+        self._compiled.close()
+
+
+@overload
+def compile_graph(
+    gm: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    settings: Any = None,
+    engine: str = "auto",
+    static_inputs: Sequence[int] = (),
+    name: str = "graph",
+    decompositions: Table | None = None,
+    fallback: Literal["error"] = "error",
+) -> Executable: ...
+
+
+@overload
+def compile_graph(
+    gm: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    settings: Any = None,
+    engine: str = "auto",
+    static_inputs: Sequence[int] = (),
+    name: str = "graph",
+    decompositions: Table | None = None,
+    fallback: Literal["eager"],
+) -> Executable | SplitExecutable: ...
+
+
+def compile_graph(
+    gm: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    settings: Any = None,
+    engine: str = "auto",
+    static_inputs: Sequence[int] = (),
+    name: str = "graph",
+    decompositions: Table | None = None,
+    fallback: Literal["error", "eager"] = "error",
+) -> Executable | SplitExecutable:
+    """Compiles an AOT inference graph: functional, input mutations kept as `copy_`.
+
+    Args:
+        gm: the graph.
+        example_inputs: what it was traced with.
+        settings: resolved settings of air-config; None takes the defaults.
+        engine: name of an engine; `"auto"` takes the best one for the device of the inputs.
+        static_inputs: arguments whose address stays the same from call to call.
+        name: name of the graph, used in files and messages.
+        decompositions: overloads to write with others, before converters and torch's own table.
+        fallback: what to do with operators nothing translates: `"error"` lists them all, `"eager"` runs them with
+            torch between compiled pieces.
+    """
+
+    def compile_whole(part: fx.GraphModule, inputs: Sequence[Any], *, name: str = name) -> Executable:
+        static = static_inputs if part is gm else ()
+        return _compile(part, inputs, settings, engine, static, name, decompositions)
+
+    try:
+        return compile_whole(gm, example_inputs)
+    except UnsupportedGraphError as refused:
+        if fallback != "eager":
+            raise
+        log.info("graph %s: %s", name, refused)
+        return compile_split(gm, refused.found, compile_whole)
+
+
+def _compile(
+    gm: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    settings: Any,
+    engine: str,
+    static_inputs: Sequence[int],
+    name: str,
+    decompositions: Table | None,
+) -> Executable:
+    gears = find_gears(example_inputs)
+    if gears:
+        guard_gears(example_inputs, gears)
+    program = lower_program(
+        gm, example_inputs, name=name, static_inputs=static_inputs, decompositions=decompositions
+    )
+    chosen = choose_engine(engine, example_inputs)
+    if chosen.name == "reference":
+        program = _strided(program)
+    _dump(settings, program, "original")
+    report = optimize(program)
+    verify(program.graph)
+    _dump(settings, program, "optimized")
+    with unset_fake_temporarily():
+        compiled = chosen.compile(program, options_for(chosen, settings, program, gears))
+    return Executable(
+        bind(program, compiled, generator=generator_for(chosen)), program, compiled, chosen.name, report
+    )
+
+
+def _dump(settings: Any, program: Program, stage: str) -> None:
+    """Writes the graph where the settings ask for it."""
+    wanted = settings.debug.graph_dump if settings is not None else None
+    if wanted is not None and wanted.type is not None:
+        dump(program.graph, dump_path(wanted.path or ".", stage, wanted.type))
+
+
+def _strided(program: Program) -> Program:
+    """The reference engine reads strided tensors where they are."""
+    inputs = tuple(replace(b, contiguous=True) if isinstance(b, ArgInput) else b for b in program.inputs)
+    return replace(program, inputs=inputs)

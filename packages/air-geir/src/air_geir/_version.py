@@ -1,0 +1,3 @@
+"""The version of air-geir."""
+
+__version__ = "0.1.0"

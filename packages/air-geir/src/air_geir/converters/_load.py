@@ -1,0 +1,45 @@
+"""Imports the families when the first converter is looked up, not when the package is imported."""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+FAMILIES = (
+    "elementwise",
+    "comparison",
+    "activations",
+    "reductions",
+    "matmul",
+    "views",
+    "joining",
+    "indexing",
+    "creation",
+    "normalization",
+    "convolution",
+    "pooling",
+    "resize",
+    "padding",
+    "random",
+    "losses",
+    "gradients",
+    "control_flow",
+    "collectives",
+    "ordering",
+    "distance",
+    "fourier",
+    "npu",
+    "npu_attention",
+    "npu_fusion_attention",
+    "inplace",
+)
+
+
+@cache
+def load_families() -> None:
+    """Registers every converter of this package."""
+    with unset_fake_temporarily():  # samples hold real tensors, whoever asks first
+        for family in FAMILIES:
+            importlib.import_module(f"air_geir.converters.{family}")

@@ -1,0 +1,136 @@
+"""Activation functions and softmax."""
+
+from __future__ import annotations
+
+import torch
+
+from air_geir.converters._registry import converts
+from air_geir.converters._rows import Body, each, register_rows
+from air_geir.converters._sample import Sample, bf16, f16, f32, i32
+from air_geir.lowering import Context, Number, Value
+
+aten = torch.ops.aten
+
+_PLAIN = {
+    "relu.default": "Relu",
+    "relu6.default": "Relu6",
+    "silu.default": "Swish",
+    "mish.default": "Mish",
+    "hardswish.default": "HardSwish",
+    "hardsigmoid.default": "HardSigmoid",
+    "sigmoid.default": "Sigmoid",
+    "selu.default": "Selu",
+}
+
+
+def _plain(op_type: str) -> Body:
+    def convert(ctx: Context, self: Value) -> Value:
+        return ctx.emit(op_type, ctx.cast(self, ctx.out_dtype))
+
+    return convert
+
+
+register_rows(_PLAIN, _plain, each([Sample(f32(3, 4, low=-5, high=5)), Sample(f16(3))]), "activations")
+
+
+@converts(
+    aten.gelu.default, samples=[Sample(f32(3, 4)), Sample(f32(3, 4), approximate="tanh"), Sample(bf16(3))]
+)
+def gelu(ctx: Context, self: Value, *, approximate: str = "none") -> Value:
+    """gelu(Tensor self, *, str approximate="none") -> Tensor"""
+    return ctx.emit("GeluV2", self, approximate=approximate)
+
+
+@converts(aten.leaky_relu.default, samples=[Sample(f32(3, 4)), Sample(f32(3), 0.2)])
+def leaky_relu(ctx: Context, self: Value, negative_slope: float = 0.01) -> Value:
+    """leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor"""
+    return ctx.emit("LeakyRelu", self, negative_slope=float(negative_slope))
+
+
+@converts(aten.elu.default, samples=[Sample(f32(3, 4)), Sample(f32(3), 0.5, 2.0, 1.5)])
+def elu(ctx: Context, self: Value, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Value:
+    """elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor"""
+    return ctx.emit("Elu", self, alpha=float(alpha), scale=float(scale), input_scale=float(input_scale))
+
+
+@converts(aten.celu.default, samples=[Sample(f32(3, 4), 0.7)])
+def celu(ctx: Context, self: Value, alpha: float = 1.0) -> Value:
+    """celu(Tensor self, Scalar alpha=1.) -> Tensor"""
+    return ctx.emit("Elu", self, alpha=float(alpha), input_scale=1.0 / float(alpha))
+
+
+@converts(aten.hardtanh.default, samples=[Sample(f32(3, 4)), Sample(i32(4), -2, 3)])
+def hardtanh(ctx: Context, self: Value, min_val: Number = -1, max_val: Number = 1) -> Value:
+    """hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor"""
+    bounds = (ctx.number(min_val, self.dtype), ctx.number(max_val, self.dtype))
+    return ctx.emit("ClipByValueV2", self, *bounds, shape=self.shape)
+
+
+@converts(aten.hardshrink.default, samples=[Sample(f32(3, 4), 0.3)])
+def hardshrink(ctx: Context, self: Value, lambd: float = 0.5) -> Value:
+    """hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor"""
+    return ctx.emit("HardShrink", self, lambd=float(lambd))
+
+
+@converts(aten.softshrink.default, samples=[Sample(f32(3, 4), 0.3)])
+def softshrink(ctx: Context, self: Value, lambd: float = 0.5) -> Value:
+    """softshrink(Tensor self, Scalar lambd=0.5) -> Tensor"""
+    return ctx.emit("SoftShrink", self, lambd=float(lambd))
+
+
+@converts(aten.softplus.default, samples=[Sample(f32(3, 4)), Sample(f32(3), 2.0, 1.0)])
+def softplus(ctx: Context, self: Value, beta: float = 1, threshold: float = 20) -> Value:
+    """softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor"""
+    return ctx.emit("SoftplusV2", self, beta=float(beta), threshold=float(threshold))
+
+
+@converts(aten.threshold.default, samples=[Sample(f32(3, 4), 0.5, 2.0)])
+def threshold(ctx: Context, self: Value, threshold: Number, value: Number) -> Value:
+    """threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor"""
+    return ctx.emit(
+        "ThresholdV2",
+        self,
+        ctx.number(threshold, self.dtype),
+        ctx.number(value, self.dtype),
+        shape=self.shape,
+    )
+
+
+@converts(aten._prelu_kernel.default, samples=[Sample(f32(2, 3, 4), f32(1, 3, 1))])
+def prelu(ctx: Context, self: Value, weight: Value) -> Value:
+    """_prelu_kernel(Tensor self, Tensor weight) -> Tensor"""
+    positive = ctx.emit("Greater", self, ctx.const(0, self.dtype))
+    return ctx.emit("SelectV2", positive, self, ctx.emit("Mul", self, weight))
+
+
+@converts(aten.glu.default, samples=[Sample(f32(3, 4)), Sample(f32(4, 3), 0)])
+def glu(ctx: Context, self: Value, dim: int = -1) -> Value:
+    """glu(Tensor self, int dim=-1) -> Tensor"""
+    return ctx.emit("GLU", self, dim=dim)
+
+
+@converts(aten.log_sigmoid_forward.default, samples=[Sample(f32(3, 4))])
+def log_sigmoid(ctx: Context, self: Value) -> tuple[Value, Value]:
+    """log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)"""
+    return ctx.emit("LogSigmoid", self), ctx.emit("Exp", ctx.emit("Neg", ctx.emit("Abs", self)))
+
+
+@converts(
+    aten._softmax.default,
+    samples=[Sample(f32(3, 4), -1, False), Sample(f32(3, 4), 0, False), Sample(f32(), 0, False)],
+)
+def softmax(ctx: Context, self: Value, dim: int, half_to_float: bool) -> Value:
+    """_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"""
+    if not self.rank:
+        return ctx.emit("OnesLike", ctx.cast(self, ctx.out_dtype))
+    wide = ctx.cast(self, torch.float32) if half_to_float else self
+    return ctx.emit("SoftmaxV2", wide, axes=[dim])
+
+
+@converts(aten._log_softmax.default, samples=[Sample(f32(3, 4), -1, False), Sample(f32(3, 4), 0, False)])
+def log_softmax(ctx: Context, self: Value, dim: int, half_to_float: bool) -> Value:
+    """_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"""
+    if not self.rank:
+        return ctx.emit("ZerosLike", ctx.cast(self, ctx.out_dtype))
+    wide = ctx.cast(self, torch.float32) if half_to_float else self
+    return ctx.emit("LogSoftmaxV2", wide, axes=[dim])

@@ -1,0 +1,146 @@
+"""Comparison, logic and choice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from air_geir.converters._registry import converts
+from air_geir.converters._rows import Body, each, register_rows
+from air_geir.converters._sample import Sample, boolean, f32, i32, i64
+from air_geir.lowering import Context, Number, Value
+
+aten = torch.ops.aten
+
+_COMPARE = {
+    f"{name}.{kind}": op_type
+    for name, op_type in {
+        "eq": "Equal",
+        "ne": "NotEqual",
+        "lt": "Less",
+        "le": "LessEqual",
+        "gt": "Greater",
+        "ge": "GreaterEqual",
+    }.items()
+    for kind in ("Tensor", "Scalar")
+} | {
+    "prims.eq.default": "Equal",
+    "prims.ne.default": "NotEqual",
+    "prims.lt.default": "Less",
+    "prims.le.default": "LessEqual",
+    "prims.gt.default": "Greater",
+    "prims.ge.default": "GreaterEqual",
+}
+
+
+def _compare(op_type: str) -> Body:
+    def convert(ctx: Context, self: Value, other: Any) -> Any:
+        left, right = ctx.promote(self, other)
+        if left.is_bool and op_type not in ("Equal", "NotEqual"):
+            left, right = ctx.cast(left, torch.int32), ctx.cast(right, torch.int32)
+        return ctx.emit(op_type, left, right)
+
+    return convert
+
+
+def _compare_samples(overload: str) -> tuple[Sample, ...]:
+    if overload.startswith("prims"):
+        return (Sample(f32(3, 4), f32(3, 4)),)
+    if overload.endswith("Scalar"):
+        return (Sample(i32(3, 4), 2), Sample(i64(5), 1.5), Sample(f32(3), 0.5))
+    return (Sample(i32(3, 4), i32(4)), Sample(f32(3), i64(3)), Sample(boolean(4), boolean(4)))
+
+
+register_rows(_COMPARE, _compare, _compare_samples, "comparison")
+
+_LOGICAL = {
+    "logical_and.default": "LogicalAnd",
+    "logical_or.default": "LogicalOr",
+    "logical_xor.default": "NotEqual",
+}
+
+
+def as_bool(ctx: Context, value: Value) -> Value:
+    """True where an element is not zero."""
+    if value.is_bool:
+        return value
+    return ctx.emit("NotEqual", value, ctx.const(0, value.dtype), shape=value.shape)
+
+
+def _logical(op_type: str) -> Body:
+    def convert(ctx: Context, self: Value, other: Value) -> Any:
+        return ctx.emit(op_type, as_bool(ctx, self), as_bool(ctx, other))
+
+    return convert
+
+
+register_rows(
+    _LOGICAL, _logical, each([Sample(boolean(3, 4), boolean(4)), Sample(f32(4), i32(4))]), "comparison"
+)
+
+
+@converts(aten.logical_not.default, samples=[Sample(boolean(4)), Sample(i32(5))])
+def logical_not(ctx: Context, self: Value) -> Value:
+    """logical_not(Tensor self) -> Tensor"""
+    return ctx.emit("LogicalNot", as_bool(ctx, self))
+
+
+_TESTS = {
+    "prims.isfinite.default": "IsFinite",
+    "isinf.default": "IsInf",
+    "isnan.default": "IsNan",
+    "isfinite.default": "IsFinite",
+}
+
+
+def _test(op_type: str) -> Body:
+    def convert(ctx: Context, self: Value) -> Any:
+        if not self.is_float:
+            return ctx.fill(self.dims, op_type == "IsFinite", torch.bool)
+        return ctx.emit(op_type, self)
+
+    return convert
+
+
+register_rows(
+    _TESTS, _test, each([Sample(torch.tensor([1.0, float("nan"), float("inf"), -float("inf")])), Sample(i32(3))]),
+    "comparison",
+)  # fmt: skip
+
+
+@converts(
+    aten.where.self,
+    samples=[Sample(boolean(3, 4), f32(4), f32(3, 1)), Sample(boolean(3), i32(3), f32(3))],
+)
+def where(ctx: Context, condition: Value, self: Value, other: Value) -> Value:
+    """where.self(Tensor condition, Tensor self, Tensor other) -> Tensor"""
+    first, second = ctx.promote(self, other, dtype=ctx.out_dtype)
+    return ctx.emit("SelectV2", as_bool(ctx, condition), first, second)
+
+
+@converts(
+    aten.masked_fill.Scalar,
+    samples=[Sample(f32(3, 4), boolean(4), float("-inf")), Sample(i32(3), boolean(3), 5)],
+)
+def masked_fill(ctx: Context, self: Value, mask: Value, value: Number) -> Value:
+    """masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor"""
+    return ctx.emit("MaskedFill", self, mask, ctx.number(value, self.dtype))
+
+
+@converts(aten.masked_fill.Tensor, samples=[Sample(f32(3, 4), boolean(4), f32())])
+def masked_fill_tensor(ctx: Context, self: Value, mask: Value, value: Value) -> Value:
+    """masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor"""
+    return ctx.emit("MaskedFill", self, mask, ctx.cast(value, self.dtype))
+
+
+def _choice(row: None) -> Body:
+    def convert(ctx: Context, pred: Value, first: Value, second: Value) -> Any:
+        return ctx.emit("SelectV2", pred, first, second)
+
+    return convert
+
+
+register_rows(
+    {"prims.where.default": None}, _choice, each([Sample(boolean(3), f32(3), f32(3))]), "comparison"
+)

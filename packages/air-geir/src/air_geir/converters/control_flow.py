@@ -1,0 +1,64 @@
+"""Branches that depend on data, and operators that write to their arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from air_geir.converters._registry import converts
+from air_geir.converters._rows import Body, register_rows
+from air_geir.ir import Graph
+from air_geir.lowering import Context, Value
+
+aten = torch.ops.aten
+
+
+@converts("higher_order.cond")
+def cond(
+    ctx: Context, pred: Any, true_graph: fx.GraphModule, false_graph: fx.GraphModule, operands: Sequence[Any]
+) -> tuple[Value, ...]:
+    """cond(pred, true_graph, false_graph, operands): one of two graphs over the same operands."""
+    values = [o if isinstance(o, Value) else ctx.number(o, torch.int64) for o in operands]
+    condition = pred if isinstance(pred, Value) else ctx.truth(pred)
+    branches = [_branch(ctx, name, body, operands, values) for name, body in _named(true_graph, false_graph)]
+    metas = list(ctx.meta)
+    return ctx.emit_many(
+        "If", condition, values, num_outputs=len(metas), dtype=[m.dtype for m in metas],
+        subgraphs={"then_branch": branches[0], "else_branch": branches[1]},
+    )  # fmt: skip
+
+
+def _named(true_graph: fx.GraphModule, false_graph: fx.GraphModule) -> Sequence[tuple[str, fx.GraphModule]]:
+    return (("then", true_graph), ("else", false_graph))
+
+
+def _branch(
+    ctx: Context, name: str, body: fx.GraphModule, operands: Sequence[Any], values: Sequence[Value]
+) -> Graph:
+    return ctx.subgraph(f"{ctx.graph.name}_{name}_{len(ctx.graph)}", body, operands, values)
+
+
+_CHECKS = {"_assert_async.msg": None, "_assert_async.default": None, "_assert_scalar.default": None}
+
+
+def _nothing(row: None) -> Body:
+    """The trace's own checks of sizes: torch has proved them for the sizes the graph is guarded for."""
+
+    def convert(ctx: Context, *checked: Any) -> None:
+        return None
+
+    return convert
+
+
+register_rows(_CHECKS, _nothing, lambda overload: (), "control_flow")
+
+
+@converts("aten._assert_tensor_metadata.default")
+def assert_metadata(
+    ctx: Context, a: Value, size: Any = None, stride: Any = None, dtype: Any = None, *, device: Any = None,
+    layout: Any = None,
+) -> None:  # fmt: skip
+    """_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, Device? device=None, Layout? layout=None) -> ()"""  # noqa: E501

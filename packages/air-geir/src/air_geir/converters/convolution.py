@@ -1,0 +1,173 @@
+"""Convolutions of one, two and three axes, and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from air_geir.converters._registry import converts
+from air_geir.converters._sample import Sample, f32
+from air_geir.ir import Format
+from air_geir.lowering import Context, Value
+
+aten = torch.ops.aten
+
+_LAYOUT = {2: Format.NCHW, 3: Format.NCDHW}
+
+
+def _numbers(ctx: Context, values: Sequence[Any], axes: int) -> list[int]:
+    """One number per axis; a single one stands for all."""
+    if not all(isinstance(v, int) for v in values):
+        ctx.refuse("stride, padding and dilation of a convolution must be known at compile time")
+    numbers = [int(v) for v in values]
+    return numbers * axes if len(numbers) == 1 else numbers
+
+
+def _widened(ctx: Context, value: Value) -> Value:
+    """A signal as an image of height one."""
+    batch, channels, length = value.dims
+    return ctx.emit("Unsqueeze", value, axes=[2], shape=(batch, channels, 1, length))
+
+
+class _Settings:
+    """Attributes of a convolution, for two axes when the convolution has one."""
+
+    def __init__(
+        self, ctx: Context, axes: int, stride: Any, padding: Any, dilation: Any, output_padding: Any
+    ) -> None:
+        given = [_numbers(ctx, v, axes) for v in (stride, padding, dilation, output_padding)]
+        if axes == 1:
+            given = [[neutral, *v] for neutral, v in zip((1, 0, 1, 0), given, strict=True)]
+        self.stride, self.padding, self.dilation, self.output_padding = given
+
+    def attrs(self, groups: int) -> dict[str, object]:
+        axes = len(self.stride)
+        return {
+            "strides": [1, 1, *self.stride],
+            "pads": [p for amount in self.padding for p in (amount, amount)],
+            "dilations": [1, 1, *self.dilation],
+            "groups": groups,
+            "data_format": _LAYOUT[axes].name,
+        }
+
+
+@converts(
+    aten.convolution.default,
+    samples=[
+        Sample(f32(2, 4, 7, 7), f32(6, 4, 3, 3), f32(6), [2, 2], [1, 1], [1, 1], False, [0, 0], 1),
+        Sample(f32(2, 4, 7), f32(6, 2, 3), None, [1], [1], [2], False, [0], 2),
+        Sample(
+            f32(1, 2, 5, 5, 5),
+            f32(3, 2, 3, 3, 3),
+            f32(3),
+            [1, 1, 1],
+            [0, 1, 0],
+            [1, 1, 1],
+            False,
+            [0, 0, 0],
+            1,
+        ),
+        Sample(f32(2, 4, 5, 5), f32(4, 3, 3, 3), f32(6), [2, 2], [1, 1], [1, 1], True, [1, 1], 2),
+        Sample(f32(2, 4, 5), f32(4, 3, 3), None, [2], [1], [1], True, [1], 1),
+        Sample(
+            f32(1, 2, 3, 3, 3),
+            f32(2, 3, 2, 2, 2),
+            f32(3),
+            [2, 2, 2],
+            [0, 0, 0],
+            [1, 1, 1],
+            True,
+            [0, 0, 0],
+            1,
+        ),
+    ],
+)
+def convolution(
+    ctx: Context, input: Value, weight: Value, bias: Value | None, stride: Any, padding: Any, dilation: Any,
+    transposed: bool, output_padding: Any, groups: int,
+) -> Value:  # fmt: skip
+    """convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor"""  # noqa: E501
+    axes = input.rank - 2
+    settings = _Settings(ctx, axes, stride, padding, dilation, output_padding)
+    signal = axes == 1
+    x, kernel = (_widened(ctx, input), _widened(ctx, weight)) if signal else (input, weight)
+    space = 2 if signal else axes
+    attrs = settings.attrs(groups)
+    out = ctx.out_shape
+    shape = (*out[:2], 1, out[2]) if signal else out
+    if transposed:
+        attrs["output_padding"] = [0, 0, *settings.output_padding]
+        y = ctx.emit(
+            f"Conv{space}DTranspose",
+            ctx.shape(shape),
+            x,
+            kernel,
+            bias,
+            attrs=attrs,
+            dtype=x.dtype,
+            shape=shape,
+        )
+    else:
+        y = ctx.emit(f"Conv{space}D", x, kernel, bias, attrs=attrs, shape=shape)
+    ctx.layout(y, _LAYOUT[space])
+    return ctx.emit("Squeeze", y, axis=[2]) if signal else y
+
+
+@converts(
+    aten.convolution_backward.default,
+    samples=[
+        Sample(
+            f32(2, 6, 5, 5),
+            f32(2, 4, 5, 5),
+            f32(6, 4, 3, 3),
+            [6],
+            [1, 1],
+            [1, 1],
+            [1, 1],
+            False,
+            [0, 0],
+            1,
+            [True] * 3,
+        ),
+        Sample(
+            f32(2, 6, 5), f32(2, 4, 5), f32(6, 4, 3), None, [1], [1], [1], False, [0], 1, [True, True, False]
+        ),
+    ],
+)
+def convolution_backward(
+    ctx: Context, grad_output: Value, input: Value, weight: Value, bias_sizes: Any, stride: Any, padding: Any,
+    dilation: Any, transposed: bool, output_padding: Any, groups: int, output_mask: Sequence[bool],
+) -> tuple[Value | None, ...]:  # fmt: skip
+    """convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)"""  # noqa: E501
+    if transposed:
+        ctx.refuse("the gradient of a transposed convolution has no operator")
+    axes = input.rank - 2
+    settings = _Settings(ctx, axes, stride, padding, dilation, output_padding)
+    signal, space = axes == 1, max(axes, 2)
+    dy, x, kernel = (_widened(ctx, v) if signal else v for v in (grad_output, input, weight))
+    attrs = settings.attrs(groups)
+    results: list[Value | None] = [None, None, None]
+    if output_mask[0]:
+        dx = ctx.emit(
+            f"Conv{space}DBackpropInput",
+            ctx.shape(x.dims),
+            kernel,
+            dy,
+            attrs=attrs,
+            dtype=x.dtype,
+            shape=x.dims,
+        )
+        ctx.layout(dx, _LAYOUT[space])
+        results[0] = ctx.emit("Squeeze", dx, axis=[2], shape=input.dims) if signal else dx
+    if output_mask[1]:
+        dw = ctx.emit(
+            f"Conv{space}DBackpropFilter", x, ctx.shape(kernel.dims), dy, attrs=attrs, shape=kernel.dims
+        )
+        ctx.layout(dw, _LAYOUT[space])
+        results[1] = ctx.emit("Squeeze", dw, axis=[2], shape=weight.dims) if signal else dw
+    if output_mask[2]:
+        over = [0, *range(2, grad_output.rank)]
+        results[2] = ctx.emit("ReduceSum", grad_output, over, shape=grad_output.dims[1:2])
+    return tuple(results)

@@ -1,0 +1,331 @@
+"""Reading and writing elements by index, by mask, by slice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from air_geir.converters._registry import converts
+from air_geir.converters._sample import Sample, boolean, f32, f64, i64
+from air_geir.converters.views import slice_axis
+from air_geir.ir import Dim, maximum
+from air_geir.lowering import Context, Number, Size, Value
+
+aten = torch.ops.aten
+
+_ROWS = i64(4, low=-3, high=3)
+
+
+@converts(
+    aten.embedding.default,
+    samples=[Sample(f32(5, 3), i64(2, 4, low=0, high=5)), Sample(f32(5, 3), i64(2, low=0, high=5), 1)],
+)
+def embedding(
+    ctx: Context, weight: Value, indices: Value, padding_idx: Size = -1, scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Value:  # fmt: skip
+    """embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor"""  # noqa: E501
+    return ctx.emit("GatherV2", weight, indices, [0])
+
+
+@converts(aten.index_select.default, samples=[Sample(f32(3, 4), 1, i64(5, low=0, high=4))])
+def index_select(ctx: Context, self: Value, dim: int, index: Value) -> Value:
+    """index_select(Tensor self, int dim, Tensor index) -> Tensor"""
+    if not self.rank:
+        return ctx.emit("TensorMove", self)
+    return ctx.emit("GatherV2", self, index, [self.axis(dim)])
+
+
+@converts(aten.gather.default, samples=[Sample(f32(3, 4), 1, i64(3, 2, low=0, high=4))])
+def gather(ctx: Context, self: Value, dim: int, index: Value, *, sparse_grad: bool = False) -> Value:
+    """gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor"""
+    if not self.rank:
+        return ctx.broadcast(self, index.dims) if index.rank else ctx.emit("TensorMove", self)
+    return ctx.emit("GatherElements", self, index, dim=self.axis(dim))
+
+
+def _spelled_out(ctx: Context, self: Value, indices: Sequence[Value | None]) -> tuple[list[int], list[Value]]:
+    """One index per axis: a mask of k axes stands for k index tensors, the places where it is true."""
+    flags: list[int] = []
+    found: list[Value] = []
+    for index in indices:
+        if index is None:
+            flags.append(0)
+        elif index.dtype in (torch.bool, torch.uint8):
+            places = _places(ctx, index)
+            flags.extend([1] * len(places))
+            found.extend(places)
+        else:
+            flags.append(1)
+            found.append(ctx.cast(index, torch.int64))
+    flags.extend([0] * (self.rank - len(flags)))
+    return flags, [_from_front(ctx, self, axis, index) for axis, index in _numbered(flags, found)]
+
+
+def _numbered(flags: Sequence[int], found: Sequence[Value]) -> list[tuple[int, Value]]:
+    return list(zip([a for a, flag in enumerate(flags) if flag], found, strict=True))
+
+
+def _places(ctx: Context, mask: Value) -> list[Value]:
+    coordinates = ctx.emit("NonZero", mask, dtype=torch.int64, shape=None, attrs={"dtype": torch.int64})
+    columns = ctx.emit_many(
+        "Unpack", coordinates, num=mask.rank, axis=1, num_outputs=mask.rank, dtype=torch.int64
+    )
+    return list(columns)
+
+
+def _from_front(ctx: Context, self: Value, axis: int, index: Value) -> Value:
+    """Negative places count from the end of the axis."""
+    size = ctx.size(self.dims[axis])
+    counted = ctx.emit("Add", index, size, shape=index.shape)
+    negative = ctx.emit("Less", index, ctx.const(0, torch.int64), shape=index.shape)
+    return ctx.emit("SelectV2", negative, counted, index, shape=index.shape)
+
+
+@converts(aten._unsafe_index.Tensor, samples=[Sample(f32(3, 5), [None, i64(2, 2, low=0, high=5)])])
+@converts(
+    aten.index.Tensor,
+    samples=[
+        Sample(f32(3, 5), [_ROWS]),
+        Sample(f32(3, 5), [None, i64(2, 2, low=-5, high=5)]),
+        Sample(f32(3, 4, 5), [i64(2, low=0, high=3), None, i64(2, low=0, high=5)]),
+        Sample(f32(3, 5), [torch.tensor([True, False, True])]),
+        Sample(f32(3, 5), [torch.tensor([[True] * 5, [False] * 5, [False, True] * 2 + [True]])]),
+    ],
+)
+def index(ctx: Context, self: Value, indices: Sequence[Value | None]) -> Value:
+    """index.Tensor(Tensor self, Tensor?[] indices) -> Tensor"""
+    flags, places = _spelled_out(ctx, self, indices)
+    if sum(flags) == 1 and len(places) == 1:
+        return ctx.emit("GatherV2", self, places[0], [flags.index(1)])
+    return ctx.emit("IndexByTensor", self, places, indices_mask=flags)
+
+
+def put(ctx: Context, self: Value, indices: Sequence[Value | None], values: Value, accumulate: bool) -> Value:
+    """Assignment by index into a copy; a pass drops the copy when nobody else needs the old value."""
+    flags, places = _spelled_out(ctx, self, indices)
+    target = ctx.emit("TensorMove", self, shape=self.shape)
+    sizes, strides = ctx.const(flags, torch.int64), ctx.const([0] * len(flags), torch.int64)
+    result = ctx.emit(
+        "IndexPutV2", target, ctx.cast(values, self.dtype), sizes, strides, places,
+        accumulate=accumulate, shape=self.shape,
+    )  # fmt: skip
+    return result
+
+
+_PUT_SAMPLES = [
+    Sample(f32(5, 3), [i64(2, low=0, high=2)], f32(2, 3), True),
+    Sample(f32(3, 5), [None, torch.tensor([1, -1])], f32(3, 2)),
+    Sample(f32(3, 5), [torch.tensor([True, False, True])], f32(2, 5)),
+]
+
+
+@converts(aten.index_put.default, aten._unsafe_index_put.default, samples=_PUT_SAMPLES)
+def index_put(
+    ctx: Context, self: Value, indices: Sequence[Value | None], values: Value, accumulate: bool = False
+) -> Value:
+    """index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor"""
+    return put(ctx, self, indices, values, accumulate)
+
+
+@converts(aten.index_copy.default, samples=[Sample(f32(3, 5), 1, torch.tensor([4, 0]), f32(3, 2))])
+def index_copy(ctx: Context, self: Value, dim: int, index: Value, source: Value) -> Value:
+    """index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor"""
+    if not self.rank:
+        return ctx.reshape(source, ())
+    axis = self.axis(dim)
+    places = ctx.reshape(index, (*index.dims, 1)[:1]) if index.rank == 0 else index
+    return put(ctx, self, [*[None] * axis, places], source, False)
+
+
+@converts(aten.index_add.default, samples=[Sample(f32(3, 5), 1, torch.tensor([4, 0, 4]), f32(3, 3), alpha=2)])
+def index_add(
+    ctx: Context, self: Value, dim: int, index: Value, source: Value, *, alpha: Number = 1
+) -> Value:
+    """index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor"""
+    one = self.rank == 0
+    target = ctx.emit("TensorMove", ctx.reshape(self, (1,)) if one else self)
+    places = ctx.reshape(index, (1,)) if index.rank == 0 else index
+    values = ctx.reshape(source, (1,)) if one else source
+    added = ctx.emit(
+        "InplaceIndexAdd", target, places, values, ctx.number(alpha, self.dtype), axis=self.axis(dim),
+        shape=target.shape,
+    )  # fmt: skip
+    return ctx.reshape(added, ()) if one else added
+
+
+@converts(aten.index_fill.int_Scalar, samples=[Sample(f32(3, 5), 1, torch.tensor([4, 0]), 2.5)])
+def index_fill(ctx: Context, self: Value, dim: int, index: Value, value: Number) -> Value:
+    """index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor"""
+    if not self.rank:
+        return ctx.number(value, self.dtype)
+    places = ctx.reshape(index, (1,)) if index.rank == 0 else index
+    return put(ctx, self, [*[None] * self.axis(dim), places], ctx.number(value, self.dtype), False)
+
+
+_INDEX = i64(3, 2, low=0, high=4)
+
+
+def _scattered(ctx: Context, self: Value, dim: int, index: Value, src: Value, reduction: str) -> Value:
+    one = self.rank == 0
+    data, places, updates = (ctx.reshape(v, (1,)) if v.rank == 0 else v for v in (self, index, src))
+    if one and index.shape == (0,):
+        return ctx.emit("TensorMove", self)
+    if updates.dims != places.dims:
+        for axis, size in enumerate(places.dims):
+            updates = slice_axis(ctx, updates, axis, 0, size, 1) if updates.dims[axis] != size else updates
+            updates = Value(updates.port, updates.dtype, (*places.dims[: axis + 1], *src.dims[axis + 1 :]))
+    result = ctx.emit(
+        "ScatterElements", data, places, updates, axis=data.axis(dim), reduction=reduction, shape=data.dims
+    )
+    return ctx.reshape(Value(result.port, result.dtype, data.dims), ()) if one else result
+
+
+@converts(
+    aten.scatter.src, samples=[Sample(f32(3, 4), 0, torch.tensor([[0, 1], [2, 0]]), f32(2, 2)),
+                               Sample(f32(3, 4), 1, torch.tensor([[0, 1], [2, 0]]), f32(3, 3))]
+)  # fmt: skip
+def scatter_src(ctx: Context, self: Value, dim: int, index: Value, src: Value) -> Value:
+    """scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor"""
+    return _scattered(ctx, self, dim, index, src, "none")
+
+
+@converts(aten.scatter.value, samples=[Sample(f32(3, 4), 1, _INDEX, 2.5)])
+def scatter_value(ctx: Context, self: Value, dim: int, index: Value, value: Number) -> Value:
+    """scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor"""
+    return _scattered(ctx, self, dim, index, ctx.fill(index.dims, value, self.dtype), "none")
+
+
+_HOW = {"add": "add", "multiply": "mul", "sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
+
+
+@converts(aten.scatter.reduce, samples=[Sample(f32(3, 4), 1, _INDEX, f32(3, 2), reduce="add")])
+def scatter_reduce_src(
+    ctx: Context, self: Value, dim: int, index: Value, src: Value, *, reduce: str
+) -> Value:
+    """scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor"""
+    return _scattered(ctx, self, dim, index, src, _HOW[reduce])
+
+
+@converts(aten.scatter.value_reduce, samples=[Sample(f32(3, 4), 1, _INDEX, 2.5, reduce="multiply")])
+def scatter_value_reduce(
+    ctx: Context, self: Value, dim: int, index: Value, value: Number, *, reduce: str
+) -> Value:
+    """scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor"""
+    return _scattered(ctx, self, dim, index, ctx.fill(index.dims, value, self.dtype), _HOW[reduce])
+
+
+@converts(aten.scatter_add.default, samples=[Sample(f32(3, 4), 1, _INDEX, f32(3, 2))])
+def scatter_add(ctx: Context, self: Value, dim: int, index: Value, src: Value) -> Value:
+    """scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor"""
+    return _scattered(ctx, self, dim, index, src, "add")
+
+
+@converts(
+    aten.scatter_reduce.two,
+    samples=[
+        Sample(f32(3, 4), 1, _INDEX, f32(3, 2), "amax"),
+        Sample(f32(3, 4), 1, _INDEX, f32(3, 2), "sum", include_self=False),
+        Sample(f64(3, 4), 1, _INDEX, f64(3, 2), "mean"),
+        Sample(f32(3, 4), 1, _INDEX, f32(3, 2), "prod", include_self=False),
+    ],
+)
+def scatter_reduce(
+    ctx: Context, self: Value, dim: int, index: Value, src: Value, reduce: str, *, include_self: bool = True
+) -> Value:
+    """scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor"""  # noqa: E501
+    if reduce == "mean":
+        return _scatter_mean(ctx, self, dim, index, src, include_self)
+    start = self
+    if not include_self:
+        neutral = _neutral(reduce, self.dtype)
+        start = _scattered(ctx, self, dim, index, ctx.fill(index.dims, neutral, self.dtype), "none")
+    return _scattered(ctx, start, dim, index, src, _HOW[reduce])
+
+
+def _neutral(reduce: str, dtype: torch.dtype) -> Number:
+    if reduce in ("sum", "prod"):
+        return 0 if reduce == "sum" else 1
+    if dtype.is_floating_point:
+        return float("-inf") if reduce == "amax" else float("inf")
+    limits = torch.iinfo(dtype)
+    return limits.min if reduce == "amax" else limits.max
+
+
+def _scatter_mean(ctx: Context, self: Value, dim: int, index: Value, src: Value, include_self: bool) -> Value:
+    """The sum over how many fell on each place."""
+    zeros, ones = ctx.fill(index.dims, 0, self.dtype), ctx.fill(index.dims, 1, self.dtype)
+    start = self if include_self else _scattered(ctx, self, dim, index, zeros, "none")
+    total = _scattered(ctx, start, dim, index, src, "add")
+    counted = ctx.fill(self.dims, 1, self.dtype)
+    if not include_self:
+        counted = _scattered(ctx, counted, dim, index, zeros, "none")
+    count = _scattered(ctx, counted, dim, index, ones, "add")
+    least = ctx.emit("Maximum", count, ctx.const(1, self.dtype), shape=self.shape)
+    return ctx.emit("RealDiv" if self.is_float else "FloorDiv", total, least, shape=self.shape)
+
+
+@converts(aten.select_scatter.default, samples=[Sample(f32(3, 4), f32(3), 1, -1)])
+def select_scatter(ctx: Context, self: Value, src: Value, dim: int, index: Size) -> Value:
+    """select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor"""
+    axis = self.axis(dim)
+    sizes = [1 if a == axis else d for a, d in enumerate(self.dims)]
+    updates = ctx.reshape(src, sizes)
+    places = ctx.reshape(ctx.size(index), (1,))
+    return put(ctx, self, [*[None] * axis, places], updates, False)
+
+
+@converts(
+    aten.slice_scatter.default,
+    samples=[
+        Sample(f32(5, 3), f32(2, 3), 0, 1, 3),
+        Sample(f32(3, 6), f32(3, 2), 1, 1, -1, 2),
+        Sample(f32(3, 6), f32(3, 6), 1),
+        Sample(f32(3, 6), f32(3, 2), 1, -2),
+    ],
+)
+def slice_scatter(
+    ctx: Context, self: Value, src: Value, dim: int = 0, start: Any = None, end: Any = None, step: Size = 1
+) -> Value:
+    """slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor"""  # noqa: E501
+    axis = self.axis(dim)
+    size, count = self.dims[axis], src.dims[axis]
+    if count == size:
+        return ctx.emit("TensorMove", ctx.cast(src, self.dtype), shape=self.shape)
+    first = _start(ctx, start, size)
+    limit = first + count * ctx.dim(step)
+    bounds = [ctx.size(d) for d in (first, limit, ctx.dim(step))]
+    places = ctx.emit("Range", *bounds, dtype=torch.int64, shape=(count,))
+    return put(ctx, self, [*[None] * axis, places], src, False)
+
+
+def _start(ctx: Context, start: Any, size: Dim) -> Dim:
+    first = 0 if start is None else ctx.dim(start)
+    if isinstance(first, int) and first < 0:
+        return maximum(size + first, 0)
+    return min(first, size) if isinstance(first, int) and isinstance(size, int) else first
+
+
+@converts(
+    aten.nonzero.default, samples=[Sample(torch.tensor([[0.0, 1, 2], [3, 0, 0]])), Sample(boolean(3, 4))]
+)
+def nonzero(ctx: Context, self: Value) -> Value:
+    """nonzero(Tensor self) -> Tensor"""
+    return ctx.emit("NonZero", self, dtype=torch.int64, attrs={"dtype": torch.int64})
+
+
+@converts(aten.masked_select.default, samples=[Sample(f32(3, 4), boolean(3, 4))])
+def masked_select(ctx: Context, self: Value, mask: Value) -> Value:
+    """masked_select(Tensor self, Tensor mask) -> Tensor"""
+    return ctx.emit("MaskedSelect", self, mask)
+
+
+@converts(
+    aten.masked_scatter.default,
+    samples=[Sample(f32(3, 4), boolean(3, 4), f32(12)), Sample(f32(3, 4), boolean(4), f32(12))],
+)
+def masked_scatter(ctx: Context, self: Value, mask: Value, source: Value) -> Value:
+    """masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor"""
+    return ctx.emit("MaskedScatter", self, ctx.broadcast(mask, self.dims), source)

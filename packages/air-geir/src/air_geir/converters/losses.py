@@ -1,0 +1,43 @@
+"""Losses."""
+
+from __future__ import annotations
+
+import torch
+
+from air_geir.converters._registry import converts
+from air_geir.converters._sample import Sample, f32, i64
+from air_geir.lowering import Context, Value
+
+aten = torch.ops.aten
+
+_REDUCTION = ("none", "mean", "sum")
+
+
+@converts(
+    aten.mse_loss.default,
+    samples=[Sample(f32(3, 4), f32(3, 4)), Sample(f32(3), f32(3), 0), Sample(f32(3), f32(3), 2)],
+)
+def mse_loss(ctx: Context, self: Value, target: Value, reduction: int = 1) -> Value:
+    """mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor"""
+    predicted, label = ctx.promote(self, target, dtype=ctx.out_dtype)
+    return ctx.emit("MseLoss", predicted, label, reduction=_REDUCTION[reduction])
+
+
+@converts(
+    aten.nll_loss_forward.default,
+    samples=[
+        Sample(f32(4, 5), i64(4, low=0, high=5), f32(5, low=0.1), 1, -100),
+        Sample(f32(4, 5), i64(4, low=0, high=5), None, 0, 2),
+        Sample(f32(4, 5), i64(4, low=0, high=5), None, 2, -100),
+    ],
+)
+def nll_loss_forward(
+    ctx: Context, self: Value, target: Value, weight: Value | None, reduction: int, ignore_index: int
+) -> tuple[Value, Value]:
+    """nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"""  # noqa: E501
+    if self.rank != 2:
+        ctx.decompose()
+    loss, total = ctx.emit_many(
+        "NLLLoss", self, target, weight, reduction=_REDUCTION[reduction], ignore_index=ignore_index
+    )
+    return loss, total

@@ -1,0 +1,81 @@
+"""Products of matrices."""
+
+from __future__ import annotations
+
+import torch
+
+from air_geir.converters._registry import converts
+from air_geir.converters._sample import Sample, f32, i32
+from air_geir.lowering import Context, Number, Value
+
+aten = torch.ops.aten
+
+
+@converts(aten.mm.default, samples=[Sample(f32(3, 4), f32(4, 5)), Sample(i32(3, 4), i32(4, 2))])
+def mm(ctx: Context, self: Value, mat2: Value) -> Value:
+    """mm(Tensor self, Tensor mat2) -> Tensor"""
+    return ctx.emit("MatMul", self, mat2)
+
+
+@converts(aten.bmm.default, samples=[Sample(f32(2, 3, 4), f32(2, 4, 5))])
+def bmm(ctx: Context, self: Value, mat2: Value) -> Value:
+    """bmm(Tensor self, Tensor mat2) -> Tensor"""
+    return ctx.emit("BatchMatMul", self, mat2)
+
+
+def _is(number: Number, value: int) -> bool:
+    return isinstance(number, (int, float)) and number == value
+
+
+def _weighted(ctx: Context, value: Value, factor: Number) -> Value:
+    return value if _is(factor, 1) else ctx.emit("Mul", value, ctx.number(factor, value.dtype))
+
+
+def _added(ctx: Context, bias: Value, product: Value, beta: Number, alpha: Number) -> Value:
+    """beta * bias + alpha * product; a beta of zero keeps NaN of the bias out."""
+    scaled = _weighted(ctx, product, alpha)
+    if _is(beta, 0):
+        return scaled
+    return ctx.emit("Add", _weighted(ctx, bias, beta), scaled)
+
+
+@converts(
+    aten.addmm.default,
+    samples=[
+        Sample(f32(5), f32(3, 4), f32(4, 5)),
+        Sample(f32(3, 5), f32(3, 4), f32(4, 5), beta=0.5, alpha=2),
+        Sample(f32(5), f32(3, 4), f32(4, 5), beta=0),
+    ],
+)
+def addmm(
+    ctx: Context, self: Value, mat1: Value, mat2: Value, *, beta: Number = 1, alpha: Number = 1
+) -> Value:
+    """addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"""
+    if _is(beta, 1) and _is(alpha, 1) and self.rank == 1:
+        return ctx.emit("MatMulV2", mat1, mat2, self)
+    product = ctx.emit("MatMulV2", mat1, mat2, shape=(mat1.dims[0], mat2.dims[1]))
+    return _added(ctx, self, product, beta, alpha)
+
+
+@converts(aten.baddbmm.default, samples=[Sample(f32(2, 3, 5), f32(2, 3, 4), f32(2, 4, 5), beta=0.5, alpha=2)])
+def baddbmm(
+    ctx: Context, self: Value, batch1: Value, batch2: Value, *, beta: Number = 1, alpha: Number = 1
+) -> Value:
+    """baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"""
+    product = ctx.emit("BatchMatMul", batch1, batch2, shape=(*batch1.dims[:2], batch2.dims[2]))
+    return _added(ctx, self, product, beta, alpha)
+
+
+@converts(aten.mv.default, samples=[Sample(f32(3, 4), f32(4))])
+def mv(ctx: Context, self: Value, vec: Value) -> Value:
+    """mv(Tensor self, Tensor vec) -> Tensor"""
+    column = ctx.reshape(vec, (*vec.dims, 1))
+    product = ctx.emit("MatMul", self, column, shape=(self.dims[0], 1))
+    return ctx.reshape(product, self.dims[:1])
+
+
+@converts(aten.dot.default, samples=[Sample(f32(4), f32(4))])
+def dot(ctx: Context, self: Value, tensor: Value) -> Value:
+    """dot(Tensor self, Tensor tensor) -> Tensor"""
+    product = ctx.emit("Mul", self, tensor)
+    return ctx.emit("ReduceSum", product, [0])

@@ -1,0 +1,131 @@
+"""Normalisation over features, channels and batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from air_geir.converters._registry import converts
+from air_geir.converters._sample import Sample, f32
+from air_geir.converters.reductions import reduce
+from air_geir.lowering import Context, Size, Value
+
+aten = torch.ops.aten
+
+
+@converts(
+    aten.native_layer_norm.default,
+    samples=[Sample(f32(2, 3, 4), [4], f32(4), f32(4), 1e-5), Sample(f32(2, 3, 4), [3, 4], None, None, 1e-5)],
+)
+def native_layer_norm(
+    ctx: Context,
+    input: Value,
+    normalized_shape: Sequence[Size],
+    weight: Value | None,
+    bias: Value | None,
+    eps: float,
+) -> tuple[Value, Value, Value]:
+    """native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)"""  # noqa: E501
+    statistics = ctx.meta[1].dtype
+    y, mean, rstd = ctx.emit_many(
+        "LayerNormV4", input, ctx.shape(list(normalized_shape)), weight, bias, epsilon=float(eps),
+        dtype=[input.dtype, statistics, statistics], shape=[input.shape, None, None],
+    )  # fmt: skip
+    return y, mean, rstd
+
+
+def _per_channel(ctx: Context, value: Value, rank: int) -> Value:
+    """A vector over channels, ready to be combined with a batch of that rank."""
+    return ctx.reshape(value, (1, *value.dims, *[1] * (rank - 2)))
+
+
+@converts(
+    aten._native_batch_norm_legit_no_training.default,
+    samples=[
+        Sample(f32(2, 3, 4), f32(3), f32(3), f32(3), f32(3, low=0.5, high=2), 0.1, 1e-5),
+        Sample(f32(2, 3), None, None, f32(3), f32(3, low=0.5, high=2), 0.1, 1e-5),
+    ],
+)
+def batch_norm_inference(
+    ctx: Context, input: Value, weight: Value | None, bias: Value | None, running_mean: Value,
+    running_var: Value, momentum: float, eps: float,
+) -> tuple[Value, Value, Value]:  # fmt: skip
+    """_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)"""  # noqa: E501
+    dtype = running_mean.dtype
+    shape = running_mean.dims
+    scale = weight if weight is not None else ctx.fill(shape, 1, dtype)
+    offset = bias if bias is not None else ctx.fill(shape, 0, dtype)
+    y = ctx.emit(
+        "BNInfer", input, scale, offset, running_mean, running_var, epsilon=float(eps), shape=input.shape
+    )
+    return y, ctx.fill((0,), 0, ctx.meta[1].dtype), ctx.fill((0,), 0, ctx.meta[2].dtype)
+
+
+@converts(
+    aten._native_batch_norm_legit.no_stats,
+    samples=[
+        Sample(f32(2, 3, 4), f32(3), f32(3), True, 0.1, 1e-5),
+        Sample(f32(4, 3), None, None, True, 0.1, 1e-5),
+    ],
+)
+def batch_norm_no_stats(
+    ctx: Context,
+    input: Value,
+    weight: Value | None,
+    bias: Value | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Value, Value, Value]:
+    """_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)"""  # noqa: E501
+    axes = [a for a in range(input.rank) if a != 1]
+    wide = ctx.cast(input, ctx.meta[1].dtype)
+    mean = reduce(ctx, "ReduceMean", wide, axes, True)
+    centred = ctx.emit("Sub", wide, mean, shape=wide.shape)
+    var = reduce(ctx, "ReduceMean", ctx.emit("Square", centred), axes, True)
+    rstd = ctx.emit("Rsqrt", ctx.emit("Add", var, ctx.const(eps, var.dtype), shape=var.shape))
+    y = ctx.emit("Mul", centred, rstd, shape=wide.shape)
+    if weight is not None:
+        y = ctx.emit("Mul", y, _per_channel(ctx, ctx.cast(weight, y.dtype), input.rank), shape=wide.shape)
+    if bias is not None:
+        y = ctx.emit("Add", y, _per_channel(ctx, ctx.cast(bias, y.dtype), input.rank), shape=wide.shape)
+    channels = input.dims[1:2]
+    return ctx.cast(y, input.dtype), ctx.reshape(mean, channels), ctx.reshape(rstd, channels)
+
+
+@converts(
+    aten.native_group_norm.default,
+    samples=[
+        Sample(f32(2, 4, 3, 3), f32(4), f32(4), 2, 4, 9, 2, 1e-5),
+        Sample(f32(2, 4, 3), None, None, 2, 4, 3, 4, 1e-5),
+    ],
+)
+def native_group_norm(
+    ctx: Context, input: Value, weight: Value | None, bias: Value | None, N: Any, C: Any, HxW: Any,  # noqa: N803
+    group: int, eps: float,
+) -> tuple[Value, Value, Value]:  # fmt: skip
+    """native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)"""  # noqa: E501
+    gamma = weight if weight is not None else ctx.fill((C,), 1, input.dtype)
+    beta = bias if bias is not None else ctx.fill((C,), 0, input.dtype)
+    statistics = ctx.meta[1].dtype
+    y, mean, rstd = ctx.emit_many(
+        "GroupNormV2", input, gamma, beta, num_groups=group, data_format="NCHW", eps=float(eps), is_training=True,
+        dtype=[input.dtype, statistics, statistics], shape=[input.shape, None, None],
+    )  # fmt: skip
+    return y, mean, rstd
+
+
+@converts(aten._fused_rms_norm.default, samples=[Sample(f32(2, 3, 4), [4], f32(4), 1e-6)])
+def fused_rms_norm(
+    ctx: Context, input: Value, normalized_shape: Sequence[Size], weight: Value | None, eps: float | None
+) -> tuple[Value, Value]:
+    """_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)"""
+    epsilon = torch.finfo(input.dtype).eps if eps is None else float(eps)
+    gamma = weight if weight is not None else ctx.fill(list(normalized_shape), 1, input.dtype)
+    statistics = ctx.meta[1].dtype
+    y, rstd = ctx.emit_many(
+        "RmsNorm", input, gamma, epsilon=epsilon, dtype=[input.dtype, statistics], shape=[input.shape, None]
+    )
+    return y, rstd

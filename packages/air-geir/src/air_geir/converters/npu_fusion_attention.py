@@ -1,0 +1,114 @@
+"""The attention torch_npu puts in the place of `scaled_dot_product_attention`, written with products and a softmax."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from air_geir.converters._registry import converts
+from air_geir.ir import Dim
+from air_geir.lowering import Context, Value
+
+_CAUSAL = {2: False, 3: True}
+"""Sparse modes that hide later keys: counted from the first corner, or from the last one."""
+
+
+def _heads_first(ctx: Context, value: Value, layout: str, heads: int) -> Value:
+    """(batch, heads, length, width)."""
+    if layout == "BNSD":
+        return value
+    if layout == "BSND":
+        return ctx.transpose(value, [0, 2, 1, 3])
+    if layout == "BSH":
+        batch, length, width = value.dims
+        return ctx.transpose(ctx.reshape(value, (batch, length, heads, _over(width, heads))), [0, 2, 1, 3])
+    if layout == "SBH":
+        length, batch, width = value.dims
+        return ctx.transpose(ctx.reshape(value, (length, batch, heads, _over(width, heads))), [1, 2, 0, 3])
+    ctx.refuse(f"input_layout {layout!r} is not supported", "use BNSD, BSND, BSH or SBH")
+
+
+def _over(size: Dim, parts: int) -> Dim:
+    return size // parts
+
+
+def _back(ctx: Context, value: Value, layout: str) -> Value:
+    order = {"BNSD": [0, 1, 2, 3], "BSND": [0, 2, 1, 3], "BSH": [0, 2, 1, 3], "SBH": [2, 0, 1, 3]}[layout]
+    turned = ctx.transpose(value, order)
+    if layout in ("BSH", "SBH"):
+        first, second, heads, width = turned.dims
+        return ctx.reshape(turned, (first, second, heads * width))
+    return turned
+
+
+def _repeated(ctx: Context, value: Value, heads: Dim) -> Value:
+    """Every head of keys or values beside as many queries as share it."""
+    batch, own, length, width = value.dims
+    if own == heads:
+        return value
+    groups = heads // own
+    apart = ctx.reshape(value, (batch, own, 1, length, width))
+    return ctx.reshape(
+        ctx.broadcast(apart, (batch, own, groups, length, width)), (batch, heads, length, width)
+    )
+
+
+def _masked(ctx: Context, scores: Value, mask: Value | None, sparse_mode: int) -> Value:
+    lowest = ctx.number(float("-inf"), scores.dtype)
+    if sparse_mode in _CAUSAL:
+        queries, keys = scores.dims[2:]
+        shift = keys - queries if _CAUSAL[sparse_mode] else 0
+        if not isinstance(shift, int):
+            ctx.refuse("a causal mask aligned to the last key needs sizes known at compile time")
+        ones = ctx.fill((queries, keys), 1, scores.dtype)
+        later = ctx.emit("Triu", ones, diagonal=shift + 1)
+        hidden = ctx.emit("NotEqual", later, ctx.const(0, scores.dtype))
+        return ctx.emit("MaskedFill", scores, hidden, lowest, shape=scores.shape)
+    if sparse_mode not in (0, 1):
+        ctx.refuse(f"sparse_mode {sparse_mode} is not supported", "use 0, 1, 2 or 3")
+    if mask is None:
+        return scores
+    shown = mask if mask.is_bool else ctx.emit("NotEqual", mask, ctx.const(0, mask.dtype))
+    return ctx.emit("MaskedFill", scores, shown, lowest, shape=scores.shape)
+
+
+def _attention(
+    ctx: Context, query: Value, key: Value, value: Value, head_num: int, layout: str, pse: Value | None,
+    mask: Value | None, scale: float, sparse_mode: int,
+) -> Value:  # fmt: skip
+    heads = query.dims[1] if layout == "BNSD" else head_num
+    q = _heads_first(ctx, query, layout, head_num)
+    width = q.dims[3]
+    key_heads = head_num
+    if layout in ("BSH", "SBH") and isinstance(key.dims[2], int) and isinstance(width, int):
+        key_heads = key.dims[2] // width
+    k, v = (_repeated(ctx, _heads_first(ctx, x, layout, key_heads), heads) for x in (key, value))
+    batch, _, queries, _ = q.dims
+    scores_shape = (batch, heads, queries, k.dims[2])
+    scores = ctx.emit("BatchMatMul", q, k, adj_x2=True, shape=scores_shape)
+    scores = ctx.emit("Mul", scores, ctx.number(scale, scores.dtype), shape=scores_shape)
+    if pse is not None:
+        scores = ctx.emit("Add", scores, ctx.cast(pse, scores.dtype), shape=scores_shape)
+    weights = ctx.emit("SoftmaxV2", _masked(ctx, scores, mask, sparse_mode), axes=[-1], shape=scores_shape)
+    result = ctx.emit("BatchMatMul", weights, v, shape=(batch, heads, queries, v.dims[3]))
+    return _back(ctx, result, layout)
+
+
+@converts("npu.npu_fusion_attention_v3.default")
+def npu_fusion_attention_v3(
+    ctx: Context, query: Value, key: Value, value: Value, head_num: int, input_layout: str,
+    pse: Value | None = None, padding_mask: Value | None = None, atten_mask: Value | None = None,
+    scale: float = 1.0, keep_prob: float = 1.0, pre_tockens: int = 2147483647, next_tockens: int = 2147483647,
+    inner_precise: int = 0, prefix: Any = None, actual_seq_qlen: Any = None, actual_seq_kvlen: Any = None,
+    sparse_mode: int = 0, gen_mask_parallel: bool = True, sync: bool = False, softmax_layout: str = "",
+    sink: Value | None = None,
+) -> tuple[Any, ...]:  # fmt: skip
+    """npu_fusion_attention_v3(Tensor query, Tensor key, Tensor value, int head_num, str input_layout, ...) -> (...)"""
+    if keep_prob != 1.0:
+        ctx.refuse("dropout inside attention is not supported", "compile the model in eval mode")
+    unusual = {"padding_mask": padding_mask, "prefix": prefix, "actual_seq_qlen": actual_seq_qlen,
+               "actual_seq_kvlen": actual_seq_kvlen, "sink": sink}  # fmt: skip
+    given = [name for name, argument in unusual.items() if argument is not None]
+    if given:
+        ctx.refuse(f"{', '.join(given)} of fused attention is not supported")
+    result = _attention(ctx, query, key, value, head_num, input_layout, pse, atten_mask, scale, sparse_mode)
+    return (result, *[None] * (len(ctx.meta) - 1))

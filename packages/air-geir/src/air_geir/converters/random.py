@@ -1,0 +1,184 @@
+"""Random numbers: the seed and the offset are read when the graph runs, so reseeding has its effect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from air_geir.converters._registry import converts
+from air_geir.converters._rows import Body, register_rows
+from air_geir.lowering import Context, Number, Size, Value
+
+aten = torch.ops.aten
+
+_PHILOX = 1
+_DRAWN = (torch.float32, torch.float16, torch.bfloat16)
+
+
+def _draw(ctx: Context, op_type: str, shape: Sequence[Size], dtype: torch.dtype) -> Value:
+    """A tensor of random numbers; types the operator does not draw are cast from float32."""
+    seed, offset = ctx.random_state(shape)
+    key = ctx.cast(seed, torch.uint64)
+    zero = ctx.const([0], torch.int64)
+    counter = ctx.emit("ConcatV2", [zero, offset], ctx.const(0, torch.int64), N=2, shape=(2,))
+    drawn = dtype if dtype in _DRAWN else torch.float32
+    sizes = tuple(ctx.dim(s) for s in shape)
+    value = ctx.emit(
+        op_type, ctx.shape(sizes), key, ctx.cast(counter, torch.uint64), ctx.const(_PHILOX, torch.int32),
+        dtype=drawn, shape=sizes, attrs={"dtype": drawn},
+    )  # fmt: skip
+    return ctx.cast(value, dtype)
+
+
+def uniform(ctx: Context, shape: Sequence[Size], dtype: torch.dtype) -> Value:
+    """Uniform in [0, 1)."""
+    return _draw(ctx, "StatelessRandomUniformV2", shape, dtype)
+
+
+def normal(ctx: Context, shape: Sequence[Size], dtype: torch.dtype) -> Value:
+    """Standard normal."""
+    return _draw(ctx, "StatelessRandomNormalV2", shape, dtype)
+
+
+_SHAPED = {
+    "rand.default": uniform,
+    "rand.generator": uniform,
+    "rand_like.default": uniform,
+    "randn.default": normal,
+    "randn.generator": normal,
+    "randn_like.default": normal,
+}
+
+
+def _shaped(draw: Any) -> Body:
+    def convert(ctx: Context, *args: Any) -> Value:
+        return draw(ctx, ctx.out_shape, ctx.out_dtype)  # type: ignore[no-any-return]  # a row of this table
+
+    return convert
+
+
+register_rows(_SHAPED, _shaped, lambda overload: (), "random")
+
+
+def _below(ctx: Context, shape: Sequence[Size], probability: Value) -> Value:
+    """True with that probability."""
+    drawn = uniform(ctx, shape, torch.float32)
+    return ctx.emit(
+        "Less", drawn, ctx.cast(probability, torch.float32), shape=tuple(ctx.dim(s) for s in shape)
+    )
+
+
+@converts(aten.bernoulli.p)
+def bernoulli_p(ctx: Context, self: Value, p: float = 0.5, *, generator: Any = None) -> Value:
+    """bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor"""
+    return ctx.cast(_below(ctx, self.dims, ctx.const(p, torch.float32)), ctx.out_dtype)
+
+
+@converts(aten.bernoulli.default)
+def bernoulli(ctx: Context, self: Value, *, generator: Any = None) -> Value:
+    """bernoulli(Tensor self, *, Generator? generator=None) -> Tensor"""
+    return ctx.cast(_below(ctx, self.dims, self), ctx.out_dtype)
+
+
+@converts(aten.bernoulli.Tensor)
+def bernoulli_tensor(ctx: Context, self: Value, p: Value, *, generator: Any = None) -> Value:
+    """bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor"""
+    return ctx.cast(_below(ctx, self.dims, p), ctx.out_dtype)
+
+
+@converts(aten.native_dropout.default)
+def native_dropout(ctx: Context, input: Value, p: float, train: bool | None) -> tuple[Value, Value]:
+    """native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)"""
+    if train is False or p == 0:
+        return ctx.emit("TensorMove", input), ctx.fill(input.dims, True, torch.bool)
+    kept = _below(ctx, input.dims, ctx.const(1 - p, torch.float32))
+    scale = 0.0 if p == 1 else 1.0 / (1.0 - p)
+    scaled = ctx.emit("Mul", input, ctx.const(scale, input.dtype), shape=input.shape)
+    return ctx.emit("Mul", scaled, ctx.cast(kept, input.dtype), shape=input.shape), kept
+
+
+@converts(aten.uniform.default)
+def uniform_between(
+    ctx: Context, self: Value, from_: float = 0, to: float = 1, *, generator: Any = None
+) -> Value:
+    """uniform(Tensor self, float from=0., float to=1., *, Generator? generator=None) -> Tensor"""
+    drawn = uniform(ctx, self.dims, self.dtype)
+    wide = ctx.emit("Mul", drawn, ctx.number(to - from_, self.dtype), shape=self.shape)
+    return ctx.emit("Add", wide, ctx.number(from_, self.dtype), shape=self.shape)
+
+
+@converts(aten.normal_functional.default)
+def normal_functional(
+    ctx: Context, self: Value, mean: float = 0, std: float = 1, *, generator: Any = None
+) -> Value:
+    """normal_functional(Tensor self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor"""
+    wide = ctx.emit("Mul", normal(ctx, self.dims, self.dtype), ctx.number(std, self.dtype), shape=self.shape)
+    return ctx.emit("Add", wide, ctx.number(mean, self.dtype), shape=self.shape)
+
+
+@converts(aten.exponential.default)
+def exponential(ctx: Context, self: Value, lambd: float = 1, *, generator: Any = None) -> Value:
+    """exponential(Tensor self, float lambd=1., *, Generator? generator=None) -> Tensor"""
+    rest = ctx.emit("Sub", ctx.const(1, self.dtype), uniform(ctx, self.dims, self.dtype), shape=self.shape)
+    return ctx.emit(
+        "Mul", ctx.emit("Log", rest, shape=self.shape), ctx.const(-1 / lambd, self.dtype), shape=self.shape
+    )
+
+
+def _integers(ctx: Context, low: Number, high: Number) -> Value:
+    """floor(low + u * (high - low)), in double so that every integer below 2**53 can come up."""
+    dtype = torch.float64
+    span = ctx.emit("Sub", ctx.number(high, dtype), ctx.number(low, dtype), shape=())
+    scaled = ctx.emit("Mul", uniform(ctx, ctx.out_shape, dtype), span, shape=ctx.out_shape)
+    moved = ctx.emit(
+        "Add", ctx.emit("Floor", scaled, shape=ctx.out_shape), ctx.number(low, dtype), shape=ctx.out_shape
+    )
+    return ctx.cast(moved, ctx.out_dtype)
+
+
+def _randint(with_low: bool) -> Body:
+    def convert(ctx: Context, *args: Any) -> Value:
+        return _integers(ctx, args[0] if with_low else 0, args[1] if with_low else args[0])
+
+    return convert
+
+
+def _randint_like(with_low: bool) -> Body:
+    def convert(ctx: Context, *args: Any) -> Value:
+        return _integers(ctx, args[1] if with_low else 0, args[2] if with_low else args[1])
+
+    return convert
+
+
+register_rows({"randint.default": False, "randint.low": True}, _randint, lambda overload: (), "random")
+register_rows(
+    {"randint_like.default": False, "randint_like.low_dtype": True},
+    _randint_like,
+    lambda overload: (),
+    "random",
+)
+
+
+@converts(aten.randperm.default)
+def randperm(
+    ctx: Context, n: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None
+) -> Value:
+    """randperm(SymInt n, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"""  # noqa: E501
+    seed, offset = ctx.random_state([n])
+    return ctx.emit(
+        "StatelessRandperm", ctx.size(n), seed, offset, dtype=ctx.out_dtype, attrs={"dtype": ctx.out_dtype}
+    )
+
+
+@converts(aten.multinomial.default)
+def multinomial(
+    ctx: Context, self: Value, num_samples: Any, replacement: bool = False, *, generator: Any = None
+) -> Value:
+    """multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor"""
+    seed, offset = ctx.random_state(ctx.out_shape)
+    return ctx.emit(
+        "MultinomialWithReplacement", self, seed, offset, numsamples=num_samples, replacement=replacement,
+        dtype=torch.int64,
+    )  # fmt: skip

@@ -1,0 +1,280 @@
+"""Sums, extremes and other reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from air_geir.converters._registry import converts
+from air_geir.converters._rows import Body, register_rows
+from air_geir.converters._sample import Sample, boolean, f16, f32, f64, i32, i64
+from air_geir.converters.comparison import as_bool
+from air_geir.lowering import Context, Number, Value
+
+aten = torch.ops.aten
+
+
+def axes_of(value: Value, dim: Any) -> list[int]:
+    """The axes a reduction names: all of them when it names none."""
+    if dim is None or (isinstance(dim, (list, tuple)) and not dim):
+        return list(range(value.rank))
+    return [value.axis(d) for d in (dim if isinstance(dim, (list, tuple)) else [dim])] if value.rank else []
+
+
+def reduced(value: Value, axes: Sequence[int], keepdim: bool) -> tuple[Any, ...]:
+    """The shape that is left."""
+    if keepdim:
+        return tuple(1 if a in axes else d for a, d in enumerate(value.dims))
+    return tuple(d for a, d in enumerate(value.dims) if a not in axes)
+
+
+def reduce(ctx: Context, op_type: str, value: Value, axes: Sequence[int], keepdim: bool = False) -> Value:
+    """The reduction over these axes; over none it is the value itself."""
+    if not axes:
+        return ctx.emit("Identity", value, shape=value.shape)
+    shape = reduced(value, axes, keepdim)
+    return ctx.emit(op_type, value, list(axes), keep_dims=keepdim, shape=shape)
+
+
+# overload -> (operator type, position of dim or None, position of keepdim or None)
+_REDUCTIONS = {
+    "sum.default": ("ReduceSum", None, None),
+    "sum.dim_IntList": ("ReduceSum", 1, 2),
+    "mean.default": ("ReduceMean", None, None),
+    "mean.dim": ("ReduceMean", 1, 2),
+    "amax.default": ("ReduceMax", 1, 2),
+    "amin.default": ("ReduceMin", 1, 2),
+    "max.default": ("ReduceMax", None, None),
+    "min.default": ("ReduceMin", None, None),
+    "prod.default": ("ReduceProd", None, None),
+    "prod.dim_int": ("ReduceProd", 1, 2),
+    "any.default": ("ReduceAny", None, None),
+    "any.dim": ("ReduceAny", 1, 2),
+    "any.dims": ("ReduceAny", 1, 2),
+    "all.default": ("ReduceAll", None, None),
+    "all.dim": ("ReduceAll", 1, 2),
+    "all.dims": ("ReduceAll", 1, 2),
+    "logsumexp.default": ("ReduceLogSumExp", 1, 2),
+}
+
+
+def _reduction(row: tuple[str, int | None, int | None]) -> Body:
+    op_type, dim_at, keep_at = row
+
+    def convert(ctx: Context, *args: Any) -> Any:
+        self: Value = args[0]
+        if op_type in ("ReduceAny", "ReduceAll"):
+            value = as_bool(ctx, self)
+        else:
+            value = ctx.cast(self, ctx.out_dtype)
+        if value.is_bool and op_type in ("ReduceMax", "ReduceMin"):
+            chosen = "ReduceAny" if op_type == "ReduceMax" else "ReduceAll"
+        else:
+            chosen = op_type
+        axes = axes_of(self, args[dim_at] if dim_at is not None else None)
+        if not axes:
+            return ctx.emit("TensorMove" if value is self else "Identity", value)
+        result = reduce(ctx, chosen, value, axes, bool(args[keep_at]) if keep_at is not None else False)
+        return _as(ctx, result)
+
+    return convert
+
+
+def _as(ctx: Context, value: Value) -> Value:
+    """`any` and `all` of uint8 give uint8."""
+    return ctx.cast(value, ctx.out_dtype)
+
+
+def _samples(overload: str) -> tuple[Sample, ...]:
+    packet, _, kind = overload.partition(".")
+    kinds = [boolean, i32] if packet in ("any", "all") else [f32, f16]
+    if packet == "prod":
+        return (
+            (Sample(f32(2, 3)),) if kind == "default" else (Sample(f32(2, 3), 1, True), Sample(i64(2, 3), 0))
+        )
+    if kind == "default" and packet not in ("amax", "amin", "logsumexp"):
+        extra = (Sample(i32(2, 3)),) if packet == "sum" else ()
+        return (Sample(kinds[0](2, 3)), Sample(kinds[0]()), *extra)
+    dim: Any = 1 if kind == "dim" and packet in ("any", "all") else [0, -1]
+    return (
+        Sample(kinds[0](2, 3, 4), dim),
+        Sample(kinds[0](2, 3), dim if isinstance(dim, int) else [1], True),
+    )
+
+
+register_rows(_REDUCTIONS, _reduction, _samples, "reductions")
+
+
+def _extreme(ctx: Context, op_type: str, self: Value, dim: int, keepdim: bool) -> tuple[Value, Value]:
+    """Largest or smallest value and its place along an axis."""
+    if not self.rank:
+        return ctx.emit("TensorMove", self), ctx.fill((), 0, torch.int64)
+    value = ctx.cast(self, torch.int32) if self.is_bool else self
+    shape = reduced(self, [self.axis(dim)], keepdim)
+    places, values = ctx.emit_many(
+        op_type, value, dimension=self.axis(dim), keep_dims=keepdim,
+        dtype=[torch.int32, value.dtype], shape=[shape, shape],
+    )  # fmt: skip
+    best = as_bool(ctx, values) if self.is_bool else values
+    return best, ctx.cast(places, torch.int64)
+
+
+_DIM_SAMPLES = [Sample(f32(3, 4), 1), Sample(i64(3, 4), 0, True)]
+
+
+@converts(aten.max.dim, samples=_DIM_SAMPLES)
+def max_dim(ctx: Context, self: Value, dim: int, keepdim: bool = False) -> tuple[Value, Value]:
+    """max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"""
+    return _extreme(ctx, "ArgMaxWithValue", self, dim, keepdim)
+
+
+@converts(aten.min.dim, samples=_DIM_SAMPLES)
+def min_dim(ctx: Context, self: Value, dim: int, keepdim: bool = False) -> tuple[Value, Value]:
+    """min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"""
+    return _extreme(ctx, "ArgMinWithValue", self, dim, keepdim)
+
+
+def _place(ctx: Context, op_type: str, self: Value, dim: int | None, keepdim: bool) -> Value:
+    """The place in the type of the input: no detour through a narrower one."""
+    if not self.rank:
+        return ctx.fill((), 0, torch.int64)
+    value = ctx.cast(self, torch.int32) if self.is_bool else self
+    axis = 0 if dim is None else self.axis(dim)
+    if dim is None:
+        count: Any = 1
+        for size in self.dims:
+            count = count * size
+        value = ctx.reshape(value, (count,))
+    shape = () if dim is None else reduced(self, [axis], False)
+    found = ctx.emit(op_type, value, ctx.const(axis, torch.int64), dtype=torch.int64, shape=shape)
+    return ctx.reshape(found, ctx.out_shape) if keepdim else found
+
+
+_ARG_SAMPLES = [
+    Sample(f32(3, 4)),
+    Sample(f32(3, 4), None, True),
+    Sample(f64(3, 4), 1, True),
+    Sample(torch.tensor([2**24, 2**24 + 1, 3], dtype=torch.int64), 0, True),
+]
+
+
+@converts(aten.argmax.default, samples=_ARG_SAMPLES)
+def argmax(ctx: Context, self: Value, dim: int | None = None, keepdim: bool = False) -> Value:
+    """argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"""
+    return _place(ctx, "ArgMaxV2", self, dim, keepdim)
+
+
+@converts(aten.argmin.default, samples=_ARG_SAMPLES)
+def argmin(ctx: Context, self: Value, dim: int | None = None, keepdim: bool = False) -> Value:
+    """argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"""
+    return _place(ctx, "ArgMin", self, dim, keepdim)
+
+
+def variance(
+    ctx: Context, self: Value, dim: Any, correction: Number | None, keepdim: bool
+) -> tuple[Value, Value]:
+    """Variance and mean over the axes, both in the type of the input."""
+    axes = axes_of(self, dim)
+    mean = reduce(ctx, "ReduceMean", self, axes, True)
+    deviation = ctx.emit("SquaredDifference", self, mean, shape=self.shape)
+    total = reduce(ctx, "ReduceSum", deviation, axes, keepdim)
+    count: Any = 1
+    for axis in axes:
+        count = count * self.dims[axis]
+    number = (
+        ctx.number(ctx.size(count), self.dtype)
+        if not isinstance(count, int)
+        else ctx.const(count, self.dtype)
+    )
+    taken = ctx.emit("Sub", number, ctx.number(1 if correction is None else correction, self.dtype))
+    freedom = ctx.emit("Maximum", taken, ctx.const(0, self.dtype))
+    result = ctx.emit("RealDiv", total, freedom, shape=total.shape)
+    return result, mean if keepdim else ctx.reshape(mean, total.dims)
+
+
+_VAR = [Sample(f32(3, 4), [1]), Sample(f32(3, 4), [0, 1], correction=0, keepdim=True), Sample(f32(3, 4))]
+
+
+@converts(aten.var.correction, samples=_VAR)
+def var(
+    ctx: Context, self: Value, dim: Any = None, *, correction: Any = None, keepdim: bool = False
+) -> Value:
+    """var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"""
+    return variance(ctx, self, dim, correction, keepdim)[0]
+
+
+@converts(aten.var.dim, samples=[Sample(f32(3, 4), [1]), Sample(f32(3, 4), [0], False, True)])
+def var_dim(ctx: Context, self: Value, dim: Any, unbiased: bool = True, keepdim: bool = False) -> Value:
+    """var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor"""
+    return variance(ctx, self, dim, 1 if unbiased else 0, keepdim)[0]
+
+
+@converts(aten.var_mean.correction, samples=_VAR)
+def var_mean(
+    ctx: Context, self: Value, dim: Any = None, *, correction: Any = None, keepdim: bool = False
+) -> tuple[Value, Value]:
+    """var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)"""  # noqa: E501
+    return variance(ctx, self, dim, correction, keepdim)
+
+
+@converts(aten.std.correction, samples=_VAR)
+def std(
+    ctx: Context, self: Value, dim: Any = None, *, correction: Any = None, keepdim: bool = False
+) -> Value:
+    """std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"""
+    return ctx.emit("Sqrt", variance(ctx, self, dim, correction, keepdim)[0])
+
+
+@converts(
+    aten.linalg_vector_norm.default,
+    samples=[Sample(f32(3, 4)), Sample(f32(3, 4), 1, [1], True), Sample(f32(3, 4), float("inf"), [0])],
+)
+def vector_norm(
+    ctx: Context, self: Value, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Value:
+    """linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"""  # noqa: E501
+    return ctx.emit(
+        "LpNormV2", ctx.cast(self, ctx.out_dtype), p=float(ord), axes=axes_of(self, dim), keepdim=keepdim
+    )
+
+
+@converts(aten.cumsum.default, samples=[Sample(f32(3, 4), 1), Sample(i32(4), 0), Sample(boolean(4), 0)])
+def cumsum(ctx: Context, self: Value, dim: int, *, dtype: Any = None) -> Value:
+    """cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"""
+    value = ctx.cast(self, ctx.out_dtype)
+    return ctx.emit("Cumsum", value, ctx.const(self.axis(dim), torch.int64)) if self.rank else value
+
+
+@converts(aten.cumprod.default, samples=[Sample(f32(3, 4), 1)])
+def cumprod(ctx: Context, self: Value, dim: int, *, dtype: Any = None) -> Value:
+    """cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"""
+    value = ctx.cast(self, ctx.out_dtype)
+    return ctx.emit("Cumprod", value, ctx.const(self.axis(dim), torch.int64)) if self.rank else value
+
+
+@converts(aten.cummax.default, samples=[Sample(f32(3, 4), 1)])
+def cummax(ctx: Context, self: Value, dim: int) -> tuple[Value, Value]:
+    """cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)"""
+    if not self.rank:
+        return ctx.emit("TensorMove", self), ctx.fill((), 0, torch.int64)
+    values, places = ctx.emit_many("Cummax", self, dim=self.axis(dim), dtype=[self.dtype, torch.int64])
+    return values, places
+
+
+@converts(aten.cummin.default, samples=[Sample(f32(3, 4), 1)])
+def cummin(ctx: Context, self: Value, dim: int) -> tuple[Value, Value]:
+    """cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)"""
+    if not self.rank:
+        return ctx.emit("TensorMove", self), ctx.fill((), 0, torch.int64)
+    values, places = ctx.emit_many("Cummin", self, axis=self.axis(dim), dtype=[self.dtype, torch.int64])
+    return values, places
+
+
+@converts(aten.logcumsumexp.default, samples=[Sample(f32(3, 4), 1)])
+def logcumsumexp(ctx: Context, self: Value, dim: int) -> Value:
+    """logcumsumexp(Tensor self, int dim) -> Tensor"""
+    if not self.rank:
+        return ctx.emit("TensorMove", self)
+    return ctx.emit("CumulativeLogsumexp", self, ctx.const(self.axis(dim), torch.int64))

@@ -1,0 +1,93 @@
+"""Images in another size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from air_geir.converters._registry import converts
+from air_geir.converters._sample import Sample, f32
+from air_geir.ir import Format
+from air_geir.lowering import Context, Value
+
+aten = torch.ops.aten
+
+
+def _follows_sizes(value: Value, output_size: Sequence[Any], scales: Sequence[float | None]) -> bool:
+    """True when the scale is the quotient of the sizes, which is what the operators compute with."""
+    for size, wanted, scale in zip(value.dims[2:], output_size, scales, strict=True):
+        if scale is None:
+            continue
+        if not isinstance(size, int) or not isinstance(wanted, int) or size * scale != wanted:
+            return False
+    return True
+
+
+def _resized(ctx: Context, op_type: str, self: Value, output_size: Sequence[Any], **attrs: Any) -> Value:
+    y = ctx.emit(op_type, self, ctx.cast(ctx.shape(list(output_size)), torch.int32), **attrs)
+    ctx.layout(y, Format.NCHW)
+    return y
+
+
+@converts(
+    aten.upsample_nearest2d.default,
+    samples=[Sample(f32(1, 2, 3, 4), [6, 7]), Sample(f32(1, 2, 6, 4), [3, 4], 0.5, 1.0)],
+)
+def upsample_nearest2d(
+    ctx: Context, self: Value, output_size: Sequence[Any], scales_h: float | None = None,
+    scales_w: float | None = None,
+) -> Value:  # fmt: skip
+    """upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor"""
+    if not _follows_sizes(self, output_size, (scales_h, scales_w)):
+        ctx.decompose()
+    return _resized(ctx, "ResizeNearestNeighborV2", self, output_size)
+
+
+@converts(
+    aten.upsample_bilinear2d.default,
+    samples=[Sample(f32(1, 2, 3, 4), [6, 7], False), Sample(f32(1, 2, 3, 4), [5, 4], True)],
+)
+def upsample_bilinear2d(
+    ctx: Context, self: Value, output_size: Sequence[Any], align_corners: bool, scales_h: float | None = None,
+    scales_w: float | None = None,
+) -> Value:  # fmt: skip
+    """upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor"""  # noqa: E501
+    if not align_corners and not _follows_sizes(self, output_size, (scales_h, scales_w)):
+        ctx.decompose()
+    return _resized(
+        ctx, "ResizeBilinearV2", self, output_size, align_corners=align_corners, half_pixel_centers=not align_corners,
+        attrs={"dtype": self.dtype},
+    )  # fmt: skip
+
+
+@converts(
+    aten.grid_sampler_2d.default,
+    samples=[
+        Sample(f32(1, 2, 4, 4), f32(1, 3, 3, 2, low=-1, high=1), 0, 0, False),
+        Sample(f32(1, 2, 4, 4), f32(1, 3, 3, 2, low=-1, high=1), 1, 1, True),
+    ],
+)
+def grid_sampler_2d(
+    ctx: Context, input: Value, grid: Value, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Value:
+    """grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor"""  # noqa: E501
+    return ctx.emit(
+        "GridSampler2D", input, grid, interpolation_mode=("bilinear", "nearest", "bicubic")[interpolation_mode],
+        padding_mode=("zeros", "border", "reflection")[padding_mode], align_corners=align_corners,
+    )  # fmt: skip
+
+
+@converts(
+    aten.grid_sampler_3d.default,
+    samples=[Sample(f32(1, 2, 3, 4, 4), f32(1, 2, 3, 3, 3, low=-1, high=1), 0, 0, False)],
+)
+def grid_sampler_3d(
+    ctx: Context, input: Value, grid: Value, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Value:
+    """grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor"""  # noqa: E501
+    return ctx.emit(
+        "GridSampler3D", input, grid, interpolation_mode=("bilinear", "nearest")[interpolation_mode],
+        padding_mode=("zeros", "border", "reflection")[padding_mode], align_corners=align_corners,
+    )  # fmt: skip

@@ -1,0 +1,88 @@
+"""How torch's operators reach Ascend IR: by a converter, by a decomposition, or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from air_geir.converters import all_converters, find_converter, resolve, schema_line
+from air_geir.lowering import Expansions
+
+CONVERTER, DECOMPOSITION, SIZES, MISSING = "converter", "decomposition", "computed from sizes", "missing"
+_FROM_SIZES = frozenset({"sym_size", "sym_numel", "sym_stride", "sym_storage_offset"})
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """One operator and how it is lowered."""
+
+    name: str
+    way: str
+    samples: int = 0
+
+
+def core_aten() -> list[str]:
+    """The overloads torch tags as core ATen, without those that write to an argument: AOTAutograd removes them."""
+    found = []
+    for registered in sorted(torch._C._dispatch_get_all_op_names()):
+        namespace, _, rest = registered.partition("::")
+        if namespace != "aten":
+            continue
+        packet, _, overload = rest.partition(".")
+        op = resolve(f"aten.{packet}.{overload or 'default'}")
+        if op is not None and torch.Tag.core in op.tags and not op._schema.is_mutable:
+            found.append(str(op))
+    return found
+
+
+def way_of(name: str) -> Coverage:
+    """How one operator is lowered."""
+    op = resolve(name)
+    if name.split(".")[1] in _FROM_SIZES:
+        return Coverage(name, SIZES)
+    converter = find_converter(name)
+    if converter is not None:
+        return Coverage(name, CONVERTER, len(converter.samples))
+    return Coverage(name, DECOMPOSITION if op is not None and Expansions().has(op) else MISSING)
+
+
+def core_coverage() -> list[Coverage]:
+    """Every core ATen overload and how it is lowered."""
+    return [way_of(name) for name in core_aten()]
+
+
+def report(rows: list[Coverage]) -> str:
+    """The counts, then what is missing."""
+    counts = {way: sum(r.way == way for r in rows) for way in (CONVERTER, DECOMPOSITION, SIZES, MISSING)}
+    lines = [f"{len(rows)} operators: " + ", ".join(f"{n} {way}" for way, n in counts.items())]
+    lines.extend(f"  missing  {r.name}" for r in rows if r.way == MISSING)
+    return "\n".join(lines)
+
+
+def operators_page() -> str:
+    """The page docs/operators.md: every converter, its operator types' family and how many samples prove it."""
+    rows = core_coverage()
+    converters = sorted(all_converters(), key=lambda c: (c.family, c.target))
+    lines = [
+        "# Operators",
+        "",
+        "Written by `python -m air_geir operators`; do not edit.",
+        "",
+        f"{len(converters)} overloads have a converter. Operators without one are written with others by torch's own",
+        "decompositions before they are converted. Samples are the calls each converter is compared with eager torch",
+        "on, with static and with dynamic sizes; OpInfo adds its own.",
+        "",
+        f"Core ATen: {report(rows).splitlines()[0]}.",
+    ]
+    family = ""
+    for converter in converters:
+        if converter.family != family:
+            family = converter.family
+            lines += ["", f"## {family}", "", "| operator | signature | samples |", "|---|---|---|"]
+        op = resolve(converter.target)
+        schema = schema_line(op).replace("|", "\\|") if op is not None else "loaded with its library"
+        lines.append(f"| `{converter.target}` | `{schema}` | {len(converter.samples)} |")
+    by_others = [r.name for r in rows if r.way == DECOMPOSITION]
+    lines += ["", "## Core ATen by decomposition", "", ", ".join(f"`{name}`" for name in by_others), ""]
+    return "\n".join(lines)

@@ -1,0 +1,150 @@
+"""The compiled module inside the torch_npu wheel that drives the Graph Engine, and the process's one session.
+
+The module is loaded from its file: the Python package around it, with its signal handlers and patches, is not
+imported. When that package is imported too, both share the one module.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.machinery
+import importlib.util
+import json
+import logging
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from air_geir.engines._protocol import Unavailable
+from air_geir.errors import EngineError, EngineUnavailableError, OptionError
+
+log = logging.getLogger(__name__)
+
+NAME = "torchair_extension"
+_PACKAGE = "torchair.core"
+_MODULES = ("_torchair", "_npu_graph_executor")
+
+
+def unavailable() -> Unavailable | None:
+    """None when the extension can be used here, else why not."""
+    if importlib.util.find_spec("torch_npu") is None:
+        return Unavailable(NAME, "torch_npu is not installed", "pip install air-backend[npu]")
+    if "torch_npu" not in sys.modules:
+        return Unavailable(NAME, "torch_npu is not imported", "import torch_npu before compiling")
+    if not (_folder() / "_torchair.so").exists():
+        return Unavailable(
+            NAME, f"this torch_npu has no {_folder() / '_torchair.so'}", "install an official wheel"
+        )
+    if not _npu().is_available():
+        return Unavailable(NAME, "no NPU is visible", "check npu-smi, or run under air-sim")
+    return None
+
+
+def _folder() -> Path:
+    return Path(str(sys.modules["torch_npu"].__file__)).parent / "dynamo" / "torchair" / "core"
+
+
+def load() -> ModuleType:
+    """The extension module."""
+    reason = unavailable()
+    if reason is not None:
+        raise EngineUnavailableError(f"engine {NAME} cannot be used: {reason.reason}", advice=reason.advice)
+    _npu().current_stream()
+    module, _ = (_load(name) for name in _MODULES)
+    return module
+
+
+def _npu() -> Any:
+    """`torch.npu`, which torch_npu adds."""
+    return getattr(torch, "npu")  # noqa: B009  # unknown to the type checker
+
+
+def _load(name: str) -> ModuleType:
+    full = f"{_PACKAGE}.{name}"
+    loaded = sys.modules.get(full)
+    if loaded is not None:
+        return loaded
+    path = str(_folder() / f"{name}.so")
+    loader = importlib.machinery.ExtensionFileLoader(full, path)
+    spec = importlib.util.spec_from_file_location(full, path, loader=loader)
+    if spec is None:
+        raise EngineUnavailableError(f"{path} is no module")
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    sys.modules[full] = module
+    return module
+
+
+@dataclass(frozen=True, slots=True)
+class NpuDevice:
+    """Facts of the current NPU."""
+
+    index: int
+    hf32: str
+    deterministic_level: int
+
+    @classmethod
+    def current(cls) -> NpuDevice:
+        """The device the process works on."""
+        npu = _npu()
+        digits = "".join("1" if flag else "0" for flag in (npu.conv.allow_hf32, npu.matmul.allow_hf32))
+        return cls(int(npu.current_device()), digits, int(npu._get_deterministic_level()))
+
+
+class Session:
+    """The one session of the process: its options are fixed by the first graph."""
+
+    def __init__(self) -> None:
+        self.options: dict[str, str] | None = None
+
+    def require(self, module: ModuleType, options: Mapping[str, str]) -> None:
+        """Start the engine, or check that it was started with these options."""
+        if self.options is None:
+            module.InitializeGraphEngine(dict(options))
+            self.options = dict(options)
+            if f"{_PACKAGE}._backend" not in sys.modules:
+                atexit.register(module.FinalizeGraphEngine)
+            return
+        changed = [
+            f"{key} = {options.get(key, 'unset')} (the first graph set {self.options.get(key, 'nothing')})"
+            for key in sorted(options.keys() | self.options.keys())
+            if options.get(key) != self.options.get(key)
+        ]
+        if changed:
+            raise OptionError(
+                "options of the graph engine's session cannot change once a graph was compiled: "
+                + "; ".join(changed),
+                advice="give every graph of the process the same ge_config, fusion_config and device, or use two "
+                "processes",
+            )
+
+
+SESSION = Session()
+
+
+def start_dump(config: Mapping[str, Any] | None, path: str | None) -> None:
+    """Hand a dump configuration to the device: a file of the user's, or one written from settings."""
+    if path is None and config is not None:
+        with tempfile.NamedTemporaryFile("w", suffix=".json", prefix="air_dump_", delete=False) as file:
+            json.dump(config, file)
+        path = file.name
+        Path(config["dump"]["dump_path"]).mkdir(parents=True, exist_ok=True)
+    if path is not None:
+        log.info("device dump configured by %s", path)
+        load().AclmdlSetDump(path)
+
+
+def translated(error: RuntimeError, doing: str, graph: str) -> EngineError:
+    """The engine's one-string error, with what was being done; the original stays the cause."""
+    lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith("frame #")]
+    return EngineError(
+        f"the graph engine failed to {doing} graph {graph}: {lines[0] if lines else 'no message'}",
+        where="\n          ".join(lines[1:8]) or None,
+        advice="air_geir.verify names broken rules; ASCEND_GLOBAL_LOG_LEVEL=1 shows the engine's own log",
+    )

@@ -1,0 +1,223 @@
+"""Options of the Graph Engine: which setting becomes which key, in which spelling."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, Protocol
+
+import torch
+
+from air_geir.engines._program import ArgInput, Program
+from air_geir.engines._protocol import EngineOptions
+from air_geir.errors import OptionError
+from air_geir.ir import Expr, Placement
+
+
+class DeviceFacts(Protocol):
+    """What the device says about itself, as far as options depend on it."""
+
+    @property
+    def index(self) -> int:
+        """Number of the device."""
+
+    @property
+    def hf32(self) -> str:
+        """Two digits: whether convolutions and matrix products may use HF32."""
+
+    @property
+    def deterministic_level(self) -> int:
+        """The device's level of determinism."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainDevice:
+    """Facts for a machine without a device: what the engine assumes by itself."""
+
+    index: int = 0
+    hf32: str = "10"
+    deterministic_level: int = 0
+
+
+def _digit(value: object) -> str:
+    return "1" if value else "0"
+
+
+def _word(value: object) -> str:
+    return "true" if value else "false"
+
+
+_SORTING = {"BFS": "0", "DFS": "1", "RDFS": "2", "StableRDFS": "3"}
+
+
+def _sorting(value: object) -> str:
+    return _SORTING[str(value)]
+
+
+def _jit(value: object) -> str:
+    if value != "auto":
+        raise OptionError(f"jit_compile is {value!r}", advice="the graph engine knows only 'auto'")
+    return "2"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One option of the engine that comes from one setting."""
+
+    key: str
+    setting: str
+    spell: Callable[[object], str]
+    only_if_set: bool = False
+
+
+SESSION_ROWS = (
+    Row("ge.exec.enableEngineParallel", "experimental_config.cc_parallel_enable", _digit),
+    Row("ge.fusionSwitchFile", "fusion_config.fusion_switch_file", str, only_if_set=True),
+    Row("ge.enableSingleStream", "ge_config.enable_single_stream", _word),
+    Row("ge.oo.level", "ge_config.oo_level", str),
+    Row("ge.oo.constantFolding", "ge_config.oo_constant_folding", _word, only_if_set=True),
+    Row("ge.oo.deadCodeElimination", "ge_config.oo_dead_code_elimination", _word, only_if_set=True),
+    Row("ge.exportCompileStat", "ge_config.export_compile_stat", str),
+    Row("ge.aicoreNum", "ge_config.aicore_num", str, only_if_set=True),
+    Row("ge.optimizationSwitch", "ge_config.optimization_switch", str, only_if_set=True),
+)
+"""Options of the process: fixed by the first graph."""
+GRAPH_ROWS = (
+    Row("ge.jit_compile", "experimental_config.jit_compile", _jit),
+    Row("ge.topoSortingMode", "experimental_config.topology_sorting_strategy", _sorting),
+    Row("ge.featureBaseRefreshable", "experimental_config.memory_efficiency", _digit),
+    Row("ge.tiling_schedule_optimize", "experimental_config.tiling_schedule_optimize", _digit),
+    Row(
+        "ge.exec.static_model_ops_lower_limit",
+        "experimental_config.static_model_ops_lower_limit",
+        str,
+        only_if_set=True,
+    ),
+    Row("aoe_mode", "aoe_config.aoe_mode", str, only_if_set=True),
+)
+"""Options of one graph."""
+_FIXED_SESSION = {"ge.exec.staticMemoryPolicy": "2", "ge.opSelectImplmode": "high_precision"}
+_FIXED_GRAPH = {"ge.exec.atomicCleanPolicy": "1"}
+
+
+def _from_settings(settings: Any, rows: tuple[Row, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for row in rows:
+        value = attrgetter(row.setting)(settings)
+        if not row.only_if_set or value is not None:
+            found[row.key] = row.spell(value)
+    return found
+
+
+def session_options(settings: Any, device: DeviceFacts) -> dict[str, str]:
+    """The options of the process-wide session."""
+    return {
+        "ge.exec.deviceId": str(device.index),
+        "ge_run_with_torch_npu": "1",
+        "ge.exec.allow_hf32": device.hf32,
+        **_determinism(device),
+        **_FIXED_SESSION,
+        **_from_settings(settings, SESSION_ROWS),
+    }
+
+
+def _determinism(device: DeviceFacts) -> dict[str, str]:
+    return {
+        "ge.deterministic": _digit(torch.are_deterministic_algorithms_enabled()),
+        "ge.deterministicLevel": str(device.deterministic_level),
+    }
+
+
+def graph_options(settings: Any, program: Program, device: DeviceFacts) -> dict[str, str]:
+    """The options of one graph."""
+    options = {
+        **_FIXED_GRAPH,
+        **_determinism(device),
+        **_from_settings(settings, GRAPH_ROWS),
+        **_memory(program),
+        "ge.exec.allTensorNotEmpty": _digit(not _has_empty_tensor(program)),
+        **_hints(program),
+        **_frozen(settings, program),
+    }
+    if settings.ge_config.oo_level == "O1" or _transfers(program) > 1:
+        options["ge.topoSortingMode"] = _SORTING["StableRDFS"]
+    if settings.aoe_config.aoe_mode is not None:
+        options["work_path"] = str(settings.aoe_config.work_path)
+        if settings.aoe_config.aoe_config_file is not None:
+            options["aoe_config_file"] = str(settings.aoe_config.aoe_config_file)
+    return options
+
+
+def engine_options(settings: Any, program: Program, device: DeviceFacts | None = None) -> EngineOptions:
+    """Everything an engine is told beyond the graph.
+
+    `settings` is what `air_config.resolve` gives; anything with the same attribute paths will do.
+    """
+    facts = device or PlainDevice()
+    return EngineOptions(
+        session_options(settings, facts), graph_options(settings, program, facts), name=program.graph.name
+    )
+
+
+def _memory(program: Program) -> dict[str, str]:
+    """Which outputs may share memory with what, by index."""
+    position = {b.arg: i for i, b in enumerate(program.inputs) if isinstance(b, ArgInput)}
+    free = [i for i in range(len(program.graph.outputs)) if i not in program.assigned]
+    options = {"ge.exec.outputReuseMemIndexes": ",".join(map(str, free))} if free else {}
+    places = program.input_placements
+    tied = [(position[arg], output) for output, arg in program.assigned.items() if arg in position]
+    if tied and all(places[index] is Placement.DEVICE for index, _ in tied):
+        pairs = "|".join(f"{index},{output}" for index, output in tied)
+        options["ge.exec.outputReuseInputMemIndexes"] = pairs
+    return options
+
+
+def _has_empty_tensor(program: Program) -> bool:
+    return any(p.desc.shape is not None and 0 in p.desc.shape for n in program.graph for p in n.outputs)
+
+
+def _hints(program: Program) -> dict[str, str]:
+    """The sizes the graph was traced with, for every input."""
+    texts = []
+    for index, node in enumerate(program.graph.inputs):
+        dims = node.output.desc.shape or ()
+        sizes = [d.evaluate(program.hints) if isinstance(d, Expr) and d.symbols() <= program.hints.keys() else d
+                 for d in dims]  # fmt: skip
+        if all(isinstance(s, int) for s in sizes):
+            texts.append(f"{index}:{sizes}")
+    return {"ge.inputHintShape": ";".join(texts)} if texts else {}
+
+
+def _frozen(settings: Any, program: Program) -> dict[str, str]:
+    """Which inputs keep their address for good: weights and static tensors, when the user says so."""
+    wanted = settings.experimental_config.frozen_parameter
+    flags = [
+        _digit(wanted and isinstance(b, ArgInput) and (b.parameter or b.static) and place is Placement.DEVICE)
+        for b, place in zip(program.inputs, program.input_placements, strict=True)
+    ]
+    return {"frozenInput": ",".join(flags)} if flags else {}
+
+
+def _transfers(program: Program) -> int:
+    return sum(1 for _ in program.graph.of_type("HcomSend", "HcomReceive"))
+
+
+def dump_config(settings: Any, model_name: str) -> Mapping[str, Any] | None:
+    """The device's dump configuration, None when nothing is dumped."""
+    config = settings.dump_config
+    if not config.enable_dump:
+        return None
+    entry: dict[str, Any] = {"model_name": model_name}
+    if config.dump_layer:
+        entry["layer"] = str(config.dump_layer).split()
+    dump: dict[str, Any] = {
+        "dump_list": [entry] if config.dump_layer else [],
+        "dump_path": os.path.abspath(str(config.dump_path)),
+        "dump_mode": str(config.dump_mode),
+        "dump_data": str(config.dump_data),
+    }
+    if config.dump_step:
+        dump["dump_step"] = str(config.dump_step)
+    return {"dump": dump}

@@ -1,0 +1,64 @@
+"""What an engine is, and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from air_geir.engines._program import Program
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """Why an engine cannot be used on this machine, and what would make it usable."""
+
+    engine: str
+    reason: str
+    advice: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.engine}: {self.reason}" + (f" ({self.advice})" if self.advice else "")
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """What an engine is told beyond the graph: GE's own options, as text, exactly as they are passed."""
+
+    session: Mapping[str, str]
+    """Options of the process-wide GE session."""
+    graph: Mapping[str, str]
+    """Options of this graph."""
+    name: str = "graph"
+
+
+class Compiled(Protocol):
+    """A graph ready to run. Called with tensors in the order of the graph's inputs."""
+
+    def __call__(
+        self, inputs: Sequence[torch.Tensor], assigned: Sequence[torch.Tensor | None]
+    ) -> Sequence[torch.Tensor]:
+        """Run once. `assigned` has a tensor for each output that must be written into given memory, else None;
+        it is empty when there is none."""
+
+    def stats(self) -> Mapping[str, object]:
+        """Numbers about compilation and runs."""
+
+    def close(self) -> None:
+        """Give everything back."""
+
+
+class Engine(Protocol):
+    """Compiles programs. Engines are stateless; what a compilation needs is in the `Compiled` it gives."""
+
+    @property
+    def name(self) -> str:
+        """The name used to choose this engine."""
+
+    def unavailable(self) -> Unavailable | None:
+        """None when the engine works on this machine, else the reason."""
+
+    def compile(self, program: Program, options: EngineOptions) -> Compiled:
+        """Make the program ready to run; its graph has passed the verifier."""

@@ -1,0 +1,119 @@
+"""Engine `torchair_extension`: the Graph Engine through the module in the torch_npu wheel, in process, zero copy."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from air_geir.engines import _extension as extension
+from air_geir.engines._program import ArgInput, Program
+from air_geir.engines._protocol import Compiled, EngineOptions, Unavailable
+from air_geir.errors import EngineError
+from air_geir.file import to_bytes
+from air_geir.ir import Format, Graph, Node
+
+
+class TorchairExtension:
+    """Compiles with GE on an Ascend device (or air-sim)."""
+
+    name = extension.NAME
+
+    def unavailable(self) -> Unavailable | None:
+        """Why it cannot be used here."""
+        return extension.unavailable()
+
+    def compile(self, program: Program, options: EngineOptions) -> Compiled:
+        """Start the session; the graph itself is compiled at the first call, which knows the inputs' formats."""
+        module = extension.load()
+        extension.SESSION.require(module, options.session)
+        return CompiledOnDevice(module, program, options)
+
+
+class CompiledOnDevice:
+    """A graph of the Graph Engine. It runs on the stream that is current at its first call."""
+
+    def __init__(self, module: ModuleType, program: Program, options: EngineOptions) -> None:
+        self._base: Any = module.TorchNpuGraphBase(options.name)
+        self._run: Any = None
+        self._program = program
+        self._options = options
+        self._stats: dict[str, object] = {"engine": extension.NAME, "compiled": False}
+
+    def __call__(
+        self, inputs: Sequence[torch.Tensor], assigned: Sequence[torch.Tensor | None]
+    ) -> Sequence[torch.Tensor]:
+        run = self._run
+        if run is None:
+            run = self._prepare(inputs)
+        outputs: Sequence[torch.Tensor] = run((inputs, assigned, None))
+        return outputs
+
+    def _prepare(self, inputs: Sequence[torch.Tensor]) -> Any:
+        if self._base is None:
+            raise EngineError(f"graph {self._options.name} was closed")
+        graph = self._program.graph
+        take_formats(graph, self._program.inputs, inputs)
+        started = time.perf_counter()
+        model = to_bytes(graph)
+        placements = [int(p) for p in self._program.input_placements]
+        dtypes = [d.api for d in self._program.output_dtypes]
+        shapes = [list(node.output.desc.file_shape()) for node in graph.inputs]
+        results = [list(s) for s in self._program.output_shapes()]
+        try:
+            self._base.load(model, dict(self._options.graph), placements, dtypes, 1)
+            self._base.set_hint_shape(shapes, results)
+            if "aoe_mode" in self._options.graph:
+                self._base.auto_tune((list(inputs), None))
+            loaded = time.perf_counter()
+            self._base.compile()
+        except RuntimeError as error:
+            raise extension.translated(error, "compile", graph.name) from error
+        self._stats.update(
+            compiled=True,
+            model_bytes=len(model),
+            load_s=loaded - started,
+            compile_s=time.perf_counter() - loaded,
+            summary=str(self._base.summary()),
+        )
+        self._run = self._base.run
+        return self._run
+
+    def stats(self) -> Mapping[str, object]:
+        """Sizes and times of the compilation, and the engine's own summary."""
+        return dict(self._stats)
+
+    def close(self) -> None:
+        """Drop the graph; the engine frees its memory."""
+        self._run = None
+        self._base = None
+
+
+def take_formats(graph: Graph, bindings: Sequence[object], inputs: Sequence[torch.Tensor]) -> None:
+    """Describe inputs that lie in an internal format (FRACTAL_NZ weights and their like) the way they lie."""
+    for node, binding, tensor in zip(graph.inputs, bindings, inputs, strict=True):
+        if isinstance(binding, ArgInput) and tensor.device.type == "npu":
+            found = Format(_format_of(tensor))
+            if found.is_internal:
+                _describe(node, found, tensor)
+
+
+def _format_of(tensor: torch.Tensor) -> int:
+    import torch_npu  # present whenever a tensor lives on an NPU
+
+    number: int = torch_npu.get_npu_format(tensor)
+    return number
+
+
+_ORIGIN = {4: Format.NCHW, 5: Format.NCDHW}
+
+
+def _describe(node: Node, storage: Format, tensor: torch.Tensor) -> None:
+    shape = tuple(tensor.shape)
+    origin = _ORIGIN.get(len(shape), Format.ND)
+    port = node.output
+    port.desc = replace(port.desc, format=storage, origin_format=origin, origin_shape=shape)

@@ -1,0 +1,240 @@
+"""From a model to `.air` files that `atc` or a GE session loads."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, OutputKind
+from torch.utils import _pytree as pytree
+
+from air_config import CompilerConfig, Context, resolve
+from air_geir import file
+from air_geir.dump import to_pbtxt
+from air_geir.engines import ArgInput, GraphOutput, Program
+from air_geir.errors import ExportError
+from air_geir.export._relation import write_relation
+from air_geir.export._weights import embed, mark_written
+from air_geir.ge_passes import (
+    Annotate,
+    DropUnusedInputs,
+    GePass,
+    OrderPrefetches,
+    OrderSideEffects,
+    WriteWithoutCopy,
+    run_passes,
+)
+from air_geir.ir import Graph
+from air_geir.lowering import lower_program
+from air_geir.verify import verify
+
+log = logging.getLogger(__name__)
+
+WEIGHTS = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
+MUTATIONS = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What an export wrote."""
+
+    model: Path
+    """The `.air` file of this rank."""
+    files: tuple[Path, ...]
+    """Every file, the model first."""
+    graph: Graph
+    """The graph in the file, its weights included."""
+
+
+def dynamo_export(
+    *args: Any,
+    model: torch.nn.Module,
+    export_path: str | Path = "export_file",
+    export_name: str = "export",
+    dynamic: bool = False,
+    config: CompilerConfig | None = None,
+    inline_limit: int = file.INLINE_LIMIT,
+    **kwargs: Any,
+) -> Exported:
+    """Write a model as Ascend IR, without running it and without a device.
+
+    Args:
+        args: example inputs; `kwargs` are passed to the model by name.
+        model: the module to export. It must be one full graph.
+        export_path: folder for the files, made when it is missing. With several ranks each writes its weights and
+            its drawing into a folder `rank_<k>` of its own.
+        export_name: name of the model file without its ending; with several ranks the rank is added.
+        dynamic: let every size of the inputs vary.
+        config: `export.experimental` says what else is written.
+        inline_limit: bytes of weights up to which they are kept in the model file; beyond it each becomes a raw
+            file beside it.
+
+    Returns:
+        The files written, and the graph.
+    """
+    settings = resolve(config or CompilerConfig(), Context(device="npu"))
+    folder = _folder(Path(export_path))
+    rank, world = _ranks()
+    record = settings.export.experimental.enable_record_nn_module_stack
+    program, weights, groups = to_program(
+        model, args, kwargs, dynamic=dynamic, name=export_name, record_modules=record
+    )
+    embed(program, weights)
+    finish(program)
+    name = f"{export_name}{rank}" if world > 1 else export_name
+    own = _folder(folder / f"rank_{rank}") if world > 1 else folder
+    target = folder / f"{name}.air"
+    written = file.write(program.graph, target, inline_limit=inline_limit, beside=own)
+    drawing = own / "dynamo.pbtxt"
+    drawing.write_text(to_pbtxt(program.graph), encoding="utf-8")
+    written.append(drawing)
+    if settings.export.experimental.auto_atc_config_generated and rank == 0:
+        names = [f"{export_name}{k}" if world > 1 else export_name for k in range(world)]
+        written.extend(write_relation(folder, names, groups))
+    return Exported(target, tuple(written), program.graph)
+
+
+def finish(program: Program) -> None:
+    """The passes an export needs: nothing is tied to a caller's memory, written inputs say so themselves."""
+    passes: list[GePass] = [
+        WriteWithoutCopy(),
+        OrderSideEffects(),
+        OrderPrefetches(),
+        DropUnusedInputs(),
+        Annotate(),
+    ]
+    run_passes(program, passes)
+    mark_written(program)
+    verify(program.graph)
+
+
+def to_program(
+    model: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    *,
+    dynamic: bool,
+    name: str,
+    record_modules: bool = False,
+) -> tuple[Program, dict[int, tuple[str, torch.Tensor]], dict[str, Sequence[int]]]:
+    """The lowered model, its weights by argument, and the process groups its collectives use."""
+    exported = _trace(model, args, dict(kwargs), dynamic)
+    module = exported.graph_module
+    holders = [n for n in module.graph.nodes if n.op == "placeholder"]
+    program = lower_program(module, [n.meta.get("val") for n in holders], name=name, sizes_on_host=False)
+    weights: dict[int, tuple[str, torch.Tensor]] = {}
+    state = {**exported.constants, **exported.state_dict}
+    for arg, spec in enumerate(exported.graph_signature.input_specs):
+        if spec.kind in WEIGHTS and spec.target is not None:
+            value = state.get(spec.target)
+            if isinstance(value, torch.Tensor):
+                weights[arg] = (spec.target, value)
+    if record_modules:
+        _record_modules(program.graph, module)
+    _write_back(program, exported)
+    return program, weights, _groups(program.graph)
+
+
+def _record_modules(graph: Graph, module: torch.fx.GraphModule) -> None:
+    """Each operator carries the path of the module it was made for."""
+    stacks = {n.name: n.meta.get("nn_module_stack") for n in module.graph.nodes}
+    for node in graph:
+        stack = stacks.get(node.origin.fx) if node.origin is not None else None
+        if stack:
+            path, kind = list(stack.values())[-1]
+            node.set_attr("nn_module_stack", f"{path}: {kind}")
+
+
+def _trace(
+    model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic: bool
+) -> ExportedProgram:
+    shapes = None
+    if dynamic:
+        auto = torch.export.Dim.AUTO
+        shapes = pytree.tree_map(
+            lambda v: dict.fromkeys(range(v.dim()), auto) if isinstance(v, torch.Tensor) else None,
+            (args, kwargs),
+        )
+        shapes = (*shapes[0], *shapes[1].values())
+    try:
+        with torch.no_grad():
+            exported = torch.export.export(model, args, kwargs, dynamic_shapes=shapes, strict=False)
+            functional: ExportedProgram = exported.run_decompositions({})
+            return functional
+    except Exception as error:
+        raise ExportError(
+            f"{type(model).__name__} is no single graph: {type(error).__name__}: {str(error).splitlines()[0]}",
+            advice="the error above this one names the line; torch.export.draft_export lists everything at once",
+        ) from error
+
+
+def _write_back(program: Program, exported: ExportedProgram) -> None:
+    """Results that are updates of buffers or inputs are assigned to them instead of being given back."""
+    signature = exported.graph_signature
+    position = {spec.arg.name: i for i, spec in enumerate(signature.input_specs) if hasattr(spec.arg, "name")}
+    by_target = {spec.target: i for i, spec in enumerate(signature.input_specs) if spec.target is not None}
+    graph = program.graph
+    data = {b.arg: n for n, b in zip(graph.inputs, program.inputs, strict=True) if isinstance(b, ArgInput)}
+    end = graph.net_output
+    kept = []
+    for spec, binding in zip(signature.output_specs, program.outputs, strict=True):
+        if spec.kind not in MUTATIONS or not isinstance(binding, GraphOutput):
+            kept.append(binding)
+            continue
+        arg = by_target.get(spec.target, position.get(spec.target or ""))
+        value = end.inputs[binding.index]
+        if arg is None or arg not in data or value is None:
+            raise ExportError(f"the update of {spec.target} has no input to go to")
+        with graph.inserting_before(end):
+            end.run_after(graph.add("Assign", data[arg], value, outputs=data[arg].output.desc))
+    _keep_outputs(program, [b.index for b in kept if isinstance(b, GraphOutput)])
+
+
+def _keep_outputs(program: Program, indices: Sequence[int]) -> None:
+    graph = program.graph
+    end = graph.net_output
+    values = [port for i in indices if (port := end.inputs[i]) is not None]
+    control = end.control_inputs
+    end.erase()
+    graph.output(values, control=control)
+    program.outputs = tuple(GraphOutput(i) for i in range(len(values)))
+
+
+def _groups(graph: Graph) -> dict[str, Sequence[int]]:
+    """Process groups named by collectives, with their ranks."""
+    names = {str(node.attr("group")) for node in graph if "group" in node.attrs}
+    if not names:
+        return {}
+    found: dict[str, Sequence[int]] = {}
+    for group in _live_groups():
+        if group.group_name in names:
+            found[group.group_name] = torch.distributed.get_process_group_ranks(group)
+    return found
+
+
+def _live_groups() -> list[Any]:
+    """The process groups of this process."""
+    if not torch.distributed.is_initialized():
+        return []
+    return list(torch.distributed.distributed_c10d._world.pg_map)
+
+
+def _ranks() -> tuple[int, int]:
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    return 0, 1
+
+
+def _folder(path: Path) -> Path:
+    if path.is_symlink():
+        raise ExportError(f"{path} is a symbolic link", advice="give the folder it points to")
+    if path.exists() and not path.is_dir():
+        raise ExportError(f"{path} is no folder")
+    path.mkdir(parents=True, exist_ok=True)
+    return path

@@ -1,0 +1,206 @@
+"""Passes over in-place updates: copies that protect nothing, and results written where they belong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from air_geir.engines import ArgInput, InputBinding, Program
+from air_geir.ge_passes._pass import PassResult, Refusal, bindings_of, refusal
+from air_geir.ge_passes._side_effects import SIDE_EFFECTS
+from air_geir.ir import Node, Port
+
+COPIES = frozenset({"TensorMove", "Identity"})
+INPUTS = frozenset({"Data", "RefData"})
+
+
+@dataclass(frozen=True)
+class DropCopies:
+    """A copy of a computed value is the value itself, when nobody writes either and both do not leave the graph."""
+
+    name: str = "drop_copies"
+
+    def __call__(self, program: Program) -> PassResult:
+        """Let the readers of such copies read the original."""
+        end = program.graph.net_output
+        changed = 0
+        for node in program.graph.of_type(*COPIES):
+            source = node.inputs[0]
+            if source is None or source.node.op_type in (*INPUTS, "Const") or not _is_plain(node):
+                continue
+            if _is_written(source) or _is_written(node.output):
+                continue
+            if end in node.output.users and end in source.users:
+                continue
+            node.output.replace_uses(source)
+            node.erase()
+            changed += 1
+        return PassResult(changed)
+
+
+def _is_plain(node: Node) -> bool:
+    """True when the copy has no part in an explicit order, and its result is known to be like its source."""
+    source = node.inputs[0]
+    alike = source is not None and source.desc.dtype is node.output.desc.dtype
+    return alike and not node.control_inputs and not node.control_outputs
+
+
+def _is_written(port: Port) -> bool:
+    return any(
+        user.prototype is not None and user.input_names[slot] in user.prototype.refs.values()
+        for user, slot in port.uses
+    )
+
+
+@dataclass(frozen=True)
+class WriteWithoutCopy:
+    """Input -> TensorMove -> in-place operator -> Assign to the same input: the operator writes the input itself.
+
+    Which operators write in place follows from their prototypes (an output named like an input). The copy goes only
+    when nothing else reads the input, so that nobody can see the change.
+    """
+
+    name: str = "write_without_copy"
+
+    def __call__(self, program: Program) -> PassResult:
+        """Drop every copy that protects nothing."""
+        changed = 0
+        refusals: list[Refusal] = []
+        for node in program.graph:
+            for output, slot in _written_slots(node):
+                outcome = self._drop_copy(node, output, slot)
+                if isinstance(outcome, Refusal):
+                    refusals.append(outcome)
+                changed += outcome is True
+        return PassResult(changed, tuple(refusals))
+
+    def _drop_copy(self, node: Node, output: Port, slot: int) -> bool | Refusal:
+        copy = node.inputs[slot]
+        if copy is None or copy.node.op_type not in COPIES:
+            return False
+        source = copy.node.inputs[0]
+        if source is None or source.node.op_type not in INPUTS:
+            return False
+        assigns = [u for u, _ in output.uses if u.op_type == "Assign" and u.inputs[0] is source]
+        if not assigns:
+            return False
+        if copy.num_uses != 1:
+            return refusal("the protective copy is read elsewhere too", copy.node)
+        others = [u.name for u in source.users if u is not copy.node and u not in assigns]
+        if others or len(assigns) != 1:
+            return refusal(
+                f"the old value of {source.node.name} is read by {', '.join(others) or 'Assign'}", node
+            )
+        if copy.node.control_inputs or copy.node.control_outputs:
+            return refusal("the protective copy takes part in an explicit order", copy.node)
+        node.set_input(slot, source)
+        copy.node.erase()
+        return True
+
+
+def _written_slots(node: Node) -> list[tuple[Port, int]]:
+    """Outputs of an in-place operator with the input slot each of them overwrites."""
+    if node.prototype is None or node.op_type == "Assign":
+        return []
+    found: list[tuple[Port, int]] = []
+    for output, name in node.prototype.refs.items():
+        start, stop = node.slots_of(name)
+        ports = [p for p in node.outputs if p.name == output or p.name.rstrip("0123456789") == output]
+        found.extend(zip(ports, range(start, stop), strict=False))
+    return found
+
+
+@dataclass(frozen=True)
+class AssignToOutput:
+    """Assign(input, value): the value becomes a graph output that is written into the input's memory.
+
+    Assigns to anything else stay, and are kept alive by a control edge to the output.
+    """
+
+    name: str = "assign_to_output"
+
+    def __call__(self, program: Program) -> PassResult:
+        """Turn every Assign to an input into a tied output."""
+        bindings = bindings_of(program)
+        place = {node: i for i, node in enumerate(program.graph)}
+        changed = 0
+        refusals: list[Refusal] = []
+        for node in program.graph.of_type("Assign"):
+            reason = self._obstacle(node, bindings, place, program)
+            if reason is None:
+                self._tie(program, node, bindings)
+                changed += 1
+                continue
+            refusals.append(refusal(reason, node))
+            _keep(program, node, place)
+        return PassResult(changed, tuple(refusals))
+
+    def _obstacle(
+        self, node: Node, bindings: dict[Node, InputBinding], place: dict[Node, int], program: Program
+    ) -> str | None:
+        target, value = node.inputs[0], node.inputs[1]
+        if target is None or value is None:
+            return "an input of Assign is not fed"
+        binding = bindings.get(target.node)
+        if not isinstance(binding, ArgInput):
+            return f"{target.node.name} is no tensor of the caller"
+        if sum(u.op_type == "Assign" and u.inputs[0] is target for u in target.users) > 1:
+            return f"{target.node.name} is written more than once"
+        if target.desc.dtype is not value.desc.dtype:
+            return f"the value is {value.desc}, the input {target.desc}"
+        late = [
+            u.name
+            for u in target.users
+            if place.get(u, 0) > place[node] and u is not program.graph.net_output
+        ]
+        if late:
+            return f"the new value is read through the input by {', '.join(late)}"
+        watching = [u.name for u in target.users if u.op_type in SIDE_EFFECTS]
+        if watching:
+            return f"{', '.join(watching)} must see the old value"
+        return None
+
+    def _tie(self, program: Program, node: Node, bindings: dict[Node, InputBinding]) -> None:
+        target, value = node.inputs[0], node.inputs[1]
+        assert target is not None
+        assert value is not None
+        binding = bindings[target.node]
+        assert isinstance(binding, ArgInput)
+        index = _output_index(program, value, node)
+        node.output.replace_uses(value)
+        for other in node.control_outputs:
+            other.drop_control(node)
+            if other is not value.node:
+                other.run_after(value)
+        node.erase()
+        program.assigned[index] = binding.arg
+
+
+def _keep(program: Program, node: Node, place: dict[Node, int]) -> None:
+    """An Assign that stays runs between the readers before and after it, and before the graph ends."""
+    end = program.graph.net_output
+    end.run_after(node)
+    target = node.inputs[0]
+    for user in target.users if target is not None else ():
+        if user in (node, end):
+            continue
+        if place.get(user, 0) < place[node]:
+            node.run_after(user)
+        else:
+            user.run_after(node)
+
+
+def _output_index(program: Program, value: Port, assign: Node) -> int:
+    """The position of a value among the outputs, added at the end when it is not there or already tied.
+
+    An input, a value that is tied elsewhere, and one whose Assign had to wait for something, are copied first.
+    """
+    graph = program.graph
+    end = graph.net_output
+    free = [i for i, port in enumerate(end.inputs) if port is value and i not in program.assigned]
+    moved = value.node.op_type in INPUTS or assign.control_inputs
+    if free and not moved:
+        return free[0]
+    if moved or value in end.inputs:
+        with graph.inserting_before(assign), graph.origin_of(assign.origin):
+            value = graph.add("TensorMove", value, outputs=value.desc, control=assign.control_inputs).output
+    return graph.append_output(value)

@@ -1,0 +1,146 @@
+"""Transposed weights of quantised matrix products: the product transposes by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from air_geir.engines import Program
+from air_geir.ge_passes._pass import PassResult, Refusal, refusal
+from air_geir.ir import Graph, Node, Port
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A matrix product with an attribute that transposes its weight (and with it the scale of the weight)."""
+
+    weight: str
+    scale: str
+    flag: str
+
+
+PRODUCTS: Mapping[str, Product] = {
+    "GroupedMatmul": Product("weight", "scale", "transpose_weight"),
+    "QuantBatchMatmulV4": Product("x2", "x2_scale", "transpose_x2"),
+    "GroupedMatmulFinalizeRouting": Product("w", "scale", "transpose_w"),
+}
+
+
+@dataclass(frozen=True)
+class TransposeInProduct:
+    """Weight and scale that both come as Bitcast(Transpose(x)): the transposes go, the product's flag is set.
+
+    Other readers of the transposed values keep them; only swaps of the last two dims count.
+    """
+
+    name: str = "transpose_in_product"
+
+    def __call__(self, program: Program) -> PassResult:
+        """Set the flag wherever both operands allow it."""
+        changed = 0
+        refusals: list[Refusal] = []
+        for node in program.graph.of_type(*PRODUCTS):
+            outcome = _absorb(program.graph, node, PRODUCTS[node.op_type])
+            if isinstance(outcome, Refusal):
+                refusals.append(outcome)
+            changed += outcome is True
+        return PassResult(changed, tuple(refusals))
+
+
+def _absorb(graph: Graph, node: Node, product: Product) -> bool | Refusal:
+    slots = [*range(*node.slots_of(product.weight)), *range(*node.slots_of(product.scale))]
+    values = [node.inputs[s] for s in slots]
+    chains = [_transposed_bitcast(v) for v in values]
+    if all(c == NO_TRANSPOSE for c in chains):
+        return False
+    if node.attr(product.flag):
+        return refusal(f"{product.flag} is already set", node)
+    for chain, value in zip(chains, values, strict=True):
+        if isinstance(chain, str):
+            return refusal(f"{value.key if value else 'an operand'}: {chain}", node)
+    for slot, value, source in zip(slots, values, chains, strict=True):
+        assert value is not None
+        assert isinstance(source, Port)
+        node.set_input(slot, _bitcast_before(graph, node, value.node, source))
+    node.set_attr(product.flag, True)
+    for value in values:
+        assert value is not None
+        _erase_unused(value.node)
+    return True
+
+
+@dataclass(frozen=True)
+class TransposeAfterBitcast:
+    """The weight of QuantBatchMatmulV3 as Bitcast(Transpose(x)) becomes Transpose(Bitcast(x)), which the product
+    can take in."""
+
+    name: str = "transpose_after_bitcast"
+
+    def __call__(self, program: Program) -> PassResult:
+        """Swap the two wherever they feed the weight."""
+        changed = 0
+        refusals: list[Refusal] = []
+        for node in program.graph.of_type("QuantBatchMatmulV3"):
+            value = node.input("x2")
+            source = _transposed_bitcast(value)
+            if isinstance(source, str):
+                if value is not None and value.node.op_type == "Bitcast" and source != NO_TRANSPOSE:
+                    refusals.append(refusal(source, node))
+                continue
+            assert value is not None
+            cast = _bitcast_before(program.graph, node, value.node, source)
+            transpose = value.node.inputs[0]
+            assert transpose is not None
+            with program.graph.inserting_before(node):
+                again = program.graph.add("Transpose", cast, transpose.node.inputs[1], outputs=value.desc)
+            node.set_input(node.slots_of("x2")[0], again)
+            _erase_unused(value.node)
+            changed += 1
+        return PassResult(changed, tuple(refusals))
+
+
+NO_TRANSPOSE = "is no bitcast of a transposed value"
+
+
+def _transposed_bitcast(value: Port | None) -> Port | str:
+    """The value before Transpose and Bitcast, or why it is not of that form."""
+    if value is None or value.node.op_type != "Bitcast":
+        return NO_TRANSPOSE
+    inner = value.node.inputs[0]
+    if inner is None or inner.node.op_type != "Transpose":
+        return NO_TRANSPOSE
+    source, perm = inner.node.inputs
+    order = _constant(perm)
+    if source is None or order is None:
+        return "the permutation is not known at compile time"
+    if order != [*range(len(order) - 2), len(order) - 1, len(order) - 2]:
+        return f"permutation {order} is not a swap of the last two dims"
+    if source.desc.dtype.bits != value.desc.dtype.bits:
+        return (
+            f"the bitcast changes the width of elements, {source.desc.dtype.name} to {value.desc.dtype.name}"
+        )
+    return source
+
+
+def _constant(port: Port | None) -> Sequence[int] | None:
+    if port is None or port.node.op_type != "Const":
+        return None
+    values: list[int] = port.node.attr("value").tensor().reshape(-1).tolist()
+    return values
+
+
+def _bitcast_before(graph: Graph, node: Node, old: Node, source: Port) -> Node:
+    attrs = {key: attr.value for key, attr in old.attrs.items()}
+    desc = source.desc.with_dtype(old.output.desc.dtype)
+    with graph.inserting_before(node), graph.origin_of(old.origin):
+        return graph.add("Bitcast", source, attrs=attrs, outputs=desc)
+
+
+def _erase_unused(node: Node) -> None:
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        if current.graph is not None and current.is_dead and current.op_type not in ("Data", "RefData"):
+            before = [p.node for p in current.inputs if p is not None]
+            current.erase()
+            pending.extend(before)

@@ -1,0 +1,170 @@
+"""Gears: a dynamic dim that takes one of a few declared sizes, so that the engine can prepare each of them.
+
+    air_geir.gears.set_dim_gears(tokens, {0: [1, 2, 4, 8]})
+
+Every other dim of every input becomes static. How gears of several dims combine says
+`config.inference_config.dynamic_gears_merge_policy`: `zip` pairs them, `product` takes every combination.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch._dynamo import mark_dynamic
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import guard_bool, guard_int
+
+from air_geir.engines import ArgInput, Program
+from air_geir.errors import GearError
+from air_geir.ir import Expr
+
+Gears = Mapping[int, tuple[int, ...]]
+"""Dim -> the sizes it may take."""
+
+ATTRIBUTE = "dim_gears"
+MOST_PER_DIM = 100
+MOST_TOGETHER = 100
+
+
+def set_dim_gears(tensor: torch.Tensor, dim_gears: Mapping[int, Sequence[int]]) -> None:
+    """Declare the sizes that dims of an input tensor will take.
+
+    Each dim needs 2 to 100 different sizes, none of them 0. Declaring the same again is fine; declaring something
+    else on the same tensor is refused.
+    """
+    checked = {dim: _check(tensor, dim, sizes) for dim, sizes in sorted(dim_gears.items())}
+    known = get_dim_gears(tensor)
+    if known is not None and known != checked:
+        raise GearError(
+            f"the gears of this tensor are already {dict(known)}",
+            advice="declare them once, or use a new tensor",
+        )
+    for dim in checked:
+        mark_dynamic(tensor, dim)
+    setattr(tensor, ATTRIBUTE, checked)
+
+
+def get_dim_gears(tensor: torch.Tensor) -> Gears | None:
+    """The gears declared on a tensor."""
+    found: Gears | None = getattr(tensor, ATTRIBUTE, None)
+    return found
+
+
+def _check(tensor: torch.Tensor, dim: int, sizes: Sequence[int]) -> tuple[int, ...]:
+    if not 0 <= dim < tensor.dim():
+        raise GearError(
+            f"{dim!r} is no dim of a tensor of rank {tensor.dim()}", advice=f"0 to {tensor.dim() - 1}"
+        )
+    if not isinstance(sizes, (list, tuple)):
+        raise GearError(f"the gears of dim {dim} are {sizes!r}", advice="give a list of sizes")
+    wrong = [s for s in sizes if not isinstance(s, int) or isinstance(s, bool) or s <= 0]
+    if wrong:
+        raise GearError(f"{wrong[0]!r} is no gear for dim {dim}", advice="gears are sizes of 1 and more")
+    if len(set(sizes)) != len(sizes) or not 2 <= len(sizes) <= MOST_PER_DIM:
+        raise GearError(
+            f"dim {dim} has {len(sizes)} gears: {list(sizes)}", advice="give 2 to 100 different sizes"
+        )
+    return tuple(sizes)
+
+
+def find_gears(example_inputs: Sequence[Any]) -> dict[int, Gears]:
+    """The gears among a graph's inputs, by position.
+
+    A compiler gets fake tensors: gears are then found by the symbol of the dim they were declared on, so that every
+    input that shares the symbol has them too.
+    """
+    fakes = [v for v in example_inputs if isinstance(v, FakeTensor)]
+    by_symbol = _by_symbol(fakes[0].fake_mode) if fakes else {}
+    found: dict[int, Gears] = {}
+    for position, value in enumerate(example_inputs):
+        if isinstance(value, FakeTensor):
+            own: Gears = {d: by_symbol[str(s)] for d, s in enumerate(value.shape) if str(s) in by_symbol}
+        else:
+            own = (get_dim_gears(value) if isinstance(value, torch.Tensor) else None) or {}
+        if own:
+            found[position] = own
+    return found
+
+
+def _by_symbol(mode: FakeTensorMode) -> dict[str, tuple[int, ...]]:
+    """Symbol of a dim -> its gears, for every real tensor the mode has a fake of."""
+    converter = mode.fake_tensor_converter.meta_converter
+    found = {}
+    for real, number in list(converter.describer.lookup_tensor.items()):
+        fake = converter.tensor_memo.get(number)
+        if fake is None:
+            continue
+        for dim, sizes in (get_dim_gears(real) or {}).items():
+            if isinstance(fake.shape[dim], torch.SymInt):
+                found[str(fake.shape[dim])] = sizes
+    return found
+
+
+def guard_gears(example_inputs: Sequence[Any], gears: Mapping[int, Gears]) -> None:
+    """Make every other dim static, and let a size between two gears recompile."""
+    for position, value in enumerate(example_inputs):
+        if isinstance(value, torch.Tensor):
+            own = gears.get(position, {})
+            for dim, size in enumerate(value.shape):
+                if dim in own:
+                    _guard_gear(size, sorted(own[dim]))
+                else:
+                    guard_int(size)
+
+
+def _guard_gear(size: int | torch.SymInt, gears: Sequence[int]) -> None:
+    now = size.node.hint if isinstance(size, torch.SymInt) else size
+    if now not in gears:
+        raise GearError(
+            f"an input has size {now} where gears {list(gears)} were declared",
+            advice="pad the input to the next gear, or declare this size too",
+        )
+    guard_bool((size >= gears[0]) & (size <= gears[-1]))
+    for low, high in itertools.pairwise(gears):
+        guard_bool((size <= low) | (size >= high))
+
+
+def gear_options(program: Program, gears: Mapping[int, Gears], policy: str) -> dict[str, str]:
+    """The engine's options for these gears; the order of everything is fixed by the names of the inputs."""
+    nodes = sorted(zip(program.graph.inputs, program.inputs, strict=True), key=lambda pair: pair[0].name)
+    shapes = []
+    dims: list[Expr] = []
+    sizes: dict[str, tuple[int, ...]] = {}
+    for node, binding in nodes:
+        desc = node.output.desc
+        shapes.append(f"{node.name}:{','.join(map(str, desc.file_shape()))}")
+        own = gears.get(binding.arg, {}) if isinstance(binding, ArgInput) else {}
+        for dim, size in enumerate(desc.shape or ()):
+            if isinstance(size, Expr):
+                dims.append(size)
+                if size.op == "symbol" and dim in own:
+                    sizes.setdefault(size.name, own[dim])
+    if not sizes:
+        raise GearError("gears are declared, but every dim of the graph is static")
+    chosen = [dict(zip(sizes, row, strict=True)) for row in _combine(list(sizes.values()), policy)]
+    rows = list(dict.fromkeys(tuple(dim.evaluate(values) for dim in dims) for values in chosen))
+    if len(rows) > MOST_TOGETHER:
+        raise GearError(f"{len(rows)} combinations of gears, at most {MOST_TOGETHER} are possible")
+    return {
+        "ge.inputShape": ";".join(shapes),
+        "ge.dynamicDims": ";".join(",".join(map(str, row)) for row in rows),
+        "ge.dynamicNodeType": "1",
+    }
+
+
+def _combine(columns: Sequence[tuple[int, ...]], policy: str) -> Iterable[tuple[int, ...]]:
+    if policy == "product":
+        return itertools.product(*columns)
+    lengths = {len(column) for column in columns}
+    if len(lengths) > 1:
+        raise GearError(
+            f"gears of {sorted(lengths)} sizes cannot be paired",
+            advice="declare as many sizes for each dim, or set dynamic_gears_merge_policy to 'product'",
+        )
+    return zip(*columns, strict=True)
+
+
+__all__ = ["Gears", "find_gears", "gear_options", "get_dim_gears", "guard_gears", "set_dim_gears"]

@@ -1,0 +1,345 @@
+"""What a converter works with: values in, operators out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NoReturn, TypeAlias
+
+import torch
+from torch import fx
+
+from air_geir import prototypes
+from air_geir.engines import InputBinding, OffsetInput, SeedInput
+from air_geir.ir import DataType, Dim, Format, Graph, Node, Placement, TensorDesc, as_dim
+from air_geir.lowering._errors import CannotConvert, UseDecomposition
+from air_geir.lowering._infer import Shape, dtype_of, shape_of
+from air_geir.lowering._numbers import float_value
+from air_geir.lowering._promote import computation_dtype
+from air_geir.lowering._sizes import Sizes, add_input, dims_of
+from air_geir.lowering._value import Value
+
+Number: TypeAlias = "bool | int | float | complex | torch.SymInt | torch.SymFloat | torch.SymBool"
+Size: TypeAlias = "int | torch.SymInt | Dim"
+Operand: TypeAlias = "Value | Sequence[Value] | Sequence[int] | int | None"
+
+_RELATIONS = {
+    "Equality": "Equal",
+    "Unequality": "NotEqual",
+    "StrictLessThan": "Less",
+    "LessThan": "LessEqual",
+    "StrictGreaterThan": "Greater",
+    "GreaterThan": "GreaterEqual",
+}
+_UNSET: Any = object()
+_current: ContextVar[Context] = ContextVar("air_geir_context")
+
+
+class Context:
+    """Builds the operators of one graph, one torch operator at a time."""
+
+    def __init__(self, graph: Graph, sizes: Sizes) -> None:
+        self.graph = graph
+        self.sizes = sizes
+        self.meta: Any = None
+        """Torch's description of the result being converted: a fake tensor, or a tuple of them."""
+        self.written: dict[str, Value] = {}
+        """Arguments the operator being converted writes to, with the value they have afterwards."""
+        self.lower_body: Callable[[str, fx.GraphModule, Sequence[Any], Sequence[Value]], Graph] | None = None
+        """Lowers the body of a control-flow operator; set by whoever walks the graph."""
+        self._constants: dict[tuple[object, ...], Value] = {}
+        self._made: set[Node] = set()
+        self._seed: Value | None = None
+        self._offsets: Value | None = None
+        self._draws: list[Dim] = []
+
+    # making operators -------------------------------------------------------------------------------------
+
+    def emit(self, op_type: str, *inputs: Operand, **settings: Any) -> Value:
+        """Adds an operator with one output and gives its value; the arguments are those of `emit_many`."""
+        results = self.emit_many(op_type, *inputs, **settings)
+        if len(results) != 1:
+            raise ValueError(f"{op_type} gives {len(results)} values: use emit_many")
+        return results[0]
+
+    def emit_many(
+        self,
+        op_type: str,
+        *inputs: Operand,
+        dtype: torch.dtype | Sequence[torch.dtype] | None = None,
+        shape: Any = _UNSET,
+        num_outputs: int | None = None,
+        attrs: Mapping[str, object] | None = None,
+        subgraphs: Mapping[str, Graph] | None = None,
+        **keywords: Any,
+    ) -> tuple[Value, ...]:
+        """Adds an operator and gives its outputs.
+
+        Args:
+            op_type: the operator type.
+            inputs: one per input of the prototype, in order: a `Value`, a list of them for a dynamic input, None for
+                an optional one; integers and lists of integers become int64 constants.
+            dtype: type of the output(s); left out, that of the first operand (bool for comparisons).
+            shape: shape of the output, a list of shapes for several; left out, inferred for elementwise operators.
+            num_outputs: how many outputs a dynamic output has.
+            attrs, keywords: attributes by name; a keyword may also name an input.
+        """
+        prototype = prototypes.get(op_type)
+        slots = list(inputs)
+        given = dict(attrs or {})
+        for name, value in keywords.items():
+            at = prototype.input_index.get(name)
+            if at is None or name in prototype.attr:
+                given[name] = value
+                continue
+            slots.extend([None] * (at + 1 - len(slots)))
+            slots[at] = value
+        operands = [self._operand(slot) for slot in slots]
+        flat = [v for o in operands for v in (o if isinstance(o, list) else [o]) if v is not None]
+        ports: list[Any] = [[v.port for v in o] if isinstance(o, list) else o and o.port for o in operands]
+        node = self.graph.add(prototype, *ports, attrs=given, num_outputs=num_outputs, subgraphs=subgraphs)
+        self._made.add(node)
+        return self._results(node, flat, dtype, shape)
+
+    def _operand(self, slot: Operand) -> Value | list[Value] | None:
+        if slot is None or isinstance(slot, Value):
+            return slot
+        if isinstance(slot, (int, torch.SymInt)):
+            return self.size(slot)
+        items = list(slot)
+        if items and all(isinstance(i, Value) for i in items):
+            return items  # type: ignore[return-value]  # checked on this line
+        return self.shape(items)  # type: ignore[arg-type]  # sizes, or a mistake that shape() names
+
+    def _results(self, node: Node, operands: Sequence[Value], dtype: Any, shape: Any) -> tuple[Value, ...]:
+        count = len(node.outputs)
+        if dtype is None:
+            dtype = dtype_of(node.op_type, operands)
+        if shape is _UNSET:
+            shape = shape_of(node.op_type, operands)
+        dtypes = list(dtype) if isinstance(dtype, (list, tuple)) else [dtype] * count
+        shapes = shape if isinstance(shape, list) else [shape] * count
+        values = []
+        for port, one, sizes in zip(node.outputs, dtypes, shapes, strict=True):
+            kept: Shape = None if sizes is None else dims_of(sizes)
+            port.desc = TensorDesc(DataType.of(one), kept)
+            values.append(Value(port, one, kept))
+        return tuple(values)
+
+    def const(self, value: Any, dtype: torch.dtype) -> Value:
+        """A constant: a number, nested lists of numbers, or a tensor."""
+        if isinstance(value, torch.Tensor):
+            port = self.graph.const(value.to(dtype))
+            return Value(port, dtype, tuple(value.shape))
+        key = (repr(value), dtype)
+        known = self._constants.get(key)
+        if known is None:
+            tensor = torch.tensor(value, dtype=dtype)
+            with self.graph.origin_of(None):
+                port = self.graph.const(tensor)
+            known = self._constants[key] = Value(port, dtype, tuple(tensor.shape))
+        return known
+
+    # sizes and numbers ------------------------------------------------------------------------------------
+
+    def size(self, size: Size) -> Value:
+        """One size as an int64 scalar."""
+        return self.sizes.scalar(self, self.dim(size))
+
+    def shape(self, sizes: Sequence[Size]) -> Value:
+        """Sizes as an int64 vector."""
+        return self.sizes.vector(self, [s if isinstance(s, int) else self.dim(s) for s in sizes])
+
+    def dim(self, size: Size) -> Dim:
+        """A size of torch as a size of the graph."""
+        return as_dim(size) if isinstance(size, torch.SymInt) else size
+
+    def shape_of(self, value: Value) -> Value:
+        """The shape of a value as an int64 vector."""
+        return self.shape(value.dims)
+
+    def number(self, number: Number | Value, dtype: torch.dtype) -> Value:
+        """A number, known now or only at run time, as a single value of that type."""
+        if isinstance(number, Value):
+            return self.cast(number, dtype)
+        if isinstance(number, torch.SymInt):
+            return self.cast(self.size(number), dtype)
+        if isinstance(number, torch.SymFloat):
+            return self.cast(float_value(self, number), dtype)
+        if isinstance(number, torch.SymBool):
+            raise CannotConvert(
+                "a symbolic truth value is used as a number", advice="use torch.where on tensors"
+            )
+        return self.const(_fitting(number, dtype), dtype)
+
+    # types ------------------------------------------------------------------------------------------------
+
+    def cast(self, value: Value, dtype: torch.dtype) -> Value:
+        """The value in another type; itself when the type is the same."""
+        if value.dtype == dtype:
+            return value
+        return self.emit("Cast", value, dtype=dtype, shape=value.shape, dst_type=DataType.of(dtype))
+
+    def promote(self, *operands: Value | Number, dtype: torch.dtype | None = None) -> tuple[Value, ...]:
+        """The operands in one type: the given one, else the one torch would compute in."""
+        common = dtype if dtype is not None else computation_dtype(operands)
+        return tuple(self.number(o, common) for o in operands)
+
+    @property
+    def out_dtype(self) -> torch.dtype:
+        """The type of the (first) result."""
+        meta = self.meta[0] if isinstance(self.meta, (tuple, list)) else self.meta
+        dtype: torch.dtype = meta.dtype
+        return dtype
+
+    @property
+    def out_shape(self) -> tuple[Dim, ...]:
+        """The shape of the (first) result."""
+        meta = self.meta[0] if isinstance(self.meta, (tuple, list)) else self.meta
+        return dims_of(meta.shape)
+
+    # small compositions that many converters share ---------------------------------------------------------
+
+    def reshape(self, value: Value, shape: Sequence[Size]) -> Value:
+        """The same elements in another shape; itself when the shape is the same."""
+        dims = tuple(self.dim(s) for s in shape)
+        if dims == value.shape:
+            return value
+        return self.emit("Reshape", value, self.shape(dims), shape=dims)
+
+    def transpose(self, value: Value, perm: Sequence[int]) -> Value:
+        """The axes in another order; itself when the order is the same."""
+        order = [value.axis(p) for p in perm]
+        if order == list(range(len(order))):
+            return value
+        sizes = tuple(value.dims[p] for p in order)
+        return self.emit("Transpose", value, order, shape=sizes)
+
+    def broadcast(self, value: Value, shape: Sequence[Size]) -> Value:
+        """Axes of size one repeated; itself when the shape is the same."""
+        dims = tuple(self.dim(s) for s in shape)
+        if dims == value.shape:
+            return value
+        return self.emit("BroadcastTo", value, self.shape(dims), shape=dims)
+
+    def fill(self, shape: Sequence[Size], number: Number | Value, dtype: torch.dtype) -> Value:
+        """One number everywhere."""
+        dims = tuple(self.dim(s) for s in shape)
+        return self.emit("Fill", self.shape(dims), self.number(number, dtype), dtype=dtype, shape=dims)
+
+    def call(self, function: Any, *args: Any, meta: Any = None, **kwargs: Any) -> Any:
+        """Another converter's translation of its operator, as a part of this one."""
+        saved, self.meta = self.meta, self.meta if meta is None else meta
+        try:
+            return function(self, *args, **kwargs)
+        finally:
+            self.meta = saved
+
+    # graphs inside the graph -------------------------------------------------------------------------------
+
+    def truth(self, condition: bool | torch.SymBool) -> Value:
+        """A truth known only from sizes, as a boolean scalar."""
+        if isinstance(condition, bool):
+            return self.const(condition, torch.bool)
+        relation = condition.node.expr
+        op_type = _RELATIONS.get(type(relation).__name__)
+        if op_type is None:
+            raise CannotConvert(f"the condition {relation} has no operator")
+        left, right = (self.size(as_dim(side)) for side in relation.args)
+        return self.emit(op_type, left, right, shape=())
+
+    def subgraph(
+        self, name: str, body: fx.GraphModule, operands: Sequence[Any], values: Sequence[Value]
+    ) -> Graph:
+        """A graph of its own for the body of a control-flow operator, over these operands."""
+        if self.lower_body is None:
+            raise CannotConvert("this context has nobody to lower a graph inside the graph")
+        return self.lower_body(name, body, operands, values)
+
+    def written_by(self, function: Any, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Value]]:
+        """What a converter gives for named arguments, and which of them it wrote."""
+        saved, self.written = self.written, {}
+        try:
+            result = function(self, **arguments)
+            return result, self.written
+        finally:
+            self.written = saved
+
+    # random numbers ---------------------------------------------------------------------------------------
+
+    def random_state(self, shape: Sequence[Size]) -> tuple[Value, Value]:
+        """Seed (int64, one element) and offset (int64, one element) for one random operator, both read per call."""
+        if self._seed is None:
+            self._seed = self._state("rng_seed", 1, SeedInput())
+        if self._offsets is None:
+            self._offsets = self._state("rng_offsets", 1, OffsetInput(()))
+        drawn: Dim = 1
+        for size in shape:
+            drawn = drawn * self.dim(size)
+        self._draws.append(drawn)
+        self._finish_offsets(self._offsets)
+        at = self.const([len(self._draws) - 1], torch.int64)
+        offset = self.emit("Gather", self._offsets, at, dtype=torch.int64, shape=(1,))
+        return self._seed, offset
+
+    def _state(self, name: str, length: int, binding: InputBinding) -> Value:
+        desc = TensorDesc(DataType.INT64, (length,), placement=Placement.HOST)
+        port = add_input(self.graph, name, desc)
+        self.sizes.bindings[port.node] = binding
+        return Value(port, torch.int64, (length,))
+
+    def _finish_offsets(self, offsets: Value) -> None:
+        offsets.port.desc = offsets.port.desc.with_shape((len(self._draws),))
+        self.sizes.bindings[offsets.port.node] = OffsetInput(tuple(self._draws))
+
+    # bookkeeping ------------------------------------------------------------------------------------------
+
+    def refuse(self, reason: str, advice: str | None = None) -> NoReturn:
+        """Says that these arguments have no translation."""
+        raise CannotConvert(reason, advice=advice)
+
+    def decompose(self) -> NoReturn:
+        """Leaves this call to torch's decomposition; to be decided before anything is emitted."""
+        raise UseDecomposition
+
+    def layout(self, value: Value, layout: Format) -> None:
+        """Says that an operator takes its images, and gives them, in this order of axes."""
+        node = value.port.node
+        rank = len(layout.name)
+        for slot, port in enumerate(node.inputs):
+            if port is not None and port.desc.rank == rank:
+                node.input_descs[slot] = port.desc.with_format(layout)
+        for port in node.outputs:
+            port.desc = port.desc.with_format(layout)
+
+    def made(self, value: Value) -> bool:
+        """True when the operator being converted made this value, rather than being given it."""
+        return value.port.node in self._made
+
+    @contextmanager
+    def converting(self, meta: Any) -> Iterator[None]:
+        """While one torch operator is converted."""
+        saved = self.meta, self._made, self.written
+        self.meta, self._made, self.written = meta, set(), {}
+        token = _current.set(self)
+        try:
+            yield
+        finally:
+            self.meta, self._made, self.written = saved
+            _current.reset(token)
+
+
+def current_context() -> Context:
+    """The context of the converter that is running."""
+    found = _current.get(None)
+    if found is None:
+        raise CannotConvert("no converter is running", advice="call this from inside a converter")
+    return found
+
+
+def _fitting(number: Any, dtype: torch.dtype) -> Any:
+    """A Python number as its type takes it: fractions are cut off for integers, as torch does."""
+    if dtype.is_floating_point or dtype.is_complex or dtype == torch.bool:
+        return bool(number) if dtype == torch.bool else number
+    return int(number)

@@ -1,0 +1,150 @@
+"""Torch's own decompositions, applied where an operator has no converter.
+
+An operator is traced once per signature (types, shapes, other arguments) into a small graph of simpler operators,
+which is then lowered in its place; a model with thirty equal layers traces each kind of call once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import torch
+from torch import fx
+from torch._decomp import decomposition_table
+from torch._dispatch.python import enable_python_dispatcher
+from torch._guards import detect_fake_mode
+from torch.func import functionalize
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+from torch.utils import _pytree as pytree
+
+from air_geir.lowering._foreach import foreach_decomposition
+
+Overload: TypeAlias = torch._ops.OpOverload
+Table: TypeAlias = Mapping[Overload, Callable[..., Any]]
+
+
+class Expansions:
+    """The expansions of one lowering, with those of the user in front of torch's."""
+
+    def __init__(self, custom: Table | None = None) -> None:
+        self._custom = dict(custom or {})
+        self._traced: dict[object, fx.GraphModule] = {}
+
+    def overridden(self, op: object) -> bool:
+        """True when the user gave a decomposition: it goes before a converter."""
+        return op in self._custom
+
+    def has(self, op: object) -> bool:
+        """True when the operator can be written with simpler ones."""
+        return isinstance(op, Overload) and _decomposition(op, self._custom) is not None
+
+    def expand(self, op: Overload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> fx.GraphModule | None:
+        """The operator as a graph over its tensors and symbolic sizes, in the order they occur in the arguments."""
+        function = _decomposition(op, self._custom)
+        if function is None:
+            return None
+        leaves, spec = pytree.tree_flatten((_plain(tuple(args)), _plain(dict(kwargs))))
+        key = (op, spec, tuple(_signature(leaf) for leaf in leaves))
+        traced = self._traced.get(key)
+        if traced is None:
+            traced = _trace(function, leaves, spec)
+            if traced is None or any(n.target is op for n in traced.graph.nodes):
+                return None
+            if not _draws_sizes(traced):
+                self._traced[key] = traced
+        return traced
+
+
+def is_dynamic_leaf(leaf: object) -> bool:
+    """True for the leaves that become inputs of an expansion."""
+    return isinstance(leaf, (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+def _decomposition(op: Overload, custom: Table) -> Callable[..., Any] | None:
+    found = custom.get(op) or decomposition_table.get(op) or foreach_decomposition(op)
+    if found is None and op._can_decompose():
+        return op.decompose
+    return found
+
+
+def _plain(tree: Any) -> Any:
+    """Ordinary lists for the immutable ones of a node: a decomposition may edit what it is given."""
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(map(_plain, tree)) if isinstance(tree, tuple) else [_plain(t) for t in tree]
+    return {name: _plain(value) for name, value in tree.items()} if isinstance(tree, dict) else tree
+
+
+class _GaveUp(Exception):
+    """The decomposition does not handle these arguments."""
+
+
+def _trace(
+    function: Callable[..., Any], leaves: Sequence[Any], spec: pytree.TreeSpec
+) -> fx.GraphModule | None:
+    inputs = [leaf for leaf in leaves if is_dynamic_leaf(leaf)]
+
+    def flat(*given: Any) -> Any:
+        values = iter(given)
+        filled = [next(values) if is_dynamic_leaf(leaf) else leaf for leaf in leaves]
+        args, kwargs = pytree.tree_unflatten(filled, spec)
+        result = function(*args, **kwargs)
+        if result is NotImplemented:
+            raise _GaveUp
+        return tuple(result) if isinstance(result, tuple) else result
+
+    fake_mode = detect_fake_mode(inputs) or torch._subclasses.FakeTensorMode()
+    with fake_mode, enable_python_dispatcher(), torch.no_grad():
+        try:
+            traced = _with_aten_copies(make_fx(flat)(*inputs))
+            return make_fx(functionalize(traced))(*inputs) if writes_inside(traced) else traced
+        except _GaveUp:
+            return None
+
+
+def _with_aten_copies(gm: fx.GraphModule) -> fx.GraphModule:
+    """Copies that torch's references spell as a primitive, as the operator that functionalisation knows."""
+    primitive = torch.ops.prims.copy_to.default
+    found = [node for node in gm.graph.nodes if node.target is primitive]
+    for node in found:
+        node.target = torch.ops.aten.copy_.default
+    if found:
+        gm.recompile()
+    return gm
+
+
+def writes_inside(gm: fx.GraphModule) -> bool:
+    """True when an operator of the graph writes to a value that is not an input of the graph, or to a part of one."""
+    for node in gm.graph.nodes:
+        target = node.target
+        if not isinstance(target, Overload) or not target._schema.is_mutable:
+            continue
+        for argument, given in zip(target._schema.arguments, node.args, strict=False):
+            written = argument.alias_info is not None and argument.alias_info.is_write
+            if written and isinstance(given, fx.Node) and given.op != "placeholder":
+                return True
+    return False
+
+
+def _signature(leaf: object) -> object:
+    if isinstance(leaf, torch.Tensor):
+        return (
+            leaf.dtype,
+            *map(_signature, leaf.shape),
+            "/",
+            *map(_signature, leaf.stride()),
+            leaf.device.type,
+        )
+    if isinstance(leaf, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return ("sym", str(leaf.node.expr))
+    return (type(leaf), repr(leaf))
+
+
+def _draws_sizes(traced: fx.GraphModule) -> bool:
+    """Sizes that depend on data are new in every instance: such a trace cannot be shared."""
+    for node in traced.graph.nodes:
+        for leaf in pytree.tree_leaves(node.meta.get("val")):
+            if is_dynamic_leaf(leaf) and free_unbacked_symbols(leaf):
+                return True
+    return False

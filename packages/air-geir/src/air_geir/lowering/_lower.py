@@ -1,0 +1,234 @@
+"""Walks an FX graph and lets converters, or decompositions into operators that have them, translate every node."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+
+from air_geir.converters import Converter, find_converter, name_of
+from air_geir.errors import ExpressionError, GeirError
+from air_geir.ir import DataType, Expr, Graph, Origin, TensorDesc
+from air_geir.lowering._context import Context
+from air_geir.lowering._decompose import Expansions, is_dynamic_leaf
+from air_geir.lowering._errors import CannotConvert, Unsupported, UseDecomposition
+from air_geir.lowering._sizes import Sizes, dims_of
+from air_geir.lowering._source import source_of
+from air_geir.lowering._value import Value
+
+_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool)
+
+
+class Lowering:
+    """Lowers the nodes of one FX graph into one IR graph."""
+
+    def __init__(self, ctx: Context, expansions: Expansions, found: list[Unsupported]) -> None:
+        self.ctx = ctx
+        self.expansions = expansions
+        self.found = found
+        self.env: dict[fx.Node, Any] = {}
+        self.module: fx.GraphModule | None = None
+        self.effects: list[Value] = []
+        """Values nobody reads whose operators must run: writes to inputs, prints, communication."""
+
+        ctx.lower_body = self.lower_body
+
+    def lower_body(
+        self, name: str, body: fx.GraphModule, operands: Sequence[Any], values: Sequence[Value]
+    ) -> Graph:
+        """The body of a branch as a graph of its own; it computes its sizes itself."""
+        graph = Graph(name)
+        ctx = Context(graph, Sizes(graph, hosted=False))
+        inner = Lowering(ctx, self.expansions, self.found)
+        holders = [n for n in body.graph.nodes if n.op == "placeholder"]
+        for holder, operand, value in zip(holders, operands, values, strict=True):
+            port = graph.data(holder.name, TensorDesc(DataType.of(value.dtype), value.shape))
+            given = Value(port, value.dtype, value.shape)
+            if isinstance(operand, torch.SymInt):
+                ctx.sizes.carry(str(operand.node.expr), given, None)
+                inner.env[holder] = operand
+            elif isinstance(operand, Value):
+                inner._carry_sizes(given)
+                inner.env[holder] = given
+            else:
+                inner.env[holder] = operand
+        result = inner.walk(body)
+        results = list(result) if isinstance(result, (list, tuple)) else [result]
+        graph.output([r.port for r in results], control=[e.port for e in inner.effects])
+        return graph
+
+    def walk(self, module: fx.GraphModule) -> Any:
+        """Lowers every node; gives what the graph returns. Placeholders must be in `env` already."""
+        self.module = module
+        for node in module.graph.nodes:
+            if node.op == "call_function":
+                with self.ctx.graph.origin_of(Origin(node.name, source_of(node))):
+                    self.env[node] = self._call(node)
+            elif node.op == "get_attr":
+                self.env[node] = self._attribute(module, node)
+            elif node.op == "output":
+                return self.read(node.args[0])
+            elif node.op != "placeholder":
+                raise CannotConvert(
+                    f"node {node.name} is a {node.op}",
+                    advice="lower the graph AOTAutograd makes, not Dynamo's",
+                )
+        return None
+
+    def read(self, argument: Any) -> Any:
+        """An argument of a node with values in the place of nodes."""
+        if isinstance(argument, fx.Node):
+            return self.env[argument]
+        if isinstance(argument, (list, tuple)):
+            return type(argument)([self.read(a) for a in argument])
+        if isinstance(argument, slice):
+            return slice(self.read(argument.start), self.read(argument.stop), self.read(argument.step))
+        return argument
+
+    # one node ---------------------------------------------------------------------------------------------
+
+    def _call(self, node: fx.Node) -> Any:
+        target = node.target
+        if target is operator.getitem:
+            source, index = self.read(node.args[0]), node.args[1]
+            return source[index]
+        meta = node.meta.get("val")
+        converter = None if self.expansions.overridden(target) else find_converter(target)
+        if isinstance(meta, _SYMBOLIC) and converter is None:
+            return meta
+        try:
+            return self._convert(node, converter, meta)
+        except (CannotConvert, ExpressionError) as refused:
+            origin = self.ctx.graph.origin or Origin(node.name, source_of(node))
+            self.found.append(Unsupported(name_of(target), origin.fx, refused.what, origin.source))
+            return self._stand_in(meta)
+
+    def _convert(self, node: fx.Node, converter: Converter | None, meta: Any) -> Any:
+        args, kwargs = self.read(tuple(node.args)), {k: self.read(v) for k, v in node.kwargs.items()}
+        if converter is None:
+            return self._expand(node, args, kwargs)
+        try:
+            with self.ctx.converting(meta):
+                result = call_converter(self.ctx, converter, args, kwargs)
+                settled = self._settle(result, meta, converter.target)
+                self._write_back(node, self.ctx.written)
+        except UseDecomposition:
+            return self._expand(node, args, kwargs)
+        if isinstance(meta, _SYMBOLIC):
+            self._carry_number(meta, settled)
+            return meta
+        return settled
+
+    def _expand(self, node: fx.Node, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        op = node.target
+        if not isinstance(op, torch._ops.OpOverload):
+            raise CannotConvert(f"{name_of(op)} has no converter")
+        metas = pytree.tree_map_only(fx.Node, lambda n: n.meta["val"], (node.args, node.kwargs))
+        body = self.expansions.expand(op, *metas)
+        if body is None:
+            raise CannotConvert(f"{name_of(op)} has neither a converter nor a decomposition")
+        inner = Lowering(self.ctx, self.expansions, self.found)
+        leaves = zip(pytree.tree_leaves(metas), pytree.tree_leaves((args, dict(kwargs))), strict=True)
+        given = [value for leaf, value in leaves if is_dynamic_leaf(leaf)]
+        holders = (n for n in body.graph.nodes if n.op == "placeholder")
+        inner.env.update(zip(holders, given, strict=True))
+        origin = self.ctx.graph.origin
+        result = inner.walk_inside(body, origin)
+        self.effects.extend(inner.effects)
+        return result
+
+    def walk_inside(self, body: fx.GraphModule, origin: Origin | None) -> Any:
+        """Lowers an expansion: everything it makes comes from the node that was expanded."""
+        self.module = body
+        for node in body.graph.nodes:
+            if node.op == "call_function":
+                with self.ctx.graph.origin_of(origin):
+                    self.env[node] = self._call(node)
+            elif node.op == "get_attr":
+                self.env[node] = self._attribute(body, node)
+            elif node.op == "output":
+                return self.read(node.args[0])
+        return None
+
+    # results ----------------------------------------------------------------------------------------------
+
+    def _settle(self, result: Any, meta: Any, target: str) -> Any:
+        """Checks the result against torch's description and takes over its shape."""
+        if isinstance(meta, (list, tuple)):
+            if not isinstance(result, (list, tuple)) or len(result) != len(meta):
+                raise GeirError(f"the converter of {target} must give {len(meta)} results, gave {result!r}")
+            return [self._settle(r, m, target) for r, m in zip(result, meta, strict=True)]
+        if not isinstance(result, Value) or not isinstance(meta, torch.Tensor):
+            return result
+        if result.dtype != meta.dtype:
+            raise GeirError(f"the converter of {target} gave {result.dtype}, torch gives {meta.dtype}")
+        dims = dims_of(meta.shape)
+        settled = Value(result.port, result.dtype, dims)
+        if self.ctx.made(result):
+            result.port.desc = TensorDesc(DataType.of(meta.dtype), dims, result.port.desc.format)
+            self._carry_sizes(settled)
+        return settled
+
+    def _carry_sizes(self, value: Value) -> None:
+        for axis, dim in enumerate(value.dims):
+            if isinstance(dim, Expr) and dim.op == "symbol":
+                self.ctx.sizes.carry(dim.name, value, axis)
+
+    def _carry_number(self, number: Any, value: Any) -> None:
+        if isinstance(value, Value) and isinstance(number, (torch.SymInt, torch.SymFloat)):
+            self.ctx.sizes.carry(str(number.node.expr), value, None)
+
+    def _write_back(self, node: fx.Node, written: Mapping[str, Value]) -> None:
+        """After an operator that writes: the written nodes stand for their new values."""
+        if not written:
+            return
+        named = dict(_named_arguments(node))
+        for name, value in written.items():
+            self.effects.append(value)
+            argument = named.get(name)
+            if isinstance(argument, fx.Node):
+                self.env[argument] = value
+
+    def _attribute(self, module: fx.GraphModule, node: fx.Node) -> Any:
+        held: Any = module
+        for part in str(node.target).split("."):
+            held = getattr(held, part)
+        if not isinstance(held, torch.Tensor):
+            return held
+        real = getattr(held, "constant", None) if isinstance(held, torch._subclasses.FakeTensor) else held
+        if real is None:
+            raise CannotConvert(
+                f"constant {node.target} has no data", advice="trace the model on real tensors"
+            )
+        return self.ctx.const(real.detach(), real.dtype)
+
+    def _stand_in(self, meta: Any) -> Any:
+        """Something to go on with after a node that failed, so that the report covers the whole graph."""
+        if isinstance(meta, (list, tuple)):
+            return [self._stand_in(m) for m in meta]
+        if not isinstance(meta, torch.Tensor):
+            return meta
+        desc = TensorDesc(DataType.of(meta.dtype), dims_of(meta.shape))
+        return Value(self.ctx.graph.data("unsupported", desc), meta.dtype, dims_of(meta.shape))
+
+
+def call_converter(
+    ctx: Context, converter: Converter, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
+    """Runs a converter the way it wants to be called."""
+    if not converter.takes_context:
+        return converter.function(ctx.meta, *args, **kwargs)
+    if "from" in kwargs:
+        kwargs = {("from_" if name == "from" else name): value for name, value in kwargs.items()}
+    return converter.function(ctx, *args, **kwargs)
+
+
+def _named_arguments(node: fx.Node) -> Iterator[tuple[str, Any]]:
+    target = node.target
+    if isinstance(target, torch._ops.OpOverload):
+        yield from zip((a.name for a in target._schema.arguments), node.args, strict=False)
+    yield from node.kwargs.items()

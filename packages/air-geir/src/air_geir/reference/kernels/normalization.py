@@ -1,0 +1,95 @@
+"""Normalisation."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+from air_geir.reference.kernels._registry import Operator, Run, kernel
+
+
+@kernel("LayerNormV4", host=("normalized_shape",))
+def layer_norm_v4(op: Operator) -> Run:
+    """Over the last axes: y, mean and 1 / standard deviation."""
+    epsilon = op.attr("epsilon")
+
+    def run(
+        x: Tensor, normalized_shape: tuple[int, ...], gamma: Tensor | None, beta: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        y, mean, rstd = torch.native_layer_norm(x, list(normalized_shape), gamma, beta, epsilon)
+        return y, mean, rstd
+
+    return run
+
+
+@kernel("LayerNormGradV3")
+def layer_norm_grad_v3(op: Operator) -> Run:
+    """Derivatives of LayerNormV4 for x, gamma and beta."""
+
+    def run(
+        dy: Tensor, x: Tensor, rstd: Tensor, mean: Tensor, gamma: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        axes = tuple(range(x.dim() - gamma.dim(), x.dim()))
+        outer = tuple(range(x.dim() - gamma.dim()))
+        normal = (x - mean) * rstd
+        scaled = dy * gamma
+        centred = scaled - scaled.mean(axes, True) - normal * (scaled * normal).mean(axes, True)
+        pd_gamma = (dy * normal).sum(outer) if outer else dy * normal
+        return rstd * centred, pd_gamma, dy.sum(outer) if outer else dy.clone()
+
+    return run
+
+
+@kernel("RmsNorm")
+def rms_norm(op: Operator) -> Run:
+    """x over its root mean square along gamma's axes, times gamma; also 1 / root mean square."""
+    epsilon = op.attr("epsilon")
+
+    def run(x: Tensor, gamma: Tensor) -> tuple[Tensor, Tensor]:
+        wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+        axes = tuple(range(x.dim() - gamma.dim(), x.dim()))
+        rstd = torch.rsqrt(wide.pow(2).mean(axes, keepdim=True) + epsilon)
+        return (wide * rstd * gamma.to(wide.dtype)).to(x.dtype), rstd
+
+    return run
+
+
+@kernel("BNInfer")
+def bn_infer(op: Operator) -> Run:
+    """(x - mean) / sqrt(variance + epsilon) * scale + offset, per channel."""
+    epsilon = op.attr("epsilon")
+    return lambda x, scale, offset, mean, variance: F.batch_norm(
+        x, mean, variance, scale, offset, False, 0, epsilon
+    )
+
+
+@kernel("GroupNormV2")
+def group_norm_v2(op: Operator) -> Run:
+    """Per group of channels: y, mean and 1 / standard deviation."""
+    groups, epsilon = int(op.attr("num_groups")), op.attr("eps")
+
+    def run(x: Tensor, gamma: Tensor, beta: Tensor) -> tuple[Tensor, ...]:
+        batch, channels = x.shape[:2]
+        rest = x[0, 0].numel() if batch and channels else 0
+        out: tuple[Tensor, ...] = torch.native_group_norm(
+            x.contiguous(), gamma, beta, batch, channels, rest, groups, epsilon
+        )
+        return out
+
+    return run
+
+
+@kernel("AddRmsNorm")
+def add_rms_norm(op: Operator) -> Run:
+    """RmsNorm of a sum, which is given as well."""
+    epsilon = op.attr("epsilon")
+
+    def run(x1: Tensor, x2: Tensor, gamma: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        x = x1 + x2
+        wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+        axes = tuple(range(x.dim() - gamma.dim(), x.dim()))
+        rstd = torch.rsqrt(wide.pow(2).mean(axes, keepdim=True) + epsilon)
+        return (wide * rstd * gamma.to(wide.dtype)).to(x.dtype), rstd, x
+
+    return run

@@ -1,0 +1,141 @@
+"""Pooling, resizing and sampling of images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+from air_geir.reference.kernels._registry import Operator, Run, kernel
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _pairs(op: Operator, pads: list[int]) -> list[int]:
+    before, after = pads[0::2], pads[1::2]
+    if before != after:
+        raise op.refuse("padding must be equal on both sides")
+    return before
+
+
+@kernel("AvgPoolV2")
+def avg_pool_v2(op: Operator) -> Run:
+    """Mean of each window; `exclusive` leaves the padding out of the count."""
+    size, stride, pads = op.ints("ksize")[2:], op.ints("strides")[2:], _pairs(op, op.ints("pads"))
+    if _text(op.attr("data_format")) != "NCHW" or _text(op.attr("padding_mode")) != "CALCULATED":
+        raise op.refuse("only NCHW with calculated padding is supported")
+    ceil, exclusive = bool(op.attr("ceil_mode")), bool(op.attr("exclusive"))
+    divisor = int(op.attr("divisor_override")) or None
+    if op.attr("global_pooling"):
+        return lambda x: x.mean((2, 3), keepdim=True)
+    return lambda x: F.avg_pool2d(x, size, stride, pads, ceil, not exclusive, divisor)
+
+
+@kernel("AvgPoolV2Grad", host=("orig_input_shape",))
+def avg_pool_v2_grad(op: Operator) -> Run:
+    """Every output's gradient shared out over its window."""
+    size, stride, pads = op.ints("ksize")[2:], op.ints("strides")[2:], _pairs(op, op.ints("pads"))
+    ceil, exclusive = bool(op.attr("ceil_mode")), bool(op.attr("exclusive"))
+    divisor = int(op.attr("divisor_override")) or None
+    backward = torch.ops.aten.avg_pool2d_backward.default
+
+    def run(shape: tuple[int, ...], dy: Tensor) -> Tensor:
+        return backward(dy, dy.new_empty(shape), size, stride, pads, ceil, not exclusive, divisor)  # type: ignore[no-any-return]  # an operator
+
+    return run
+
+
+@kernel("AvgPool3D")
+def avg_pool_3d(op: Operator) -> Run:
+    """Mean of each window of a volume."""
+    if _text(op.attr("data_format")) != "NCDHW":
+        raise op.refuse("only NCDHW is supported")
+    size, stride, pads = op.ints("ksize")[2:], op.ints("strides")[2:], _pairs(op, op.ints("pads"))
+    ceil, include = bool(op.attr("ceil_mode")), bool(op.attr("count_include_pad"))
+    divisor = int(op.attr("divisor_override")) or None
+    return lambda x: F.avg_pool3d(x, size, stride, pads, ceil, include, divisor)
+
+
+@kernel("AdaptiveAvgPool2d")
+def adaptive_avg_pool(op: Operator) -> Run:
+    """Mean of windows chosen so that the output has a given size."""
+    height, width = op.ints("output_size")
+    return lambda x: F.adaptive_avg_pool2d(x, (height, width))
+
+
+@kernel("AdaptiveAvgPool2dGrad")
+def adaptive_avg_pool_grad(op: Operator) -> Run:
+    """The gradient of AdaptiveAvgPool2d."""
+    shape = op.ints("orig_input_shape")
+    backward = torch.ops.aten._adaptive_avg_pool2d_backward.default
+    return lambda input_grad: backward(input_grad, input_grad.new_empty(shape))
+
+
+def _index_dtype(op: Operator) -> torch.dtype:
+    return torch.int64 if int(op.attr("dtype")) == 9 else torch.int32
+
+
+@kernel("MaxPoolWithArgmaxV3")
+def max_pool_v3(op: Operator) -> Run:
+    """Largest element of each window and its place in the plane."""
+    size, stride, pads, dilation = (op.ints(n)[-2:] for n in ("ksize", "strides", "pads", "dilation"))
+    ceil, dtype = bool(op.attr("ceil_mode")), _index_dtype(op)
+
+    def run(x: Tensor) -> tuple[Tensor, Tensor]:
+        y, places = torch.ops.aten.max_pool2d_with_indices.default(x, size, stride, pads, dilation, ceil)
+        return y, places.to(dtype)
+
+    return run
+
+
+@kernel("MaxPoolGradWithArgmaxV3")
+def max_pool_grad_v3(op: Operator) -> Run:
+    """Every output's gradient added where its maximum was."""
+
+    def run(x: Tensor, grad: Tensor, argmax: Tensor) -> Tensor:
+        flat = torch.zeros_like(x).flatten(2)
+        return flat.scatter_add_(2, argmax.long().flatten(2), grad.flatten(2)).reshape(x.shape)
+
+    return run
+
+
+@kernel("MaxPool3DWithArgmaxV2")
+def max_pool_3d(op: Operator) -> Run:
+    """Largest element of each window of a volume and its place in it."""
+    size, stride, pads, dilation = (op.ints(n)[-3:] for n in ("ksize", "strides", "pads", "dilation"))
+    ceil, dtype = bool(op.attr("ceil_mode")), _index_dtype(op)
+
+    def run(x: Tensor) -> tuple[Tensor, Tensor]:
+        y, places = torch.ops.aten.max_pool3d_with_indices.default(x, size, stride, pads, dilation, ceil)
+        return y, places.to(dtype)
+
+    return run
+
+
+@kernel("ResizeNearestNeighborV2", host=("size",))
+def resize_nearest(op: Operator) -> Run:
+    """Each output takes the nearest input: rounded down from its corner."""
+    if op.attr("align_corners") or op.attr("half_pixel_centers"):
+        raise op.refuse("align_corners and half_pixel_centers are not supported")
+    return lambda x, size: torch.ops.aten.upsample_nearest2d.default(x, size)
+
+
+@kernel("ResizeBilinearV2", host=("size",))
+def resize_bilinear(op: Operator) -> Run:
+    """Linear interpolation of the four neighbours."""
+    corners, half = bool(op.attr("align_corners")), bool(op.attr("half_pixel_centers"))
+    if corners == half:
+        raise op.refuse("exactly one of align_corners and half_pixel_centers must be set")
+    return lambda x, size: torch.ops.aten.upsample_bilinear2d.default(x, size, corners)
+
+
+@kernel("GridSampler2D", "GridSampler3D")
+def grid_sampler(op: Operator) -> Run:
+    """Reads the image at points given in [-1, 1]."""
+    mode, padding = _text(op.attr("interpolation_mode")), _text(op.attr("padding_mode"))
+    corners = bool(op.attr("align_corners"))
+    return lambda x, grid: F.grid_sample(x, grid, mode, padding, corners)

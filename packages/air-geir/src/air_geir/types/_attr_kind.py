@@ -1,0 +1,59 @@
+"""Kinds of attribute values, with their field in the file and their spelling in prototypes."""
+
+from __future__ import annotations
+
+import enum
+
+
+class AttrKind(enum.Enum):
+    """What a value of an attribute is; the value of the member is its spelling in a prototype."""
+
+    INT = "int"
+    FLOAT = "float"
+    BOOL = "bool"
+    STR = "str"
+    BYTES = "bytes"
+    DTYPE = "dtype"
+    TENSOR = "tensor"
+    DESC = "desc"
+    GRAPH = "graph"
+    NAMED = "named"
+    EXPRESSION = "expression"
+    LIST_INT = "ints"
+    LIST_FLOAT = "floats"
+    LIST_BOOL = "bools"
+    LIST_STR = "strs"
+    LIST_BYTES = "byteses"
+    LIST_DTYPE = "dtypes"
+    LIST_TENSOR = "tensors"
+    LIST_DESC = "descs"
+    LIST_GRAPH = "graphs"
+    LIST_NAMED = "nameds"
+    LIST_LIST_INT = "intss"
+    LIST_LIST_FLOAT = "floatss"
+
+    @property
+    def element(self) -> AttrKind | None:
+        """The kind of one element when this is a list, else None."""
+        return _ELEMENT.get(self)
+
+    @property
+    def is_list(self) -> bool:
+        """True for flat and nested lists."""
+        return self in _ELEMENT
+
+
+_ELEMENT = {
+    AttrKind.LIST_INT: AttrKind.INT,
+    AttrKind.LIST_FLOAT: AttrKind.FLOAT,
+    AttrKind.LIST_BOOL: AttrKind.BOOL,
+    AttrKind.LIST_STR: AttrKind.STR,
+    AttrKind.LIST_BYTES: AttrKind.BYTES,
+    AttrKind.LIST_DTYPE: AttrKind.DTYPE,
+    AttrKind.LIST_TENSOR: AttrKind.TENSOR,
+    AttrKind.LIST_DESC: AttrKind.DESC,
+    AttrKind.LIST_GRAPH: AttrKind.GRAPH,
+    AttrKind.LIST_NAMED: AttrKind.NAMED,
+    AttrKind.LIST_LIST_INT: AttrKind.LIST_INT,
+    AttrKind.LIST_LIST_FLOAT: AttrKind.LIST_FLOAT,
+}

@@ -1,0 +1,62 @@
+"""Collectives over a process group of the host."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch.multiprocessing.spawn import spawn
+
+from air_geir import compile_graph
+
+
+def _graph(build: Any, x: torch.Tensor) -> torch.fx.GraphModule:
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    return make_fx(build, tracing_mode="fake")(x)
+
+
+def _worker(rank: int, port: int) -> None:
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE="2")
+    dist.init_process_group("gloo")
+    name = dist.group.WORLD.group_name  # type: ignore[union-attr]  # initialised above
+    ops = torch.ops._c10d_functional
+
+    def reduce(x: torch.Tensor) -> Any:
+        total = ops.wait_tensor(ops.all_reduce(x, "sum", name))
+        highest = ops.wait_tensor(ops.all_reduce(x, "max", name))
+        whole = ops.wait_tensor(ops.all_gather_into_tensor(x, 2, name))
+        share = ops.wait_tensor(ops.reduce_scatter_tensor(x, "sum", 2, name))
+        first = ops.wait_tensor(ops.broadcast(x, 1, name))
+        traded = ops.wait_tensor(ops.all_to_all_single(x, [2, 2], [2, 2], name))
+        mean = ops.wait_tensor(ops.all_reduce(x, "avg", name))
+        return total, highest, whole, share, first, traded, mean
+
+    x = torch.arange(12.0).reshape(4, 3) + 100 * rank
+    run = compile_graph(_graph(reduce, x), [x], engine="reference")
+    found = run(x)
+    a, b = (torch.arange(12.0).reshape(4, 3) + 100 * r for r in range(2))
+    both = a + b
+    expected = [
+        both, b, torch.cat([a, b]), both[2 * rank : 2 * rank + 2], b,
+        torch.cat([a[2 * rank : 2 * rank + 2], b[2 * rank : 2 * rank + 2]]), both / 2,
+    ]  # fmt: skip
+    for got, want in zip(found, expected, strict=True):
+        torch.testing.assert_close(got, want)
+    dist.destroy_process_group()
+
+
+@pytest.fixture
+def port() -> int:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_S25_two_processes_reduce_gather_scatter_and_trade(port: int) -> None:
+    spawn(_worker, (port,), nprocs=2)

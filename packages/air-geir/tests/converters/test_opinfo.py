@@ -1,0 +1,70 @@
+"""Torch's own operator samples (OpInfo) through the reference engine, against eager torch."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+import pytest
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+
+from air_geir.lowering import UnsupportedGraphError
+from air_geir.proof import check_call
+
+RANDOM = {
+    "bernoulli", "multinomial", "rand_like", "randint", "randint_like", "randn", "randn_like", "normal", "uniform",
+    "exponential", "geometric", "log_normal", "cauchy", "nn.functional.dropout", "nn.functional.dropout2d",
+    "nn.functional.dropout3d", "nn.functional.alpha_dropout", "nn.functional.feature_alpha_dropout", "native_dropout",
+    "nn.functional.rrelu", "nn.functional.fractional_max_pool2d", "nn.functional.fractional_max_pool3d",
+    "bernoulli_", "pca_lowrank", "svd_lowrank", "nn.functional.scaled_dot_product_attention",
+    "torch.ops.aten._efficient_attention_forward", "nn.functional.multi_head_attention_forward",
+}  # fmt: skip
+"""Draw from a generator: the reference engine's stream is not the CPU's (see test_random.py)."""
+UNDEFINED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"}
+NOT_TRACEABLE = {
+    "item": "gives a Python number",
+    "allclose": "gives a Python number",
+    "equal": "gives a Python number",
+    "corrcoef": "asks for a Python number while it is traced",
+    "cov": "asks for a Python number while it is traced",
+    "tensor_split": "asks for the data of a tensor while it is traced",
+    "narrow": "asks for the data of a tensor while it is traced",
+    "nn.functional.gaussian_nll_loss": "asks for a Python number while it is traced",
+    "as_strided": "reads beyond the view it is given",
+}
+SKIPPED_PREFIXES = ("linalg.", "sparse", "signal", "masked.", "torch.ops", "jiterator", "nn.functional.ctc")
+CHOSEN = [
+    op
+    for op in op_db
+    if torch.float32 in op.supported_dtypes("cpu")
+    and op.name not in RANDOM | UNDEFINED | set(NOT_TRACEABLE)
+    and not op.name.startswith(SKIPPED_PREFIXES)
+]
+IN_CI = CHOSEN[::4]
+"""Every fourth, which keeps the session short; `-m slow` runs them all, with more samples."""
+
+
+def check(op: Any, count: int, dynamic: bool) -> None:
+    """The first samples of an operator that is supported as a whole; an unsupported one must say so."""
+    for sample in islice(op.sample_inputs("cpu", torch.float32), count):
+
+        def call(value: Any, *args: Any, **kwargs: Any) -> Any:
+            return op.op(value, *args, **kwargs)
+
+        try:
+            check_call(call, (sample.input, *sample.args), dict(sample.kwargs), dynamic=dynamic)
+        except UnsupportedGraphError as refused:
+            pytest.skip(f"no translation: {', '.join(sorted({u.target for u in refused.found}))}")
+
+
+@pytest.mark.parametrize("op", IN_CI, ids=lambda op: op.full_name)
+def test_N03_samples_of_torch_give_what_eager_gives(op: Any) -> None:
+    check(op, 1, False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("op", CHOSEN, ids=lambda op: op.full_name)
+def test_N03_every_sample_of_torch_gives_what_eager_gives(op: Any, dynamic: bool) -> None:
+    check(op, 4, dynamic)

@@ -1,0 +1,76 @@
+"""Every converter against eager torch on its own samples, with static and with dynamic sizes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from air_geir.converters import Converter, all_converters, resolve, schema_line
+from air_geir.lowering import UnsupportedGraphError
+from air_geir.proof import check_converter
+
+WITH_SAMPLES = [c for c in all_converters() if c.samples]
+STATIC_ONLY = {
+    "aten._adaptive_avg_pool2d_backward.default",
+    "aten._adaptive_avg_pool3d.default",
+}
+"""Operators whose operator type takes the sizes as attributes."""
+PROVEN_ELSEWHERE = {
+    "npu": "tests/converters/test_npu.py",
+    "npu_attention": "tests/converters/test_npu.py",
+    "npu_fusion_attention": "tests/converters/test_npu.py",
+    "collectives": "tests/converters/test_collectives.py",
+    "random": "tests/converters/test_random.py",
+    "control_flow": "tests/lowering/test_control_flow.py",
+    "inplace": "tests/lowering/test_writes.py",
+}
+UNDEFINED_RESULTS = {"aten.empty", "aten.empty_strided", "aten.empty_permuted", "aten.empty_like", "aten.new_empty",
+                     "aten.new_empty_strided"}  # fmt: skip
+SIZES_ONLY = {"aten._local_scalar_dense", "aten.sym_constrain_range_for_size", "aten.sym_constrain_range"}
+
+
+@pytest.mark.parametrize("converter", WITH_SAMPLES, ids=lambda c: c.target)
+def test_N03_a_converter_computes_what_eager_computes(converter: Converter) -> None:
+    assert check_converter(converter.target) == len(converter.samples)
+
+
+@pytest.mark.parametrize("converter", WITH_SAMPLES, ids=lambda c: c.target)
+def test_N03_a_converter_computes_what_eager_computes_with_dynamic_sizes(converter: Converter) -> None:
+    if converter.target in STATIC_ONLY:
+        with pytest.raises(UnsupportedGraphError, match="known at compile time"):
+            check_converter(converter.target, dynamic=True)
+        return
+    assert check_converter(converter.target, dynamic=True) == len(converter.samples)
+
+
+def test_every_converter_has_samples_or_a_test_elsewhere() -> None:
+    without = [
+        c
+        for c in all_converters()
+        if not c.samples
+        and c.family not in PROVEN_ELSEWHERE
+        and not c.target.startswith("npu.")
+        and c.target.rpartition(".")[0] not in UNDEFINED_RESULTS | SIZES_ONLY
+    ]
+    assert [c.target for c in without] == []
+
+
+def test_the_first_line_of_a_docstring_is_the_schema() -> None:
+    wrong = []
+    for converter in all_converters():
+        op = resolve(converter.target)
+        line = (converter.function.__doc__ or "").splitlines()[0]
+        if op is None or converter.target.startswith("npu."):
+            continue
+        packet = op._schema.name.rpartition("::")[2]
+        same = line.partition("(")[0] == schema_line(op).partition("(")[0]
+        if same and "..." not in line and packet in line and line != schema_line(op):
+            wrong.append((converter.target, line, schema_line(op)))
+    assert wrong == []
+
+
+def test_undefined_memory_is_the_same_every_time() -> None:
+    from air_geir.proof import compile_call
+
+    run, tensors = compile_call(lambda: torch.empty(3, 2), (), {})
+    assert torch.equal(run(*tensors)[0], run(*tensors)[0])

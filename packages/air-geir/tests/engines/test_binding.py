@@ -1,0 +1,140 @@
+"""The generated function between a caller and an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+import torch
+
+from air_geir.engines import (
+    ArgInput,
+    ArgOutput,
+    ConstantOutput,
+    GraphOutput,
+    InputBinding,
+    OffsetInput,
+    OutputBinding,
+    Program,
+    SeedInput,
+    SizeOutput,
+    SymbolSource,
+    SymInput,
+    SymPackInput,
+    ViewOutput,
+    bind,
+    source_of,
+)
+from air_geir.errors import EngineError
+from air_geir.ir import DataType, Graph, TensorDesc, minimum, symbol
+
+F32 = TensorDesc(DataType.FLOAT, (2, 2))
+S0 = symbol("s0")
+
+
+class Recorder:
+    """An engine's product that records what it is called with and gives back its inputs."""
+
+    def __init__(self) -> None:
+        self.inputs: Sequence[torch.Tensor] = ()
+        self.assigned: Sequence[torch.Tensor | None] = ()
+
+    def __call__(
+        self, inputs: Sequence[torch.Tensor], assigned: Sequence[torch.Tensor | None]
+    ) -> Sequence[torch.Tensor]:
+        self.inputs, self.assigned = inputs, assigned
+        for target in assigned:
+            if target is not None:
+                target.fill_(7)
+        return [t if t is not None else torch.ones(1) for t in assigned] or [torch.ones(1)]
+
+    def stats(self) -> Mapping[str, object]:
+        return {}
+
+    def close(self) -> None:
+        pass
+
+
+def program(
+    inputs: tuple[InputBinding, ...], outputs: tuple[OutputBinding, ...], args: int, **more: object
+) -> Program:
+    graph = Graph("g")
+    ports = [graph.data(f"x{i}", F32) for i in range(len(inputs))]
+    graph.output([graph.add("Abs", ports[0], outputs=F32)] if ports else [])
+    return Program(graph, inputs, outputs, args, **more)  # type: ignore[arg-type]  # keywords of a test
+
+
+def test_a_plain_call_is_two_lines() -> None:
+    made = program((ArgInput(0), ArgInput(1)), (GraphOutput(0),), 2)
+    assert source_of(made) == "def call(a0, a1):\n    r = run((a0, a1,), ())\n    return [r[0]]\n"
+
+
+def test_sizes_are_computed_from_where_they_are_found() -> None:
+    inputs = (SymInput(S0 * 2), SymPackInput((S0, minimum(symbol("s1"), 3))))
+    symbols = {"s0": SymbolSource(0, 1), "s1": SymbolSource(1)}
+    made = program(inputs, (SizeOutput(S0 + 1), GraphOutput(0)), 2, symbols=symbols)
+    recorder = Recorder()
+    results = bind(made, recorder)(torch.zeros(3, 5), 9)
+    assert [t.tolist() for t in recorder.inputs] == [10, [5, 3]]
+    assert all(t.dtype is torch.int64 for t in recorder.inputs)
+    assert results[0] == 6
+
+
+def test_a_symbol_without_source_is_an_error() -> None:
+    with pytest.raises(EngineError, match="no argument carries the size s0"):
+        source_of(program((SymInput(S0),), (), 0))
+
+
+def test_results_that_are_arguments_are_not_computed() -> None:
+    outputs = (ArgOutput(0), ViewOutput(0, (2, S0), (1, 2)), ConstantOutput(None), GraphOutput(0))
+    made = program((ArgInput(0),), outputs, 1, symbols={"s0": SymbolSource(0, 0)})
+    value = torch.arange(4.0).reshape(2, 2)
+    same, view, nothing, _ = bind(made, Recorder())(value)
+    assert same is value
+    assert torch.equal(view, value.t())
+    assert view.data_ptr() == value.data_ptr()
+    assert nothing is None
+
+
+def test_an_assigned_output_is_the_argument_itself() -> None:
+    made = program((ArgInput(0),), (GraphOutput(0),), 1, assigned={0: 0})
+    value = torch.zeros(2, 2)
+    recorder = Recorder()
+    (result,) = bind(made, recorder)(value)
+    assert recorder.assigned[0] is value
+    assert result is value
+    assert torch.equal(value, torch.full((2, 2), 7.0))
+
+
+def test_a_strided_argument_is_made_dense_and_written_back() -> None:
+    made = program((ArgInput(0, contiguous=False),), (), 1, assigned={0: 0})
+    base = torch.zeros(2, 3)
+    recorder = Recorder()
+    bind(made, recorder)(base.t())
+    assert recorder.inputs[0].is_contiguous()
+    assert torch.equal(base, torch.full((2, 3), 7.0))
+
+
+def test_geir_6_1_16_seed_and_offsets_are_read_at_each_call() -> None:
+    made = program((SeedInput(), OffsetInput((10, 3))), (), 0)
+    recorder = Recorder()
+    call = bind(made, recorder)
+
+    def drawn() -> list[object]:
+        call()
+        return [t.tolist() for t in recorder.inputs]
+
+    torch.manual_seed(1)
+    first, second = drawn(), drawn()
+    torch.manual_seed(1)
+    assert drawn() == first
+    assert first[1] != second[1], "each call draws other numbers"
+    torch.manual_seed(2)
+    assert drawn()[0] != first[0]
+
+
+def test_errors_show_the_generated_source(capsys: pytest.CaptureFixture[str]) -> None:
+    made = program((SymInput(S0),), (), 1, symbols={"s0": SymbolSource(0, 0)})
+    with pytest.raises(AttributeError) as caught:
+        bind(made, Recorder())(3)
+    assert any("a0.shape[0]" in str(entry.statement) for entry in caught.traceback)

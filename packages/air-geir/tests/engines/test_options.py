@@ -1,0 +1,146 @@
+"""Settings as options of the Graph Engine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from air_config import CompilerConfig, Context, Settings, resolve
+from air_geir.engines import (
+    ArgInput,
+    EngineOptions,
+    GraphOutput,
+    PlainDevice,
+    Program,
+    SymInput,
+    dump_config,
+    engine_options,
+)
+from air_geir.ir import DataType, Graph, Placement, TensorDesc, symbol
+
+
+def settings(**changes: object) -> Settings:
+    config = CompilerConfig()
+    for path, value in changes.items():
+        *groups, last = path.split("__")
+        target: object = config
+        for group in groups:
+            target = getattr(target, group)
+        setattr(target, last, value)
+    return resolve(config, Context(device="npu"))
+
+
+def program(*, assigned: bool = False, size: int = 4) -> Program:
+    graph = Graph("g")
+    desc = TensorDesc(DataType.FLOAT, (symbol("s0"), size), placement=Placement.DEVICE)
+    x = graph.data("x", desc)
+    w = graph.data("w", TensorDesc(DataType.FLOAT, (2, size), placement=Placement.DEVICE))
+    graph.data("n", TensorDesc(DataType.INT64, (), placement=Placement.HOST))
+    graph.output([graph.add("Abs", x, outputs=desc), graph.add("Neg", w, outputs=w.desc)])
+    inputs = (ArgInput(0), ArgInput(2, parameter=True), SymInput(symbol("s0")))
+    made = Program(graph, inputs, (GraphOutput(0),), 3, hints={"s0": 5})
+    return replace(made, assigned={1: 2}) if assigned else made
+
+
+def options(made: Program | None = None, **changes: object) -> EngineOptions:
+    return engine_options(settings(**changes), made or program(), PlainDevice())
+
+
+def test_what_is_passed_by_default() -> None:
+    made = options()
+    assert made.session == {
+        "ge.exec.deviceId": "0",
+        "ge_run_with_torch_npu": "1",
+        "ge.exec.allow_hf32": "10",
+        "ge.deterministic": "0",
+        "ge.deterministicLevel": "0",
+        "ge.exec.staticMemoryPolicy": "2",
+        "ge.opSelectImplmode": "high_precision",
+        "ge.exec.enableEngineParallel": "0",
+        "ge.enableSingleStream": "false",
+        "ge.oo.level": "O3",
+        "ge.exportCompileStat": "2",
+    }
+    assert made.graph == {
+        "ge.exec.atomicCleanPolicy": "1",
+        "ge.deterministic": "0",
+        "ge.deterministicLevel": "0",
+        "ge.jit_compile": "2",
+        "ge.topoSortingMode": "1",
+        "ge.featureBaseRefreshable": "0",
+        "ge.tiling_schedule_optimize": "0",
+        "ge.exec.outputReuseMemIndexes": "0,1",
+        "ge.exec.allTensorNotEmpty": "1",
+        "ge.inputHintShape": "0:[5, 4];1:[2, 4];2:[]",
+        "frozenInput": "0,0,0",
+    }
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "key", "text"),
+    [
+        ("experimental_config__cc_parallel_enable", True, "ge.exec.enableEngineParallel", "1"),
+        ("ge_config__enable_single_stream", True, "ge.enableSingleStream", "true"),
+        ("ge_config__oo_level", "O1", "ge.oo.level", "O1"),
+        ("ge_config__oo_level", "O1", "ge.topoSortingMode", "3"),
+        ("ge_config__oo_constant_folding", True, "ge.oo.constantFolding", "true"),
+        ("ge_config__oo_dead_code_elimination", False, "ge.oo.deadCodeElimination", "false"),
+        ("ge_config__export_compile_stat", "0", "ge.exportCompileStat", "0"),
+        ("ge_config__aicore_num", "24|48", "ge.aicoreNum", "24|48"),
+        ("ge_config__optimization_switch", "A:on;B:off", "ge.optimizationSwitch", "A:on;B:off"),
+        ("experimental_config__topology_sorting_strategy", "BFS", "ge.topoSortingMode", "0"),
+        ("experimental_config__topology_sorting_strategy", "RDFS", "ge.topoSortingMode", "2"),
+        ("experimental_config__topology_sorting_strategy", "StableRDFS", "ge.topoSortingMode", "3"),
+        ("experimental_config__memory_efficiency", True, "ge.featureBaseRefreshable", "1"),
+        ("experimental_config__tiling_schedule_optimize", True, "ge.tiling_schedule_optimize", "1"),
+        ("experimental_config__static_model_ops_lower_limit", 7, "ge.exec.static_model_ops_lower_limit", "7"),
+        ("experimental_config__frozen_parameter", True, "frozenInput", "0,1,0"),
+    ],
+)
+def test_a_setting_becomes_its_key(setting: str, value: object, key: str, text: str) -> None:
+    made = engine_options(settings(**{setting: value}), program(), PlainDevice())
+    assert {**made.session, **made.graph}[key] == text
+
+
+def test_a_fusion_switch_file_is_passed_by_path(tmp_path: Path) -> None:
+    file = tmp_path / "fusion.cfg"
+    file.write_text("{}")
+    made = options(fusion_config__fusion_switch_file=str(file))
+    assert made.session["ge.fusionSwitchFile"] == str(file)
+
+
+def test_tied_outputs_are_named_with_their_inputs() -> None:
+    made = options(program(assigned=True))
+    assert made.graph["ge.exec.outputReuseMemIndexes"] == "0"
+    assert made.graph["ge.exec.outputReuseInputMemIndexes"] == "1,1"
+
+
+def test_an_empty_tensor_is_announced() -> None:
+    assert options(program(size=0)).graph["ge.exec.allTensorNotEmpty"] == "0"
+
+
+def test_several_transfers_force_a_stable_order() -> None:
+    made = program()
+    for number in range(2):
+        with made.graph.inserting_before(made.graph.net_output):
+            made.graph.add("HcomSend", made.graph.inputs[0], group="g", sr_tag=number, dest_rank=1)
+    assert options(made).graph["ge.topoSortingMode"] == "3"
+
+
+def test_a_dump_becomes_the_device_s_configuration(tmp_path: Path) -> None:
+    assert dump_config(settings(), "g") is None
+    made = dump_config(
+        settings(
+            dump_config__enable_dump=True,
+            dump_config__dump_path=str(tmp_path),
+            dump_config__dump_layer="Add_1 MatMul",
+            dump_config__dump_step="0|3-5",
+        ),
+        "g",
+    )
+    assert made is not None
+    assert made["dump"]["dump_list"] == [{"model_name": "g", "layer": ["Add_1", "MatMul"]}]
+    assert made["dump"]["dump_path"] == str(tmp_path)
+    assert made["dump"]["dump_step"] == "0|3-5"

@@ -1,0 +1,139 @@
+"""The Graph Engine through the wheel's own extension, on a device or air-sim."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from air_config import CompilerConfig, Context, resolve
+from air_geir import file
+from air_geir.engines import (
+    ArgInput,
+    EngineOptions,
+    GraphOutput,
+    NpuDevice,
+    Program,
+    SymbolSource,
+    TorchairExtension,
+    bind,
+    engine_options,
+)
+from air_geir.errors import EngineError, OptionError
+from air_geir.ge_passes import optimize
+from air_geir.ir import DataType, Graph, Placement, TensorDesc, symbol
+
+torch_npu = pytest.importorskip("torch_npu")
+pytestmark = pytest.mark.npu
+
+WEIGHT = TensorDesc(DataType.FLOAT, (4, 4), placement=Placement.DEVICE)
+
+
+def layer(*, dynamic: bool = False, update: bool = False) -> Program:
+    graph = Graph("layer")
+    desc = TensorDesc(DataType.FLOAT, (symbol("s0") if dynamic else 4, 4), placement=Placement.DEVICE)
+    x, w = graph.data("x", desc), graph.data("w", WEIGHT)
+    product = graph.add("MatMul", x, w, outputs=desc)
+    result = graph.add("Add", graph.add("Relu", product, outputs=desc), x, outputs=desc)
+    if update:
+        graph.add("Assign", w, graph.add("Add", w, w, outputs=WEIGHT), outputs=WEIGHT)
+    graph.output([result])
+    symbols = {"s0": SymbolSource(0, 0)}
+    made = Program(
+        graph, (ArgInput(0), ArgInput(1, parameter=True)), (GraphOutput(0),), 2, {}, symbols, {"s0": 4}
+    )
+    optimize(made)
+    return made
+
+
+def random(rows: int) -> torch.Tensor:
+    return torch.randn(rows, 4, device="npu")
+
+
+def options(made: Program) -> EngineOptions:
+    return engine_options(resolve(CompilerConfig(), Context(device="npu")), made, NpuDevice.current())
+
+
+def compiled(made: Program) -> Callable[..., list[Any]]:
+    return bind(made, TorchairExtension().compile(made, options(made)))
+
+
+def expected(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return torch.relu(x @ w) + x
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_graph_runs_and_equals_eager(dynamic: bool) -> None:
+    run = compiled(layer(dynamic=dynamic))
+    for rows in (4, 4, 7) if dynamic else (4, 4):
+        x, w = random(rows), random(4)
+        (result,) = run(x, w)
+        torch.testing.assert_close(result, expected(x, w))
+
+
+def test_an_update_is_written_into_the_argument() -> None:
+    run = compiled(layer(update=True))
+    x, w = random(4), random(4)
+    before, address = w.clone(), w.data_ptr()
+    (result,) = run(x, w)
+    torch.testing.assert_close(result, expected(x, before))
+    torch.testing.assert_close(w, before * 2)
+    assert w.data_ptr() == address
+
+
+def test_a_graph_read_from_a_file_runs(tmp_path: Path) -> None:
+    made = layer()
+    path, *_ = file.write(made.graph, tmp_path / "layer.air")
+    again = Program(file.read(path), made.inputs, made.outputs, 2)
+    x, w = random(4), random(4)
+    (result,) = compiled(again)(x, w)
+    torch.testing.assert_close(result, expected(x, w))
+
+
+def test_session_options_cannot_change_and_the_error_names_them() -> None:
+    made = layer()
+    engine = TorchairExtension()
+    known = options(made)
+    engine.compile(made, known)
+    other = EngineOptions({**known.session, "ge.oo.level": "O1"}, known.graph)
+    with pytest.raises(OptionError, match=r"ge\.oo\.level = O1 \(the first graph set O3\)"):
+        engine.compile(made, other)
+
+
+def test_an_operator_the_engine_lacks_is_an_engine_error() -> None:
+    graph = Graph("odd")
+    x = graph.data("x", WEIGHT)
+    graph.output([graph.add("Dawsn", x, outputs=WEIGHT)])
+    made = Program(graph, (ArgInput(0),), (GraphOutput(0),), 1)
+    optimize(made)
+    with pytest.raises(EngineError, match="failed to compile graph odd"):
+        compiled(made)(random(4))
+
+
+def test_a_closed_graph_says_so() -> None:
+    made = layer()
+    product = TorchairExtension().compile(made, options(made))
+    product.close()
+    with pytest.raises(EngineError, match="was closed"):
+        product((random(4), random(4)), ())
+
+
+def test_geir_6_2_18_signal_handlers_stay_as_they_were() -> None:
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.getsignal(number) for number in numbers]
+    theirs = {name for name in sys.modules if name.startswith("torchair.") and "._" not in name}
+    compiled(layer())(random(4), random(4))
+    assert [signal.getsignal(number) for number in numbers] == before
+    assert {name for name in sys.modules if name.startswith("torchair.") and "._" not in name} == theirs
+
+
+def test_importing_the_package_does_not_import_torch_npu() -> None:
+    code = "import sys, air_geir; sys.exit('torch_npu' in sys.modules)"
+    environment = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "PYTHONPATH": ":".join(filter(None, sys.path))}
+    assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0

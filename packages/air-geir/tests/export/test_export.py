@@ -1,0 +1,187 @@
+"""Models written as files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from air_config import CompilerConfig
+from air_geir import file
+from air_geir.engines import ArgInput, EngineOptions, GraphOutput, Program, bind
+from air_geir.errors import ExportError
+from air_geir.export import Exported, dynamo_export
+from air_geir.ir import Graph
+from air_geir.reference import ReferenceEngine
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
+
+
+class Block(torch.nn.Module):
+    """A transformer block."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(32)
+        self.qkv = torch.nn.Linear(32, 96)
+        self.out = torch.nn.Linear(32, 32)
+
+    def forward(self, x: torch.Tensor, *, scale: torch.Tensor) -> torch.Tensor:
+        batch, tokens, width = x.shape
+        q, k, v = self.qkv(self.norm(x)).reshape(batch, tokens, 3, 4, 8).permute(2, 0, 3, 1, 4).unbind(0)
+        mixed = torch.softmax(q @ k.transpose(-1, -2) * 8**-0.5, -1) @ v
+        result: torch.Tensor = x + self.out(mixed.transpose(1, 2).reshape(batch, tokens, width)) * scale
+        return result
+
+
+class Counter(torch.nn.Module):
+    """A module that writes its buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(3))
+        self.weight = torch.nn.Parameter(torch.randn(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.seen.add_(x)  # type: ignore[operator]  # a buffer
+        return x * self.weight
+
+
+def run(graph: Graph, *args: torch.Tensor) -> list[torch.Tensor]:
+    """A file's graph on the reference engine."""
+    count = len(graph.outputs)
+    inputs = tuple(map(ArgInput, range(len(graph.inputs))))
+    made = Program(graph, inputs, tuple(map(GraphOutput, range(count))), len(inputs))
+    return bind(made, ReferenceEngine().compile(made, EngineOptions({}, {})))(*args)
+
+
+def export(tmp_path: Path, **options: object) -> tuple[Exported, Block]:
+    torch.manual_seed(0)
+    model = Block().eval()
+    scale = torch.tensor(2.0)
+    made = dynamo_export(torch.randn(2, 5, 32), model=model, export_path=tmp_path, scale=scale, **options)  # type: ignore[arg-type]  # keywords
+    return made, model
+
+
+def test_G20_an_exported_block_equals_eager(tmp_path: Path) -> None:
+    made, model = export(tmp_path)
+    assert [p.name for p in made.files] == ["export.air", "dynamo.pbtxt"]
+    x, scale = torch.randn(2, 5, 32), torch.tensor(0.5)
+    (result,) = run(file.read(made.model), x, scale)
+    torch.testing.assert_close(result, model(x, scale=scale))
+
+
+def test_a_dynamic_export_takes_other_sizes(tmp_path: Path) -> None:
+    made, model = export(tmp_path, dynamic=True)
+    graph = file.read(made.model)
+    assert graph.inputs[0].output.desc.file_shape() == (-1, -1, 32)
+    for shape in ((2, 5, 32), (3, 7, 32)):
+        x, scale = torch.randn(shape), torch.tensor(1.5)
+        (result,) = run(graph, x, scale)
+        torch.testing.assert_close(result, model(x, scale=scale))
+
+
+def test_large_weights_are_raw_files_named_after_them(tmp_path: Path) -> None:
+    made, model = export(tmp_path, inline_limit=100)
+    names = {p.name for p in made.files}
+    assert {"qkv_weight", "out_weight"} <= names
+    assert (tmp_path / "qkv_weight").read_bytes() == model.qkv.weight.detach().numpy().tobytes()
+    constant = file.read(made.model).node("qkv.weight")
+    assert constant.op_type == "FileConstant"
+    assert constant.attr("shape") == (96, 32)
+
+
+def test_geir_6_1_3_a_transposed_weight_is_written_as_it_is_seen(tmp_path: Path) -> None:
+    model = Counter()
+    model.weight = torch.nn.Parameter(torch.randn(3, 3).t()[1])
+    made = dynamo_export(torch.randn(3), model=model, export_path=tmp_path)
+    held = file.read(made.model).node("weight").attr("value").tensor()
+    assert torch.equal(held, model.weight)
+
+
+def test_a_written_buffer_is_refdata_and_assigned(tmp_path: Path) -> None:
+    made = dynamo_export(torch.randn(3), model=Counter(), export_path=tmp_path)
+    graph = file.read(made.model)
+    (written,) = graph.of_type("RefData")
+    assert written.attr("_origin_data_name") == "b_seen"
+    (assign,) = graph.of_type("Assign")
+    assert assign in graph.net_output.control_inputs
+    assert [n.attr("index") for n in graph.inputs] == [0, 1]
+
+
+def test_G22_module_paths_are_recorded_on_request(tmp_path: Path) -> None:
+    config = CompilerConfig()
+    config.export.experimental.enable_record_nn_module_stack = True
+    made, _ = export(tmp_path, config=config)
+    stacks = {str(n.attrs["nn_module_stack"].value) for n in made.graph if "nn_module_stack" in n.attrs}
+    assert any("qkv" in s for s in stacks)
+
+
+def test_geir_6_2_20_one_export_does_not_change_the_next(tmp_path: Path) -> None:
+    first, _ = export(tmp_path / "a")
+    config = CompilerConfig()
+    config.export.experimental.enable_record_nn_module_stack = True
+    export(tmp_path / "b", config=config)
+    second, _ = export(tmp_path / "c")
+    assert first.model.read_bytes() == second.model.read_bytes()
+
+
+def test_geir_6_2_22_a_symbolic_link_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with pytest.raises(ExportError, match="symbolic link"):
+        export(tmp_path / "link")
+
+
+def test_a_model_that_is_no_single_graph_is_an_error(tmp_path: Path) -> None:
+    class Branching(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x if bool(x.sum() > 0) else -x
+
+    with pytest.raises(ExportError, match="Branching is no single graph"):
+        dynamo_export(torch.randn(3), model=Branching(), export_path=tmp_path)
+
+
+RANK = """
+import sys, torch, torch.distributed as dist
+from air_config import CompilerConfig
+from air_geir.export import dynamo_export
+
+class Reduced(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 4)
+    def forward(self, x):
+        functional = torch.ops._c10d_functional
+        return functional.wait_tensor(functional.all_reduce(self.layer(x), "sum", dist.group.WORLD.group_name))
+
+dist.init_process_group("gloo", rank=int(sys.argv[1]), world_size=2, init_method="file://" + sys.argv[2] + ".store")
+config = CompilerConfig()
+config.export.experimental.auto_atc_config_generated = True
+dynamo_export(torch.randn(2, 4), model=Reduced(), export_path=sys.argv[2], config=config, inline_limit=0)
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+
+def test_two_ranks_write_two_models_and_their_relation(tmp_path: Path) -> None:
+    folder = tmp_path / "models"
+    ranks = [subprocess.Popen([sys.executable, "-c", RANK, str(k), str(folder)]) for k in range(2)]
+    assert [r.wait(timeout=200) for r in ranks] == [0, 0]
+    assert {
+        "export0.air",
+        "export1.air",
+        "rank_0",
+        "rank_1",
+        "model_relation_config.json",
+        "numa_config.json",
+    } == {p.name for p in folder.iterdir()}
+    relation = json.loads((folder / "model_relation_config.json").read_text())
+    assert [d["submodel_name"] for d in relation["deploy_config"]] == ["export0", "export1"]
+    assert [g["group_rank_list"] for g in relation["comm_group"]] == ["[0, 1]"]
+    graph = file.read(folder / "export0.air")
+    assert any(n.op_type == "HcomAllReduce" for n in graph)

@@ -1,0 +1,139 @@
+"""Whole ways over a device or air-sim: models, files in both directions, options, updates without copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch._dynamo.backends.common import aot_autograd
+
+import air_geir
+from air_config import CompilerConfig, Context, resolve
+from air_geir import file
+from air_geir.engines import (
+    ArgInput,
+    EngineOptions,
+    GraphOutput,
+    NpuDevice,
+    Program,
+    TorchairExtension,
+    bind,
+    engine_options,
+)
+from air_geir.export import dynamo_export
+from air_geir.reference import ReferenceEngine
+from air_geir.verify import verify_model
+
+torch_npu = pytest.importorskip("torch_npu")
+pytestmark = [pytest.mark.npu, pytest.mark.filterwarnings("ignore::FutureWarning")]
+SETTINGS = resolve(CompilerConfig(), Context(device="npu"))
+
+
+class Block(torch.nn.Module):
+    """A transformer block."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm1, self.norm2 = torch.nn.LayerNorm(32), torch.nn.LayerNorm(32)
+        self.qkv, self.out = torch.nn.Linear(32, 96), torch.nn.Linear(32, 32)
+        self.up, self.down = torch.nn.Linear(32, 64), torch.nn.Linear(64, 32)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, tokens, width = x.shape
+        q, k, v = self.qkv(self.norm1(x)).reshape(batch, tokens, 3, 4, 8).permute(2, 0, 3, 1, 4).unbind(0)
+        mixed = torch.softmax(q @ k.transpose(-1, -2) * 8**-0.5, -1) @ v
+        x = x + self.out(mixed.transpose(1, 2).reshape(batch, tokens, width))
+        result: torch.Tensor = x + self.down(torch.relu(self.up(self.norm2(x))))
+        return result
+
+
+def from_file(path: Path) -> Program:
+    graph = file.read(path)
+    count = len(graph.outputs)
+    inputs = tuple(map(ArgInput, range(len(graph.inputs))))
+    return Program(graph, inputs, tuple(map(GraphOutput, range(count))), len(inputs))
+
+
+def compiled(model: Any, seen: list[air_geir.Executable], *, dynamic: bool = False) -> Callable[..., Any]:
+    def inner(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
+        executable = air_geir.compile_graph(gm, inputs, settings=SETTINGS)
+        seen.append(executable)
+
+        def run(args: list[Any]) -> list[Any]:
+            return executable(*args)
+
+        run._boxed_call = True  # type: ignore[attr-defined]  # read by AOTAutograd
+        return run
+
+    torch._dynamo.reset()
+    backend = aot_autograd(fw_compiler=inner, inference_compiler=inner, keep_inference_input_mutations=True)
+    return torch.compile(model, backend=backend, dynamic=dynamic, fullgraph=True)
+
+
+def test_a_block_written_by_us_runs_in_the_extension(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model, x = Block().eval(), torch.randn(2, 5, 32)
+    made = dynamo_export(x, model=model, export_path=tmp_path)
+    program = from_file(made.model)
+    options = engine_options(SETTINGS, program, NpuDevice.current())
+    run = bind(program, TorchairExtension().compile(program, options))
+    (result,) = run(x.to("npu"))
+    torch.testing.assert_close(result.cpu(), model(x), atol=1e-5, rtol=1e-5)
+
+
+def test_a_block_written_by_torchair_runs_on_the_reference_engine(tmp_path: Path) -> None:
+    import torchair  # type: ignore[import-not-found]  # part of torch_npu
+
+    torch.manual_seed(0)
+    model, x = Block().eval(), torch.randn(2, 5, 32)
+    with torch.no_grad():
+        expected = model(x)
+        torchair.dynamo_export(
+            x.to("npu"), model=model.to("npu"), export_path=str(tmp_path), export_name="theirs"
+        )
+    (path,) = tmp_path.glob("*.air")
+    assert verify_model(file.parse_model(path.read_bytes())) == []
+    program = from_file(path)
+    (result,) = bind(program, ReferenceEngine().compile(program, EngineOptions({}, {})))(x)
+    torch.testing.assert_close(result, expected, atol=1e-5, rtol=1e-5)
+    again = file.to_bytes(program.graph)
+    assert file.to_bytes(file.from_bytes(again)) == again
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_s04_llama_equals_eager(dynamic: bool) -> None:
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+        vocab_size=50, attn_implementation="eager",
+    )  # fmt: skip
+    model, ids = transformers.LlamaForCausalLM(config).eval(), torch.randint(0, 50, (2, 7))
+    seen: list[air_geir.Executable] = []
+    with torch.no_grad():
+        expected = model(ids, use_cache=False).logits
+        run = compiled(model.to("npu"), seen, dynamic=dynamic)
+        result = run(ids.to("npu"), use_cache=False).logits.cpu()
+    assert [e.engine for e in seen] == ["torchair_extension"]
+    torch.testing.assert_close(result, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_s15_a_cache_is_written_in_place() -> None:
+    def step(cache: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
+        cache.copy_(cache * 0.5 + row)
+        return cache.sum(0)
+
+    seen: list[air_geir.Executable] = []
+    run = compiled(step, seen)
+    cache, row = torch.randn(4, 8, device="npu"), torch.randn(8, device="npu")
+    expected, address = cache * 0.5 + row, cache.data_ptr()
+    with torch.no_grad():
+        result = run(cache, row)
+    torch.testing.assert_close(cache, expected)
+    torch.testing.assert_close(result, expected.sum(0))
+    assert cache.data_ptr() == address
+    assert seen[0].program.assigned
+    assert not list(seen[0].program.graph.of_type("Assign", "TensorMove"))
