@@ -1,0 +1,165 @@
+"""The object that `torch.compile` calls: `air`, and what `get_npu_backend` returns.
+
+The entry point `air` is a `Backend` without a configuration of its own: it takes everything from
+`torch.compile(mode=..., options=...)`. `get_npu_backend(compiler_config=...)` gives one with a configuration;
+options given to `torch.compile` beside it apply on top of it, for that compilation alone.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from torch import fx
+from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.repro.after_aot import wrap_compiler_debug
+from torch._functorch._aot_autograd.utils import make_boxed_func
+from torch._guards import TracingContext
+
+import air_streams
+from air_backend import _devices, _records
+from air_backend._compile import Role, compile_aten
+from air_backend.errors import NotAGraphModule, OptionsOfWrongType, UnknownMode
+from air_config import PRESETS, CompilerConfig
+
+log = logging.getLogger(__name__)
+
+
+class Backend:
+    """A `torch.compile` backend: callable on a Dynamo graph, with `reset()`."""
+
+    def __init__(
+        self,
+        config: CompilerConfig | None = None,
+        decompositions: Mapping[Any, Callable[..., Any]] | None = None,
+    ) -> None:
+        self.__name__ = "air"
+        self.config = config
+        self.decompositions = dict(decompositions or {})
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """What the backend was made with, under the names of `get_npu_backend`."""
+        return {"compiler_config": self.config, "custom_decompositions": self.decompositions}
+
+    def __call__(
+        self,
+        gm: fx.GraphModule,
+        example_inputs: Sequence[Any],
+        *,
+        mode: str | None = None,
+        options: Mapping[str, Any] | CompilerConfig | None = None,
+    ) -> Callable[..., Any]:
+        config = effective_config(self.config, mode, options)
+        air_streams.normalize(gm)
+        return _through_aot(gm, example_inputs, config, self.decompositions)
+
+    def reset(self) -> None:
+        """Drops captured graphs, pools and caches; torch calls it from `torch._dynamo.reset()`."""
+        _records.close_all()
+        _devices.forget_device()
+
+
+def effective_config(
+    base: CompilerConfig | None, mode: str | None, options: Mapping[str, Any] | CompilerConfig | None
+) -> CompilerConfig:
+    """The configuration of one compilation: the backend's own, then `mode`, then `options`."""
+    if options is not None and not isinstance(options, (Mapping, CompilerConfig)):
+        raise OptionsOfWrongType(type(options).__name__)
+    if mode is not None and mode not in PRESETS:
+        raise UnknownMode(mode, tuple(PRESETS))
+    asked = CompilerConfig.from_options(options, mode=mode)
+    if base is None:
+        return asked
+    config = copy.deepcopy(base)
+    if mode is not None:
+        for path, value in PRESETS[mode].values.items():
+            config.set(path, value)
+    for path, value in asked.assigned().items():
+        config.set(path, value)
+    return config
+
+
+def _through_aot(
+    gm: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    config: CompilerConfig,
+    decompositions: Mapping[Any, Callable[..., Any]],
+) -> Callable[..., Any]:
+    """Makes the graph functional by AOTAutograd and compiles what comes out."""
+    compiled: Callable[..., Any] = aot_autograd(
+        fw_compiler=_compiler(config, "forward"),
+        bw_compiler=_compiler(config, "backward"),
+        inference_compiler=_compiler(config, "inference"),
+        decompositions=dict(decompositions),
+        keep_inference_input_mutations=config.experimental_config.keep_inference_input_mutations,
+    )(gm, example_inputs)
+    return compiled
+
+
+def _compiler(config: CompilerConfig, role: Role) -> Callable[..., Any]:
+    """A compiler of ATen graphs with one role, wrapped so that torch's minifier can cut in."""
+
+    def compile_role(gm: fx.GraphModule, example_inputs: Sequence[Any], **_: Any) -> Callable[..., Any]:
+        static = () if role == "backward" else static_inputs()
+        record, run = compile_aten(gm, example_inputs, config, role=role, static_inputs=static)
+        _records.keep(record, run)
+        return _boxed(run)
+
+    wrap: Callable[..., Callable[..., Any]] = wrap_compiler_debug  # typed for Inductor's compiler alone
+    wrapped = wrap(compile_role, compiler_name="air")
+    return wrapped
+
+
+def _boxed(run: Callable[..., Any]) -> Callable[..., Any]:
+    """The calling convention AOTAutograd prefers: one list, which the callee may empty."""
+    boxed: Callable[..., Any] = make_boxed_func(run)
+    if inner := getattr(run, "boxed", None):
+
+        def boxed(args: list[Any]) -> Any:
+            return inner(args)
+
+        boxed._boxed_call = True  # type: ignore[attr-defined]  # the mark torch looks for
+    return boxed
+
+
+def static_inputs() -> tuple[int, ...]:
+    """The inputs whose address does not change between calls: parameters, buffers, marked tensors."""
+    context = TracingContext.try_get()
+    metadata = context.fw_metadata if context is not None else None
+    return tuple(metadata.static_input_indices or ()) if metadata is not None else ()
+
+
+def get_npu_backend(
+    *,
+    compiler_config: CompilerConfig | None = None,
+    custom_decompositions: Mapping[Any, Callable[..., Any]] | None = None,
+) -> Backend:
+    """A backend for `torch.compile(model, backend=...)` with a configuration of its own."""
+    return Backend(compiler_config or CompilerConfig(), custom_decompositions)
+
+
+def get_compiler(compiler_config: CompilerConfig | None = None) -> Callable[..., Any]:
+    """A compiler of ATen graphs, `compiler(gm, example_inputs)`, for a backend that calls AOTAutograd itself."""
+    return _compiler(compiler_config or CompilerConfig(), "inference")
+
+
+def compile_fx(
+    gm: fx.GraphModule,
+    example_inputs: Sequence[Any] | None = None,
+    options: Mapping[str, Any] | CompilerConfig | None = None,
+) -> Callable[..., Any]:
+    """Compiles a graph of ATen operators; without inputs they are taken from the placeholders' metadata."""
+    if not isinstance(gm, fx.GraphModule):
+        raise NotAGraphModule(type(gm).__name__)
+    if example_inputs is None:
+        example_inputs = [n.meta["val"] for n in gm.graph.nodes if n.op == "placeholder"]
+    config = effective_config(None, None, options)
+    record, run = compile_aten(gm, example_inputs, config)
+    _records.keep(record, run)
+    return run
+
+
+air = Backend()

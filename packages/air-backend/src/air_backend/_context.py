@@ -1,0 +1,54 @@
+"""Where a graph is compiled: the facts that the rules between options look at."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import torch
+from torch import fx
+
+import air_config
+
+SEND_OR_RECEIVE: Final = ("send", "recv", "isend", "irecv", "batch_p2p")
+
+
+def context_of(
+    gm: fx.GraphModule, ground: torch.device, *, multi_stream: bool, training: bool
+) -> air_config.Context:
+    """The context of one graph on its ground."""
+    soc, cann = _chip() if ground.type == "npu" else (None, None)
+    limit = torch.ops.air_streams.core_limit_enter.default
+    return air_config.Context(
+        device=ground.type,
+        soc=soc,
+        cann=cann,
+        multi_stream=multi_stream,
+        core_limits=bool(gm.graph.find_nodes(op="call_function", target=limit)),
+        dynamic=any(
+            isinstance(node.meta.get("val"), torch.SymInt) for node in gm.graph.find_nodes(op="placeholder")
+        ),
+        point_to_point=_is_point_to_point(gm),
+        training=training,
+        world_size=_world_size(),
+    )
+
+
+def _chip() -> tuple[str | None, str | None]:
+    """The name of the chip and the version of CANN, as torch_npu reports them."""
+    import torch_npu.npu.utils
+
+    version = torch_npu.npu.utils.get_cann_version()
+    return torch.get_device_module("npu").get_device_name(), version or None
+
+
+def _world_size() -> int:
+    distributed = torch.distributed
+    return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
+
+
+def _is_point_to_point(gm: fx.GraphModule) -> bool:
+    for node in gm.graph.nodes:
+        name = getattr(node.target, "_opname", "") if node.op == "call_function" else ""
+        if name in SEND_OR_RECEIVE:
+            return True
+    return False

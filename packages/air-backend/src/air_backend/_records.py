@@ -1,0 +1,40 @@
+"""Remembers what was compiled, as long as the result is in use: for explain, statistics and reset.
+
+A record holds its executor weakly, so that dropping a compiled model frees its graphs and pools although the
+record was kept here.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any, Final
+
+from air_backend._compile import CompiledGraph
+
+_lock: Final = threading.Lock()
+_kept: Final[list[tuple[CompiledGraph, weakref.ref[Any]]]] = []
+
+
+def keep(record: CompiledGraph, run: Callable[..., Any]) -> None:
+    """Remembers a record until its executor is gone."""
+    with _lock:
+        _kept[:] = [(old, ref) for old, ref in _kept if ref() is not None]
+        _kept.append((record, weakref.ref(run)))
+
+
+def alive() -> list[tuple[CompiledGraph, Callable[..., Any]]]:
+    """The records whose executor is in use, oldest first, each with it."""
+    with _lock:
+        pairs = [(record, ref()) for record, ref in _kept]
+    return [(record, run) for record, run in pairs if run is not None]
+
+
+def close_all() -> None:
+    """Closes every executor in use and forgets the records."""
+    for _, run in alive():
+        if close := getattr(run, "close", None):
+            close()
+    with _lock:
+        _kept.clear()

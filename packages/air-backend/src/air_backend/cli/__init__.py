@@ -1,0 +1,7 @@
+"""The `air` command: doctor, demo, run, explain, bench."""
+
+from __future__ import annotations
+
+from air_backend.cli._main import main
+
+__all__ = ["main"]

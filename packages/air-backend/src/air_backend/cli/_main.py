@@ -1,0 +1,60 @@
+"""Reads the command line and calls one sub-command; each lives in a module of its own.
+
+What has to happen before torch is imported happens here: `--sim` starts the command again on air-sim, and a torch_npu
+that would not find CANN is kept from loading, so that `air doctor` can say what is wrong instead of failing with it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from air_backend.cli import _sim
+
+COMMANDS: Final[dict[str, str]] = {
+    "bench": "start the benchmark sessions of a checkout",
+    "demo": "run a tiny Llama in eager and in every mode, compare and time",
+    "doctor": "say what works on this machine, and what to do about the rest",
+    "explain": "say what AIR decides about one function",
+    "run": "run a script in which `import torchair` means AIR",
+}
+
+
+def _before_the_script(words: Sequence[str]) -> int:
+    """How many words belong to `air` itself: with `run`, those before the script."""
+    if not words or words[0] != "run":
+        return len(words)
+    return next((at for at, word in enumerate(words) if at > 0 and not word.startswith("-")), len(words))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point of the `air` command; gives the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    ours = _before_the_script(words)
+    try:
+        if "--sim" in words[:ours]:
+            _sim.restart([*(word for word in words[:ours] if word != "--sim"), *words[ours:]])
+    except _sim.CannotSimulate as error:
+        print(f"air: {error}", file=sys.stderr)
+        return 1
+    if reason := _sim.reason_not_to_load_torch_npu():
+        os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+        print(f"air: {reason}", file=sys.stderr)
+    parsed = _parser(words).parse_args(words)
+    return int(importlib.import_module(f"air_backend.cli._{parsed.command}").run(parsed))
+
+
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser; only the module of the sub-command that is called is imported."""
+    parser = argparse.ArgumentParser(prog="air", description="The AIR backend for torch.compile.")
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, summary in COMMANDS.items():
+        subparser = subparsers.add_parser(name, help=summary, description=summary)
+        subparser.add_argument("--sim", action="store_true", help="run on air-sim, under the real torch_npu")
+        if name in words:
+            importlib.import_module(f"air_backend.cli._{name}").add_arguments(subparser)
+    return parser

@@ -1,0 +1,136 @@
+"""The doctor's checks: each looks at one thing and gives one finding; none of them raises for what it finds.
+
+Absent is not broken: a laptop has no CANN, and everything that runs on CPU tensors still works there.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import torch
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from air_backend._ground import best_ground, is_simulated, npu_present
+from air_backend.doctor._finding import Finding
+
+TORCH_RANGE: Final = SpecifierSet(">=2.11,<2.14")
+PROBE_TIMEOUT_S: Final = 120
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def check_python() -> Finding:
+    return Finding("python", "ok", f"{platform.python_version()} on {platform.machine()}")
+
+
+def check_torch() -> Finding:
+    version = Version(torch.__version__)
+    if TORCH_RANGE.contains(version.base_version):
+        return Finding("torch", "ok", torch.__version__)
+    return Finding("torch", "broken", torch.__version__, f"install torch{TORCH_RANGE}")
+
+
+def check_torch_npu() -> Finding:
+    version = _version("torch_npu")
+    if version is None:
+        return Finding(
+            "torch_npu", "absent", "not installed", "pip install air-backend[npu] for an NPU or air-sim"
+        )
+    if Version(version).release[:2] != Version(torch.__version__).release[:2]:
+        advice = "install the torch_npu whose version equals torch's"
+        return Finding("torch_npu", "broken", f"{version} beside torch {torch.__version__}", advice)
+    if "torch_npu" not in sys.modules:
+        advice = "unset TORCH_DEVICE_BACKEND_AUTOLOAD; without CANN run under `air-sim run`"
+        return Finding("torch_npu", "absent", f"{version}, not loaded", advice)
+    return Finding("torch_npu", "ok", version)
+
+
+def check_cann() -> Finding:
+    if is_simulated():
+        return Finding("CANN", "ok", "air-sim stands in for it: no number here is NPU performance")
+    home = os.environ.get("ASCEND_HOME_PATH")
+    if not home:
+        return Finding(
+            "CANN", "absent", "ASCEND_HOME_PATH is not set", "source CANN's set_env.sh, or use air-sim"
+        )
+    if not Path(home).is_dir():
+        return Finding(
+            "CANN", "broken", f"ASCEND_HOME_PATH={home} is no folder", "source CANN's set_env.sh again"
+        )
+    return Finding("CANN", "ok", home)
+
+
+def check_device() -> Finding:
+    if npu_present():
+        npu = torch.get_device_module("npu")
+        return Finding("NPU", "ok", f"{npu.device_count()} x {npu.get_device_name(0)}")
+    if torch.cuda.is_available():
+        return Finding(
+            "NPU", "absent", f"none; cuda: {torch.cuda.get_device_name(0)}", "reduce-overhead runs on cuda"
+        )
+    return Finding(
+        "NPU", "absent", "none", "compiled functions run on CPU tensors; `air demo --sim` for air-sim"
+    )
+
+
+def _tool(name: str, purpose: str) -> Callable[[], Finding]:
+    def check() -> Finding:
+        path = shutil.which(name)
+        if path:
+            return Finding(name, "ok", path)
+        return Finding(name, "absent", "not on PATH", f"comes with CANN; needed for {purpose}")
+
+    return check
+
+
+def check_sim() -> Finding:
+    version = _version("air-sim")
+    if version is None:
+        return Finding("air-sim", "absent", "not installed", "pip install air-sim")
+    if not shutil.which("g++"):
+        return Finding("air-sim", "broken", f"{version}, no g++", "install a C++17 compiler named g++")
+    return Finding("air-sim", "ok", version)
+
+
+def check_compile() -> Finding:
+    """Compiles one small function on the best ground, in a process of its own."""
+    ground = best_ground()
+    probe = (
+        "import torch, sys\n"
+        "f = torch.compile(lambda x: (x @ x).relu() + 1, backend='air', mode='reduce-overhead')\n"
+        f"x = torch.randn(8, 8, device={str(ground.device)!r})\n"
+        "torch.testing.assert_close(f(x), (x @ x).relu() + 1)\n"
+    )
+    command = [sys.executable, "-c", probe]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S)
+    if ran.returncode == 0:
+        return Finding("compile", "ok", f"reduce-overhead on {ground.device} equals eager")
+    last = (ran.stderr.strip().splitlines() or ["no output"])[-1]
+    return Finding("compile", "broken", last, "run the probe by hand with TORCH_LOGS=+air_backend")
+
+
+CHECKS: Final[tuple[Callable[[], Finding], ...]] = (
+    check_python,
+    check_torch,
+    check_torch_npu,
+    check_cann,
+    check_device,
+    _tool("op_compiler", "static kernels"),
+    _tool("atc", "offline models"),
+    check_sim,
+    check_compile,
+)

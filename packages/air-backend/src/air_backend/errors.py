@@ -1,0 +1,140 @@
+"""Every error the backend itself raises: what happened, where, what to do.
+
+Errors of a layer below keep their own class; Dynamo wraps whatever is raised during a compilation in
+`BackendCompilerFailed` and keeps the text, so each message stands alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass
+class AirError(Exception):
+    """Base of the backend's errors; a subclass fills the three parts of the message."""
+
+    def what(self) -> str:
+        raise NotImplementedError
+
+    def where(self) -> str | None:
+        return None
+
+    def advice(self) -> str:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        place = self.where()
+        lines = [self.what(), *([f"  at      {place}"] if place else []), f"  advice  {self.advice()}"]
+        return "\n".join(lines)
+
+    def __post_init__(self) -> None:
+        super().__init__(str(self))
+
+
+@dataclass
+class UnsupportedDevice(AirError):
+    """A graph computes on a kind of device that no executor serves."""
+
+    device: str
+    mode: str
+    served: tuple[str, ...]
+    source: str | None = None
+
+    def what(self) -> str:
+        return (
+            f"mode {self.mode!r} does not run on {self.device!r} tensors; it runs on {', '.join(self.served)}"
+        )
+
+    def where(self) -> str | None:
+        return self.source
+
+    def advice(self) -> str:
+        if self.device == "cuda":
+            return "use config.mode = 'reduce-overhead', which serves cuda tensors"
+        return f"move the model and its inputs to one of: {', '.join(self.served)}"
+
+
+@dataclass
+class MixedDevices(AirError):
+    """One graph computes on two accelerators."""
+
+    devices: tuple[str, ...]
+    source: str | None = None
+
+    def what(self) -> str:
+        return f"one graph uses several devices: {', '.join(self.devices)}"
+
+    def where(self) -> str | None:
+        return self.source
+
+    def advice(self) -> str:
+        return "keep all tensors of a compiled function on one device; run one process per device (torchrun)"
+
+
+@dataclass
+class SecondDevice(AirError):
+    """A process that compiled for one NPU compiles for another one."""
+
+    first: str
+    second: str
+
+    def what(self) -> str:
+        return f"this process compiled for {self.first}; a graph for {self.second} is refused: one NPU per process"
+
+    def advice(self) -> str:
+        return "start one process per device, for example with torchrun, and call torch.npu.set_device(local_rank)"
+
+
+@dataclass
+class UnknownMode(AirError):
+    """`torch.compile(mode=...)` names no mode of this backend."""
+
+    mode: str
+    known: tuple[str, ...]
+
+    def what(self) -> str:
+        return f"torch.compile(backend='air', mode={self.mode!r}): no such mode"
+
+    def advice(self) -> str:
+        return f"use one of: {', '.join(map(repr, self.known))}"
+
+
+@dataclass
+class OptionsOfWrongType(AirError):
+    """`torch.compile(options=...)` is neither a mapping nor a CompilerConfig."""
+
+    given: str
+
+    def what(self) -> str:
+        return f"torch.compile(backend='air', options=...) got a {self.given}"
+
+    def advice(self) -> str:
+        return "give a dict of option names to values, or an air_backend.CompilerConfig"
+
+
+@dataclass
+class NotAGraphModule(AirError):
+    """`compile_fx` got something that is not an FX GraphModule."""
+
+    given: str
+
+    def what(self) -> str:
+        return f"compile_fx needs a torch.fx.GraphModule of ATen operators and got a {self.given}"
+
+    def advice(self) -> str:
+        return "pass what AOTAutograd or torch.export gives, or use torch.compile(model, backend='air')"
+
+
+@dataclass
+class DemoMismatch(AirError):
+    """A mode of the demo computed something else than eager."""
+
+    mode: str
+    difference: float
+    allowed: float
+
+    def what(self) -> str:
+        return f"mode {self.mode} differs from eager by {self.difference:.3g}; {self.allowed:.3g} is allowed"
+
+    def advice(self) -> str:
+        return "run `air explain` on the model and switch passes off one by one (docs/accuracy.md)"

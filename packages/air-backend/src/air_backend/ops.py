@@ -1,0 +1,21 @@
+"""Functions of TorchAir's `torchair.ops`: tagged events, tagged streams, order between tensors."""
+
+from __future__ import annotations
+
+from air_streams.ops import (
+    npu_create_tagged_event,
+    npu_record_tagged_stream,
+    npu_tagged_event_record,
+    npu_tagged_event_wait,
+    record,
+    wait,
+)
+
+__all__ = [
+    "npu_create_tagged_event",
+    "npu_record_tagged_stream",
+    "npu_tagged_event_record",
+    "npu_tagged_event_wait",
+    "record",
+    "wait",
+]

@@ -1,0 +1,26 @@
+"""Each test starts with a fresh Dynamo; tests marked `npu` are skipped where there is no NPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from air_backend._ground import npu_present
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if npu_present():
+        return
+    skip = pytest.mark.skip(reason="needs an NPU, or air-sim: nox -s npu-air-backend")
+    for item in items:
+        if item.get_closest_marker("npu"):
+            item.add_marker(skip)
+
+
+@pytest.fixture(autouse=True)
+def fresh_dynamo() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()

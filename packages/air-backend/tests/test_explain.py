@@ -1,0 +1,81 @@
+"""`explain` says what was decided, as data, text and a page."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from air_backend import CompilerConfig, explain
+
+
+def cache_step(cache: Tensor, x: Tensor, at: Tensor) -> Tensor:
+    y = torch.relu(x + 1)
+    cache.index_copy_(0, at, y)
+    return cache.sum(0)
+
+
+def arguments() -> tuple[Tensor, ...]:
+    return torch.zeros(8, 4), torch.randn(2, 4), torch.tensor([1, 5])
+
+
+def reduce_overhead() -> CompilerConfig:
+    config = CompilerConfig()
+    config.mode = "reduce-overhead"
+    return config
+
+
+def test_N07_the_report_has_passes_refusals_inputs_and_streams_of_each_graph() -> None:
+    report = explain(cache_step, *arguments(), compiler_config=reduce_overhead())
+    (graph,) = report.data["graphs"]
+    assert graph["executor"] == "reduce-overhead"
+    assert graph["device"] == "cpu"
+    names = [step["name"] for step in graph["passes"]]
+    assert "reinplace_input_mutated" in names
+    assert {entry["kind"] for entry in graph["reduce-overhead"]["inputs"]} >= {"mutated", "copied"}
+    assert graph["streams"] == {"streams": 1}
+
+
+def test_N07_a_refusal_names_the_users_line() -> None:
+    def function(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = x * 2
+        return torch.relu(y), y + 1
+
+    report = explain(function, torch.randn(4), compiler_config=reduce_overhead())
+    refusals = [refusal for step in report.data["graphs"][0]["passes"] for refusal in step["refusals"]]
+    assert any("test_explain.py" in str(refusal) and "relu" in str(refusal) for refusal in refusals)
+
+
+def test_graph_breaks_and_every_graph_between_them_are_reported() -> None:
+    def function(x: Tensor) -> Tensor:
+        y = x + 1
+        torch._dynamo.graph_break()
+        return y * 2
+
+    data: Any = explain(function, torch.randn(4), compiler_config=reduce_overhead()).data
+    assert len(data["graphs"]) == 2
+    assert sum(data["graph breaks"].values()) == 1
+
+
+def test_notices_are_part_of_the_report() -> None:
+    config = CompilerConfig()
+    config.debug.aclgraph.clone_input = False
+    report = explain(cache_step, *arguments(), compiler_config=config)
+    assert any("clone_input" in notice for notice in report.data["graphs"][0]["notices"])
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+def test_the_report_is_text_json_and_one_page(mode: str) -> None:
+    config = CompilerConfig()
+    config.set("mode", mode)
+    report = explain(cache_step, *arguments(), compiler_config=config)
+    assert json.loads(report.to_json())["function"] == "cache_step"
+    assert "executor: " + mode in report.to_text()
+    page = report.to_html()
+    assert page.startswith("<!doctype html>")
+    assert "src=" not in page
+    assert "href=" not in page
+    assert mode in page

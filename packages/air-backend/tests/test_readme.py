@@ -1,0 +1,29 @@
+"""The demo's output in the README is what the demo prints, but for the times."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import torch
+
+from air_backend import demo
+from air_backend._ground import Ground
+
+README = Path(__file__).parents[3] / "README.md"
+
+
+def shown() -> dict[str, tuple[str, str, str]]:
+    """Mode to graphs, captures and removed copies, as the README has them."""
+    rows = re.findall(
+        r"^(\S+) +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+ +\S+ +(\d+) +(\d+) +(\d+)$", README.read_text(), re.M
+    )
+    return {mode: (graphs, captures, copies) for mode, graphs, captures, copies in rows}
+
+
+def test_the_table_in_the_readme_has_the_rows_that_the_demo_prints() -> None:
+    host = Ground(torch.device("cpu"), ("reduce-overhead", "max-autotune"), "")
+    rows = demo.run_demo(host).rows
+    assert shown() == {
+        row.mode: (str(row.graphs), str(row.captures), str(row.copies_removed)) for row in rows
+    }

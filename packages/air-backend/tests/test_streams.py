@@ -1,0 +1,118 @@
+"""The multi-stream document's model, compiled for CPU tensors."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch._dynamo.exc import BackendCompilerFailed
+
+import air_backend as tng
+from air_backend import CompilerConfig, _records
+from air_streams import StreamRaceWarning
+
+
+class Model(torch.nn.Module):
+    """The document's model, for any device; `waits` leaves out the waits."""
+
+    def __init__(self, waits: bool = True) -> None:
+        super().__init__()
+        self.waits = waits
+        self.tagged_event1 = tng.ops.npu_create_tagged_event(tag="66")
+        self.tagged_event2 = tng.ops.npu_create_tagged_event(tag="77")
+
+    def forward(self, in1: Tensor, in2: Tensor, in3: Tensor, in4: Tensor) -> tuple[Tensor, ...]:
+        add_result = torch.add(in1, in2)
+        tng.ops.npu_tagged_event_record(self.tagged_event1)
+        with tng.scope.npu_stream_switch("1"):
+            if self.waits:
+                tng.ops.npu_tagged_event_wait(self.tagged_event1)
+            mm_result = torch.mm(add_result, in4)
+            tng.ops.npu_tagged_event_record(self.tagged_event2)
+            b = in3 + in4
+            tng.ops.npu_record_tagged_stream(b, "1")
+        mm1 = torch.mm(in3, in4)
+        del b
+        c = torch.ones(100, 100, dtype=torch.float16, device=in1.device)
+        c.add_(2)
+        with tng.scope.npu_stream_switch("2"):
+            if self.waits:
+                tng.ops.npu_tagged_event_wait(self.tagged_event2)
+            add2 = torch.add(mm_result, in4)
+        return add_result, mm_result, mm1, add2, c
+
+
+def inputs() -> list[Tensor]:
+    torch.manual_seed(0)
+    return [torch.randn(100, 100) for _ in range(4)]
+
+
+def compiled(
+    model: torch.nn.Module, mode: str = "reduce-overhead", sync: str = "check"
+) -> Callable[..., Any]:
+    config = CompilerConfig()
+    config.set("mode", mode)
+    config.set("air.sync", sync)
+    backend = tng.get_npu_backend(compiler_config=config)
+    return torch.compile(model, backend=backend, dynamic=False, fullgraph=True)
+
+
+def expected(values: list[Tensor]) -> tuple[Tensor, ...]:
+    in1, in2, in3, in4 = values
+    product = torch.mm(in1 + in2, in4)
+    return (
+        in1 + in2,
+        product,
+        torch.mm(in3, in4),
+        product + in4,
+        torch.full((100, 100), 3, dtype=torch.float16),
+    )
+
+
+def test_S19_S20_S21_S22_the_model_of_the_document_computes_what_it_means() -> None:
+    model = compiled(Model())
+    values = inputs()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", StreamRaceWarning)
+        for _ in range(3):
+            torch.testing.assert_close(tuple(model(*values)), expected(values))
+    plan = _records.alive()[-1][0].plan
+    assert plan.is_multi_stream
+
+
+def test_the_same_model_class_can_be_instantiated_twice() -> None:
+    values = inputs()
+    for _ in range(2):
+        torch.testing.assert_close(tuple(compiled(Model())(*values)), expected(values))
+
+
+def test_S17_reinplace_is_off_in_a_multi_stream_graph_and_a_notice_says_so() -> None:
+    compiled(Model())(*inputs())
+    settings = _records.alive()[-1][0].settings
+    assert settings.debug.aclgraph.disable_reinplace_inplaceable_ops_pass
+    assert any(notice.rule == "reinplace-off-with-streams" for notice in settings.notices)
+
+
+def test_N05_a_missing_wait_is_a_warning_with_both_lines() -> None:
+    with pytest.warns(StreamRaceWarning) as caught:
+        compiled(Model(waits=False))(*inputs())
+    text = str(caught[0].message)
+    assert "test_streams.py" in text
+    assert "wait" in text
+
+
+def test_a_missing_wait_is_an_error_when_asked_for() -> None:
+    with pytest.raises(BackendCompilerFailed, match="test_streams"):
+        compiled(Model(waits=False), sync="error")(*inputs())
+
+
+def test_N06_missing_waits_are_inserted_when_asked_for() -> None:
+    values = inputs()
+    model = compiled(Model(waits=False), sync="auto")
+    for _ in range(3):
+        torch.testing.assert_close(tuple(model(*values)), expected(values))
+    assert not _records.alive()[-1][0].plan.races()
