@@ -1,0 +1,393 @@
+"""Automation for the AIR monorepo: one family of sessions per package.
+
+    nox                          every check CI runs, lowest layer first
+    nox -s demo                  the main job: a tiny Llama through every mode, on this machine
+    nox -s demo -- --sim         the same on air-sim, under the real torch_npu
+    nox -s tests-air-streams     the tests of one package, with only what it declares
+    nox -s npu-air-aclgraph      the tests marked `npu`, on the real torch_npu over air-sim
+    nox -t types                 mypy --strict for every package
+    nox -s bench-aclgraph        the benchmarks of a package, as a table and as JSON
+    nox -s build install         wheels, then the wheels installed from dist/ alone
+    nox -l                       all sessions, also those that CI does not run
+
+torch is installed once, into a base environment; every session is a thin environment of its own that sees
+the base through a `.pth` file and contains, besides, only what the package under test declares.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import NamedTuple
+
+import nox
+from packaging.requirements import Requirement
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "venv"  # uv does not see a CPU build of torch that pip was pointed to
+nox.options.error_on_missing_interpreters = False
+nox.options.tags = ["ci"]
+
+ROOT = Path(__file__).resolve().parent
+TORCH = "torch==2.13.0"
+TORCH_NPU = "torch_npu==2.13.0"
+TORCH_NPU_NEEDS = (
+    "numpy",
+    "pyyaml",
+    "decorator",
+    "psutil",
+    "scipy",
+    "attrs",
+    "protobuf",
+)  # the wheel does not declare them
+TOOLS = (
+    "pip>=25",
+    "hatchling>=1.27",
+    "editables",
+    "pytest>=8",
+    "pytest-timeout>=2.3",
+    "pytest-xdist>=3.6",
+    "mypy>=1.15",
+)
+LAYERS = (  # lowest first; a package may only depend on packages of an earlier row
+    ("air-config", "air-sim"),
+    ("air-fxpasses", "air-streams"),
+    ("air-aclgraph", "air-geir"),
+    ("air-backend",),
+)
+PACKAGES = tuple(package for layer in LAYERS for package in layer)
+NPU_TESTED = ("air-sim", "air-streams", "air-aclgraph", "air-geir", "air-backend")
+PURE = "air-config"  # needs no torch: tested on every Python the machine has
+PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+DEPTRY = ("--ignore", "DEP002", "--per-rule-ignores", "DEP003=sympy")  # torch's sizes are sympy expressions
+UNTYPED_TESTS = ("air-sim",)  # tests that speak to torch_npu, which has no types, all along
+SIM_PARTS = ("test_*.py", "hccl", "models", "ops", "runtime", "tools", "torchair")  # a device of its own each
+NOOP = {"AIR_SIM_NOOP": "1", "TASK_QUEUE_ENABLE": "0"}
+
+
+class Benchmark(NamedTuple):
+    """A script of packages/<package>/benchmarks, and how it is started."""
+
+    script: str
+    simulated: bool = False
+    writes_json: bool = False
+
+
+BENCHMARKS = {
+    "air-fxpasses": (Benchmark("pipeline_cost.py"),),
+    "air-streams": (Benchmark("plan_time.py"),),
+    "air-aclgraph": (
+        Benchmark("hot_path.py", simulated=True, writes_json=True),
+        Benchmark("keys_updates_pins.py", simulated=True, writes_json=True),
+        Benchmark("capture_cost.py", simulated=True, writes_json=True),
+        Benchmark("host_decode.py", writes_json=True),
+    ),
+    "air-geir": (
+        Benchmark("conversion.py"),
+        Benchmark("reference_decode.py"),
+        Benchmark("against_torchair.py", simulated=True),
+    ),
+}
+GENERATED = (  # documents that are made from code: package, module that makes or checks them
+    ("air-config", ("-m", "air_config", "docs", "--check")),
+)
+ENV = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+NPU_ENV = {"OMP_NUM_THREADS": "1"}
+WITHOUT_PIP = [
+    "--without-pip"
+]  # the base's pip serves; a stock setuptools would shadow the one torch asks for
+
+
+def reveal_interpreters() -> None:
+    """Where pyenv hides all interpreters but one, shows all of them, the one in use first."""
+    if not shutil.which("pyenv"):
+        return
+    listed = subprocess.run(["pyenv", "versions", "--bare"], capture_output=True, text=True).stdout.split()
+    wanted = [v for v in listed if v.startswith(tuple(f"{p}." for p in PYTHONS))]
+    here = ".".join(map(str, sys.version_info[:3]))
+    wanted.sort(key=lambda version: version != here)
+    if here in wanted:
+        os.environ["PYENV_VERSION"] = ":".join(wanted)
+
+
+reveal_interpreters()
+
+
+def project(package: str) -> dict[str, object]:
+    """The `[project]` table of a package."""
+    table: dict[str, object] = nox.project.load_toml(ROOT / "packages" / package / "pyproject.toml")[
+        "project"
+    ]
+    return table
+
+
+def declared(package: str) -> tuple[str, ...]:
+    """The sibling packages that a package declares as hard dependencies."""
+    names = (Requirement(text).name for text in project(package)["dependencies"])  # type: ignore[attr-defined]
+    return tuple(name for name in names if name in PACKAGES)
+
+
+def closure(*packages: str) -> list[str]:
+    """The packages and all siblings they depend on, dependencies first."""
+    needed = set(packages)
+    for name in reversed(PACKAGES):
+        if name in needed:
+            needed.update(declared(name))
+    return [package for package in PACKAGES if package in needed]
+
+
+def site_of(prefix: Path | str) -> Path:
+    return Path(sysconfig.get_path("purelib", vars={"base": str(prefix)}))
+
+
+def base(session: nox.Session) -> Path:
+    """Installs torch and the tools once; returns that environment."""
+    key = hashlib.sha256("\n".join((sys.version, TORCH, *TOOLS)).encode()).hexdigest()[:12]
+    prefix = Path(os.environ.get("AIR_TORCH_ENV", ROOT / ".nox")) / f"torch-{key}"
+    if not (prefix / "complete").exists():
+        session.run(sys.executable, "-m", "venv", "--clear", str(prefix), external=True)
+        session.run(
+            str(prefix / "bin/python"), "-m", "pip", "install", "-q", "-U", TORCH, *TOOLS, external=True
+        )
+        (prefix / "complete").touch()
+    return prefix
+
+
+def npu_base(session: nox.Session) -> Path:
+    """Installs torch_npu once, beside the torch of the base; returns the folder it lies in."""
+    python = base(session) / "bin/python"
+    site = python.parents[1] / "torch_npu"
+    if not (site / "complete").exists():
+        shutil.rmtree(site, ignore_errors=True)
+        pip = (str(python), "-m", "pip", "install", "-q", "--target", str(site))
+        session.run(*pip, "--no-deps", TORCH_NPU, external=True, env=ENV)
+        session.run(*pip, *TORCH_NPU_NEEDS, external=True, env=ENV)
+        (site / "complete").touch()
+    return site
+
+
+def see(session: nox.Session, *sites: Path) -> None:
+    """Lets the session's environment import what lies in other folders."""
+    lines = "".join(f"{site}\n" for site in sites)
+    (site_of(session.virtualenv.location) / "air-base.pth").write_text(lines)
+
+
+def install(session: nox.Session, *what: str) -> None:
+    """Makes importable: torch, the tools, and `what` with what it declares."""
+    see(session, site_of(base(session)))
+    session.install("-q", "--no-build-isolation", *what)
+
+
+def editable(*packages: str, extra: str = "") -> list[str]:
+    """pip arguments that install the packages, and the siblings they need, from their sources."""
+    wanted = {package: f"packages/{package}{extra}" for package in packages}
+    return [word for name in closure(*packages) for word in ("-e", wanted.get(name, f"packages/{name}"))]
+
+
+def with_tests(package: str) -> list[str]:
+    """The package with its `test` extra, where it has one."""
+    extras = project(package).get("optional-dependencies", {})
+    return editable(package, extra="[test]" if "test" in extras else "")  # type: ignore[operator]
+
+
+def pytest(session: nox.Session, *arguments: str, env: dict[str, str], part: str = "") -> None:
+    """Runs pytest; a package that has no test of the wanted kind is a success, and says so."""
+    result = ROOT / ".nox" / "results" / f"{session.name}{part}.xml"
+    command = ("python", "-m", "pytest", "-q", "--timeout", "900", "--durations", "5", f"--junitxml={result}")
+    session.run(*command, *arguments, *session.posargs, env=env, success_codes=[0, 5])
+
+
+def tests(session: nox.Session, package: str) -> None:
+    """The tests that need no device, with only what the package declares."""
+    install(session, *with_tests(package))
+    workers = ("-n", "2") if package not in ("air-config",) else ()
+    pytest(session, *workers, "-m", "not npu and not slow", f"packages/{package}/tests", env=ENV)
+
+
+def types(session: nox.Session, package: str) -> None:
+    """mypy --strict over the sources and the tests."""
+    install(session, *with_tests(package))
+    session.chdir(ROOT / "packages" / package)
+    command = ("python", "-m", "mypy", "--config-file", "../../pyproject.toml")
+    what = ("src",) if package in UNTYPED_TESTS else ("src", "tests")
+    path = "src:tests" if any((ROOT / "packages" / package / "tests").glob("[!t_c]*.py")) else "src"
+    cache = ("--cache-dir", str(ROOT / ".mypy_cache"))
+    session.run(*command, *cache, *what, env=ENV | {"MYPYPATH": path})
+
+
+def npu(session: nox.Session, package: str) -> None:
+    """The tests marked `npu`, on the real torch_npu over air-sim."""
+    see(session, site_of(base(session)), npu_base(session))
+    session.install("-q", "--no-build-isolation", *with_tests(package), *editable("air-sim"), env=ENV)
+    if package != "air-sim":
+        pytest(session, "--sim", "-m", "npu and not slow", f"packages/{package}/tests", env=NPU_ENV)
+        return
+    tests = ROOT / "packages/air-sim/tests"
+    for part in SIM_PARTS:
+        paths = sorted(str(path.relative_to(ROOT)) for path in tests.glob(part))
+        wanted = ("--sim", "-m", "not slow", "--ignore", "packages/air-sim/tests/ops/test_opinfo.py")
+        pytest(session, *wanted, *paths, env=NPU_ENV, part=part.rstrip("*.py_"))
+
+
+def bench(session: nox.Session, package: str) -> None:
+    """The benchmarks of a package; tables on the terminal, JSON, where there is some, in .nox/results."""
+    see(session, site_of(base(session)), npu_base(session))
+    session.install("-q", "--no-build-isolation", *with_tests(package), *editable("air-sim"), env=ENV)
+    results = ROOT / ".nox" / "results"
+    results.mkdir(parents=True, exist_ok=True)
+    for benchmark in BENCHMARKS[package]:
+        script = ROOT / "packages" / package / "benchmarks" / benchmark.script
+        python = ("air-sim", "run", "python") if benchmark.simulated else ("python",)
+        json = ("--json", str(results / f"{package}-{script.stem}.json")) if benchmark.writes_json else ()
+        env = NPU_ENV | NOOP if benchmark.simulated else ENV
+        session.run(*python, str(script), *json, *session.posargs, env=env)
+
+
+def family(check: object, name: str, package: str, *tags: str) -> None:
+    partial = functools.partial(check, package=package)  # type: ignore[operator, arg-type]
+    partial.__doc__ = check.__doc__  # type: ignore[method-assign]
+    nox.session(
+        partial,
+        name=f"{name}-{package.removeprefix('air-') if name == 'bench' else package}",
+        tags=[*tags, name],
+        venv_params=WITHOUT_PIP,
+    )
+
+
+@nox.session(name=f"tests-{PURE}", python=PYTHONS, tags=["ci", "tests"])
+def tests_pure(session: nox.Session) -> None:
+    """The tests of the package that needs no torch, on every Python that the machine has."""
+    session.install("-q", "pytest>=8", "pytest-timeout>=2.3", *with_tests(PURE))
+    pytest(session, f"packages/{PURE}/tests", env=ENV)
+
+
+for _package in PACKAGES:
+    family(types, "types", _package, "ci")
+    if _package not in (PURE, "air-sim"):
+        family(tests, "tests", _package, "ci")
+for _package in NPU_TESTED:
+    family(npu, "npu", _package, "ci")
+for _package in BENCHMARKS:
+    family(bench, "bench", _package)
+
+
+@nox.session(name="sim-opinfo", venv_params=WITHOUT_PIP)
+def sim_opinfo(session: nox.Session) -> None:
+    """torch's operator database on the npu device of air-sim; AIR_SIM_OPINFO=full takes every sample."""
+    see(session, site_of(base(session)), npu_base(session))
+    session.install("-q", "--no-build-isolation", *with_tests("air-sim"), env=ENV)
+    pytest(session, "--sim", "packages/air-sim/tests/ops/test_opinfo.py", env=NPU_ENV)
+
+
+@nox.session(name="sim-sanitize", venv_params=WITHOUT_PIP)
+def sim_sanitize(session: nox.Session) -> None:
+    """The C++ tests of air-sim's runtime under the thread and the address sanitizer."""
+    see(session, site_of(base(session)), npu_base(session))
+    session.install("-q", "--no-build-isolation", *editable("air-sim"), env=ENV)
+    for sanitizer in session.posargs or ("thread", "address"):
+        session.run("python", "packages/air-sim/tests/native/sanitize.py", sanitizer, env=ENV)
+
+
+@nox.session(venv_params=WITHOUT_PIP)
+def fuzz(session: nox.Session) -> None:
+    """100,000 random programs through every combination of passes; `nox -s fuzz -- 5000` runs fewer."""
+    install(session, *with_tests("air-fxpasses"))
+    count = session.posargs[0] if session.posargs else "100000"
+    command = ("python", "-m", "pytest", "-q", "packages/air-fxpasses/tests/fuzz", "--fuzz-programs", count)
+    session.run(*command, env=ENV)
+
+
+@nox.session(tags=["ci"], venv_params=WITHOUT_PIP)
+def layers(session: nox.Session) -> None:
+    """Declared dependencies and imports point down; nothing undeclared is imported."""
+    rank = {package: row for row, layer in enumerate(LAYERS) for package in layer}
+    up = [f"{p} -> {d}" for p in PACKAGES for d in declared(p) if rank[d] >= rank[p]]
+    if up:
+        session.error(f"dependencies that do not point to a lower layer: {', '.join(up)}")
+    install(session, "import-linter>=2.3", "deptry>=0.23", *editable(*PACKAGES))
+    session.run("python", "-c", "from importlinter.cli import lint_imports_command as c; c()", env=ENV)
+    for package in PACKAGES:
+        with session.chdir(ROOT / "packages" / package):
+            session.run("python", "-m", "deptry", "src", *DEPTRY, env=ENV)
+
+
+@nox.session(tags=["ci"])
+def lint(session: nox.Session) -> None:
+    """ruff check, ruff format, and the house rules that ruff cannot check."""
+    session.install("-q", "ruff>=0.17,<0.18", "pytest>=8")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("python", "-m", "house.files")
+
+
+@nox.session(tags=["ci"], venv_params=WITHOUT_PIP)
+def house(session: nox.Session) -> None:
+    """The checks check: each of them fails on a copy of the repository that breaks its rule."""
+    install(session, "nox", "ruff>=0.17,<0.18")
+    pytest(session, "house/tests", env=ENV | {"AIR_TORCH_ENV": str(base(session).parent)})
+
+
+@nox.session(tags=["ci"], venv_params=WITHOUT_PIP)
+def docs(session: nox.Session) -> None:
+    """Generated pages are up to date, links lead somewhere, and the marked snippets run."""
+    install(session, *editable("air-backend"))
+    for _, command in GENERATED:
+        session.run("python", *command, env=ENV)
+    session.run("python", "-m", "house.links", env=ENV)
+    session.run("python", "-m", "house.features", "--check", env=ENV)
+    session.run("python", "-m", "house.snippets", env=ENV)
+
+
+@nox.session(tags=["ci"], venv_params=WITHOUT_PIP)
+def build(session: nox.Session) -> None:
+    """One wheel per package into dist/."""
+    install(session, "hatchling>=1.27")
+    shutil.rmtree(ROOT / "dist", ignore_errors=True)
+    for package in PACKAGES:
+        wheel = ("python", "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", "dist")
+        session.run(*wheel, f"packages/{package}", env=ENV)
+
+
+@nox.session(name="install", tags=["ci"], venv_params=WITHOUT_PIP)
+def install_wheels(session: nox.Session) -> None:
+    """The wheels of dist/ install without their sources, agree on versions, and run the demo."""
+    install(session, "--find-links", "dist", "--no-cache-dir", "air-backend")
+    session.run("python", "-m", "pip", "check", env=ENV)
+    session.chdir(session.create_tmp())
+    session.run(
+        "python", "-c", "import torch, sys; sys.exit('air' not in torch._dynamo.list_backends())", env=ENV
+    )
+    session.run("air", "demo", env=ENV)
+
+
+@nox.session(venv_params=WITHOUT_PIP)
+def demo(session: nox.Session) -> None:
+    """The main job: a tiny Llama in eager, run-eagerly, reduce-overhead and max-autotune, compared."""
+    if "--sim" in session.posargs:
+        see(session, site_of(base(session)), npu_base(session))
+        session.install("-q", "--no-build-isolation", *editable("air-backend", "air-sim"), env=ENV)
+        session.run("air", "demo", *session.posargs, env=NPU_ENV)
+        return
+    install(session, *editable("air-backend"))
+    session.run("air", "demo", *session.posargs, env=ENV)
+
+
+@nox.session(tags=["ci"], venv_params=WITHOUT_PIP)
+def examples(session: nox.Session) -> None:
+    """Every script of examples/ runs."""
+    install(session, *editable("air-backend"))
+    for script in sorted((ROOT / "examples").glob("*.py")):
+        session.run("python", str(script), env=ENV)
+
+
+@nox.session(tags=["ci"], venv_params=WITHOUT_PIP)
+def ledger(session: nox.Session) -> None:
+    """Every feature that docs/features.md calls shown has a test that passed in this run."""
+    see(session, site_of(base(session)))
+    session.run("python", "-m", "house.features", "--results", str(ROOT / ".nox" / "results"), env=ENV)
