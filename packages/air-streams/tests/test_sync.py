@@ -118,3 +118,21 @@ def test_the_report_of_auto_explains_each_insertion() -> None:
     report = StreamPlan.of(graph, sync="auto").sync_report
     assert "against race" in report.explain()
     assert len(report.inserted) == 2
+
+
+def test_a_plan_held_to_a_mode_is_what_that_mode_gives_and_is_only_read_again_after_a_change() -> None:
+    source = random.Random(7)
+    mended = kept = 0
+    for _ in range(60):
+        graph = random_dataflow(source, length=source.randint(3, 10), streams=3, inputs=2)
+        plan = StreamPlan.of(graph, sync="off")
+        right = plan.check() == ()
+        held = plan.held_to("auto", graph)
+        assert (held is plan) == right
+        assert held.check() == ()
+        mended, kept = mended + (held is not plan), kept + right
+        if not right:
+            with pytest.raises(errors.StreamCheckError):
+                plan.held_to("error", graph)
+    assert mended > 10
+    assert kept > 3

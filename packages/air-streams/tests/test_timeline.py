@@ -167,6 +167,10 @@ def browser(*arguments: str, profile: Path) -> str:
         "--no-sandbox",
         "--disable-gpu",
         "--disable-dev-shm-usage",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
         f"--user-data-dir={profile}",
     ]
     done = subprocess.run(

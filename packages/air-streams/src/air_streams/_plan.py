@@ -26,7 +26,7 @@ from air_streams._lifetimes import find_lifetimes
 from air_streams._program import Program, read_program
 from air_streams._races import find_races
 from air_streams._steps import ENTRY, Actions, EventId, Record, Step, StreamId, Wait
-from air_streams._sync import SyncReport, announce, apply_sync, checked_sync
+from air_streams._sync import Sync, SyncReport, announce, apply_sync, checked_sync
 from air_streams._timeline import Timeline, draw
 from air_streams._waits import find_cycles, find_redundant, find_unmet
 
@@ -99,9 +99,23 @@ class StreamPlan:
         report = apply_sync(gm, mode)
         program = read_program(gm.graph if isinstance(gm, GraphModule) else gm)
         plan = cls(program, read_clocks(program), report)
-        if mode != "off":
-            announce(plan.check(), mode)
+        plan._announce(mode)
         return plan
+
+    def held_to(self, sync: str, gm: GraphModule | Graph) -> StreamPlan:
+        """What `StreamPlan.of(gm, sync=sync)` gives, for the graph this plan was read from.
+
+        The graph is only read again where "auto" changed it.
+        """
+        mode = checked_sync(sync)
+        if mode == "auto" and self.check():
+            return StreamPlan.of(gm, sync="auto")
+        self._announce(mode)
+        return self
+
+    def _announce(self, mode: Sync) -> None:
+        if mode != "off":
+            announce(self.check(), mode)
 
     @property
     def entry(self) -> StreamId:
