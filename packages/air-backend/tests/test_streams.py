@@ -10,10 +10,11 @@ import pytest
 import torch
 from torch import Tensor
 from torch._dynamo.exc import BackendCompilerFailed
+from torch.fx.experimental.proxy_tensor import make_fx
 
 import air_backend as tng
-from air_backend import CompilerConfig, _records
-from air_streams import StreamRaceWarning
+from air_backend import CompilerConfig, _records, compile_fx
+from air_streams import STREAM_OPS, StreamPlan, StreamRaceWarning
 
 
 class Model(torch.nn.Module):
@@ -116,3 +117,54 @@ def test_N06_missing_waits_are_inserted_when_asked_for() -> None:
     for _ in range(3):
         torch.testing.assert_close(tuple(model(*values)), expected(values))
     assert not _records.alive()[-1][0].plan.races()
+
+
+def test_a_training_step_with_streams_keeps_them_out_of_the_backward_graph() -> None:
+    event = tng.ops.npu_create_tagged_event("backward")
+
+    def forward(x: Tensor, w: Tensor) -> Tensor:
+        y = x + 1
+        tng.ops.npu_tagged_event_record(event)
+        with tng.scope.npu_stream_switch("1"):
+            tng.ops.npu_tagged_event_wait(event)
+            z = torch.mm(y, w)
+            tng.ops.npu_tagged_event_record(event)
+        tng.ops.npu_tagged_event_wait(event)
+        return z.tanh() * 2
+
+    config = CompilerConfig()
+    config.mode = "reduce-overhead"
+    compiled = torch.compile(
+        forward, backend=tng.get_npu_backend(compiler_config=config), dynamic=False, fullgraph=True
+    )
+    x, w = torch.randn(4, 4), torch.randn(4, 4, requires_grad=True)
+    for _ in range(3):
+        compiled(x, w).sum().backward()
+    copy = w.detach().clone().requires_grad_()
+    for _ in range(3):
+        forward(x, copy).sum().backward()
+    torch.testing.assert_close(w.grad, copy.grad)
+    plans = {record.role: record.plan for record, _ in _records.alive()}
+    assert plans["forward"].is_multi_stream
+    assert not plans["backward"].is_multi_stream
+    assert not any(node.target in STREAM_OPS for node in plans["backward"].nodes)
+
+
+def test_the_plan_of_a_graph_is_read_again_only_where_passes_changed_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reads: list[str] = []
+    original = StreamPlan.of.__func__  # type: ignore[attr-defined]  # the function below the classmethod
+
+    def counted(cls: type[StreamPlan], gm: Any, *, sync: str = "check") -> StreamPlan:
+        reads.append(sync)
+        plan: StreamPlan = original(cls, gm, sync=sync)
+        return plan
+
+    monkeypatch.setattr(StreamPlan, "of", classmethod(counted))
+    compile_fx(make_fx(lambda x: x @ x, tracing_mode="fake")(torch.randn(2, 2)))
+    assert reads == ["off"]
+    reads.clear()
+    chain = make_fx(lambda x: torch.relu(x + 1), tracing_mode="fake")(torch.randn(2, 2))
+    compile_fx(chain, options={"mode": "reduce-overhead"})
+    assert reads == ["off", "off"]

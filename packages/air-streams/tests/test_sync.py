@@ -135,4 +135,4 @@ def test_a_plan_held_to_a_mode_is_what_that_mode_gives_and_is_only_read_again_af
             with pytest.raises(errors.StreamCheckError):
                 plan.held_to("error", graph)
     assert mended > 10
-    assert kept > 3
+    assert kept > 0

@@ -62,12 +62,14 @@ def compile_aten(
     started = time.perf_counter()
     name = f"graph_{next(_numbers)}"
     with dynamo_timed(f"air.{name}", log_pt2_compile_event=True):
+        if role == "backward":
+            air_streams.drop_forward_copies(gm)
         ground = ground_of(gm)
         plan = air_streams.StreamPlan.of(gm, sync="off")
         context = context_of(gm, ground, multi_stream=plan.is_multi_stream, training=role == "forward")
         settings = air_config.resolve(config, context).check()
         serve(ground, settings.mode)
-        plan = air_streams.StreamPlan.of(gm, sync=settings.air.sync)
+        plan = plan.held_to(settings.air.sync, gm)
         nodes, copies = len(gm.graph.nodes), _copies(gm)
         _artifacts.graph(f"air_{name}_before", gm)
         report, plan = _optimise(gm, example_inputs, settings, config, plan)
@@ -93,12 +95,13 @@ def _optimise(
     config: air_config.CompilerConfig,
     plan: air_streams.StreamPlan,
 ) -> tuple[PipelineReport | None, air_streams.StreamPlan]:
-    """Runs the passes that the settings ask for; the plan is made anew afterwards."""
+    """Runs the passes that the settings ask for; the plan is made anew where they touched the graph."""
     passes = _passes.chosen(settings, example_inputs, config)
     if not passes:
         return None, plan
     report = Pipeline(passes, ordering=plan.ordering, verify=settings.air.verify).run(gm, example_inputs)
-    return report, air_streams.StreamPlan.of(gm, sync="off")
+    touched = any(step.modified or step.rolled_back for step in report.steps)
+    return report, air_streams.StreamPlan.of(gm, sync="off") if touched else plan
 
 
 def _executor(

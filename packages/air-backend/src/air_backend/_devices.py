@@ -13,6 +13,7 @@ import torch
 from torch import fx
 
 from air_backend.errors import MixedDevices, SecondDevice, UnsupportedDevice
+from air_fxpasses import SourceLine
 
 SERVED: Final[dict[str, tuple[str, ...]]] = {
     "reduce-overhead": ("npu", "cuda", "cpu"),
@@ -35,12 +36,8 @@ def devices_of(gm: fx.GraphModule) -> Iterator[tuple[torch.device, fx.Node]]:
 
 def source_of(node: fx.Node) -> str | None:
     """The user's innermost line that made a node, as torch recorded it."""
-    trace = node.meta.get("stack_trace") or ""
-    lines = [line.strip() for line in trace.splitlines() if line.strip()]
-    places = [index for index, line in enumerate(lines) if line.startswith("File ")]
-    if not places:
-        return None
-    return "  ".join(lines[places[-1] : places[-1] + 2])
+    trace = node.meta.get("stack_trace")
+    return str(SourceLine(trace)) if trace else None
 
 
 def ground_of(gm: fx.GraphModule) -> torch.device:
