@@ -1,49 +1,120 @@
 """Runs the Python snippets of the documents, so that they stay true.
 
-    python -m house.snippets            run every snippet that a document marks, each page in one process
+    python -m house.snippets                 run what is marked for plain CPU tensors, each page in one process
+    python -m house.snippets --ground sim    run what is marked for air-sim; inside `air-sim run`
+    python -m house.snippets docs/cases      only the pages at or below these paths
 
-A snippet runs when the line before its fence is `<!-- run -->`. The snippets of a page run one after the other in one
-process, as a reader would type them; a failure is reported with the page and the line.
+A snippet runs when the line before its fence is `<!-- run -->`, on air-sim when it is `<!-- run: sim -->`, and on both
+when it is `<!-- run: cpu, sim -->`. The snippets of a page run one after the other in one process, as a reader would
+type them, in an empty folder; a failure is reported with the page and the line. For CPU tensors torch is imported once
+and every page gets a fork of that process.
 """
 
 from __future__ import annotations
 
+import argparse
+import contextlib
+import io
+import linecache
+import multiprocessing
+import os
 import re
-import subprocess
+import signal
 import sys
+import tempfile
+import traceback
+import types
+from collections.abc import Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from house.files import tracked
 
-SNIPPET: Final = re.compile(r"^<!-- run -->\n```python\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
-TIMEOUT_S: Final = 600
+SNIPPET: Final = re.compile(
+    r"^<!-- run(?:: (?P<grounds>[\w, ]+))? -->\n```python\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL
+)
+TIMEOUT_S: Final = 300
+PRELOADED: Final = ["torch", "torch._dynamo", "air_backend._backend"]
 
 
-def program(text: str) -> str:
+def grounds_of(match: re.Match[str]) -> set[str]:
+    """Where a marked snippet runs."""
+    return set((match["grounds"] or "cpu").replace(" ", "").split(","))
+
+
+def program(text: str, ground: str = "cpu") -> str:
     """The marked snippets of a page, each on the line it has in the page, so that a traceback tells the place."""
     lines = [""] * (text.count("\n") + 1)
     for match in SNIPPET.finditer(text):
+        if ground not in grounds_of(match):
+            continue
         first = text.count("\n", 0, match.start("code"))
         for offset, line in enumerate(match["code"].splitlines()):
             lines[first + offset] = line
     return "\n".join(lines) + "\n" if any(lines) else ""
 
 
-def run(page: Path, shown: Path) -> str | None:
-    """What went wrong with the snippets of one page, or nothing."""
-    code = program(page.read_text())
-    if not code:
-        return None
-    runner = f"exec(compile({code!r}, {str(shown)!r}, 'exec'), {{'__name__': '__main__'}})"
-    ran = subprocess.run([sys.executable, "-c", runner], capture_output=True, text=True, timeout=TIMEOUT_S)
-    return None if ran.returncode == 0 else f"{shown}:\n{ran.stdout}{ran.stderr}"
+def run(page: str, shown: str, ground: str) -> str | None:
+    """Runs the snippets of one page in this process; what went wrong, or nothing."""
+    code = program(Path(page).read_text(), ground)
+    signal.signal(signal.SIGALRM, _too_long)
+    signal.alarm(TIMEOUT_S)
+    linecache.cache[shown] = (len(code), None, code.splitlines(keepends=True), shown)
+    page_module = sys.modules["__main__"] = types.ModuleType("__main__")
+    out = io.StringIO()
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(out):
+        os.chdir(folder)
+        try:
+            exec(compile(code, shown, "exec"), page_module.__dict__)
+        except BaseException:
+            return f"{shown}:\n{out.getvalue()}{traceback.format_exc()}"
+        finally:
+            os.chdir("/")
+    return None
 
 
-def main(root: Path) -> int:
+def _too_long(*_: Any) -> None:
+    raise TimeoutError(f"the snippets of a page may take {TIMEOUT_S} seconds")
+
+
+def run_all(pages: Sequence[Path], root: Path, ground: str) -> list[str]:
+    """Runs the pages, as many at a time as there are processors; what went wrong."""
+    context = multiprocessing.get_context("forkserver" if ground == "cpu" else "spawn")
+    if ground == "cpu":
+        context.set_forkserver_preload(PRELOADED)  # type: ignore[attr-defined]  # the context is a forkserver's
+    with ProcessPoolExecutor(
+        max_workers=os.cpu_count(), mp_context=context, max_tasks_per_child=1
+    ) as executor:
+        shown = [page.relative_to(root).as_posix() for page in pages]
+        asked = [
+            executor.submit(run, str(page), name, ground) for page, name in zip(pages, shown, strict=True)
+        ]
+        results = [_result(future, name) for future, name in zip(asked, shown, strict=True)]
+    return [fault for fault in results if fault]
+
+
+def _result(future: Future[str | None], shown: str) -> str | None:
+    try:
+        return future.result()
+    except BrokenProcessPool as died:
+        return f"{shown}: this page or one beside it ended its process: {died}"
+
+
+def main(root: Path, arguments: Sequence[str] = ()) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("paths", nargs="*", type=Path)
+    parser.add_argument("--ground", choices=("cpu", "sim"), default="cpu")
+    parsed = parser.parse_args(arguments)
+    wanted = [root / path for path in parsed.paths] or [root]
     pages = [path for path in tracked(root) if path.suffix == ".md" and path.exists()]
-    marked = [page for page in pages if program(page.read_text())]
-    faults = [fault for page in marked if (fault := run(page, page.relative_to(root)))]
+    marked = [
+        page
+        for page in pages
+        if any(page.is_relative_to(path) for path in wanted) and program(page.read_text(), parsed.ground)
+    ]
+    faults = run_all(marked, root, parsed.ground)
     sys.stdout.writelines(f"{fault}\n" for fault in faults)
     sys.stdout.write(
         f"snippets of {len(marked)} pages: {len(marked) - len(faults)} passed, {len(faults)} failed\n"
@@ -52,4 +123,4 @@ def main(root: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path.cwd()))
+    sys.exit(main(Path.cwd(), sys.argv[1:]))

@@ -23,7 +23,10 @@ class Where:
 
 @dataclass(eq=False)
 class AclGraphError(RuntimeError):
-    """Root of the errors of air-aclgraph."""
+    """Root of the errors of air-aclgraph.
+
+    Catch it to handle every error of the package; `what`, `where` and `advice` are its parts.
+    """
 
     what: str
     where: Where | None = None
@@ -53,7 +56,10 @@ def _rebuild(cls: type[AclGraphError], fields: dict[str, object]) -> AclGraphErr
 
 @dataclass(eq=False)
 class Unsupported(AclGraphError):
-    """An option or an operation the chosen runtime cannot do."""
+    """An option or an operation the chosen runtime cannot do.
+
+    Leave the option out, or run on the runtime that the text names.
+    """
 
     option: str = ""
     runtime: str = ""
@@ -61,21 +67,32 @@ class Unsupported(AclGraphError):
 
 @dataclass(eq=False)
 class InputRefused(AclGraphError):
-    """An input that can be neither copied, nor bound, nor made part of the key."""
+    """An input that can be neither copied, nor bound, nor made part of the key.
+
+    Give plain dense tensors, numbers or lists of them; convert a subclass or a sparse tensor before the call.
+    """
 
     input: str = ""
 
 
 @dataclass(eq=False)
 class IllegalDuringCapture(AclGraphError):
-    """An operation that needs the host in the middle of a capture."""
+    """An operation that needs the host in the middle of a capture.
+
+    Move the operator out of the compiled function, or run with `config.debug.run_eagerly = True`. The text names the
+    operator and its line.
+    """
 
     operator: str = ""
 
 
 @dataclass(eq=False)
 class CaptureFailed(AclGraphError):
-    """The capture of one shape key failed; everything it had taken was given back."""
+    """The capture of one shape key failed; everything it had taken was given back.
+
+    Read the cause and the driver's code in the text; the next call tries again. `run_eagerly` runs the graph without
+    a capture meanwhile.
+    """
 
     graph: str = ""
     key: tuple[object, ...] = ()
@@ -90,7 +107,10 @@ class CaptureFailed(AclGraphError):
 
 @dataclass(eq=False)
 class ResourcesExhausted(CaptureFailed):
-    """The device ran out of streams, events or memory, or the plan says that it will."""
+    """The device ran out of streams, events or memory, or the plan says that it will.
+
+    Reduce what the text names: the number of shapes (`static_capture_size_limit`), of streams, or of graphs.
+    """
 
     resource: str = ""
     needed: int | None = None
@@ -106,7 +126,10 @@ class ResourcesExhausted(CaptureFailed):
 
 @dataclass(eq=False)
 class ReplayFailed(AclGraphError):
-    """The device reported an error while a captured graph ran."""
+    """The device reported an error while a captured graph ran.
+
+    The fault is in an operator of the graph: run with `config.debug.run_eagerly = True` to find out which.
+    """
 
     graph: str = ""
     code: int | None = None
@@ -114,7 +137,10 @@ class ReplayFailed(AclGraphError):
 
 @dataclass(eq=False)
 class StaleOutput(AclGraphError):
-    """An output of a replay was used after a later replay had overwritten its memory."""
+    """An output of a replay was used after a later replay had overwritten its memory.
+
+    Clone the value before the next call, or compile with `config.air.outputs = "clone"`.
+    """
 
     output: str = ""
     produced: int = 0
@@ -123,7 +149,10 @@ class StaleOutput(AclGraphError):
 
 @dataclass(eq=False)
 class UpdateRefused(AclGraphError):
-    """A host parameter that cannot be updated between replays the way the graph asks for."""
+    """A host parameter that cannot be updated between replays the way the graph asks for.
+
+    Pass the lengths as ints or lists of ints, use them for nothing else, or let them be part of the shape.
+    """
 
     operator: str = ""
     parameter: str = ""
@@ -131,11 +160,17 @@ class UpdateRefused(AclGraphError):
 
 @dataclass(eq=False)
 class Closed(AclGraphError):
-    """A call of an executable after `close()`, or in a process forked from the one that captured it."""
+    """A call of an executable after `close()`, or in a process forked from the one that captured it.
+
+    Compile again; keep no executable over `torch._dynamo.reset()` or `close()`.
+    """
 
 
 @dataclass(eq=False)
 class Reentered(AclGraphError):
-    """A replay was asked for while another capture is in progress on the same thread."""
+    """A replay was asked for while another capture is in progress on the same thread.
+
+    Call the compiled function outside the other capture, or on another thread.
+    """
 
     graph: str = field(default="")

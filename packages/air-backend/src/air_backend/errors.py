@@ -11,7 +11,10 @@ from dataclasses import dataclass
 
 @dataclass
 class AirError(Exception):
-    """Base of the backend's errors; a subclass fills the three parts of the message."""
+    """Base of the backend's errors; a subclass fills the three parts of the message.
+
+    Catch it to handle every error that the backend itself raises.
+    """
 
     def what(self) -> str:
         raise NotImplementedError
@@ -33,7 +36,10 @@ class AirError(Exception):
 
 @dataclass
 class UnsupportedDevice(AirError):
-    """A graph computes on a kind of device that no executor serves."""
+    """A graph computes on a kind of device that no executor serves.
+
+    Move the model and its inputs to a device that the text lists, or choose the mode that serves yours.
+    """
 
     device: str
     mode: str
@@ -56,7 +62,10 @@ class UnsupportedDevice(AirError):
 
 @dataclass
 class MixedDevices(AirError):
-    """One graph computes on two accelerators."""
+    """One graph computes on two accelerators.
+
+    Keep all tensors of a compiled function on one device; run one process per device.
+    """
 
     devices: tuple[str, ...]
     source: str | None = None
@@ -73,7 +82,10 @@ class MixedDevices(AirError):
 
 @dataclass
 class SecondDevice(AirError):
-    """A process that compiled for one NPU compiles for another one."""
+    """A process that compiled for one NPU compiles for another one.
+
+    Start one process per card, for example with `torchrun`, and set the device before the first compilation.
+    """
 
     first: str
     second: str
@@ -87,7 +99,10 @@ class SecondDevice(AirError):
 
 @dataclass
 class UnknownMode(AirError):
-    """`torch.compile(mode=...)` names no mode of this backend."""
+    """`torch.compile(mode=...)` names no mode of this backend.
+
+    Use one of the modes that the text lists.
+    """
 
     mode: str
     known: tuple[str, ...]
@@ -101,7 +116,10 @@ class UnknownMode(AirError):
 
 @dataclass
 class OptionsOfWrongType(AirError):
-    """`torch.compile(options=...)` is neither a mapping nor a CompilerConfig."""
+    """`torch.compile(options=...)` is neither a mapping nor a CompilerConfig.
+
+    Give a dict of option names to values, or a `CompilerConfig`.
+    """
 
     given: str
 
@@ -114,7 +132,10 @@ class OptionsOfWrongType(AirError):
 
 @dataclass
 class NotAGraphModule(AirError):
-    """`compile_fx` got something that is not an FX GraphModule."""
+    """`compile_fx` got something that is not an FX GraphModule.
+
+    Pass what AOTAutograd or `torch.export` gives, or use `torch.compile(model, backend="air")`.
+    """
 
     given: str
 
@@ -127,7 +148,10 @@ class NotAGraphModule(AirError):
 
 @dataclass
 class DemoMismatch(AirError):
-    """A mode of the demo computed something else than eager."""
+    """A mode of the demo computed something else than eager.
+
+    Something is wrong here: run `air doctor`, then isolate the step as the accuracy guide says, and report it.
+    """
 
     mode: str
     difference: float
@@ -138,3 +162,19 @@ class DemoMismatch(AirError):
 
     def advice(self) -> str:
         return "run `air explain` on the model and switch passes off one by one (docs/accuracy.md)"
+
+
+@dataclass
+class ResultChanges(AirError):
+    """A bisection met a result that is wrong only sometimes.
+
+    Raise `--calls`, so that every trial shows the fault; `explain()` lists the races that streams may have.
+    """
+
+    difference: str
+
+    def what(self) -> str:
+        return f"the same program gave a right and a wrong result: {self.difference}"
+
+    def advice(self) -> str:
+        return "raise --calls, so that every trial shows the fault; explain() lists the races that streams may have"

@@ -29,7 +29,10 @@ def _shown(value: object) -> str:
 
 
 class ConfigError(Exception):
-    """Base of every error of this package; `str()` is the whole message, with the advice in it."""
+    """Base of every error of this package; `str()` is the whole message, with the advice in it.
+
+    Catch it to handle every error of a configuration.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -40,7 +43,10 @@ class ConfigError(Exception):
 
 
 class UnknownOption(ConfigError, AttributeError, ValueError):
-    """An option name that does not exist."""
+    """An option name that does not exist.
+
+    Correct the name; the text has the nearest one and the names known at this place.
+    """
 
     def __init__(self, path: str, *, nearest: str | None, known: Iterable[str], where: str = "") -> None:
         self.path = path
@@ -79,17 +85,26 @@ class _BadValue(ConfigError):
 
 
 class WrongType(_BadValue, TypeError, ValueError):
-    """A value of a type the option does not take; `True` is not an int, `1` is not a bool."""
+    """A value of a type the option does not take; `True` is not an int, `1` is not a bool.
+
+    Give a value of the type that the text allows.
+    """
 
     problem = "has the wrong type"
 
 
 class WrongValue(_BadValue, ValueError):
-    """A value of the right type outside what the option allows."""
+    """A value of the right type outside what the option allows.
+
+    Give one of the values, or a value in the range, that the text allows.
+    """
 
 
 class MissingPath(_BadValue, FileNotFoundError, ValueError):
-    """A directory or file that must exist, and does not."""
+    """A directory or file that must exist, and does not.
+
+    Create the file or the directory first, or correct the path.
+    """
 
     problem = "names a path that does not exist"
 
@@ -98,7 +113,10 @@ class MissingPath(_BadValue, FileNotFoundError, ValueError):
 
 
 class UnusablePath(_BadValue, PermissionError, ValueError):
-    """A path that exists but cannot be used: not a directory, not readable, not writable."""
+    """A path that exists but cannot be used: not a directory, not readable, not writable.
+
+    Give this user the right to read and write it, or choose another path.
+    """
 
     problem = "names a path that cannot be used"
 
@@ -107,7 +125,10 @@ class UnusablePath(_BadValue, PermissionError, ValueError):
 
 
 class NotAGroup(ConfigError, TypeError, ValueError):
-    """A value was assigned where the tree has a group of options, or a group was expected."""
+    """A value was assigned where the tree has a group of options, or a group was expected.
+
+    Assign to the members of the group, which the text lists.
+    """
 
     def __init__(self, path: str, given: object, options: Sequence[str]) -> None:
         self.path = path
@@ -123,7 +144,10 @@ class NotAGroup(ConfigError, TypeError, ValueError):
 
 
 class ConflictingOptions(ConfigError, ValueError):
-    """Two names of one option were given with different values."""
+    """Two names of one option were given with different values.
+
+    Keep one of the two names.
+    """
 
     def __init__(self, path: str, first: str, second: str) -> None:
         self.path = path
@@ -135,7 +159,10 @@ class ConflictingOptions(ConfigError, ValueError):
 
 
 class NotSerializable(ConfigError, TypeError):
-    """A value with no written form: a callable that cannot be imported by name."""
+    """A value with no written form: a callable that cannot be imported by name.
+
+    Define the function at the top level of an importable module, or keep the configuration in the process.
+    """
 
     def __init__(self, path: str, given: object, detail: str) -> None:
         self.path = path
@@ -151,7 +178,10 @@ class NotSerializable(ConfigError, TypeError):
 
 
 class FrozenSettings(ConfigError, AttributeError):
-    """Settings were assigned to; they are the fixed result of `resolve`."""
+    """Settings were assigned to; they are the fixed result of `resolve`.
+
+    Change the `CompilerConfig`, and resolve it again.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -165,7 +195,10 @@ class FrozenSettings(ConfigError, AttributeError):
 
 
 class RefusedOption(ConfigError, RuntimeError):
-    """Options that the rules refuse in this context, all of them in one error."""
+    """Options that the rules refuse in this context, all of them in one error.
+
+    Take out each option of the list, or change what its reason names (device, chip, version of CANN).
+    """
 
     def __init__(self, refusals: Sequence[object]) -> None:
         self.refusals = tuple(refusals)

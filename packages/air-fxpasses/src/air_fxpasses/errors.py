@@ -8,11 +8,17 @@ from air_fxpasses._source import SourceLine, source_of
 
 
 class FxPassError(Exception):
-    """Base of the errors of air-fxpasses."""
+    """Base of the errors of air-fxpasses.
+
+    Catch it to handle every error of the package.
+    """
 
 
 class PassFailed(FxPassError):
-    """A pass raised; the graph is as it was before that pass."""
+    """A pass raised; the graph is as it was before that pass.
+
+    Leave the pass out, or repair it: the text has the node, your line and the cause.
+    """
 
     def __init__(self, pass_name: str, node: Node | None, cause: BaseException) -> None:
         self.pass_name = pass_name
@@ -33,7 +39,10 @@ class PassFailed(FxPassError):
 
 
 class RequirementNotMet(FxPassError):
-    """A pass needs a property of the graph that does not hold where it stands in the pipeline."""
+    """A pass needs a property of the graph that does not hold where it stands in the pipeline.
+
+    Run a pass that ensures the property first; the text names those that do.
+    """
 
     def __init__(self, pass_name: str, invariant: str, found: str, ensured_by: tuple[str, ...]) -> None:
         self.pass_name = pass_name
@@ -53,7 +62,10 @@ class RequirementNotMet(FxPassError):
 
 
 class BadRegistration(FxPassError):
-    """A table row contradicts the schema of the operator it names, or names one twice."""
+    """A table row contradicts the schema of the operator it names, or names one twice.
+
+    Compare the row with the schema of the operator; `print(torch.ops.ns.op.default._schema)` shows it.
+    """
 
     def __init__(self, table: str, row: str, problem: str) -> None:
         self.table = table
@@ -66,11 +78,17 @@ class BadRegistration(FxPassError):
 
 
 class BadArgument(FxPassError, ValueError):
-    """A call of this package was given something it cannot work with."""
+    """A call of this package was given something it cannot work with.
+
+    Correct the argument that the text names.
+    """
 
 
 class NoFakeValue(FxPassError):
-    """A node has no example value and none can be computed, so nothing is known about its memory."""
+    """A node has no example value and none can be computed, so nothing is known about its memory.
+
+    Give the operator a fake kernel (`torch.library.register_fake`), or pass example inputs to the pipeline.
+    """
 
     def __init__(self, node: Node, cause: BaseException | None = None) -> None:
         self.node = node.name

@@ -6,6 +6,8 @@ from __future__ import annotations
 class GeirError(Exception):
     """Base of every error this package raises on purpose.
 
+    Catch it to handle every error of the package; `what`, `where` and `advice` are its parts.
+
     Args:
         what: one sentence saying what happened.
         where: where it happened (a node, a file, a line of the user's source).
@@ -28,52 +30,91 @@ class GeirError(Exception):
 
 
 class GraphError(GeirError):
-    """An edit would leave the graph in a state that no engine can read."""
+    """An edit would leave the graph in a state that no engine can read.
+
+    Correct the edit: names are unique, every edge starts at a node of the same graph, and there is one output.
+    """
 
 
 class PrototypeError(GeirError):
-    """A node does not fit the prototype of its operator type."""
+    """A node does not fit the prototype of its operator type.
+
+    Compare the inputs and attributes with the prototype, which the text shows.
+    """
 
 
 class UnknownOperatorError(PrototypeError):
-    """No prototype is known for this operator type."""
+    """No prototype is known for this operator type.
+
+    Correct the type, or describe your operator with `air_geir.prototypes.register(...)`.
+    """
 
 
 class AttributeKindError(PrototypeError):
-    """The value of an attribute is not of the kind the prototype asks for."""
+    """The value of an attribute is not of the kind the prototype asks for.
+
+    Give a value of the kind that the text names, or say the kind with `ge.attr`.
+    """
 
 
 class ExpressionError(GeirError):
-    """A symbolic size cannot be written as an expression, or cannot be evaluated."""
+    """A symbolic size cannot be written as an expression, or cannot be evaluated.
+
+    Write the size with `+ - * // % ** min max`, or make it static (`dynamic=False`).
+    """
 
 
 class DTypeError(GeirError):
-    """A data type has no counterpart on the other side."""
+    """A data type has no counterpart on the other side.
+
+    Cast the tensor to a type that both sides have.
+    """
 
 
 class FileFormatError(GeirError):
-    """The bytes are not an Ascend IR model, or break a rule of the loader."""
+    """The bytes are not an Ascend IR model, or break a rule of the loader.
+
+    Check that the file is complete and is an `.air` model; the text names the rule and the place.
+    """
 
 
 class VerificationError(GeirError):
-    """A graph or file breaks rules of the loader; every one is listed."""
+    """A graph or file breaks rules of the loader; every one is listed.
+
+    Repair each rule of the list; it is raised before an engine sees the graph.
+    """
 
 
 class EngineError(GeirError):
-    """An engine cannot compile or run a graph."""
+    """An engine cannot compile or run a graph.
+
+    Read the engine's own message in the text; `config.air.engine = "reference"` runs the graph on the CPU to compare.
+    """
 
 
 class EngineUnavailableError(EngineError):
-    """The engine cannot be used on this machine."""
+    """The engine cannot be used on this machine.
+
+    Install what the text names, or choose another engine; `air doctor` says what is there.
+    """
 
 
 class OptionError(GeirError):
-    """An option cannot be handed to the engine."""
+    """An option cannot be handed to the engine.
+
+    Correct the option, or give all graphs of the process the same session options.
+    """
 
 
 class ExportError(GeirError):
-    """A model cannot be written to disk."""
+    """A model cannot be written to disk.
+
+    Export one full graph with tensors as results, to a folder that can be written.
+    """
 
 
 class GearError(GeirError):
-    """Dynamic gears were declared in a way that no engine accepts."""
+    """Dynamic gears were declared in a way that no engine accepts.
+
+    Declare 2 to 100 sizes of at least 1 per dimension, once per tensor, and call with one of them.
+    """

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 
 class AirSimError(RuntimeError):
-    """Base of every error of this package."""
+    """Base of every error of this package.
+
+    Catch it to handle every error of the package.
+    """
 
 
 class MissingPackage(AirSimError):
-    """torch or torch_npu is not installed where air-sim runs."""
+    """torch or torch_npu is not installed where air-sim runs.
+
+    `pip install 'air-sim[npu]'` in the environment of the program.
+    """
 
     def __init__(self, package: str) -> None:
         self.package = package
@@ -19,7 +25,10 @@ class MissingPackage(AirSimError):
 
 
 class MissingTool(AirSimError):
-    """A program that the build needs is not on PATH."""
+    """A program that the build needs is not on PATH.
+
+    Install `g++` and binutils with the package manager of the system.
+    """
 
     def __init__(self, tool: str) -> None:
         self.tool = tool
@@ -29,7 +38,10 @@ class MissingTool(AirSimError):
 
 
 class BuildFailed(AirSimError):
-    """A compiler or linker command of the build failed."""
+    """A compiler or linker command of the build failed.
+
+    Read the compiler's message; after an update of torch or torch_npu compare the versions with `air-sim info`.
+    """
 
     def __init__(self, command: str, output: str) -> None:
         self.command = command
@@ -41,7 +53,10 @@ class BuildFailed(AirSimError):
 
 
 class TooLate(AirSimError):
-    """activate() was called after torch_npu had been imported over something else."""
+    """activate() was called after torch_npu had been imported over something else.
+
+    Call `air_sim.activate()` before `import torch`, or start the program with `air-sim run`.
+    """
 
     def __init__(self) -> None:
         super().__init__(
@@ -51,7 +66,10 @@ class TooLate(AirSimError):
 
 
 class AlreadyActive(AirSimError):
-    """activate() was given switches after the libraries had read theirs."""
+    """activate() was given switches after the libraries had read theirs.
+
+    Give the switches to the first `activate()`, or use `air_sim.change()` for those that can change.
+    """
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
@@ -62,11 +80,17 @@ class AlreadyActive(AirSimError):
 
 
 class UnknownSwitch(AirSimError):
-    """A switch that does not exist, or a value that it does not take."""
+    """A switch that does not exist, or a value that it does not take.
+
+    `air-sim run --help` lists the switches and what each takes.
+    """
 
 
 class NotActive(AirSimError):
-    """A running air-sim was asked for something before activate()."""
+    """A running air-sim was asked for something before activate().
+
+    Call `air_sim.activate()` before `import torch` first.
+    """
 
     def __init__(self) -> None:
         super().__init__(

@@ -6,7 +6,10 @@ from air_fxpasses.errors import FxPassError
 
 
 class NotCovered(FxPassError, NotImplementedError):
-    """A reference kernel was asked for a variant of the operator that it does not compute."""
+    """A reference kernel was asked for a variant of the operator that it does not compute.
+
+    Run this call on an NPU; its shapes and types are known everywhere.
+    """
 
     def __init__(self, operator: str, what: str) -> None:
         self.operator = operator
@@ -21,7 +24,10 @@ class NotCovered(FxPassError, NotImplementedError):
 
 
 class NotAnNpuOperator(FxPassError, LookupError):
-    """A name that this package has no row for."""
+    """A name that this package has no row for.
+
+    Correct the name; `npu_ops.operators()` lists all rows.
+    """
 
     def __init__(self, name: str, nearest: tuple[str, ...]) -> None:
         self.name = name

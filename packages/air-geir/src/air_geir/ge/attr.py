@@ -13,6 +13,7 @@ def _maker(kind: AttrKind) -> Callable[[Any], Attr]:
     def make(value: Any) -> Attr:
         return Attr.of(kind, value)
 
+    make.__doc__ = f"An attribute value of the kind `{kind.value}`."
     return make
 
 
