@@ -279,7 +279,7 @@ def _task(
     writes = tuple(dict.fromkeys(storage_id(t) for t in written))
 
     def made(call: OpOverload, call_args: tuple[Any, ...], call_kwargs: Mapping[str, Any]) -> Task:
-        return Task(call._op, call_args, call_kwargs, reads, writes, stream, call)
+        return Task(_callable(call), call_args, call_kwargs, reads, writes, stream, call)
 
     if not fresh:
         return made(func, args, kwargs)
@@ -292,12 +292,16 @@ def _task(
             rewritten = REWRITES[func](args, kwargs, fresh[0])
             if rewritten is not None:
                 return made(rewritten.overload, rewritten.args, rewritten.kwargs)
-    call = _waited(func) if func.namespace == "_c10d_functional" else func._op
-    return Task(call, args, kwargs, reads, writes, stream, func, into=fresh, allocates=True)
+    return Task(_callable(func), args, kwargs, reads, writes, stream, func, into=fresh, allocates=True)
+
+
+def _callable(func: OpOverload) -> Callable[..., Any]:
+    """The operator past its Python layer; a replay does not repeat `wait_tensor`, so a collective waits itself."""
+    return _waited(func) if func.namespace == "_c10d_functional" else func._op
 
 
 def _waited(func: OpOverload) -> Callable[..., Any]:
-    """A functional collective whose result is complete when the call returns."""
+    """A functional collective, in place or not, whose result is complete when the call returns."""
     wait = torch.ops._c10d_functional.wait_tensor.default
 
     def run(*args: Any, **kwargs: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from air_geir.engines import _extension as extension
+from air_geir.engines._groups import name_communicators
 from air_geir.engines._program import ArgInput, Program
 from air_geir.engines._protocol import Compiled, EngineOptions, Unavailable
 from air_geir.errors import EngineError
@@ -58,6 +59,7 @@ class CompiledOnDevice:
             raise EngineError(f"graph {self._options.name} was closed")
         graph = self._program.graph
         take_formats(graph, self._program.inputs, inputs)
+        name_communicators(graph)
         started = time.perf_counter()
         model = to_bytes(graph)
         placements = [int(p) for p in self._program.input_placements]

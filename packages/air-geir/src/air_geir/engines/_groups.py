@@ -1,0 +1,51 @@
+"""Names the communicators of a graph's collectives the way the Graph Engine knows them.
+
+A functional collective of torch names its process group ("0"); the engine finds a communicator by the name that HCCL
+gave it. The name is asked for when the graph is compiled, which creates the communicator where no eager collective has
+used the group yet: every rank compiles the graph at its first call, so all of them meet there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import torch
+import torch.distributed as dist
+
+from air_geir.errors import EngineError
+from air_geir.ir import Graph
+
+
+def name_communicators(graph: Graph) -> None:
+    """Replaces the names of torch's process groups; a name that is none of them is HCCL's own and stays."""
+    for node in graph:
+        for inner in node.subgraphs.values():
+            name_communicators(inner)
+        if "group" not in node.attrs:
+            continue
+        given = node.attr("group")
+        name = given.decode() if isinstance(given, bytes) else str(given)
+        group = process_group(name)
+        if group is not None:
+            node.set_attr("group", _communicator(group, name, node.op_type, str(node.origin or "")))
+
+
+def process_group(name: str) -> dist.ProcessGroup | None:
+    """The process group of this process with that name."""
+    if not (dist.is_available() and dist.is_initialized()):
+        return None
+    groups = dist.distributed_c10d._world.pg_names
+    return next((group for group, given in groups.items() if given == name), None)
+
+
+def _communicator(group: dist.ProcessGroup, name: str, operator: str, origin: str) -> str:
+    backend: Any
+    try:
+        backend = group._get_backend(torch.device("npu"))
+    except RuntimeError as error:
+        raise EngineError(
+            f"{operator}: process group {name!r} has no backend for npu tensors: {error}",
+            where=origin or None,
+            advice="torch.distributed.init_process_group('hccl') before the model is compiled",
+        ) from error
+    return cast(str, backend.get_hccl_comm_name(dist.get_rank(), init_comm=True))
