@@ -10,7 +10,9 @@ from torch import Tensor
 from torch._guards import TracingContext
 from torch.fx import GraphModule
 
+from air_aclgraph._eager import EagerRun
 from air_aclgraph._executable import Executable
+from air_aclgraph._key import key_function
 from air_aclgraph._lowering import PlanLowering
 from air_aclgraph._options import Options
 from air_aclgraph._plan import plan_resources
@@ -22,6 +24,8 @@ from air_aclgraph._update import UpdatePlan, accepts, plan_updates
 from air_aclgraph.device import AcceleratorRuntime
 from air_aclgraph.errors import InputRefused
 from air_aclgraph.host import HostRuntime
+from air_aclgraph.static_kernel import CannToolkit, StaticKernels
+from air_aclgraph.static_kernel import Options as KernelOptions
 from air_streams import NAMESPACE, StreamPlan
 
 if TYPE_CHECKING:
@@ -75,7 +79,14 @@ def compile_graph(
     substitutes = None if updates is None else updates.substitutes(runtime)
     body = straighten(gm, lowering=lowering, substitutes=substitutes)
     resources = plan_resources(gm, plan, 0 if updates is None else len(updates.calls))
-    return Executable(gm, body, slots, runtime, options, name, updates, resources)
+    kernels = static_kernels_of(settings, runtime.device)
+    return Executable(gm, body, slots, runtime, options, name, updates, resources, kernels)
+
+
+def static_kernels_of(settings: Settings | None, device: torch.device) -> StaticKernels | None:
+    """What compiles the operators of one graph for its shapes, when the settings ask for it."""
+    wanted = KernelOptions.of(settings)
+    return None if wanted is None else StaticKernels(wanted, CannToolkit(device))
 
 
 def _refuse_host_tensors(slots: Sequence[Slot], updates: UpdatePlan | None) -> None:
@@ -90,12 +101,22 @@ def _refuse_host_tensors(slots: Sequence[Slot], updates: UpdatePlan | None) -> N
             )
 
 
-def run_eagerly(gm: GraphModule) -> Callable[..., Any]:
-    """The graph as one straight Python function: every pass has acted, nothing is captured."""
+def run_eagerly(
+    gm: GraphModule, example_inputs: Sequence[object] = (), *, settings: Settings | None = None
+) -> Callable[..., Any]:
+    """The graph as one straight Python function: every pass has acted, nothing is captured.
+
+    With static kernels in the settings its operators are compiled at the first call of each shape.
+    """
     straight = straighten(gm)
     function = straight.function
     function.__dict__["straight"] = straight
-    return function
+    device = device_of(gm, example_inputs)
+    kernels = static_kernels_of(settings, device)
+    if kernels is None:
+        return function
+    slots = classify(gm, example_inputs, set(), device, clone_input=True)
+    return EagerRun(function, kernels, key_function(slots))
 
 
 def _static_of_tracing() -> Sequence[int]:

@@ -37,6 +37,7 @@ from air_aclgraph._stats import Stats
 from air_aclgraph._straight import Straight
 from air_aclgraph._update import UpdatePlan
 from air_aclgraph.errors import AclGraphError, Closed
+from air_aclgraph.static_kernel import StaticKernels
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,7 @@ class Executable:
         name: str,
         updates: UpdatePlan | None,
         resources: ResourcePlan,
+        kernels: StaticKernels | None = None,
     ) -> None:
         self.name = name
         self.options = options
@@ -64,6 +66,7 @@ class Executable:
         self._body = body
         self._given, self._names, self._spec, self._flat = _outputs_of(gm)
         self._updates = updates
+        self._kernels = kernels
         self.resources = resources
         self._key_of = key_function(self.slots, () if updates is None else updates.keyless)
         self._watches: dict[Key, Watch] = {}
@@ -214,8 +217,8 @@ class Executable:
     ) -> tuple[Any, ...]:
         started = time.perf_counter()
         first: tuple[Any, ...] | None = None
-        if not self.runtime.abilities.runs_while_recording and self.options.warmup > 0:
-            first = self._flat_outputs(self.runtime.run(self._body.function, args))
+        if not self.runtime.abilities.runs_while_recording and self._runs_first(key):
+            first = self._flat_outputs(self._first_run(key, args))
         self._drop(key)
         self._make_room(key)
         refuse_shortage(self.resources, self.runtime.limits(), len(self._captured), self.name, key)
@@ -234,6 +237,15 @@ class Executable:
         outputs = captured.run(args)
         assert outputs is not None, "an address moved while the call that captured it was running"
         return outputs
+
+    def _runs_first(self, key: Key) -> bool:
+        return self.options.warmup > 0 or (self._kernels is not None and self._kernels.wants(key))
+
+    def _first_run(self, key: Key, args: list[Any]) -> Any:
+        """The run before a capture; static kernels are made for what it ran, and the capture sees them."""
+        if self._kernels is None:
+            return self.runtime.run(self._body.function, args)
+        return self._kernels.around(key, lambda: self.runtime.run(self._body.function, args))
 
     def _first_outputs(self, captured: Captured, inputs: Sequence[Any], args: list[Any]) -> tuple[Any, ...]:
         """The outputs of a recording run: views of inputs are made on the caller's own tensors."""
@@ -432,6 +444,7 @@ class Executable:
                  "kinds": [k.value for k in c.kinds], "notes": list(c.recording.notes)}
                 for c in self._captured.values()
             ],
+            "static kernels": [] if self._kernels is None else self._kernels.explain(),
             "history": list(self._history),
         }  # fmt: skip
 

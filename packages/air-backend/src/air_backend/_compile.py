@@ -114,7 +114,8 @@ def _executor(
 ) -> tuple[str, Callable[..., Any]]:
     """The object that runs the graph, and the name under which it is reported."""
     if settings.debug.run_eagerly:
-        return "run_eagerly", air_aclgraph.run_eagerly(gm)
+        kernels = settings if settings.mode != "max-autotune" else None
+        return "run_eagerly", air_aclgraph.run_eagerly(gm, example_inputs, settings=kernels)
     if settings.mode == "max-autotune":
         run = air_geir.compile_graph(
             gm,

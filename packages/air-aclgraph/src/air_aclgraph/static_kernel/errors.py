@@ -1,0 +1,91 @@
+"""Errors and the warning of static kernel compilation: which stage, what command, how it ended, where its log is.
+
+A `StageFailed` never reaches the caller of a compiled model: the pipeline turns it into one
+`StaticKernelWarning` and the model goes on without static kernels.  What is wrong before any work has begun (a
+build directory that is not there, a symbol that the graph does not have) is raised.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from air_aclgraph.errors import AclGraphError
+
+LAST_LINES: Final = 5
+
+
+class StaticKernelWarning(UserWarning):
+    """A stage failed, and the model runs on without the static kernels it was to make.
+
+    The model is right, only slower than asked for. Read the stage, the command and the log that the text names.
+    """
+
+
+@dataclass(eq=False)
+class BuildDirRefused(AclGraphError):
+    """The build directory does not exist, or cannot be read and written.
+
+    Create the directory, make it readable and writable for this user, or name another one.
+    """
+
+    directory: str = ""
+
+
+@dataclass(eq=False)
+class SymbolRefused(AclGraphError):
+    """The watched symbol is none of the graph's.
+
+    Choose an index below the number of symbols that the text gives.
+    """
+
+    index: int = 0
+    symbols: int = 0
+
+
+@dataclass(eq=False)
+class StageFailed(AclGraphError):
+    """One stage of the pipeline failed; plain strings and numbers, so that it travels between processes.
+
+    Read the command, its exit code and the log; what to do depends on the stage and stands in the text.
+    """
+
+    stage: str = ""
+    command: str = ""
+    exit_code: int | None = None
+    log: str = ""
+    operators: tuple[str, ...] = ()
+
+    def _details(self) -> list[str]:
+        rows = (
+            ("stage", self.stage),
+            ("command", self.command),
+            ("exit code", "" if self.exit_code is None else str(self.exit_code)),
+            ("log", self.log),
+        )
+        return [f"  {name:<13} {text}" for name, text in rows if text]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return {**asdict(self), "where": None, "operators": list(self.operators)}
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> StageFailed:
+        """The failure that another process wrote down."""
+        return cls(**{**fields, "operators": tuple(fields["operators"])})
+
+
+def system_failure(stage: str, doing: str, error: OSError) -> StageFailed:
+    """A failure of the operating system (full disk, missing rights) as the failure of a stage."""
+    advice = "free space there, or choose another directory" if error.errno == 28 else ""
+    return StageFailed(f"{doing}: {error.strerror or error} ({error.filename})", advice=advice, stage=stage)
+
+
+def last_lines(log: Path) -> str:
+    """The end of a log, for a message."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    except OSError:
+        return ""
+    return "\n    ".join(lines[-LAST_LINES:])
