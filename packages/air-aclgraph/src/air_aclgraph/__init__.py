@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from air_aclgraph._compile import compile_graph, run_eagerly, runtime_for
+from air_aclgraph._compile import compile_graph, run_eagerly, runtime_for, use_runtime
 from air_aclgraph._executable import Executable
 from air_aclgraph._runtime import Abilities, Limits, Recording, Request, Runtime
 from air_aclgraph._version import __version__
@@ -22,4 +22,5 @@ __all__ = [
     "compile_graph",
     "run_eagerly",
     "runtime_for",
+    "use_runtime",
 ]

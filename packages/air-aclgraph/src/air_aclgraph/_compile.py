@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -40,6 +41,22 @@ def runtime_for(device: torch.device | str) -> Runtime:
     if device not in _RUNTIMES:
         _RUNTIMES[device] = HostRuntime() if device.type == "cpu" else AcceleratorRuntime(device)
     return _RUNTIMES[device]
+
+
+@contextmanager
+def use_runtime(runtime: Runtime) -> Iterator[Runtime]:
+    """Graphs compiled inside run on this runtime, instead of the shared one of its device.
+
+    `HostRuntime(order="shuffled")` runs every replay in another order that the streams and events allow.
+    """
+    shared = _RUNTIMES.get(runtime.device)
+    _RUNTIMES[runtime.device] = runtime
+    try:
+        yield runtime
+    finally:
+        del _RUNTIMES[runtime.device]
+        if shared is not None:
+            _RUNTIMES[runtime.device] = shared
 
 
 def _with_index(device: torch.device) -> torch.device:

@@ -36,8 +36,9 @@ from air_aclgraph._source import where
 from air_aclgraph._stats import Stats
 from air_aclgraph._straight import Straight
 from air_aclgraph._update import UpdatePlan
-from air_aclgraph.errors import AclGraphError, Closed
+from air_aclgraph.errors import AclGraphError, CaptureFailed, Closed
 from air_aclgraph.static_kernel import StaticKernels
+from air_fxpasses import is_left_out
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +80,7 @@ class Executable:
         self._ledger = Ledger(name)
         self._stats = Stats()
         self._history: list[str] = []
+        self._left_out: dict[Key, bool] = {}
         self._lock = runtime.lock
         self._pid = os.getpid()
         self._closed = False
@@ -130,10 +132,18 @@ class Executable:
             clash = self._clash(args, kinds)
         if clash is not None:
             return self._eagerly(args, f"input {clash!r} shares memory that the graph writes")
+        if self._is_left_out(key):
+            return self._eagerly(args, "left out by a bisection")
         seen = self._seen[key] = self._seen.get(key, 0) + 1
         if captured is None and seen < self.options.warmup:
             return self._eagerly(args, "warm-up")
         return self._capture(key, kinds, policy, args)
+
+    def _is_left_out(self, key: Key) -> bool:
+        """Whether a bisection runs this key without a capture; it is asked once per key."""
+        if key not in self._left_out:
+            self._left_out[key] = is_left_out("captures", lambda: _capture_text(self.name, key, self._names))
+        return self._left_out[key]
 
     def _clash(self, args: Sequence[Any], kinds: Sequence[Kind]) -> str | None:
         """The first copied input whose copy would miss a write of the graph."""
@@ -283,14 +293,16 @@ class Executable:
     def _record(self, key: Key, inputs: tuple[Any, ...], kinds: Sequence[Kind]) -> Recording:
         written = [t for t, k in zip(inputs, kinds, strict=True) if k is Kind.MUTATED]
         inference = torch.is_inference_mode_enabled() and any(t.is_inference() for t in written)
+        place = next((place for _, place in reversed(self._names) if place is not None), None)
+        request = self.options.request(in_inference_mode=inference, graph=self.name, where=place)
         try:
-            return self.runtime.record(
-                self._flat_body, inputs, self.options.request(in_inference_mode=inference)
-            )
+            return self.runtime.record(self._flat_body, inputs, request)
         except AclGraphError as error:
             self._stats.failed()
             if error.where is None:
                 error.where = where(self._body.node_at(error))
+            if isinstance(error, CaptureFailed):
+                error.graph, error.key = self.name, key
             raise
         except BaseException:
             self._stats.failed()
@@ -455,6 +467,12 @@ class Executable:
             self._buffers.clear()
             self.runtime.trim()
             self._closed = True
+
+
+def _capture_text(name: str, key: Key, outputs: Sequence[tuple[str, Any]]) -> str:
+    """One capture in a line: the graph, the shape key, and the line that computes its last output."""
+    places = [str(place) for _, place in outputs if place is not None]
+    return f"the capture of {name} for key {key}" + (f", which ends at {places[-1]}" if places else "")
 
 
 def _fill(buffer: Tensor, value: Tensor) -> None:

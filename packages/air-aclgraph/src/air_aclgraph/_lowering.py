@@ -4,7 +4,8 @@
     mul on stream '1', after wait(e)  ->   enter(stream 1); wait(e); v4 = mul(...); exit()
 
 The plan has decided forks, joins and events; here they become calls of the runtime.  Streams come from the
-process-wide registry, so that the same tag is the same stream in every graph.
+process-wide registry, so that the same tag is the same stream in every graph. What a bisection leaves out runs on
+the entry stream, in the order of the program.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 from torch.fx import Node
 
 from air_aclgraph._runtime import Runtime
+from air_aclgraph._source import where
 from air_aclgraph._straight import Step
 from air_aclgraph.errors import Unsupported
+from air_fxpasses import is_left_out
 
 if TYPE_CHECKING:
     import air_streams
@@ -35,10 +38,22 @@ class PlanLowering:
         self._current = plan.entry
         self._events: dict[Any, Any] = {}
         self._priority = {use.stream: use.priority for use in plan.resources.streams}
+        self._left_out = frozenset(s for s in self._priority if not s.is_entry and self._is_left_out(s))
+
+    def _is_left_out(self, stream: air_streams.StreamId) -> bool:
+        def describe() -> str:
+            nodes = [n for n in self._plan.nodes if self._plan.stream_of(n) == stream and self.runs(n)]
+            first = f", first used at {where(nodes[0])}" if nodes and where(nodes[0]) else ""
+            return f"stream {stream.tag!r} with {len(nodes)} operators{first}"
+
+        return is_left_out("streams", describe)
+
+    def _effective(self, stream: air_streams.StreamId) -> air_streams.StreamId:
+        return self._plan.entry if stream in self._left_out else stream
 
     def before(self, node: Node) -> Sequence[Step]:
         actions = self._plan.actions(node)
-        steps = [] if node.op == "get_attr" else self._switch(actions.stream)
+        steps = [] if node.op == "get_attr" else self._switch(self._effective(actions.stream))
         for step in actions.before:
             steps.extend(self._lower(step))
         if node.op == "output":
@@ -77,12 +92,13 @@ class PlanLowering:
 
     def _lower(self, step: air_streams.Step) -> list[Step]:
         kinds, runtime = self._kinds, self._runtime
+        on = self._effective(step.stream)
         if isinstance(step, kinds.Record):
-            return self._on(step.stream, Step(partial(runtime.record_event, self._event(step.event))))
+            return self._on(on, Step(partial(runtime.record_event, self._event(step.event))))
         if isinstance(step, kinds.Wait):
-            return self._on(step.stream, Step(partial(runtime.wait_event, self._event(step.event))))
+            return self._on(on, Step(partial(runtime.wait_event, self._event(step.event))))
         if isinstance(step, kinds.RecordStream):
-            stream = None if step.stream.is_entry else runtime.stream(step.stream.tag, 0)
+            stream = None if on.is_entry else runtime.stream(on.tag, 0)
             return [Step(partial(_use_on, runtime, stream), (step.tensor,))]
         if not runtime.abilities.core_limits:
             raise Unsupported(
@@ -92,8 +108,8 @@ class PlanLowering:
                 runtime=runtime.name,
             )
         if isinstance(step, kinds.LimitCores):
-            return self._on(step.stream, Step(partial(runtime.limit_cores, step.aicore, step.vectorcore)))
-        return self._on(step.stream, Step(runtime.restore_cores))
+            return self._on(on, Step(partial(runtime.limit_cores, step.aicore, step.vectorcore)))
+        return self._on(on, Step(runtime.restore_cores))
 
     def _event(self, event: air_streams.EventId) -> Any:
         if event not in self._events:

@@ -24,6 +24,8 @@ from air_backend._version import __version__
 if TYPE_CHECKING:
     from air_backend import configs, core, errors, ge, inference, ops, scope
     from air_backend._backend import Backend, air, compile_fx, get_compiler, get_npu_backend
+    from air_backend._collectives import patch_for_hcom
+    from air_backend._bisect import Verdict, bisect
     from air_backend._explain import Explanation, explain
     from air_backend.core.utils import logger
     from air_config import CompilerConfig
@@ -35,12 +37,15 @@ _HOME: Final[dict[str, str]] = {
     "Backend": "air_backend._backend",
     "CompilerConfig": "air_config",
     "Explanation": "air_backend._explain",
+    "Verdict": "air_backend._bisect",
     "air": "air_backend._backend",
+    "bisect": "air_backend._bisect",
     "compile_fx": "air_backend._backend",
     "explain": "air_backend._explain",
     "get_compiler": "air_backend._backend",
     "get_npu_backend": "air_backend._backend",
     "logger": "air_backend.core.utils",
+    "patch_for_hcom": "air_backend._collectives",
     "dynamo_export": "air_geir.export",
     "register_fx_node_ge_converter": "air_geir",
     "register_replacement": "air_fxpasses",
@@ -66,8 +71,10 @@ __all__ = [
     "Backend",
     "CompilerConfig",
     "Explanation",
+    "Verdict",
     "__version__",
     "air",
+    "bisect",
     "compile_fx",
     "configs",
     "core",
@@ -80,6 +87,7 @@ __all__ = [
     "inference",
     "logger",
     "ops",
+    "patch_for_hcom",
     "register_fx_node_ge_converter",
     "register_replacement",
     "scope",

@@ -45,5 +45,5 @@ def _bound(
     def call(gm: GraphModule) -> Any:
         return user(gm, example_inputs, config)
 
-    call.__name__ = getattr(function, "__name__", type(function).__name__)
+    call.__name__ = call.__qualname__ = getattr(function, "__name__", type(function).__name__)
     return call

@@ -178,3 +178,34 @@ class ResultChanges(AirError):
 
     def advice(self) -> str:
         return "raise --calls, so that every trial shows the fault; explain() lists the races that streams may have"
+
+
+@dataclass
+class CannotSplit(AirError):
+    """The demo's model does not divide by the number of ranks."""
+
+    part: str
+    count: int
+    ranks: int
+
+    def what(self) -> str:
+        return f"{self.count} {self.part} cannot be split over {self.ranks} ranks"
+
+    def advice(self) -> str:
+        return f"start as many processes as divide {self.count}"
+
+
+@dataclass
+class AsyncCollective(AirError):
+    """A compiled function starts a collective with `async_op=True`."""
+
+    name: str
+
+    def what(self) -> str:
+        return f"torch.distributed.{self.name}(async_op=True) cannot be part of a compiled graph: its handle lives outside"
+
+    def advice(self) -> str:
+        return (
+            "leave async_op out; inside a graph the work overlaps with whatever does not need its result, and "
+            "scope.npu_stream_switch puts it on a stream of its own"
+        )

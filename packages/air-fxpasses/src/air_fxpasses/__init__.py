@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from air_fxpasses._bisect import register_bisection
+from air_fxpasses._bisect import is_left_out, register_bisection
 from air_fxpasses._defaults import default_passes
 from air_fxpasses._effects import register_may_return_argument, register_undeclared_writes
 from air_fxpasses._facts import Facts, Touch
@@ -84,6 +84,7 @@ __all__ = [
     "__version__",
     "copies",
     "default_passes",
+    "is_left_out",
     "may_share",
     "out_twin_of",
     "register_bisection",

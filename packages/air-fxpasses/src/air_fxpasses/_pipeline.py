@@ -9,7 +9,7 @@ from typing import Any
 
 from torch.fx import GraphModule
 
-from air_fxpasses._bisect import is_disabled
+from air_fxpasses._bisect import is_left_out
 from air_fxpasses._collector import collector_paused
 from air_fxpasses._facts import Facts
 from air_fxpasses._ordering import Ordering
@@ -65,7 +65,7 @@ class Pipeline:
         steps: list[Step] = []
         snapshot = Snapshot(gm)
         for one in self.passes:
-            if is_disabled(one.name):
+            if is_left_out("fx_passes", lambda given=one: _named(given)):
                 continue
             self._require(one, gm, ensured)
             step = self._step(one, gm, facts, proof, snapshot)
@@ -138,6 +138,13 @@ def _node_of(error: BaseException, gm: GraphModule) -> Any:
         return next((n for n in gm.graph.nodes if n.name == error.node), None)
     node = getattr(error, "node", None)
     return node if isinstance(error, FxPassError) and hasattr(node, "meta") else None
+
+
+def _named(one: Pass) -> str:
+    """The name of a pass, and of the function it calls where it is a user's."""
+    function = getattr(one, "function", None)
+    name = getattr(function, "__qualname__", "") or getattr(function, "__name__", "")
+    return f"{one.name} ({name})" if name else one.name
 
 
 def _text(gm: GraphModule) -> str:

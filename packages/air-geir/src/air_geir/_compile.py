@@ -10,6 +10,7 @@ from typing import Any, Literal, overload
 from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
+from air_geir._bisect import nodes_left_out
 from air_geir._engines import choose_engine, generator_for, options_for
 from air_geir._fallback import SplitExecutable, compile_split
 from air_geir.dump import dump, dump_path
@@ -108,6 +109,8 @@ def compile_graph(
         static = static_inputs if part is gm else ()
         return _compile(part, inputs, settings, engine, static, name, decompositions)
 
+    if left_out := nodes_left_out(gm):
+        return compile_split(gm, left_out, compile_whole)
     try:
         return compile_whole(gm, example_inputs)
     except UnsupportedGraphError as refused:

@@ -17,6 +17,7 @@ from air_backend.cli import _sim
 
 COMMANDS: Final[dict[str, str]] = {
     "bench": "start the benchmark sessions of a checkout",
+    "bisect": "say which pass, stream, converter or capture makes a result wrong",
     "demo": "run a tiny Llama in eager and in every mode, compare and time",
     "doctor": "say what works on this machine, and what to do about the rest",
     "explain": "say what AIR decides about one function",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from air_fxpasses import is_left_out
 from air_geir.engines import InputBinding, Program
 from air_geir.ir import Node
 
@@ -76,6 +77,8 @@ def run_passes(program: Program, passes: Sequence[GePass]) -> Report:
     """Run the passes one after another."""
     steps = []
     for rewrite in passes:
+        if is_left_out("ge_passes", lambda name=rewrite.name: f"{name} on {program.graph.name}"):
+            continue
         result = rewrite(program)
         log.debug("%s: %d changed, %d refused", rewrite.name, result.changed, len(result.refusals))
         steps.append(Step(rewrite.name, result))

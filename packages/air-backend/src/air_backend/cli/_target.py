@@ -1,0 +1,70 @@
+"""`MODULE:FUNC`: how the command line names what to compile.
+
+`FUNC` takes no arguments and gives what `torch.compile` would be called with, then the example arguments:
+a tuple `(model_or_function, args)` or `(model_or_function, args, kwargs)`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+from air_config import CompilerConfig
+
+
+def add_target(parser: argparse.ArgumentParser) -> None:
+    """The arguments shared by the commands that compile one function."""
+    parser.add_argument(
+        "target", metavar="MODULE:FUNC", help="module or file, and a function that gives (fn, args)"
+    )
+    parser.add_argument("--mode", help="reduce-overhead or max-autotune")
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the backend"
+    )
+
+
+def config_of(arguments: argparse.Namespace) -> CompilerConfig:
+    """The configuration that the command line asks for."""
+    config = CompilerConfig()
+    if arguments.mode:
+        config.mode = arguments.mode
+    for text in arguments.option:
+        name, _, value = text.partition("=")
+        config.set_text(name, value)
+    return config
+
+
+def built(target: str, command: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """What MODULE:FUNC gives."""
+    name, _, function = target.partition(":")
+    if not function:
+        raise SystemExit(f"air {command}: {target!r} is not MODULE:FUNC, for example model.py:build")
+    module = _module(name, command)
+    try:
+        build = getattr(module, function)
+    except AttributeError:
+        raise SystemExit(f"air {command}: {name} has no function {function!r}") from None
+    given = build()
+    if not isinstance(given, tuple) or len(given) not in (2, 3):
+        raise SystemExit(f"air {command}: {target} must give (function, args) or (function, args, kwargs)")
+    return given[0], tuple(given[1]), dict(given[2]) if len(given) == 3 else {}
+
+
+def _module(name: str, command: str) -> Any:
+    path = Path(name)
+    sys.path.insert(0, str(path.resolve().parent if path.suffix == ".py" else Path.cwd()))
+    if path.suffix != ".py":
+        return importlib.import_module(name)
+    if not path.is_file():
+        raise SystemExit(f"air {command}: there is no file {name}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
