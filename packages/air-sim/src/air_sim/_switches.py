@@ -69,6 +69,8 @@ class Switches:
         "", "file that gets a JSON line for every call of the op_compiler stand-in"
     )
     op_compiler_fail: int = _switch(0, "the op_compiler stand-in fails after this many operators (0: never)")
+    install_delay_s: float = _switch(0.0, "seconds that an installer of static kernels takes for each kernel")
+    install_fail: int = _switch(0, "an installer of static kernels fails after this many (0: never)")
 
     def __post_init__(self) -> None:
         parse_bytes(self.memory)

@@ -66,6 +66,17 @@ def test_an_arranged_failure_half_way_leaves_no_installer(tmp_path: Path) -> Non
     assert [json.loads(line)["status"] for line in log.read_text().splitlines()] == [1]
 
 
+def test_an_installer_can_be_slow_and_fail_half_way(tmp_path: Path) -> None:
+    assert compile_dump(tmp_path, 3).returncode == 0
+    (installer,) = (tmp_path / "out").glob("*.run")
+    environment = os.environ | {"AIR_SIM_INSTALL_FAIL": "2", "AIR_SIM_INSTALL_DELAY_S": "0.1"}
+    command = [str(installer), f"--install-path={tmp_path / 'opp'}"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "after 2 of 3 kernels" in done.stderr
+    assert len(list((tmp_path / "opp").glob("static_kernel/ai_core/*/kernels/*.json"))) == 2
+
+
 def test_a_broken_dump_is_named(tmp_path: Path) -> None:
     folder = dump(tmp_path / "other", 1)
     (folder / "bad.json").write_text("{")

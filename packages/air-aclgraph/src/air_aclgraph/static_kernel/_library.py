@@ -69,7 +69,7 @@ class Library:
         if package.name in self._mine:
             return False
         try:
-            with self._locked(shared=False):
+            with self._locked(shared=False) as lock:
                 self._sweep()
                 record = self._record(package.name)
                 users = Lock(self._state / "users" / package.name)
@@ -79,15 +79,16 @@ class Library:
                     self._mine[package.name] = users
                     return False
                 with self._nobody_present():
-                    self._run_installer(package, toolkit, log_file, record, users)
+                    self._run_installer(package, toolkit, log_file, users, lock)
                 self._mine[package.name] = users
                 return True
         except OSError as error:
             raise system_failure("install", "the operator library cannot be written", error) from error
 
     def _run_installer(
-        self, package: Package, toolkit: Toolkit, log_file: Path, record: Path, users: Lock
+        self, package: Package, toolkit: Toolkit, log_file: Path, users: Lock, lock: Lock
     ) -> None:
+        record = self._record(package.name)
         place = self.path / KERNELS / package.name
         command = [str(package.run)]
         if self.private:
@@ -97,7 +98,7 @@ class Library:
             command.append("-q")
         write_json(record, {"place": str(place), "done": False})
         try:
-            _call(command, log_file)
+            _call(command, log_file, lock)
             found = self._found(package.name)
             if found is None:
                 raise StageFailed(
@@ -145,7 +146,7 @@ class Library:
             ) from error
 
     @contextmanager
-    def _locked(self, *, shared: bool, limit_s: float = INSTALL_LIMIT_S) -> Iterator[None]:
+    def _locked(self, *, shared: bool, limit_s: float = INSTALL_LIMIT_S) -> Iterator[Lock]:
         lock = Lock(self._state / "library.lock")
         if not lock.acquire(time.monotonic() + limit_s, shared=shared):
             raise StageFailed(
@@ -154,7 +155,7 @@ class Library:
                 stage="reselect" if shared else "install",
             )
         with lock.held():
-            yield
+            yield lock
 
     @contextmanager
     def _nobody_present(self) -> Iterator[None]:
@@ -222,8 +223,11 @@ class Library:
             shutil.rmtree(self.path, ignore_errors=True)
 
 
-def _call(command: Sequence[str], log_file: Path) -> None:
-    """Runs an installer, its output at the end of the log."""
+def _call(command: Sequence[str], log_file: Path, lock: Lock) -> None:
+    """Runs an installer, its output at the end of the log.
+
+    It inherits the library's lock: should this process be killed, nobody reads before the installer has ended.
+    """
     try:
         with log_file.open("ab") as output:
             code = subprocess.run(
@@ -232,6 +236,7 @@ def _call(command: Sequence[str], log_file: Path) -> None:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 timeout=INSTALL_LIMIT_S,
+                pass_fds=lock.descriptors,
                 check=False,
             ).returncode
     except subprocess.TimeoutExpired:

@@ -43,6 +43,11 @@ class Lock:
         self.file = file
         self._descriptor: int | None = None
 
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """For `pass_fds`: a child that has it keeps the lock held until it ends, whatever happens to its parent."""
+        return () if self._descriptor is None else (self._descriptor,)
+
     def try_acquire(self, *, shared: bool = False) -> bool:
         """Takes the lock, or changes how it is held, without waiting."""
         if self._descriptor is None:

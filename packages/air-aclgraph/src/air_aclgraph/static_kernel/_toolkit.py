@@ -68,7 +68,9 @@ class CannToolkit:
         with_path = hasattr(self._npu, "_aclnn_reselect_static_kernel_with_path")
         self.quiet = bool(utils._is_gte_cann_version("9.1.0", module="CANN"))
         self.private = with_path and self.quiet
-        self.flags: tuple[str, ...] = ("-f", "true") if utils._is_gte_cann_version("9.0.0", module="CANN") else ()
+        self.flags: tuple[str, ...] = (
+            ("-f", "true") if utils._is_gte_cann_version("9.0.0", module="CANN") else ()
+        )
 
     def versions(self) -> tuple[object, ...]:
         level = getattr(self._npu, "_get_deterministic_level", None)

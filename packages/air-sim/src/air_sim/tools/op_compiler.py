@@ -31,6 +31,16 @@ for word in "$@"; do
 done
 place="$target/static_kernel/ai_core/{name}"
 mkdir -p "$place/kernels"
+installed=0
+kernel() {{
+  if [ "$installed" = "${{AIR_SIM_INSTALL_FAIL:-0}}" ] && [ "$installed" != 0 ]; then
+    echo "{name}.run: arranged failure after $installed of {count} kernels (AIR_SIM_INSTALL_FAIL)" >&2
+    exit 1
+  fi
+  sleep "${{AIR_SIM_INSTALL_DELAY_S:-0}}"
+  echo "$2" | base64 -d > "$place/kernels/$1.json"
+  installed=$((installed + 1))
+}}
 {files}
 cat > "$place/uninstall.sh" <<'END'
 #!/bin/sh
@@ -86,8 +96,7 @@ def _compile_all(files: Sequence[Path], soc: str) -> list[str]:
 
 def _installer(name: str, kernels: Sequence[str]) -> str:
     lines = [
-        f'echo {base64.b64encode(kernel.encode()).decode()} | base64 -d > "$place/kernels/{index}.json"'
-        for index, kernel in enumerate(kernels)
+        f"kernel {index} {base64.b64encode(kernel.encode()).decode()}" for index, kernel in enumerate(kernels)
     ]
     return _INSTALLER.format(name=name, files="\n".join(lines), count=len(kernels))
 
