@@ -113,8 +113,18 @@ class _Lines:
     def add(self, text: str) -> None:
         self.lines.append("    " + text)
 
-    def function(self) -> Run:
-        source = "\n".join(["def run(args):", *self.lines]) + "\n"
+    def function(self, explain_error: Callable[[RuntimeError], RuntimeError] | None) -> Run:
+        lines = self.lines
+        if explain_error is not None:
+            explain = self.bind(explain_error)
+            inside = ["    " + line for line in lines]
+            lines = [
+                "    try:",
+                *inside,
+                "    except RuntimeError as error:",
+                f"        raise {explain}(error)",
+            ]
+        source = "\n".join(["def run(args):", *lines]) + "\n"
         exec(compile(source, "<air call>", "exec"), self.scope)
         run: Any = self.scope["run"]
         return run  # type: ignore[no-any-return]  # made by exec
@@ -129,7 +139,7 @@ def make_run(
     count: list[int],
     plumbing: Plumbing,
 ) -> Run:
-    """Writes the function that one call of this key runs."""
+    """Writes the function that one call of this key runs; an error of the device in it is explained."""
     lines = _Lines()
     if plumbing.ready is not None:
         lines.add(f"if not {lines.bind(plumbing.ready)}(): return None")
@@ -155,7 +165,7 @@ def make_run(
         lines.add(f"return {lines.bind(plumbing.fixed)}")
     else:
         lines.add(f"return {lines.bind(plumbing.finish)}(args)")
-    return lines.function()
+    return lines.function(recording.explain_error)
 
 
 def _copy_lines(lines: _Lines, inputs: Sequence[Any], kinds: Sequence[Kind]) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from air_aclgraph._runtime import ErrorMode, Request
+from air_aclgraph.errors import Where
 
 if TYPE_CHECKING:
     from air_config import Settings
@@ -62,9 +63,11 @@ class Options:
             super_kernel_debug_options=_plain(kernels._super_kernel_debug_options),
         )
 
-    def request(self, *, in_inference_mode: bool) -> Request:
-        """How the runtime is to make one capture."""
+    def request(self, *, in_inference_mode: bool, graph: str, where: Where | None) -> Request:
+        """How the runtime is to make one capture; `graph` and `where` are for messages."""
         return Request(
+            graph=graph,
+            where=where,
             error_mode=self.error_mode,
             pool=self.pool,
             share_outputs=self.outputs == "clone" and self.share_pool,

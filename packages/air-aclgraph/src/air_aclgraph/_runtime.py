@@ -20,6 +20,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 
 from air_aclgraph._addresses import AddressTests
+from air_aclgraph.errors import Where
 
 Body = Callable[..., Any]
 ErrorMode = Literal["global", "thread_local", "relaxed"]
@@ -59,6 +60,8 @@ class Request:
     super_kernel: bool = False
     super_kernel_options: dict[str, Any] | None = None
     super_kernel_debug_options: dict[str, Any] | None = None
+    graph: str = "graph"
+    where: Where | None = None
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ class Recording:
 
     `replay_with` takes new host parameters, one mapping per updatable operator in the order they ran.
     `ran` says that the recording run itself computed the outputs: they are `first`, and the first call needs
-    no replay.
+    no replay.  `explain_error` makes an error of a replay readable; it gives back what is not the device's.
     """
 
     replay: Callable[[], None]
@@ -100,6 +103,7 @@ class Recording:
     notes: tuple[str, ...] = ()
     replay_with: Callable[[Sequence[Mapping[str, Any]]], None] | None = None
     first: tuple[Any, ...] = field(default=(), repr=False)
+    explain_error: Callable[[RuntimeError], RuntimeError] | None = None
 
 
 class Runtime(Protocol):

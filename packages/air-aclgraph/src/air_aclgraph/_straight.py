@@ -79,13 +79,15 @@ class Straight:
         linecache.cache.pop(self.filename, None)
 
     def node_at(self, error: BaseException) -> Node | None:
-        """The node that was running when `error` was raised."""
+        """The node that was running when `error`, or an error it was made of, was raised."""
         found = None
         trace = error.__traceback__
         while trace is not None:
             if trace.tb_frame.f_code.co_filename == self.filename:
                 found = self.lines.get(trace.tb_lineno, found)
             trace = trace.tb_next
+        if found is None and error.__cause__ is not None:
+            return self.node_at(error.__cause__)
         return found
 
 

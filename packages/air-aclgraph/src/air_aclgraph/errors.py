@@ -134,6 +134,9 @@ class ReplayFailed(AclGraphError):
     graph: str = ""
     code: int | None = None
 
+    def _details(self) -> list[str]:
+        return [] if self.code is None else [f"  driver code   {self.code}"]
+
 
 @dataclass(eq=False)
 class StaleOutput(AclGraphError):

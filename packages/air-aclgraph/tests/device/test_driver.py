@@ -7,7 +7,7 @@ import torch
 
 from air_aclgraph import Limits
 from air_aclgraph.device._driver import CAUSES, driver_code, replay_error, translate
-from air_aclgraph.errors import CaptureFailed, IllegalDuringCapture, ReplayFailed, ResourcesExhausted
+from air_aclgraph.errors import CaptureFailed, IllegalDuringCapture, ReplayFailed, ResourcesExhausted, Where
 
 
 def raised(code: int) -> RuntimeError:
@@ -56,6 +56,13 @@ def test_memory_says_how_much_there_is() -> None:
 
 
 def test_a_failed_replay_names_the_graph() -> None:
-    error = replay_error(raised(507015), "decoder")
+    error = replay_error(raised(507015), "decoder", Where("model.py", 7, "return self.head(x)"))
     assert isinstance(error, ReplayFailed)
-    assert "decoder" in str(error)
+    assert "a replay of decoder failed: a kernel failed on the device" in str(error)
+    assert "model.py:7" in str(error)
+    assert "507015" in str(error)
+
+
+def test_an_error_that_is_not_the_devices_stays_as_it_is() -> None:
+    error = RuntimeError("the size of tensor a must match the size of tensor b")
+    assert replay_error(error, "decoder") is error

@@ -20,6 +20,7 @@ from air_aclgraph.errors import (
     IllegalDuringCapture,
     ReplayFailed,
     ResourcesExhausted,
+    Where,
 )
 
 
@@ -156,13 +157,19 @@ def translate(error: RuntimeError, limits: Limits) -> AclGraphError:
     return CaptureFailed(f"the capture failed: {cause.what}", advice=cause.advice, code=code)
 
 
-def replay_error(error: RuntimeError, graph: str) -> ReplayFailed:
-    """The error of a failed replay."""
+def replay_error(error: RuntimeError, graph: str, where: Where | None = None) -> RuntimeError:
+    """The error of a failed replay; an error without a driver code is the caller's own and stays as it is."""
     code = driver_code(error)
-    cause = None if code is None else CAUSES.get(code)
+    if code is None or isinstance(error, AclGraphError):
+        return error
+    cause = CAUSES.get(code)
     what = _first_line(error) if cause is None else cause.what
     advice = "run the model with run_eagerly to find the operator" if cause is None else cause.advice
-    return ReplayFailed(f"a replay of {graph} failed: {what}", advice=advice, graph=graph, code=code)
+    made = ReplayFailed(
+        f"a replay of {graph} failed: {what}", where=where, advice=advice, graph=graph, code=code
+    )
+    made.__cause__ = error
+    return made
 
 
 def _first_line(error: BaseException) -> str:

@@ -12,6 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from types import ModuleType
 from typing import Any, Final
 
@@ -22,10 +23,10 @@ import air_streams
 from air_aclgraph import _addresses
 from air_aclgraph._runtime import Abilities, Body, ErrorMode, Limits, Recording, Request, UpdatableCall
 from air_aclgraph.device import _npu
-from air_aclgraph.device._driver import translate
+from air_aclgraph.device._driver import replay_error, translate
 from air_aclgraph.device._updates import TaskGroups
 from air_aclgraph.device._weak import weak_tensor
-from air_aclgraph.errors import AclGraphError, Unsupported
+from air_aclgraph.errors import AclGraphError, CaptureFailed, Unsupported
 
 _CUDA: Final = Abilities(user_pool=True)
 _NPU: Final = Abilities(
@@ -45,6 +46,7 @@ class AcceleratorRuntime:
         self._pool: Any = None
         self._anchors: dict[Any, Any] = {}
         self._living: Counter[Any] = Counter()
+        self._spoilt: set[Any] = set()
         self._capture_stream: Any = None
         self._last_stream: Any = None
         self._update_stream: Any = None
@@ -116,6 +118,16 @@ class AcceleratorRuntime:
 
     def record(self, body: Body, inputs: Sequence[object], request: Request) -> Recording:
         self._refuse(request)
+        try:
+            return self._recorded(body, inputs, request)
+        except AclGraphError:
+            raise
+        except RuntimeError as error:
+            raise translate(error, self._known_limits()) from error
+        finally:
+            self._groups = None
+
+    def _recorded(self, body: Body, inputs: Sequence[object], request: Request) -> Recording:
         if self._capture_stream is None:
             self._capture_stream = self._module.Stream(device=self.device)
         before = self._module.memory_reserved(self.device)
@@ -124,14 +136,7 @@ class AcceleratorRuntime:
         groups = TaskGroups(self._module)
         self._anchor(pool)
         self._groups = groups if self.abilities.parameter_update else None
-        try:
-            graph, outputs = self._capture(body, inputs, request, pool)
-        except AclGraphError:
-            raise
-        except RuntimeError as error:
-            raise translate(error, self.limits()) from error
-        finally:
-            self._groups = None
+        graph, outputs = self._capture(body, inputs, request, pool)
         if request.super_kernel:
             _npu.super_kernel(graph, request)
         if request.share_outputs:
@@ -145,17 +150,33 @@ class AcceleratorRuntime:
             self._living[pool] -= 1
             graph.reset()
 
-        return Recording(graph.replay, outputs, nbytes, 0, False, release, replay_with=replay_with)
+        return Recording(
+            graph.replay, outputs, nbytes, 0, False, release, replay_with=replay_with,
+            explain_error=partial(replay_error, graph=request.graph, where=request.where),
+        )  # fmt: skip
+
+    def _known_limits(self) -> Limits:
+        """The limits for a message; a device that has just failed may not tell."""
+        try:
+            return self.limits()
+        except RuntimeError:
+            return Limits()
 
     def _anchor(self, pool: Any) -> None:
         """Keeps a pool alive between the end of its last graph and the next: it cannot be entered twice."""
         if pool in self._anchors:
             return
         graph = _graph_class(self._module)()
-        with self._module.stream(self._capture_stream):
-            graph.capture_begin(pool=pool, capture_error_mode="relaxed")
-            torch.zeros(1, device=self.device)
-            graph.capture_end()
+        try:
+            with self._module.stream(self._capture_stream):
+                graph.capture_begin(pool=pool, capture_error_mode="relaxed")
+                graph.capture_end()
+        except BaseException:
+            self._abandon(graph, pool)
+            self._spoilt.add(pool)  # its only graph has ended: it cannot be entered again
+            if pool == self._pool:
+                self._pool = None
+            raise
         self._anchors[pool] = graph
 
     def trim(self) -> None:
@@ -172,6 +193,11 @@ class AcceleratorRuntime:
         return self._update_stream
 
     def _pool_for(self, request: Request) -> Any:
+        if request.pool in self._spoilt:
+            raise CaptureFailed(
+                f"the memory pool {request.pool} was left unusable by a capture that failed in it",
+                advice="compile with another use_custom_pool, or without one",
+            )
         if request.pool is not None:
             return request.pool
         if not request.share_pool:
@@ -199,17 +225,13 @@ class AcceleratorRuntime:
         self._capture_stream.wait_stream(module.current_stream(self.device))
         try:
             with module.stream(self._capture_stream):
-                graph.capture_begin(pool=pool, capture_error_mode=request.error_mode)
                 try:
+                    graph.capture_begin(pool=pool, capture_error_mode=request.error_mode)
                     with torch.no_grad(), self._balanced():
                         outputs = tuple(body(*inputs))
-                except BaseException:
-                    self._abandon(graph)
-                    raise
-                try:
                     graph.capture_end()
-                except RuntimeError:
-                    graph.reset()
+                except BaseException:
+                    self._abandon(graph, pool)
                     raise
         finally:
             if collecting:
@@ -217,11 +239,25 @@ class AcceleratorRuntime:
         module.current_stream(self.device).wait_stream(self._capture_stream)
         return graph, outputs
 
-    def _abandon(self, graph: Any) -> None:
-        """Ends a capture that failed in the middle; that it cannot be ended well is no news."""
+    def _abandon(self, graph: Any, pool: Any) -> None:
+        """Ends a capture that failed, whether at its begin, in the middle, or at its end.
+
+        A begin or an end that the driver refuses leaves the allocator taking captures into this pool for begun
+        for good: what is captured next takes another pool, and this one goes with its last graph.
+        """
         with suppress(RuntimeError):
             graph.capture_end()
+            graph.reset()
+            return
         graph.reset()
+        extension = _npu.torch_npu()._C if self.name == "npu" else torch._C
+        index = self.device.index or 0
+        with suppress(RuntimeError):  # what is not open cannot be closed
+            getattr(extension, f"_{self.name}_endAllocateToPool")(index, pool)
+            getattr(extension, f"_{self.name}_releasePool")(index, pool)
+        self._spoilt.add(pool)
+        if pool == self._pool:
+            self._pool = None
 
     # calls
 
