@@ -24,8 +24,8 @@ from air_backend._version import __version__
 if TYPE_CHECKING:
     from air_backend import configs, core, errors, ge, inference, ops, scope
     from air_backend._backend import Backend, air, compile_fx, get_compiler, get_npu_backend
-    from air_backend._collectives import patch_for_hcom
     from air_backend._bisect import Verdict, bisect
+    from air_backend._collectives import patch_for_hcom
     from air_backend._explain import Explanation, explain
     from air_backend.core.utils import logger
     from air_config import CompilerConfig

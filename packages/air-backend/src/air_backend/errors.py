@@ -202,10 +202,41 @@ class AsyncCollective(AirError):
     name: str
 
     def what(self) -> str:
-        return f"torch.distributed.{self.name}(async_op=True) cannot be part of a compiled graph: its handle lives outside"
+        call = f"torch.distributed.{self.name}(async_op=True)"
+        return f"{call} cannot be part of a compiled graph: its handle lives outside"
 
     def advice(self) -> str:
         return (
             "leave async_op out; inside a graph the work overlaps with whatever does not need its result, and "
             "scope.npu_stream_switch puts it on a stream of its own"
         )
+
+
+@dataclass
+class DumpUnsupported(AirError):
+    """Tensors of a replay cannot be written on this kind of device."""
+
+    device: str
+    served: tuple[str, ...]
+
+    def what(self) -> str:
+        return f"dump_config.enable_dump: a replay on {self.device!r} cannot call the host to write a tensor"
+
+    def advice(self) -> str:
+        return (
+            "use config.debug.data_dump.type = 'npy', which runs the graph eagerly, "
+            f"or run on one of: {', '.join(self.served)}"
+        )
+
+
+@dataclass
+class NumpyMissing(AirError):
+    """An option writes files that numpy makes, and numpy is not installed."""
+
+    option: str
+
+    def what(self) -> str:
+        return f"{self.option} needs numpy, which is not installed"
+
+    def advice(self) -> str:
+        return "pip install numpy"

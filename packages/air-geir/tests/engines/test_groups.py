@@ -46,6 +46,6 @@ def test_G48_a_name_of_hccl_stays_as_it_is() -> None:
 
 def test_G48_a_group_without_npu_backend_is_refused_with_what_to_do(world: str) -> None:
     assert process_group(world) is dist.group.WORLD
-    with pytest.raises(EngineError, match="HcomAllReduce: process group .* has no backend") as failure:
+    with pytest.raises(EngineError, match=r"HcomAllReduce: process group .* has no backend") as failure:
         name_communicators(reduced(world))
     assert "init_process_group('hccl')" in str(failure.value.advice)

@@ -1,0 +1,85 @@
+"""`patch_for_hcom`: lets `dist.broadcast` and `dist.all_to_all` be compiled.
+
+Dynamo rewrites the other in-place collectives of `torch.distributed` into functional ones by itself; at these two it
+breaks the graph. After the patch a compiled function traces the functional form of them; code that is not being
+compiled calls what it called before. Nothing else of torch is touched.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed import _functional_collectives as functional
+
+from air_backend.errors import AsyncCollective
+
+PATCHED: Final = ("broadcast", "all_to_all")
+
+
+def patch_for_hcom() -> None:
+    """Makes the collectives that torch does not trace traceable; calling it again changes nothing."""
+    for name in PATCHED:
+        original = getattr(dist, name)
+        if not hasattr(original, "air_original"):
+            setattr(dist, name, _traceable(original, _FORMS[name]))
+
+
+def unpatch_for_hcom() -> None:
+    """Undoes `patch_for_hcom`."""
+    for name in PATCHED:
+        if original := getattr(getattr(dist, name), "air_original", None):
+            setattr(dist, name, original)
+
+
+def _traceable(original: Callable[..., Any], form: Callable[..., None]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return form(*args, **kwargs)
+        return original(*args, **kwargs)
+
+    call.air_original = original  # type: ignore[attr-defined]  # the mark by which it is taken back
+    return call
+
+
+def _broadcast(
+    tensor: Tensor,
+    src: int | None = None,
+    group: dist.ProcessGroup | None = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> None:
+    """`dist.broadcast` as its functional form and a copy."""
+    _refuse_async("broadcast", async_op)
+    group = group or dist.group.WORLD
+    root = dist.get_group_rank(group, src) if group_src is None else group_src
+    tensor.copy_(functional.broadcast(tensor, root, group))
+
+
+def _all_to_all(
+    output_tensor_list: Sequence[Tensor],
+    input_tensor_list: Sequence[Tensor],
+    group: dist.ProcessGroup | None = None,
+    async_op: bool = False,
+) -> None:
+    """`dist.all_to_all` as one exchange of flat pieces."""
+    _refuse_async("all_to_all", async_op)
+    sent = [tensor.numel() for tensor in input_tensor_list]
+    received = [tensor.numel() for tensor in output_tensor_list]
+    flat = torch.cat([tensor.reshape(-1) for tensor in input_tensor_list])
+    result = functional.all_to_all_single(flat, received, sent, group or dist.group.WORLD)
+    for place, piece in zip(output_tensor_list, torch.split(result, received), strict=True):
+        place.copy_(piece.view(place.shape))
+
+
+def _refuse_async(name: str, async_op: bool) -> None:
+    if async_op:
+        raise AsyncCollective(name)
+
+
+_FORMS: Final[dict[str, Callable[..., None]]] = {"broadcast": _broadcast, "all_to_all": _all_to_all}

@@ -1,0 +1,142 @@
+"""Every collective that can be compiled, and a model split over the ranks, in every mode: run under torchrun.
+
+Each case is a function of a tensor that differs between the ranks; all of them in one graph are compared with their
+eager forms three times with new values, so that a capture which froze anything is found out. `--device npu` takes HCCL.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
+from torch import Tensor
+
+from air_backend import get_npu_backend, patch_for_hcom
+from air_backend.demo import parallel
+
+MODES = ("run_eagerly", "reduce-overhead", "max-autotune")
+ROWS = 4
+
+
+def functional_sum(x: Tensor) -> Tensor:
+    return functional.all_reduce(x * 2, "sum", dist.group.WORLD).relu()
+
+
+def functional_average(x: Tensor) -> Tensor:
+    return functional.all_reduce(x * 2, "avg", dist.group.WORLD) + 1
+
+
+def functional_broadcast(x: Tensor) -> Tensor:
+    return functional.broadcast(x + 1, 1, dist.group.WORLD) * 2
+
+
+def reduce_in_place(x: Tensor) -> Tensor:
+    y = x + 1
+    dist.all_reduce(y)
+    return y.relu()
+
+
+def maximum_in_place(x: Tensor) -> Tensor:
+    y = x + 1
+    dist.all_reduce(y, op=dist.ReduceOp.MAX)
+    return y * 2
+
+
+def gather_into(x: Tensor) -> Tensor:
+    y = x.new_empty(x.shape[0] * dist.get_world_size(), x.shape[1])
+    dist.all_gather_into_tensor(y, x * 2)
+    return y + 1
+
+
+def gather_list(x: Tensor) -> Tensor:
+    parts = [torch.empty_like(x) for _ in range(dist.get_world_size())]
+    dist.all_gather(parts, x * 2)
+    return torch.cat(parts, 1)
+
+
+def scatter_sum(x: Tensor) -> Tensor:
+    y = x.new_empty(x.shape[0] // dist.get_world_size(), x.shape[1])
+    dist.reduce_scatter_tensor(y, x * 2)
+    return y + 1
+
+
+def exchange(x: Tensor) -> Tensor:
+    y = torch.empty_like(x)
+    dist.all_to_all_single(y, x * 2)
+    return y + 1
+
+
+def broadcast_in_place(x: Tensor) -> Tensor:
+    y = x + 1
+    dist.broadcast(y, src=1)
+    return y * 2
+
+
+def exchange_lists(x: Tensor) -> Tensor:
+    ranks = dist.get_world_size()
+    sent = [x[:2] * (other + 1) for other in range(ranks)]
+    received = [x.new_empty(2, x.shape[1]) for _ in range(ranks)]
+    dist.all_to_all(received, sent)
+    return torch.cat(received) + 1
+
+
+CASES: tuple[Callable[[Tensor], Tensor], ...] = (
+    functional_sum,
+    functional_average,
+    functional_broadcast,
+    reduce_in_place,
+    maximum_in_place,
+    gather_into,
+    gather_list,
+    scatter_sum,
+    exchange,
+    broadcast_in_place,
+    exchange_lists,
+)
+
+
+def everything(x: Tensor) -> dict[str, Tensor]:
+    """All cases in one graph."""
+    return {case.__name__: case(x) for case in CASES}
+
+
+def compare(mode: str, device: torch.device) -> None:
+    backend = get_npu_backend(compiler_config=parallel.config_of(mode))
+    compiled: Any = torch.compile(everything, backend=backend, fullgraph=True, dynamic=False)
+    for step in range(3):
+        torch.manual_seed(10 * step + dist.get_rank())
+        x = torch.randn(ROWS, 3).to(device)
+        expected = everything(x)
+        for name, ours in compiled(x).items():
+            torch.testing.assert_close(ours, expected[name], msg=lambda m, name=name: f"{name} {mode}: {m}")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--device", default="cpu", choices=("cpu", "npu"))
+    parser.add_argument("--modes", nargs="+", default=MODES, choices=MODES)
+    options = parser.parse_args(arguments)
+    kind, modes = options.device, options.modes
+    warnings.filterwarnings("ignore", category=FutureWarning)
+    device = parallel.device_of(kind)
+    dist.init_process_group(parallel.BACKENDS[kind])
+    patch_for_hcom()
+    for mode in modes:
+        compare(mode, device)
+        if dist.get_rank() == 0:
+            print(f"{len(CASES)} collectives {mode} equal", flush=True)
+    for mode, worst in parallel.compare(device, modes=modes).items():
+        if dist.get_rank() == 0:
+            print(f"llama {mode} equal ({worst:.1e})", flush=True)
+    if kind == "npu":
+        torch.accelerator.synchronize()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
