@@ -68,20 +68,21 @@ def test_G20_dynamo_export_writes_a_model_and_its_weights(tmp_path: Path) -> Non
     assert (tmp_path / "out" / "linear.air").stat().st_size > 0
 
 
-def test_A39_a_users_pattern_is_replaced() -> None:
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+def test_A39_G06_a_users_pattern_is_replaced(mode: str) -> None:
     def search(x: Tensor, y: Tensor) -> Any:
         return torch.ops.aten.sigmoid.default(torch.ops.aten.mul.Tensor(x, y))
 
     def replace(x: Tensor, y: Tensor) -> Any:
         return torch.ops.aten.tanh.default(torch.ops.aten.mul.Tensor(x, y))
 
-    torchair.register_replacement(search, replace, (torch.empty(2), torch.empty(2)))
+    torchair.register_replacement(search, replace, (torch.empty(2), torch.empty(2)), skip_duplicates=True)
 
     def function(x: Tensor, y: Tensor) -> Tensor:
         return torch.sigmoid(x * y)
 
     config = torchair.CompilerConfig()
-    config.mode = "reduce-overhead"
+    config.set("mode", mode)
     x, y = torch.randn(8), torch.randn(8)
     compiled = torch.compile(function, backend=torchair.get_npu_backend(compiler_config=config))
     torch.testing.assert_close(compiled(x, y), torch.tanh(x * y))

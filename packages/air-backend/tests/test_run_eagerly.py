@@ -50,7 +50,8 @@ def test_S06_in_reduce_overhead_the_passes_run_and_capture_options_are_reported(
     assert any(notice.option == "debug.aclgraph.clone_input" for notice in record.settings.notices)
 
 
-def test_A40_custom_passes_run_before_and_after_with_graph_inputs_and_configuration() -> None:
+@pytest.mark.parametrize("mode", ["max-autotune", "reduce-overhead"])
+def test_A40_G03_custom_passes_run_before_and_after_with_graph_inputs_and_configuration(mode: str) -> None:
     calls: list[str] = []
 
     def before(gm: fx.GraphModule, example_inputs: Any, config: CompilerConfig) -> None:
@@ -62,7 +63,7 @@ def test_A40_custom_passes_run_before_and_after_with_graph_inputs_and_configurat
         calls.append("after")
 
     config = CompilerConfig()
-    config.mode = "reduce-overhead"
+    config.set("mode", mode)
     config.post_grad_custom_pre_pass = before
     config.post_grad_custom_post_pass = after
     compiled_once(config)

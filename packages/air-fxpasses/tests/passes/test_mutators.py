@@ -25,6 +25,10 @@ def update(a: torch.Tensor, b: torch.Tensor, x: torch.Tensor) -> tuple[torch.Ten
     return update_(a, b, x), a, b
 
 
+def shift_(by: torch.Tensor, a: torch.Tensor) -> None:
+    a.add_(by)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _operators() -> Iterator[None]:
     with torch.library._scoped_library("air_test_two", "FRAGMENT") as library:
@@ -32,12 +36,20 @@ def _operators() -> Iterator[None]:
         library.define("update_(Tensor(a!) a, Tensor(b!) b, Tensor x) -> Tensor")
         library.impl("update", update, "CompositeExplicitAutograd")
         library.impl("update_", update_, "CompositeExplicitAutograd")
+        library.define("shift(Tensor by, Tensor a) -> Tensor")
+        library.define("shift_(Tensor by, Tensor(a!) a) -> ()")
+        library.impl("shift", lambda by, a: a + by, "CompositeExplicitAutograd")
+        library.impl("shift_", shift_, "CompositeExplicitAutograd")
+        torch.library.register_fake("air_test_two::shift", lambda by, a: torch.empty_like(a), lib=library)
+        torch.library.register_fake("air_test_two::shift_", lambda by, a: None, lib=library)
         torch.library.register_fake(
             "air_test_two::update", lambda a, b, x: tuple(torch.empty_like(a) for _ in range(3)), lib=library
         )
         torch.library.register_fake("air_test_two::update_", lambda a, b, x: torch.empty_like(a), lib=library)
         register_inplace_twin("air_test_two::update", "air_test_two::update_", (0, "a", "b"))
+        register_inplace_twin("air_test_two::shift", "air_test_two::shift_", ("a",))
         yield
+        unregister_inplace_twin("air_test_two::shift")
         unregister_inplace_twin("air_test_two::update")
 
 
@@ -126,3 +138,25 @@ def test_S16_an_argument_that_only_one_copy_back_covers_keeps_the_other_input() 
     _, ops, _ = ran(f, a, b, x)
     assert ops.count("aten.clone") == 1
     assert "air_test_two.update_" in ops
+
+
+def test_S24_an_operator_whose_in_place_form_returns_nothing_writes_the_argument_that_the_row_names() -> None:
+    def f(a: torch.Tensor, x: torch.Tensor) -> Any:
+        y = torch.ops.air_test_two.shift(x, a * 2)
+        a.copy_(torch.ops.air_test_two.shift(y, a))
+        return y.sum(), x + 1
+
+    _, ops, _ = ran(f, a, x)
+    assert ops.count("air_test_two.shift_") == 2
+    assert "air_test_two.shift" not in ops
+    assert "aten.copy_" not in ops
+
+
+def test_an_old_value_that_is_read_later_keeps_such_an_operator_out_of_place() -> None:
+    def f(a: torch.Tensor, x: torch.Tensor) -> Any:
+        b = a * 2
+        return torch.ops.air_test_two.shift(x, b), b + 1
+
+    _, ops, reasons = ran(f, a, x)
+    assert "air_test_two.shift" in ops
+    assert any("read later" in reason for reason in reasons)

@@ -50,7 +50,7 @@ def reinplace_node(facts: Facts, node: Node, *, into_inputs: bool, in_scope: Sco
     twin = twin_of(node.target)
     if twin is None:
         return None
-    if twin.returns_self:
+    if twin.returns_self or twin.returns_nothing:
         return _use_twin(facts, node, twin, into_inputs, in_scope)
     return _use_mutator(facts, node, twin, into_inputs, in_scope)
 
@@ -99,7 +99,7 @@ def _write_slot(facts: Facts, node: Node, into_inputs: bool, in_scope: Scope) ->
 
 
 def _use_twin(facts: Facts, node: Node, twin: Twin, into_inputs: bool, in_scope: Scope) -> Outcome:
-    home = _first_tensor(node)
+    home = _written_argument(node, twin)
     if home is None or not in_scope(home):
         return None
     if (refusal := _draws_differ(node) or conflict(facts, node, home)) is not None:
@@ -108,8 +108,21 @@ def _use_twin(facts: Facts, node: Node, twin: Twin, into_inputs: bool, in_scope:
     if isinstance(verdict, Refusal):
         return verdict
     settle(facts, verdict)
-    facts.retarget(node, twin.inplace, facts.value(home))
+    if twin.returns_self:
+        facts.retarget(node, twin.inplace, facts.value(home))
+        return True
+    facts.insert_before(node, twin.inplace, node.args, dict(node.kwargs))
+    facts.replace_uses(node, home)
+    facts.erase(node)
     return True
+
+
+def _written_argument(node: Node, twin: Twin) -> Node | None:
+    """What is passed as the one argument that the in-place form writes."""
+    name = twin.mutated[0]
+    position = [a.name for a in twin.functional._schema.arguments].index(name)
+    given = node.args[position] if position < len(node.args) else node.kwargs.get(name)
+    return given if isinstance(given, Node) else None
 
 
 def _draws_differ(node: Node) -> Refusal | None:

@@ -48,6 +48,15 @@ class Twin:
         return len(self.results) == 1 and len(returns) == 1 and returns[0].alias_info is not None
 
     @property
+    def returns_nothing(self) -> bool:
+        """Whether the functional form gives one tensor and the in-place form, which wrote it, none."""
+        return (
+            len(self.mutated) == len(self.results) == 1
+            and not self.inplace._schema.returns
+            and not self.is_list
+        )
+
+    @property
     def is_list(self) -> bool:
         """Whether the written argument is a list of tensors."""
         return any(

@@ -26,11 +26,12 @@ _serial = count(1)
 
 
 def dump(graph: Graph, path: str | Path) -> Path:
-    """Write the graph; the ending of the path says how."""
+    """Write the graph; the ending of the path says how. The folder is made when it is missing."""
     target = Path(path)
     writer = WRITERS.get(target.suffix.lstrip("."))
     if writer is None:
         raise OptionError(f"{target.name} has no known ending", advice=f"one of .{', .'.join(WRITERS)}")
+    target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(writer(graph), encoding="utf-8")
     return target
 

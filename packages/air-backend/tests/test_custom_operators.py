@@ -1,0 +1,92 @@
+"""Operators of one's own go into the graph, in place and out of place, in both modes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from air_backend import CompilerConfig, _records, get_npu_backend
+from air_fxpasses import register_inplace_twin
+from air_geir import Context, Value, converts
+from air_geir.converters import unregister
+
+
+def _write(target: Tensor, value: Tensor) -> None:
+    WRITTEN.append(target.data_ptr())
+    target.copy_(value)
+
+
+WRITTEN: list[int] = []
+LIBRARY = torch.library.Library("air_backend_own", "DEF")
+LIBRARY.define("blend(Tensor a, Tensor b, float weight) -> Tensor")
+LIBRARY.define("blend_(Tensor(a!) a, Tensor b, float weight) -> ()")
+LIBRARY.impl("blend", lambda a, b, weight: a + (b - a) * weight, "CPU")
+LIBRARY.impl("blend_", lambda a, b, weight: _write(a, a + (b - a) * weight), "CPU")
+LIBRARY.impl("blend", lambda a, b, weight: torch.empty_like(a), "Meta")
+LIBRARY.impl("blend_", lambda a, b, weight: None, "Meta")
+OWN = torch.ops.air_backend_own
+MODES = ("reduce-overhead", "max-autotune")
+
+
+@pytest.fixture(autouse=True)
+def converter() -> Any:
+    """`blend` as Ascend IR; `blend_` needs none, the graph writes its result back."""
+
+    @converts(OWN.blend.default)
+    def blend(ctx: Context, a: Value, b: Value, weight: float) -> Value:
+        """blend(Tensor a, Tensor b, float weight) -> Tensor"""
+        return ctx.emit("Add", a, ctx.emit("Muls", ctx.emit("Sub", b, a), value=weight))
+
+    @converts(OWN.blend_.default)
+    def blend_(ctx: Context, a: Value, b: Value, weight: float) -> None:
+        """blend_(Tensor(a!) a, Tensor b, float weight) -> ()"""
+        ctx.written["a"] = ctx.emit("Add", a, ctx.emit("Muls", ctx.emit("Sub", b, a), value=weight))
+
+    yield
+    unregister(OWN.blend.default)
+    unregister(OWN.blend_.default)
+
+
+def config(mode: str) -> CompilerConfig:
+    made = CompilerConfig()
+    made.set("mode", mode)
+    return made
+
+
+def step(state: Tensor, x: Tensor) -> Tensor:
+    """Reads the old state, then writes it in place."""
+    seen = OWN.blend(state, x, 0.5)
+    OWN.blend_(state, seen * 2, 0.25)
+    return seen + state
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_S24_an_operator_of_ones_own_goes_into_the_graph_in_place_and_out_of_place(mode: str) -> None:
+    compiled = torch.compile(step, backend=get_npu_backend(compiler_config=config(mode)), fullgraph=True)
+    ours, theirs = torch.zeros(4, 8), torch.zeros(4, 8)
+    for _ in range(3):
+        x = torch.randn(4, 8)
+        torch.testing.assert_close(compiled(ours, x), step(theirs, x))
+        torch.testing.assert_close(ours, theirs)
+    (record, _), *others = _records.alive()
+    assert record.executor == mode
+    assert not others
+
+
+def test_S24_with_a_registered_twin_the_result_is_written_in_place() -> None:
+    register_inplace_twin("air_backend_own::blend", "air_backend_own::blend_", ("a",))
+
+    def chain(x: Tensor, y: Tensor) -> Tensor:
+        return torch.relu(OWN.blend(x + 1, y, 0.5))
+
+    eagerly = config("reduce-overhead")
+    eagerly.debug.run_eagerly = True
+    x, y = torch.randn(4), torch.randn(4)
+    WRITTEN.clear()
+    torch.testing.assert_close(
+        torch.compile(chain, backend=get_npu_backend(compiler_config=eagerly))(x, y), chain(x, y)
+    )
+    assert len(WRITTEN) == 1
