@@ -38,6 +38,7 @@ class PlanLowering:
         self._current = plan.entry
         self._events: dict[Any, Any] = {}
         self._priority = {use.stream: use.priority for use in plan.resources.streams}
+        plan.warn_of_ignored_scopes()
         self._left_out = frozenset(s for s in self._priority if not s.is_entry and self._is_left_out(s))
 
     def _is_left_out(self, stream: air_streams.StreamId) -> bool:

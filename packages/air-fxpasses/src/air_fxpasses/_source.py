@@ -11,6 +11,14 @@ from torch.fx import Node
 _FRAME: Final = re.compile(
     r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)\n\s*(?P<code>.*)'
 )
+# Files whose lines stand between the user's and the operator: wrappers that Dynamo traces into.
+_WRAPPERS: Final = (
+    "/air_streams/scope.py",
+    "/air_streams/ops.py",
+    "/air_backend/ops.py",
+    "/air_backend/_collectives.py",
+    "/torch/distributed/_functional_collectives.py",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +29,8 @@ class SourceLine:
 
     def _frame(self) -> re.Match[str] | None:
         frames = list(_FRAME.finditer(self.trace))
-        return frames[-1] if frames else None
+        own = [frame for frame in frames if not frame["file"].replace("\\", "/").endswith(_WRAPPERS)]
+        return (own or frames or [None])[-1]
 
     @property
     def file(self) -> str:

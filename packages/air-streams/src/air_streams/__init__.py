@@ -33,7 +33,7 @@ from air_streams._sync import SYNC_MODES, SyncReport, apply_sync
 from air_streams._timeline import Timeline
 from air_streams._training import drop_forward_copies
 from air_streams._version import __version__
-from air_streams.errors import StreamRaceWarning, StreamsError
+from air_streams.errors import ScopeIgnored, StreamRaceWarning, StreamsError
 
 __all__ = [
     "NAMESPACE",
@@ -53,6 +53,7 @@ __all__ = [
     "RedundantWait",
     "Resources",
     "RestoreCores",
+    "ScopeIgnored",
     "SourceLine",
     "Step",
     "StreamId",

@@ -155,3 +155,11 @@ def core_limit_exit(site: int = 0) -> None:
     torch.get_device_module(stream.device).set_stream_limit(
         stream, before["cube_core_num"], before["vector_core_num"]
     )
+
+
+def attributes_enter(names: Sequence[str], values: Sequence[str], site: int = 0) -> None:
+    """Attributes speak to the compiler of a graph: without one there is nothing to do."""
+
+
+def attributes_exit(site: int = 0) -> None:
+    """The end of such a block."""

@@ -34,6 +34,8 @@ _SCHEMAS: Final = {
     "wait": "(Tensor[] dependencies, int site=0) -> ()",
     "core_limit_enter": "(int aicore, int vectorcore, int site=0) -> ()",
     "core_limit_exit": "(int site=0) -> ()",
+    "attributes_enter": "(str[] names, str[] values, int site=0) -> ()",
+    "attributes_exit": "(int site=0) -> ()",
 }
 
 _KERNELS: Final[dict[str, Callable[..., Any]]] = {
@@ -46,6 +48,8 @@ _KERNELS: Final[dict[str, Callable[..., Any]]] = {
     "wait": _eager.wait,
     "core_limit_enter": _eager.core_limit_enter,
     "core_limit_exit": _eager.core_limit_exit,
+    "attributes_enter": _eager.attributes_enter,
+    "attributes_exit": _eager.attributes_exit,
 }
 
 
@@ -82,6 +86,8 @@ RECORD: Final = _ops.record.default
 WAIT: Final = _ops.wait.default
 CORE_LIMIT_ENTER: Final = _ops.core_limit_enter.default
 CORE_LIMIT_EXIT: Final = _ops.core_limit_exit.default
+ATTRIBUTES_ENTER: Final = _ops.attributes_enter.default
+ATTRIBUTES_EXIT: Final = _ops.attributes_exit.default
 
 STREAM_OPS: Final = frozenset(
     {
@@ -94,5 +100,7 @@ STREAM_OPS: Final = frozenset(
         WAIT,
         CORE_LIMIT_ENTER,
         CORE_LIMIT_EXIT,
+        ATTRIBUTES_ENTER,
+        ATTRIBUTES_EXIT,
     }
 )

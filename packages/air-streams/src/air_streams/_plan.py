@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -25,10 +26,12 @@ from air_streams._findings import (
 from air_streams._lifetimes import find_lifetimes
 from air_streams._program import Program, read_program
 from air_streams._races import find_races
+from air_streams._source import source_of
 from air_streams._steps import ENTRY, Actions, EventId, Record, Step, StreamId, Wait
 from air_streams._sync import Sync, SyncReport, announce, apply_sync, checked_sync
 from air_streams._timeline import Timeline, draw
 from air_streams._waits import find_cycles, find_redundant, find_unmet
+from air_streams.errors import ScopeIgnored
 
 
 @dataclass(frozen=True)
@@ -131,6 +134,26 @@ class StreamPlan:
     def nodes(self) -> tuple[Node, ...]:
         """The nodes of the graph, in the order in which an executor issues them."""
         return tuple(self._program.order)
+
+    @property
+    def attribute_scopes(self) -> tuple[Node, ...]:
+        """Where scopes that speak to the graph engine begin (`super_kernel` and its like); a capture ignores them."""
+        return tuple(n for n in self._program.order if n.target is _library.ATTRIBUTES_ENTER)
+
+    def warn_of_ignored_scopes(self) -> None:
+        """Warns of each such scope, at the user's line; for an executor that captures."""
+        for node in self.attribute_scopes:
+            line, names = source_of(node), ", ".join(map(str, node.args[0]))  # type: ignore[arg-type]  # by the schema
+            text = (
+                f"a scope with {names} acts in max-autotune only, and this graph is captured: it is ignored"
+            )
+            warnings.warn_explicit(
+                ScopeIgnored(f"{text}\n  at {line}"),
+                None,
+                line.file or "<graph>",
+                line.line,
+                module="air_streams",
+            )
 
     @property
     def ordering(self) -> PlanOrdering:

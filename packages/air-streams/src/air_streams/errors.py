@@ -82,3 +82,10 @@ class StreamRaceWarning(UserWarning):
 
     Add the wait that the text proposes, or compile with `config.air.sync = "auto"`.
     """
+
+
+class ScopeIgnored(UserWarning):
+    """A scope speaks to the graph engine, and the graph is captured instead; the text names the line.
+
+    Compile with `config.mode = "max-autotune"`, or take the scope out.
+    """

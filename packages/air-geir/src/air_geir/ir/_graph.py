@@ -36,6 +36,8 @@ class Graph:
         """Given to every node made from now on; set it with `origin_of`."""
         self.scope_attrs: dict[str, object] = {}
         """Attributes given to every node made from now on, such as a stream label."""
+        self.scope_control: tuple[Node, ...] = ()
+        """Nodes that every node made from now on runs after."""
         self._head = Node(self, "", "", None)
         self._names: dict[str, Node] = {}
         self._counters: dict[str, int] = {}
@@ -114,6 +116,8 @@ class Graph:
         self._link(node)
         if control:
             node.run_after(*control)
+        if self.scope_control and prototype.op_type != "NetOutput":
+            node.run_after(*self.scope_control)
         return node
 
     def output(self, values: Sequence[Value], *, control: Sequence[Value] = ()) -> Node:

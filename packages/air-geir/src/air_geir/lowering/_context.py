@@ -95,7 +95,11 @@ class Context:
                 continue
             slots.extend([None] * (at + 1 - len(slots)))
             slots[at] = value
-        operands = [self._operand(slot) for slot in slots]
+        dynamic = {at for at, spec in enumerate(prototype.inputs) if spec.kind is prototypes.PortKind.DYNAMIC}
+        slots.extend([None] * (max(dynamic, default=-1) + 1 - len(slots)))
+        operands: list[Any] = [
+            [] if at in dynamic and not slot else self._operand(slot) for at, slot in enumerate(slots)
+        ]
         flat = [v for o in operands for v in (o if isinstance(o, list) else [o]) if v is not None]
         ports: list[Any] = [[v.port for v in o] if isinstance(o, list) else o and o.port for o in operands]
         node = self.graph.add(prototype, *ports, attrs=given, num_outputs=num_outputs, subgraphs=subgraphs)

@@ -16,6 +16,7 @@ from air_geir.ir import DataType, Expr, Graph, Origin, TensorDesc
 from air_geir.lowering._context import Context
 from air_geir.lowering._decompose import Expansions, is_dynamic_leaf
 from air_geir.lowering._errors import CannotConvert, Unsupported, UseDecomposition
+from air_geir.lowering._scopes import Scopes
 from air_geir.lowering._sizes import Sizes, dims_of
 from air_geir.lowering._source import source_of
 from air_geir.lowering._value import Value
@@ -34,6 +35,7 @@ class Lowering:
         self.module: fx.GraphModule | None = None
         self.effects: list[Value] = []
         """Values nobody reads whose operators must run: writes to inputs, prints, communication."""
+        self.scopes = Scopes(ctx.graph)
 
         ctx.lower_body = self.lower_body
 
@@ -67,7 +69,7 @@ class Lowering:
         for node in module.graph.nodes:
             if node.op == "call_function":
                 with self.ctx.graph.origin_of(Origin(node.name, source_of(node))):
-                    self.env[node] = self._call(node)
+                    self.env[node] = self._step(node)
             elif node.op == "get_attr":
                 self.env[node] = self._attribute(module, node)
             elif node.op == "output":
@@ -91,6 +93,14 @@ class Lowering:
 
     # one node ---------------------------------------------------------------------------------------------
 
+    def _step(self, node: fx.Node) -> Any:
+        """A node of the user's graph: a scope acts on what follows, everything else is translated."""
+        try:
+            return None if self.scopes.takes(node, self.read) else self._call(node)
+        except CannotConvert as refused:
+            self.found.append(Unsupported(name_of(node.target), node.name, _told(refused), source_of(node)))
+            return None
+
     def _call(self, node: fx.Node) -> Any:
         target = node.target
         if target is operator.getitem:
@@ -104,7 +114,7 @@ class Lowering:
             return self._convert(node, converter, meta)
         except (CannotConvert, ExpressionError) as refused:
             origin = self.ctx.graph.origin or Origin(node.name, source_of(node))
-            self.found.append(Unsupported(name_of(target), origin.fx, refused.what, origin.source))
+            self.found.append(Unsupported(name_of(target), origin.fx, _told(refused), origin.source))
             return self._stand_in(meta)
 
     def _convert(self, node: fx.Node, converter: Converter | None, meta: Any) -> Any:
@@ -188,10 +198,11 @@ class Lowering:
             return
         named = dict(_named_arguments(node))
         for name, value in written.items():
-            self.effects.append(value)
-            argument = named.get(name)
-            if isinstance(argument, fx.Node):
-                self.env[argument] = value
+            values, arguments = (v if isinstance(v, (list, tuple)) else [v] for v in (value, named.get(name)))
+            self.effects.extend(values)
+            for argument, one in zip(arguments, values, strict=False):
+                if isinstance(argument, fx.Node):
+                    self.env[argument] = one
 
     def _attribute(self, module: fx.GraphModule, node: fx.Node) -> Any:
         held: Any = module
@@ -214,6 +225,10 @@ class Lowering:
             return meta
         desc = TensorDesc(DataType.of(meta.dtype), dims_of(meta.shape))
         return Value(self.ctx.graph.data("unsupported", desc), meta.dtype, dims_of(meta.shape))
+
+
+def _told(refused: GeirError) -> str:
+    return f"{refused.what}; {refused.advice}" if refused.advice else refused.what
 
 
 def call_converter(
