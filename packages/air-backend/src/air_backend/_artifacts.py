@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from torch import fx
 from torch._logging._internal import trace_structured
 
 
-def _artifact(name: str, encoding: str, text: str) -> None:
+def text(name: str, payload: Callable[[], str], encoding: str = "string") -> None:
+    """A text; made only when a trace is being written."""
     trace_structured(
         "artifact",
         metadata_fn=lambda: {"name": name, "encoding": encoding},
-        payload_fn=lambda: text,
+        payload_fn=payload,
         expect_trace_id=False,
     )
 
 
 def graph(name: str, gm: fx.GraphModule) -> None:
-    """The readable code of a graph, with the user's lines; made only when a trace is being written."""
-    trace_structured(
-        "artifact",
-        metadata_fn=lambda: {"name": name, "encoding": "string"},
-        payload_fn=lambda: gm.print_readable(print_output=False, include_stride=True, include_device=True),
-        expect_trace_id=False,
-    )
+    """The readable code of a graph, with the user's lines."""
+    text(name, lambda: gm.print_readable(print_output=False, include_stride=True, include_device=True))
 
 
-def report(name: str, data: Mapping[str, Any]) -> None:
+def report(name: str, data: Callable[[], Mapping[str, Any]]) -> None:
     """A report as JSON."""
-    _artifact(name, "json", json.dumps(data, default=str, indent=2))
+    text(name, lambda: json.dumps(data(), default=str, indent=2), "json")

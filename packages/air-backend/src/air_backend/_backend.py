@@ -14,13 +14,14 @@ from typing import Any
 
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
-from torch._dynamo.repro.after_aot import wrap_compiler_debug
 from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch._guards import TracingContext
 
 import air_streams
-from air_backend import _devices, _records
-from air_backend._compile import Role, compile_aten
+from air_backend import _devices, _records, repro
+from air_backend._compile import compile_aten
+from air_backend._record import Role
+from air_backend.dump import DebugFolder, debug_folder, readable
 from air_backend.errors import NotAGraphModule, OptionsOfWrongType, UnknownMode
 from air_config import PRESETS, CompilerConfig
 
@@ -53,8 +54,11 @@ class Backend:
         options: Mapping[str, Any] | CompilerConfig | None = None,
     ) -> Callable[..., Any]:
         config = effective_config(self.config, mode, options)
+        folder = debug_folder()
+        if folder is not None:
+            folder.text("dynamo_out_graph.txt", readable(gm))
         air_streams.normalize(gm)
-        return _through_aot(gm, example_inputs, config, self.decompositions)
+        return _through_aot(gm, example_inputs, config, self.decompositions, folder)
 
     def reset(self) -> None:
         """Drops captured graphs, pools and caches; torch calls it from `torch._dynamo.reset()`."""
@@ -87,30 +91,33 @@ def _through_aot(
     example_inputs: Sequence[Any],
     config: CompilerConfig,
     decompositions: Mapping[Any, Callable[..., Any]],
+    folder: DebugFolder | None,
 ) -> Callable[..., Any]:
     """Makes the graph functional by AOTAutograd and compiles what comes out."""
     compiled: Callable[..., Any] = aot_autograd(
-        fw_compiler=_compiler(config, "forward"),
-        bw_compiler=_compiler(config, "backward"),
-        inference_compiler=_compiler(config, "inference"),
+        fw_compiler=_compiler(config, "forward", folder=folder),
+        bw_compiler=_compiler(config, "backward", folder=folder),
+        inference_compiler=_compiler(config, "inference", folder=folder),
         decompositions=dict(decompositions),
         keep_inference_input_mutations=config.experimental_config.keep_inference_input_mutations,
     )(gm, example_inputs)
     return compiled
 
 
-def _compiler(config: CompilerConfig, role: Role) -> Callable[..., Any]:
+def _compiler(
+    config: CompilerConfig,
+    role: Role,
+    folder: DebugFolder | None = None,
+) -> Callable[..., Any]:
     """A compiler of ATen graphs with one role, wrapped so that torch's minifier can cut in."""
 
     def compile_role(gm: fx.GraphModule, example_inputs: Sequence[Any], **_: Any) -> Callable[..., Any]:
         static = () if role == "backward" else static_inputs()
-        record, run = compile_aten(gm, example_inputs, config, role=role, static_inputs=static)
+        record, run = compile_aten(gm, example_inputs, config, role=role, static_inputs=static, folder=folder)
         _records.keep(record, run)
         return _boxed(run)
 
-    wrap: Callable[..., Callable[..., Any]] = wrap_compiler_debug  # typed for Inductor's compiler alone
-    wrapped = wrap(compile_role, compiler_name="air")
-    return wrapped
+    return repro.watched(compile_role, config)
 
 
 def _boxed(run: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,8 +11,7 @@ import itertools
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import torch
 from torch import fx
@@ -22,32 +21,17 @@ import air_aclgraph
 import air_config
 import air_geir
 import air_streams
-from air_backend import _artifacts, _passes
+from air_backend import _passes, dump
 from air_backend._context import context_of
+from air_backend._describe import describe
 from air_backend._devices import ground_of, serve
+from air_backend._observer import Observer
+from air_backend._record import CompiledGraph, Role
 from air_fxpasses import Pipeline, PipelineReport
 
 log = logging.getLogger(__name__)
 
-Role = Literal["inference", "forward", "backward"]
 _numbers: Final = itertools.count()
-
-
-@dataclass
-class CompiledGraph:
-    """The record of one graph: every step from the ATen graph to its executor."""
-
-    name: str
-    role: Role
-    ground: torch.device
-    settings: air_config.Settings
-    plan: air_streams.StreamPlan
-    passes: PipelineReport | None
-    executor: str
-    seconds: float
-    nodes: int
-    copies_removed: int
-    """Copies into inputs (KV caches) that the passes turned into writes in place."""
 
 
 def compile_aten(
@@ -57,27 +41,45 @@ def compile_aten(
     *,
     role: Role = "inference",
     static_inputs: Sequence[int] = (),
+    folder: dump.DebugFolder | None = None,
 ) -> tuple[CompiledGraph, Callable[..., Any]]:
-    """Compiles a graph of ATen operators by the configuration; gives the record and what runs the graph."""
+    """Compiles a graph of ATen operators by the configuration; gives the record and what runs the graph.
+
+    `folder` is where TORCH_COMPILE_DEBUG wants the files of the model.
+    """
     started = time.perf_counter()
-    name = f"graph_{next(_numbers)}"
+    number = next(_numbers)
+    name = f"graph_{number}"
+    observer = Observer(name, number, folder.role(role) if folder is not None else None)
     with dynamo_timed(f"air.{name}", log_pt2_compile_event=True):
         if role == "backward":
             air_streams.drop_forward_copies(gm)
         ground = ground_of(gm)
         plan = air_streams.StreamPlan.of(gm, sync="off")
-        context = context_of(gm, ground, multi_stream=plan.is_multi_stream, training=role == "forward")
+        context = context_of(
+            gm,
+            ground,
+            multi_stream=plan.is_multi_stream,
+            training=role == "forward",
+            static_kernels=config.experimental_config.aclgraph._aclnn_static_shape_kernel,
+        )
         settings = air_config.resolve(config, context).check()
         serve(ground, settings.mode)
         plan = plan.held_to(settings.air.sync, gm)
         nodes, copies = len(gm.graph.nodes), _copies(gm)
-        _artifacts.graph(f"air_{name}_before", gm)
-        report, plan = _optimise(gm, example_inputs, settings, config, plan)
-        _artifacts.graph(f"air_{name}_after", gm)
+        observer.before(gm, example_inputs, config, settings)
+        report, plan = _optimise(gm, example_inputs, settings, config, plan, observer)
+        observer.after(gm, settings)
         copies -= _copies(gm)
-        executor, run = _executor(gm, example_inputs, settings, plan, static_inputs, name)
+        if _dumps_in_graph(settings):
+            dump.insert_saves(gm, ground, settings.dump_config.dump_path, name)
+            plan = air_streams.StreamPlan.of(gm, sync="off")
+        executor, run = _executor(gm, example_inputs, settings, plan, static_inputs, name, observer)
     seconds = time.perf_counter() - started
-    record = CompiledGraph(name, role, ground, settings, plan, report, executor, seconds, nodes, copies)
+    record = CompiledGraph(
+        name, role, ground, settings, plan, report, executor, seconds, nodes, copies, _targets(gm)
+    )
+    observer.done(lambda: describe(record, run), run)
     counters["air"]["graphs"] += 1
     log.info("%s: %s, %d nodes, on %s, by %s in %.2f s", name, role, nodes, ground, executor, seconds)
     return record, run
@@ -88,18 +90,29 @@ def _copies(gm: fx.GraphModule) -> int:
     return len(gm.graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default))
 
 
+def _targets(gm: fx.GraphModule) -> dict[str, str]:
+    """The operators of a graph by the names of their nodes."""
+    return {
+        node.name: str(node.target)
+        for node in gm.graph.nodes
+        if isinstance(node.target, torch._ops.OpOverload)
+    }
+
+
 def _optimise(
     gm: fx.GraphModule,
     example_inputs: Sequence[Any],
     settings: air_config.Settings,
     config: air_config.CompilerConfig,
     plan: air_streams.StreamPlan,
+    observer: Observer,
 ) -> tuple[PipelineReport | None, air_streams.StreamPlan]:
     """Runs the passes that the settings ask for; the plan is made anew where they touched the graph."""
-    passes = _passes.chosen(settings, example_inputs, config)
+    passes = () if _dumps_original(settings) else _passes.chosen(settings, example_inputs, config)
     if not passes:
         return None, plan
-    report = Pipeline(passes, ordering=plan.ordering, verify=settings.air.verify).run(gm, example_inputs)
+    pipeline = Pipeline(passes, ordering=plan.ordering, verify=settings.air.verify, listing=observer.listing)
+    report = pipeline.run(gm, example_inputs)
     touched = any(step.modified or step.rolled_back for step in report.steps)
     return report, air_streams.StreamPlan.of(gm, sync="off") if touched else plan
 
@@ -111,9 +124,17 @@ def _executor(
     plan: air_streams.StreamPlan,
     static_inputs: Sequence[int],
     name: str,
+    observer: Observer,
 ) -> tuple[str, Callable[..., Any]]:
     """The object that runs the graph, and the name under which it is reported."""
-    if settings.debug.run_eagerly:
+    wanted = settings.debug
+    if wanted.data_dump.type is not None:
+        return "data_dump", dump.EagerDump(gm, wanted.data_dump.path, name, wanted.data_dump.filter)
+    if settings.mode == "max-autotune" and wanted.fx_summary.type is not None:
+        dump.summarize(gm, example_inputs, name)
+        if wanted.fx_summary.skip_compile:
+            return "fx_summary", air_aclgraph.run_eagerly(gm)
+    if wanted.run_eagerly or _dumps_original(settings):
         kernels = settings if settings.mode != "max-autotune" else None
         return "run_eagerly", air_aclgraph.run_eagerly(gm, example_inputs, settings=kernels)
     if settings.mode == "max-autotune":
@@ -125,9 +146,21 @@ def _executor(
             static_inputs=static_inputs,
             name=name,
             fallback=settings.air.unsupported,
+            observe=observer.ascend_ir,
+            dump_nodes=[node.name for node in gm.graph.nodes if dump.is_marked(node)],
         )
         return "max-autotune", run
     captured = air_aclgraph.compile_graph(
         gm, example_inputs, settings=settings, plan=plan, static_inputs=static_inputs, name=name
     )
     return "reduce-overhead", captured
+
+
+def _dumps_in_graph(settings: air_config.Settings) -> bool:
+    """Whether the graph itself writes its tensors, in every run."""
+    return settings.dump_config.enable_dump and settings.mode != "max-autotune"
+
+
+def _dumps_original(settings: air_config.Settings) -> bool:
+    """Whether the tensors are those of the graph as it came, run eagerly and without passes."""
+    return _dumps_in_graph(settings) and settings.dump_config.data_dump_stage == "original"

@@ -18,7 +18,7 @@ from torch._dynamo.utils import counters
 
 from air_backend import _records
 from air_backend._backend import Backend
-from air_backend._compile import CompiledGraph
+from air_backend._describe import describe
 from air_config import CompilerConfig
 
 
@@ -63,37 +63,6 @@ def explain(
     name = getattr(function, "__qualname__", type(function).__name__)
     graphs = [describe(record, run) for record, run in records]
     return Explanation({"function": name, "graph breaks": new_breaks, "graphs": graphs})
-
-
-def describe(record: CompiledGraph, run: Callable[..., Any]) -> dict[str, Any]:
-    """One graph's part of the report."""
-    described: dict[str, Any] = {
-        "name": record.name,
-        "role": record.role,
-        "device": str(record.ground),
-        "executor": record.executor,
-        "nodes": record.nodes,
-        "compile seconds": round(record.seconds, 3),
-        "notices": [str(notice) for notice in record.settings.notices],
-        "streams": _streams(record),
-        "passes": _passes(record),
-    }
-    if own := getattr(run, "explain", None):
-        described[record.executor] = own()
-    return described
-
-
-def _streams(record: CompiledGraph) -> dict[str, Any]:
-    plan = record.plan
-    if not plan.is_multi_stream:
-        return {"streams": 1}
-    return {"resources": plan.resources, "findings": [str(finding) for finding in plan.check()]}
-
-
-def _passes(record: CompiledGraph) -> Any:
-    if record.passes is None:
-        return "none: run_eagerly in max-autotune runs no pass"
-    return record.passes.to_dict()["steps"]
 
 
 def _lines(value: Any, depth: int) -> Iterator[str]:

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Final
 
-from air_backend._compile import CompiledGraph
+from air_backend._record import CompiledGraph
 
 _lock: Final = threading.Lock()
 _kept: Final[list[tuple[CompiledGraph, weakref.ref[Any]]]] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any, Literal, overload
 
@@ -17,10 +17,14 @@ from air_geir.dump import dump, dump_path
 from air_geir.engines import ArgInput, Program, bind, source_of
 from air_geir.ge_passes import Report, optimize
 from air_geir.gears import find_gears, guard_gears
+from air_geir.ir import Graph
 from air_geir.lowering import Table, UnsupportedGraphError, lower_program
 from air_geir.verify import verify
 
 log = logging.getLogger(__name__)
+
+Observe = Callable[[str, Graph], None]
+"""Takes a stage and the graph as it is then."""
 
 
 class Executable:
@@ -63,6 +67,8 @@ def compile_graph(
     name: str = "graph",
     decompositions: Table | None = None,
     fallback: Literal["error"] = "error",
+    observe: Observe | None = None,
+    dump_nodes: Collection[str] = (),
 ) -> Executable: ...
 
 
@@ -77,6 +83,8 @@ def compile_graph(
     name: str = "graph",
     decompositions: Table | None = None,
     fallback: Literal["eager"],
+    observe: Observe | None = None,
+    dump_nodes: Collection[str] = (),
 ) -> Executable | SplitExecutable: ...
 
 
@@ -90,6 +98,8 @@ def compile_graph(
     name: str = "graph",
     decompositions: Table | None = None,
     fallback: Literal["error", "eager"] = "error",
+    observe: Observe | None = None,
+    dump_nodes: Collection[str] = (),
 ) -> Executable | SplitExecutable:
     """Compiles an AOT inference graph: functional, input mutations kept as `copy_`.
 
@@ -103,11 +113,13 @@ def compile_graph(
         decompositions: overloads to write with others, before converters and torch's own table.
         fallback: what to do with operators nothing translates: `"error"` lists them all, `"eager"` runs them with
             torch between compiled pieces.
+        observe: called with `"original"` and `"optimized"` and the graph, before and after the passes on it.
+        dump_nodes: FX nodes whose tensors `dump_config` writes, beside those of its `dump_layer`.
     """
 
     def compile_whole(part: fx.GraphModule, inputs: Sequence[Any], *, name: str = name) -> Executable:
         static = static_inputs if part is gm else ()
-        return _compile(part, inputs, settings, engine, static, name, decompositions)
+        return _compile(part, inputs, settings, engine, static, name, decompositions, observe, dump_nodes)
 
     if left_out := nodes_left_out(gm):
         return compile_split(gm, left_out, compile_whole)
@@ -128,6 +140,8 @@ def _compile(
     static_inputs: Sequence[int],
     name: str,
     decompositions: Table | None,
+    observe: Observe | None,
+    dump_nodes: Collection[str],
 ) -> Executable:
     gears = find_gears(example_inputs)
     if gears:
@@ -138,22 +152,24 @@ def _compile(
     chosen = choose_engine(engine, example_inputs)
     if chosen.name == "reference":
         program = _strided(program)
-    _dump(settings, program, "original")
+    _show(settings, program, "original", observe)
     report = optimize(program)
     verify(program.graph)
-    _dump(settings, program, "optimized")
+    _show(settings, program, "optimized", observe)
     with unset_fake_temporarily():
-        compiled = chosen.compile(program, options_for(chosen, settings, program, gears))
+        compiled = chosen.compile(program, options_for(chosen, settings, program, gears, dump_nodes))
     return Executable(
         bind(program, compiled, generator=generator_for(chosen)), program, compiled, chosen.name, report
     )
 
 
-def _dump(settings: Any, program: Program, stage: str) -> None:
-    """Writes the graph where the settings ask for it."""
+def _show(settings: Any, program: Program, stage: str, observe: Observe | None) -> None:
+    """Writes the graph where the settings ask for it, and shows it to who looks on."""
     wanted = settings.debug.graph_dump if settings is not None else None
     if wanted is not None and wanted.type is not None:
         dump(program.graph, dump_path(wanted.path or ".", stage, wanted.type))
+    if observe is not None:
+        observe(stage, program.graph)
 
 
 def _strided(program: Program) -> Program:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from air_geir.engines import (
     dump_config,
     engine_options,
     start_dump,
+    tensor_dump,
 )
 from air_geir.errors import EngineUnavailableError
 from air_geir.gears import Gears, gear_options
@@ -75,14 +76,19 @@ def _device_of(example_inputs: Iterable[Any]) -> str:
 
 
 def options_for(
-    engine: Engine, settings: Any, program: Program, gears: Mapping[int, Gears] | None = None
+    engine: Engine,
+    settings: Any,
+    program: Program,
+    gears: Mapping[int, Gears] | None = None,
+    dump_nodes: Collection[str] = (),
 ) -> EngineOptions:
     """What the engine is told: the settings in GE's spelling, for an engine that has a device."""
     if engine.name == "reference":
-        return EngineOptions({}, {}, program.graph.name)
+        return EngineOptions({}, {}, program.graph.name, tensor_dump(settings, sorted(dump_nodes)))
     chosen = settings if settings is not None else resolve(CompilerConfig(), Context(device="npu"))
     path = chosen.dump_config.dump_config_path
-    start_dump(dump_config(chosen, program.graph.name), str(path) if path else None)
+    marked = [n.name for n in program.graph if n.origin is not None and n.origin.fx in dump_nodes]
+    start_dump(dump_config(chosen, program.graph.name, marked), str(path) if path else None)
     options = engine_options(chosen, program, NpuDevice.current())
     if not gears:
         return options

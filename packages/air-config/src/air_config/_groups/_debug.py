@@ -109,8 +109,11 @@ class AclGraphDebug(Group):
 class GraphDump(Group):
     """The graph, written before and after optimisation."""
 
-    type: Literal["txt", "pbtxt", "py"] | None = option(
-        None, optional(choice("txt", "pbtxt", "py")), "Format of the files; None writes nothing.", area.DUMP
+    type: Literal["txt", "pbtxt", "py", "svg", "html"] | None = option(
+        None,
+        optional(choice("txt", "pbtxt", "py", "svg", "html")),
+        "Format of the files; None writes nothing. TorchAir has no svg and html.",
+        area.DUMP,
     )
     path: str | None = option(
         None,

@@ -101,7 +101,7 @@ MODES: Final = (
     ),
     Rule(
         "aclgraph-dumps-python",
-        both(ACLGRAPH, option_is("debug.graph_dump.type", "txt", "pbtxt")),
+        both(ACLGRAPH, option_is("debug.graph_dump.type", "txt", "pbtxt", "svg", "html")),
         ("debug.graph_dump.type",),
         "refused",
         'aclgraph writes graphs as "py" only',

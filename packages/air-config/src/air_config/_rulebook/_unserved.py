@@ -15,9 +15,7 @@ __all__ = ["NOT_SERVED", "UNSERVED"]
 
 NOT_SERVED: Final = (
     "debug.deadlock_check",
-    "debug.fx_summary.skip_compile",
     "debug.aclgraph.record_statistics_debug_info",
-    "dump_config.data_dump_stage",
     "dump_config.quant_dumpable",
     "experimental_config.enable_ref_data",
     "experimental_config.enable_view_optimize",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from air_geir.engines._binding import bind, source_of
 from air_geir.engines._extension import NpuDevice, start_dump
-from air_geir.engines._options import DeviceFacts, PlainDevice, dump_config, engine_options
+from air_geir.engines._options import DeviceFacts, PlainDevice, dump_config, engine_options, tensor_dump
 from air_geir.engines._program import (
     ArgInput,
     ArgOutput,
@@ -25,7 +25,7 @@ from air_geir.engines._program import (
     SymPackInput,
     ViewOutput,
 )
-from air_geir.engines._protocol import Compiled, Engine, EngineOptions, Unavailable
+from air_geir.engines._protocol import Compiled, Engine, EngineOptions, TensorDump, Unavailable
 from air_geir.engines._torchair_extension import TorchairExtension
 
 __all__ = [
@@ -48,6 +48,7 @@ __all__ = [
     "SymInput",
     "SymPackInput",
     "SymbolSource",
+    "TensorDump",
     "TorchairExtension",
     "Unavailable",
     "ViewOutput",
@@ -56,4 +57,5 @@ __all__ = [
     "engine_options",
     "source_of",
     "start_dump",
+    "tensor_dump",
 ]

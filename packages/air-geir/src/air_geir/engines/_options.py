@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Protocol
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import torch
 
 from air_geir.engines._program import ArgInput, Program
-from air_geir.engines._protocol import EngineOptions
+from air_geir.engines._protocol import EngineOptions, TensorDump
 from air_geir.errors import OptionError
 from air_geir.ir import Expr, Placement
 
@@ -204,16 +204,16 @@ def _transfers(program: Program) -> int:
     return sum(1 for _ in program.graph.of_type("HcomSend", "HcomReceive"))
 
 
-def dump_config(settings: Any, model_name: str) -> Mapping[str, Any] | None:
-    """The device's dump configuration, None when nothing is dumped."""
+def dump_config(settings: Any, model_name: str, nodes: Sequence[str] = ()) -> Mapping[str, Any] | None:
+    """The device's dump configuration, None when nothing is dumped; `nodes` are dumped beside `dump_layer`."""
     config = settings.dump_config
     if not config.enable_dump:
         return None
     entry: dict[str, Any] = {"model_name": model_name}
-    if config.dump_layer:
-        entry["layer"] = str(config.dump_layer).split()
+    if layers := [*str(config.dump_layer).split(), *nodes]:
+        entry["layer"] = layers
     dump: dict[str, Any] = {
-        "dump_list": [entry] if config.dump_layer else [],
+        "dump_list": [entry] if layers else [],
         "dump_path": os.path.abspath(str(config.dump_path)),
         "dump_mode": str(config.dump_mode),
         "dump_data": str(config.dump_data),
@@ -221,3 +221,22 @@ def dump_config(settings: Any, model_name: str) -> Mapping[str, Any] | None:
     if config.dump_step:
         dump["dump_step"] = str(config.dump_step)
     return {"dump": dump}
+
+
+def tensor_dump(settings: Any, nodes: Sequence[str] = ()) -> TensorDump | None:
+    """The same for an engine that writes the tensors itself."""
+    config = settings.dump_config if settings is not None else None
+    if config is None or not config.enable_dump:
+        return None
+    sides = ("input", "output") if config.dump_mode == "all" else (str(config.dump_mode),)
+    chosen = frozenset((*str(config.dump_layer).split(), *nodes)) or None
+    return TensorDump(
+        str(config.dump_path), sides, tuple(_runs(config.dump_step)), chosen, config.dump_data == "stats"
+    )
+
+
+def _runs(text: str) -> Iterator[range]:
+    """`0|3-5` as ranges."""
+    for part in filter(None, str(text).split("|")):
+        first, _, last = part.partition("-")
+        yield range(int(first), int(last or first) + 1)

@@ -24,6 +24,20 @@ class Unavailable:
 
 
 @dataclass(frozen=True)
+class TensorDump:
+    """Which tensors of which operators are written, in which runs: the options of `dump_config`."""
+
+    path: str
+    sides: tuple[str, ...] = ("input", "output")
+    steps: tuple[range, ...] = ()
+    """Runs to write; empty is all of them."""
+    nodes: frozenset[str] | None = None
+    """Names or types of operators, or names of FX nodes they come from; None is all of them."""
+    statistics: bool = False
+    """Write minimum, maximum, mean and norm as lines of a table instead of the tensors."""
+
+
+@dataclass(frozen=True)
 class EngineOptions:
     """What an engine is told beyond the graph: GE's own options, as text, exactly as they are passed."""
 
@@ -32,6 +46,8 @@ class EngineOptions:
     graph: Mapping[str, str]
     """Options of this graph."""
     name: str = "graph"
+    dump: TensorDump | None = None
+    """Tensors to write while the graph runs, for an engine that writes them itself."""
 
 
 class Compiled(Protocol):

@@ -11,6 +11,7 @@ import torch
 
 from air_geir.engines import Compiled, EngineOptions, Program, Unavailable
 from air_geir.ir import Graph
+from air_geir.reference._dump import Writer
 from air_geir.reference._plan import Plan, Planner, Step
 
 _serial = count()
@@ -30,14 +31,16 @@ class ReferenceEngine:
         """Plans the graph and makes the function that runs it."""
         args = {b.arg: i for i, b in enumerate(program.inputs) if hasattr(b, "arg")}
         assigned = {out: args[arg] for out, arg in program.assigned.items() if arg in args}
-        plan, run = compile_plan(program.graph, assigned, set(program.assigned))
-        return CompiledReference(run, plan)
+        writer = Writer(options.dump, program.graph.name) if options.dump is not None else None
+        plan, run = compile_plan(program.graph, assigned, set(program.assigned), writer)
+        return CompiledReference(run, plan, writer)
 
 
 class CompiledReference:
     """A planned graph."""
 
-    def __init__(self, run: Run, plan: Plan) -> None:
+    def __init__(self, run: Run, plan: Plan, writer: Writer | None = None) -> None:
+        self._writer = writer
         self._run = run
         self._plan = plan
         self._calls = 0
@@ -46,6 +49,8 @@ class CompiledReference:
         self, inputs: Sequence[torch.Tensor], assigned: Sequence[torch.Tensor | None]
     ) -> Sequence[torch.Tensor]:
         self._calls += 1
+        if self._writer is not None:
+            self._writer.starts()
         with torch.no_grad():
             return self._run(inputs, assigned)
 
@@ -80,14 +85,17 @@ def compile_graph_alone(graph: Graph) -> Run:
     return compile_plan(graph, {}, set())[1]
 
 
-def compile_plan(graph: Graph, assigned: Mapping[int, int], targets: set[int]) -> tuple[Plan, Run]:
-    """Plans a graph and compiles the plan."""
+def compile_plan(
+    graph: Graph, assigned: Mapping[int, int], targets: set[int], writer: Writer | None = None
+) -> tuple[Plan, Run]:
+    """Plans a graph and compiles the plan; `writer` writes the tensors of its steps."""
     plan = Planner(graph, assigned, lambda sub: compile_graph_alone(sub)).make()
     source = source_of(plan, sorted(targets))
     filename = f"<air_geir reference {graph.name} {next(_serial)}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     names: dict[str, Any] = dict(plan.globals)
-    names.update((f"k{i}", step.function) for i, step in enumerate(plan.steps))
+    call = writer.around if writer is not None else lambda step: step.function
+    names.update((f"k{i}", call(step)) for i, step in enumerate(plan.steps))
     exec(compile(source, filename, "exec"), names)
     run: Run = names["run"]
     return plan, run

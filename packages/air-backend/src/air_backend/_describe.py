@@ -1,0 +1,85 @@
+"""One graph's part of a report, as plain dictionaries, lists, strings and numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from air_backend._record import CompiledGraph
+from air_geir.converters import find_converter
+from air_geir.engines import Program
+
+
+def describe(record: CompiledGraph, run: Callable[..., Any]) -> dict[str, Any]:
+    """Everything that was decided about one graph."""
+    described: dict[str, Any] = {
+        "name": record.name,
+        "role": record.role,
+        "device": str(record.ground),
+        "executor": record.executor,
+        "nodes": record.nodes,
+        "compile seconds": round(record.seconds, 3),
+        "notices": [str(notice) for notice in record.settings.notices],
+        "streams": _streams(record),
+        "passes": _passes(record),
+    }
+    if programs := list(_programs(run)):
+        described["converters"] = _converters(record, programs)
+    if left := getattr(run, "eager", None):
+        described["eager"] = [
+            {"operator": each.target, "because": each.reason, "where": each.source or each.node}
+            for each in left
+        ]
+    if own := getattr(run, "explain", None):
+        described[record.executor] = own()
+    return described
+
+
+def _streams(record: CompiledGraph) -> dict[str, Any]:
+    plan = record.plan
+    if not plan.is_multi_stream:
+        return {"streams": 1}
+    counts = Counter(str(plan.stream_of(node)) for node in plan.nodes if plan.actions(node).runs)
+    return {
+        "streams": len(plan.resources.streams),
+        "operators": dict(counts),
+        "events": len(plan.resources.events),
+        "findings": [str(finding) for finding in plan.check()],
+        "redundant waits": [str(finding) for finding in plan.redundant()],
+        "added": [str(plan.sync_report)] if plan.sync_report else [],
+    }
+
+
+def _passes(record: CompiledGraph) -> Any:
+    if record.passes is None:
+        return "none ran: see the notices"
+    return record.passes.to_dict()["steps"]
+
+
+def _programs(run: Any) -> Iterable[Program]:
+    """The Ascend IR programs behind an executor: one, or those of the pieces of a split graph."""
+    for holder in (run, *getattr(run, "pieces", {}).values()):
+        program = getattr(holder, "program", None)
+        if isinstance(program, Program):
+            yield program
+
+
+def _converters(record: CompiledGraph, programs: Iterable[Program]) -> list[Mapping[str, Any]]:
+    """What each operator of the graph became, and which converter made it."""
+    made: dict[str, list[str]] = {}
+    for program in programs:
+        for node in program.graph:
+            if node.origin is not None and node.origin.fx in record.targets:
+                made.setdefault(node.origin.fx, []).append(node.op_type)
+    return [
+        {"node": name, "operator": target, "by": _by(target), "becomes": made.get(name, [])}
+        for name, target in record.targets.items()
+    ]
+
+
+def _by(target: str) -> str:
+    converter = find_converter(target)
+    if converter is None:
+        return "decomposition"
+    return f"{converter.function.__module__}.{getattr(converter.function, '__qualname__', '')}"

@@ -1,0 +1,34 @@
+"""The record of one compiled graph: what every other part of the package reports from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+import air_config
+import air_streams
+from air_fxpasses import PipelineReport
+
+Role = Literal["inference", "forward", "backward"]
+
+
+@dataclass
+class CompiledGraph:
+    """The record of one graph: every step from the ATen graph to its executor."""
+
+    name: str
+    role: Role
+    ground: torch.device
+    settings: air_config.Settings
+    plan: air_streams.StreamPlan
+    passes: PipelineReport | None
+    executor: str
+    seconds: float
+    nodes: int
+    copies_removed: int
+    """Copies into inputs (KV caches) that the passes turned into writes in place."""
+    targets: Mapping[str, str]
+    """The operators that the executor got, by the names of their nodes."""

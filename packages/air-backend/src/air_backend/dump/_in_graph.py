@@ -1,0 +1,99 @@
+"""`dump_config` where the graph is captured: an operator after each tensor that writes it, in every replay.
+
+    add = aten.add(x, 1)                        add = aten.add(x, 1)
+                                  ->            air_backend.save_tensor(add, '<folder>/add')
+
+The file is `<node>_device_<device>_<count>.pt`, where the count goes up with every run of the operator: 0 for the first
+call, 1 for the next. On the host the operator is a task of the capture like any other; on an NPU the tensor is
+copied to the host on the operator's own stream and a host callback of the replay writes it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import Any, Final
+
+import torch
+from torch import fx
+
+from air_backend.dump._marks import chosen
+from air_backend.dump._place import rank_folder
+from air_backend.errors import DumpUnsupported
+
+_LIBRARY: Final = torch.library.Library("air_backend", "FRAGMENT")
+_LIBRARY.define("save_tensor(Tensor value, str path) -> ()")
+
+SAVE: Final = torch.ops.air_backend.save_tensor.default
+SERVED: Final = ("cpu", "npu")
+
+_counts: Final[Counter[str]] = Counter()
+_lock: Final = threading.Lock()
+
+
+def _write(value: torch.Tensor, path: str) -> None:
+    with _lock:
+        number = _counts[path]
+        _counts[path] += 1
+    torch.save(value, f"{path}_{number}.pt")
+
+
+def _save_on_host(value: torch.Tensor, path: str) -> None:
+    _write(value.detach().clone(), f"{path}_device_cpu")
+
+
+def _write_copied(spec: Any, path: str) -> None:
+    """The host callback of a replay: torch_npu hands over the bytes of the copy, with its shape and type."""
+    _, buffer, shape, dtype = spec
+    value = (
+        torch.frombuffer(bytearray(buffer), dtype=dtype).reshape(shape) if len(buffer) else torch.empty(shape)
+    )
+    _write(value, path)
+
+
+def _save_on_npu(value: torch.Tensor, path: str) -> None:
+    import torch_npu
+    from torch_npu.npu import graphs
+
+    place = f"{path}_device_{value.device.index}"
+    device = torch.get_device_module("npu")
+    if not device.is_current_stream_capturing():
+        _write(value.detach().cpu(), place)
+        return
+    copy = value.detach().to("cpu", non_blocking=True, memory_format=torch.contiguous_format)
+    spec = graphs._make_npugraph_tensor_ptr_spec(copy)
+    torch_npu.npu._launch_host_func_pending(device.current_stream(), _write_copied, (spec, place))
+
+
+def _save_fake(value: torch.Tensor, path: str) -> None:
+    return None
+
+
+_LIBRARY.impl("save_tensor", _save_on_host, "CPU")
+_LIBRARY.impl("save_tensor", _save_on_npu, "PrivateUse1")
+_LIBRARY.impl("save_tensor", _save_fake, "Meta")
+fx.node.has_side_effect(SAVE)
+
+
+def insert_saves(gm: fx.GraphModule, ground: torch.device, path: str | None, name: str) -> int:
+    """Adds the operators; gives their number. Marked nodes alone count where a model marks some."""
+    if ground.type not in SERVED:
+        raise DumpUnsupported(ground.type, SERVED)
+    folder = rank_folder(path) / name
+    folder.mkdir(parents=True, exist_ok=True)
+    marked = chosen(gm)
+    nodes = [node for node in gm.graph.nodes if _has_tensor(node) and (marked is None or node in marked)]
+    first = next(node for node in gm.graph.nodes if node.op != "placeholder")
+    for node in nodes:
+        place = (
+            gm.graph.inserting_before(first) if node.op == "placeholder" else gm.graph.inserting_after(node)
+        )
+        with place:
+            save = gm.graph.call_function(SAVE, (node, str(folder / node.name)))
+        save.meta = {"val": None, "stack_trace": node.meta.get("stack_trace")}
+    gm.recompile()
+    return len(nodes)
+
+
+def _has_tensor(node: fx.Node) -> bool:
+    return node.op not in ("output", "get_attr") and isinstance(node.meta.get("val"), torch.Tensor)

@@ -1,0 +1,38 @@
+"""Where files go: a folder for each rank, and names that say what is in them."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+_UNFIT: Final = re.compile(r"[^\w.\-]+")
+
+
+def rank_folder(root: str | Path | None) -> Path:
+    """The folder of this rank below `root`; made when it is not there. None is the working directory."""
+    distributed = torch.distributed
+    there = distributed.is_available() and distributed.is_initialized()
+    world, rank = (distributed.get_world_size(), distributed.get_rank()) if there else (1, 0)
+    folder = Path(root or ".") / f"worldsize{world}_global_rank{rank}"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def named(target: Any) -> str:
+    """The name of an operator as part of a file name: `aten.add.Tensor`."""
+    text = (
+        str(target) if isinstance(target, (str, torch._ops.OpOverload)) else getattr(target, "__name__", "")
+    )
+    return _UNFIT.sub("_", text or type(target).__name__)
+
+
+def stamp() -> str:
+    """The moment in microseconds, as part of a file name that sorts by time."""
+    now = time.time_ns()
+    return (
+        time.strftime("%Y%m%d%H%M%S", time.localtime(now // 1_000_000_000)) + f"{now // 1000 % 1_000_000:06d}"
+    )

@@ -1,0 +1,104 @@
+"""`TORCH_COMPILE_DEBUG=1`: what happened in a compilation, in torch's own debug folder.
+
+    torch_compile_debug/run_<time>-pid_<pid>/air/
+        debug.log                        the log of all packages at DEBUG
+        model__0/dynamo_out_graph.txt    what Dynamo gave
+        model__0/inference/              or forward, backward
+            000_aot_graph.txt            what AOTAutograd gave
+            001_after_<pass>.txt         after each pass that changed it
+            005_ge_original.txt, .pbtxt  in max-autotune: the Ascend IR graph, before and after its passes
+            output_code.py               what runs
+            repro.py                     the graph alone, as a script that compiles and runs it
+            explain.json                 everything `air explain` says
+
+The folder moves with `torch._dynamo.config.debug_dir_root`; every rank has a process and so a folder of its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from torch import fx
+from torch._dynamo.utils import get_debug_dir
+
+from air_backend.dump._graphs import readable
+from air_geir.dump import WRITERS
+from air_geir.ir import Graph
+
+log = logging.getLogger(__name__)
+
+PACKAGES: Final = ("air_backend", "air_aclgraph", "air_geir", "air_fxpasses", "air_streams", "air_config")
+IR_FORMS: Final = ("txt", "pbtxt", "py")
+
+_models: Final = itertools.count()
+_logs: Final[dict[Path, logging.Handler]] = {}
+
+
+class DebugFolder:
+    """The folder of one graph; files are numbered in the order in which they are made."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._number = itertools.count()
+
+    def role(self, role: str) -> DebugFolder:
+        """The folder of one graph of AOTAutograd; a second one of the same role gets a number."""
+        for number in itertools.count():
+            path = self.path / (f"{role}_{number}" if number else role)
+            if not path.exists():
+                path.mkdir(parents=True)
+                return DebugFolder(path)
+        raise AssertionError("unreachable")
+
+    def graph(self, stage: str, gm: fx.GraphModule) -> None:
+        self._numbered(stage, "txt", readable(gm))
+
+    def listing(self, pass_name: str, before: str, after: str) -> None:
+        """Takes the texts around a pass, as the pipeline gives them; keeps those that differ."""
+        if before != after:
+            self._numbered(f"after_{pass_name}", "txt", after + "\n")
+
+    def ascend_ir(self, stage: str, graph: Graph) -> None:
+        number = next(self._number)
+        for form in IR_FORMS:
+            self.text(f"{number:03d}_ge_{stage}.{form}", WRITERS[form](graph))
+
+    def report(self, name: str, data: Mapping[str, Any]) -> None:
+        self.text(f"{name}.json", json.dumps(data, indent=2, default=str))
+
+    def text(self, name: str, text: str) -> None:
+        (self.path / name).write_text(text, encoding="utf-8")
+
+    def _numbered(self, stage: str, form: str, text: str) -> None:
+        self.text(f"{next(self._number):03d}_{stage}.{form}", text)
+
+
+def debug_folder() -> DebugFolder | None:
+    """The folder of the next model, or None when the variable is not set."""
+    if os.environ.get("TORCH_COMPILE_DEBUG", "0") != "1":
+        return None
+    root = Path(get_debug_dir()) / "air"
+    root.mkdir(parents=True, exist_ok=True)
+    _log_to(root / "debug.log")
+    path = root / f"model__{next(_models)}"
+    path.mkdir()
+    return DebugFolder(path)
+
+
+def _log_to(path: Path) -> None:
+    """Adds the file to the loggers of all packages, once, and lets them speak at DEBUG."""
+    if path in _logs:
+        return
+    handler = logging.FileHandler(path, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s:%(lineno)d %(message)s"))
+    _logs[path] = handler
+    for name in PACKAGES:
+        logger = logging.getLogger(name)
+        logger.addHandler(handler)
+        logger.setLevel(logging.DEBUG)

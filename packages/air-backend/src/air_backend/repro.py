@@ -1,0 +1,106 @@
+"""Lets torch's minifier work on graphs of this backend: the scripts that torch writes compile with AIR.
+
+    TORCHDYNAMO_REPRO_AFTER=aot TORCHDYNAMO_REPRO_LEVEL=4 python model.py
+    python torch_compile_debug/run_*/minifier/minifier_launcher.py      # leaves the smallest wrong graph: repro.py
+
+torch minifies graphs of AOTAutograd for Inductor alone: its scripts call Inductor's compiler. Those made here begin
+with a call of `install`, which puts this backend, with the options of the compilation, in its place.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from torch import fx
+from torch._dynamo import config as dynamo_config
+from torch._dynamo.repro import after_aot
+
+from air_config import CompilerConfig
+from air_config.errors import NotSerializable
+
+log = logging.getLogger(__name__)
+
+__all__ = ["install", "script", "watched"]
+
+COMPILER = "inductor"
+"""The name under which torch minifies; the scripts are turned to this backend by their prelude."""
+
+
+def install(options: str) -> None:
+    """Makes the script that calls it compile with AIR. `options` is a configuration as JSON."""
+    from torch._inductor import compile_fx as inductor
+
+    from air_backend._backend import get_compiler
+
+    compiler = get_compiler(CompilerConfig.from_json(options))
+
+    def compile_fx_inner(gm: fx.GraphModule, example_inputs: Sequence[Any], **_: Any) -> Callable[..., Any]:
+        run = compiler(gm, example_inputs)
+        return run
+
+    inductor.compile_fx_inner = compile_fx_inner
+
+
+def watched(
+    compiler: Callable[..., Callable[..., Any]], config: CompilerConfig
+) -> Callable[..., Callable[..., Any]]:
+    """`compiler` with torch's minifier around it; it acts where `torch._dynamo.config.repro_after` says "aot"."""
+    inner: Callable[..., Any] = compiler
+
+    def compile_watched(
+        gm: fx.GraphModule, example_inputs: Sequence[Any], **kwargs: Any
+    ) -> Callable[..., Any]:
+        if dynamo_config.repro_after != "aot":
+            return compiler(gm, example_inputs, **kwargs)
+        wrap: Callable[..., Callable[..., Any]] = after_aot.wrap_compiler_debug
+        with _prelude(config):
+            run = wrap(inner, compiler_name=COMPILER)(gm, example_inputs, **kwargs)
+
+        def call(args: list[Any]) -> Any:
+            with _prelude(config):
+                return run(args)
+
+        call._boxed_call = True  # type: ignore[attr-defined]  # the mark torch looks for
+        return call
+
+    return compile_watched
+
+
+def script(gm: fx.GraphModule, args: Sequence[Any], config: CompilerConfig) -> str:
+    """A script that compiles and runs the graph alone, on random inputs of the same shapes."""
+    text = io.StringIO()
+    with _prelude(config):
+        after_aot.save_graph_repro(text, gm, args, COMPILER)
+    return text.getvalue()
+
+
+@contextmanager
+def _prelude(config: CompilerConfig) -> Iterator[None]:
+    """What scripts that torch writes meanwhile begin with."""
+    before = after_aot.extra_imports
+    after_aot.extra_imports = (
+        f"{before}\nimport air_backend.repro\nair_backend.repro.install({_options(config)!r})\n"
+    )
+    try:
+        yield
+    finally:
+        after_aot.extra_imports = before
+
+
+def _options(config: CompilerConfig) -> str:
+    """The configuration as JSON, without the functions that no other process can import."""
+    kept = CompilerConfig()
+    for path, value in config.assigned().items():
+        alone = CompilerConfig()
+        alone.set(path, value)
+        try:
+            alone.to_json(only_set=True)
+        except NotSerializable as error:
+            log.warning("the script leaves %s out: %s", path, error)
+        else:
+            kept.set(path, value)
+    return kept.to_json(only_set=True, indent=None)

@@ -1,0 +1,111 @@
+"""`dump_config` in a captured graph: every replay writes the tensors it computed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, fx
+
+from air_backend import CompilerConfig, get_npu_backend
+from air_backend.dump import data_dump, insert_saves
+from air_backend.errors import DumpUnsupported
+
+
+def model(x: Tensor, cache: Tensor) -> Tensor:
+    y = torch.relu(x + 1)
+    cache.copy_(y)
+    return (y * 2).sum(-1)
+
+
+def compiled(path: Path, function: Any = model, stage: str = "optimized", **options: Any) -> Any:
+    config = CompilerConfig()
+    config.mode = "reduce-overhead"
+    config.dump_config.enable_dump = True
+    config.dump_config.dump_path = str(path)
+    config.set("dump_config.data_dump_stage", stage)
+    for name, value in options.items():
+        config.set(name.replace("__", "."), value)
+    return torch.compile(function, backend=get_npu_backend(compiler_config=config))
+
+
+def saved(path: Path, node: str) -> list[Tensor]:
+    """The files of one node, in the order of the calls."""
+    files = sorted(path.rglob(f"{node}_device_*.pt"), key=lambda p: int(p.stem.rpartition("_")[2]))
+    return [torch.load(file).cpu() for file in files]
+
+
+def check(path: Path, device: str) -> None:
+    run = compiled(path)
+    inputs = [torch.randn(4, 4) for _ in range(4)]
+    cache = torch.zeros(4, 4, device=device)
+    with torch.no_grad():
+        for x in inputs:
+            result = run(x.to(device), cache)
+            torch.testing.assert_close(result.cpu(), (torch.relu(x + 1) * 2).sum(-1))
+    if device != "cpu":
+        torch.accelerator.synchronize()
+    for node, expected in (
+        ("mul", lambda x: torch.relu(x + 1) * 2),
+        ("sum_1", lambda x: (torch.relu(x + 1) * 2).sum(-1)),
+    ):
+        found = saved(path, node)
+        assert len(found) == len(inputs)
+        for x, tensor in zip(inputs, found, strict=True):
+            torch.testing.assert_close(tensor, expected(x))
+
+
+def test_A54_every_call_writes_what_it_computed(tmp_path: Path) -> None:
+    check(tmp_path, "cpu")
+    (folder,) = (tmp_path / "worldsize1_global_rank0").iterdir()
+    assert any(file.name.startswith("arg0_1_device_cpu_0") for file in folder.iterdir())
+
+
+@pytest.mark.npu
+def test_A54_a_replay_on_an_npu_writes_through_a_host_callback(tmp_path: Path) -> None:
+    check(tmp_path, "npu")
+
+
+def test_A54_the_original_graph_is_dumped_without_passes_and_without_capture(tmp_path: Path) -> None:
+    run = compiled(tmp_path, stage="original")
+    with torch.no_grad():
+        for _ in range(3):
+            run(torch.randn(4, 4), torch.zeros(4, 4))
+    names = {file.name.partition("_device")[0] for file in tmp_path.rglob("*.pt")}
+    assert {"add", "relu", "mul", "sum_1", "copy_"} <= names
+    assert len(saved(tmp_path, "mul")) == 3
+
+
+def test_A54_streams_do_not_change_what_is_written(tmp_path: Path) -> None:
+    import air_backend as tng
+
+    def two_streams(x: Tensor) -> Tensor:
+        y = torch.sin(x)
+        with tng.scope.npu_stream_switch("1"):
+            z = torch.cos(y)
+        return y + z
+
+    x = torch.randn(4)
+    with torch.no_grad():
+        compiled(tmp_path, two_streams, air__sync="auto")(x)
+    torch.testing.assert_close(saved(tmp_path, "cos")[0], x.sin().cos())
+
+
+def test_G11_a_marked_block_narrows_the_dump_of_a_replay(tmp_path: Path) -> None:
+    def marked(x: Tensor) -> Tensor:
+        y = torch.sin(x)
+        with data_dump():
+            y = torch.cos(y)
+        return torch.tan(y)
+
+    with torch.no_grad():
+        compiled(tmp_path, marked)(torch.randn(4))
+    assert {file.name.partition("_device")[0] for file in tmp_path.rglob("*.pt")} == {"cos"}
+
+
+def test_a_device_whose_replays_cannot_call_the_host_is_refused(tmp_path: Path) -> None:
+    gm = fx.symbolic_trace(lambda x: x + 1)
+    with pytest.raises(DumpUnsupported, match=r"data_dump.type = 'npy'"):
+        insert_saves(gm, torch.device("cuda"), str(tmp_path), "graph_0")
