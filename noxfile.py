@@ -98,6 +98,8 @@ BENCHMARKS = {
 }
 GENERATED = (  # documents that are made from code: package, module that makes or checks them
     ("air-config", ("-m", "air_config", "docs", "--check")),
+    ("house", ("-m", "house.api", "--check")),
+    ("house", ("-m", "house.error_index", "--check")),
 )
 ENV = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 NPU_ENV = {"OMP_NUM_THREADS": "1"}
@@ -358,12 +360,14 @@ def house(session: nox.Session) -> None:
 @nox.session(tags=["ci"], venv_params=WITHOUT_PIP)
 def docs(session: nox.Session) -> None:
     """Generated pages are up to date, links lead somewhere, and the marked snippets run."""
-    install(session, *editable("air-backend"))
+    see(session, site_of(base(session)), npu_base(session))
+    session.install("-q", "--no-build-isolation", *editable("air-backend", "air-sim"), env=ENV)
     for _, command in GENERATED:
         session.run("python", *command, env=ENV)
     session.run("python", "-m", "house.links", env=ENV)
     session.run("python", "-m", "house.features", "--check", env=ENV)
     session.run("python", "-m", "house.snippets", env=ENV)
+    session.run("air-sim", "run", "python", "-m", "house.snippets", "--ground", "sim", env=NPU_ENV)
 
 
 @nox.session(tags=["ci"], venv_params=WITHOUT_PIP)

@@ -6,6 +6,9 @@
 
 A test shows a row when it is called `test_S14_...`; one test may show several: `test_S14_S16_...`. A row without a test
 says why in the ledger (`open = "..."`), or the page calls it open without a reason.
+
+A section of the guide explains a row when `<!-- features: S14 S16 -->` stands below its heading. Such a section has a
+snippet that runs, and every row that is shown has a section.
 """
 
 from __future__ import annotations
@@ -15,21 +18,67 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from xml.etree import ElementTree
 
 import tomllib
+
+from house.links import NOT_A_LETTER
 
 LEDGER: Final = Path("docs/features.toml")
 PAGE: Final = Path("docs/features.md")
 TEST: Final = re.compile(r"^\s*(?:async )?def (test_(?:[SAGN]\d\d_)+\w+)\(", re.MULTILINE)
 ROW: Final = re.compile(r"[SAGN]\d\d(?=_)")
+MARK: Final = re.compile(
+    r"^(?P<level>#+) +(?P<title>.+)\n+<!-- features: (?P<rows>[SAGN\d ]+) -->$", re.MULTILINE
+)
+RUNS: Final = re.compile(r"^<!-- run[:a-z, ]* -->$", re.MULTILINE)
 FAMILIES: Final = {
     "S": "Asked for by the documents that AIR implements",
     "A": "Beyond them: capture and replay",
     "G": "Beyond them: Ascend IR",
     "N": "Not found elsewhere",
 }
+
+
+class Section(NamedTuple):
+    """A part of the guide that explains rows of the ledger."""
+
+    page: Path
+    title: str
+    rows: tuple[str, ...]
+    runs: bool
+
+    def link(self) -> str:
+        anchor = NOT_A_LETTER.sub("", self.title.lower()).replace(" ", "-")
+        return f"[{self.title}]({self.page.relative_to('docs').as_posix()}#{anchor})"
+
+
+def sections(root: Path) -> list[Section]:
+    """The sections of the guide that say which rows they explain."""
+    found = []
+    for path in sorted(root.glob("docs/**/*.md")):
+        text = path.read_text()
+        for mark in MARK.finditer(text):
+            end = re.compile(rf"^#{{1,{len(mark['level'])}}} ", re.MULTILINE).search(text, mark.end())
+            body = text[mark.end() : end.start() if end else len(text)]
+            rows = tuple(mark["rows"].split())
+            found.append(Section(path.relative_to(root), mark["title"], rows, bool(RUNS.search(body))))
+    return found
+
+
+def faults_of_guide(ledger: dict[str, dict[str, str]], guide: list[Section]) -> Iterator[str]:
+    """What is wrong with the marks of the guide."""
+    for section in guide:
+        if unknown := sorted(set(section.rows) - set(ledger)):
+            yield f"{section.page}: {section.title!r} names rows the ledger does not have: {', '.join(unknown)}"
+        if not section.runs:
+            yield f"{section.page}: {section.title!r} explains {', '.join(section.rows)} and has no snippet that runs"
+
+
+def unexplained(tests: dict[str, list[tuple[str, Path]]], guide: list[Section]) -> list[str]:
+    """The rows that are shown by tests and that no section of the guide explains."""
+    return sorted(set(tests) - {row for section in guide for row in section.rows})
 
 
 def tests_by_row(root: Path) -> dict[str, list[tuple[str, Path]]]:
@@ -42,7 +91,9 @@ def tests_by_row(root: Path) -> dict[str, list[tuple[str, Path]]]:
     return found
 
 
-def page(ledger: dict[str, dict[str, str]], tests: dict[str, list[tuple[str, Path]]]) -> str:
+def page(
+    ledger: dict[str, dict[str, str]], tests: dict[str, list[tuple[str, Path]]], guide: list[Section]
+) -> str:
     """The text of docs/features.md."""
     shown = sum(1 for row in ledger if row in tests)
     lines = [
@@ -52,10 +103,10 @@ def page(ledger: dict[str, dict[str, str]], tests: dict[str, list[tuple[str, Pat
         "tests by `python -m house.features`; do not edit.",
     ]
     for family, title in FAMILIES.items():
-        lines += ["", f"## {title}", "", "| id | feature | shown by |", "|---|---|---|"]
+        lines += ["", f"## {title}", "", "| id | feature | guide | shown by |", "|---|---|---|---|"]
         rows = {row: entry for row, entry in ledger.items() if row.startswith(family)}
         lines += [
-            f"| {row} | {_cell(entry['feature'])} | {_shown(tests.get(row, []), entry)} |"
+            f"| {row} | {_cell(entry['feature'])} | {_explained(row, guide)} | {_shown(tests.get(row, []), entry)} |"
             for row, entry in rows.items()
         ]
     return "\n".join(lines) + "\n"
@@ -63,6 +114,10 @@ def page(ledger: dict[str, dict[str, str]], tests: dict[str, list[tuple[str, Pat
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
+
+
+def _explained(row: str, guide: list[Section]) -> str:
+    return ", ".join(section.link() for section in guide if row in section.rows)
 
 
 def _shown(tests: list[tuple[str, Path]], entry: dict[str, str]) -> str:
@@ -104,13 +159,18 @@ def main(arguments: list[str], root: Path) -> int:
             f"{len(tests)} rows have tests; without a passed one: {', '.join(missing) or 'none'}\n"
         )
         return 1 if missing else 0
-    text = page(ledger, tests)
+    guide = sections(root)
+    wrong = list(faults_of_guide(ledger, guide))
+    text = page(ledger, tests, guide)
     if not parsed.check:
         (root / PAGE).write_text(text)
-    elif not (root / PAGE).exists() or (root / PAGE).read_text() != text:
-        sys.stdout.write(f"{PAGE} is out of date; write it with `python -m house.features`\n")
-        return 1
-    return 0
+    else:
+        if missing := unexplained(tests, guide):
+            wrong.append(f"rows that tests show and no section of the guide explains: {', '.join(missing)}")
+        if not (root / PAGE).exists() or (root / PAGE).read_text() != text:
+            wrong.append(f"{PAGE} is out of date; write it with `python -m house.features`")
+    sys.stdout.writelines(f"{line}\n" for line in wrong)
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
