@@ -76,7 +76,7 @@ def test_a_limit_of_bytes_drops_keys_too() -> None:
     assert run.stats()["evictions"] == 2
 
 
-def test_w07_a_moved_input_with_a_full_cache_captures_its_key_again_only(device: str) -> None:
+def test_A33_W07_a_moved_input_with_a_full_cache_captures_its_key_again_only(device: str) -> None:
     def step(cache: Tensor, x: Tensor) -> tuple[Tensor, ...]:
         cache.add_(x)
         return (cache * 2,)
@@ -96,7 +96,7 @@ def test_w07_a_moved_input_with_a_full_cache_captures_its_key_again_only(device:
     assert not stats["eager_calls"]
 
 
-def test_w08_nothing_falls_back_to_eager_for_good(device: str) -> None:
+def test_W08_nothing_falls_back_to_eager_for_good(device: str) -> None:
     run = executable(scaled, torch.randn(2, 2, device=device), device=device, dynamic=True,
                      debug__aclgraph__static_capture_size_limit=1)  # fmt: skip
     for rows in (2, 3, 4, 5):
@@ -136,7 +136,7 @@ def test_every_way_to_move_a_parameter_is_noticed(move: str, device: str) -> Non
             torch.testing.assert_close(compiled(x), model(x))
 
 
-def test_w10_a_parameter_that_moves_on_does_not_pile_up_captures(device: str) -> None:
+def test_W10_a_parameter_that_moves_on_does_not_pile_up_captures(device: str) -> None:
     x = torch.randn(2, 4, device=device)
     run = executable(affine, x, torch.randn(4, 4, device=device), device=device, static=[1])
     weights = [torch.randn(4, 4, device=device) for _ in range(5)]
@@ -175,7 +175,7 @@ def test_a_stable_input_is_bound_and_one_that_moves_is_copied_again(device: str)
     assert run.stats()["recaptures"] == {"stable input bound": 1, "bound input moved": 1}
 
 
-def test_h09_with_clone_input_off_a_persistent_buffer_is_not_copied(device: str) -> None:
+def test_A25_H09_with_clone_input_off_a_persistent_buffer_is_not_copied(device: str) -> None:
     x, w = torch.randn(3, 4, device=device), torch.randn(4, 4, device=device)
     run = executable(affine, x, w, device=device, static=[1], debug__aclgraph__clone_input=False)
     for _ in range(4):
@@ -189,6 +189,18 @@ def test_A32_frozen_parameter_does_not_check_parameters(device: str) -> None:
     run = executable(affine, x, w, device=device, static=[1], experimental_config__frozen_parameter=True)
     first = [run(x, w)[0].clone() for _ in range(2)][1]
     torch.testing.assert_close(run(x, torch.zeros_like(w))[0], first)
+    assert not run.stats()["recaptures"]
+
+
+def test_A59_without_validation_no_address_is_checked(device: str) -> None:
+    x, w = torch.randn(3, 4, device=device), torch.randn(4, 4, device=device)
+    run = executable(affine, x, w, device=device, static=[1],
+                     debug__aclgraph__unsafe_skip_npugraph_capture_validation=True)  # fmt: skip
+    first = [run(x, w)[0].clone() for _ in range(2)][1]
+    torch.testing.assert_close(run(x, torch.zeros_like(w))[0], first)
+    y = torch.randn(3, 4, device=device)
+    torch.testing.assert_close(run(y, w)[0], y @ w + 1)
+    assert run.explain()["options"]["skip_validation"]
     assert not run.stats()["recaptures"]
 
 
@@ -339,7 +351,7 @@ def test_a_sparse_input_is_refused_by_name() -> None:
         compile_graph(gm, [torch.randn(2, 2).to_sparse()])
 
 
-def test_w16_signal_handlers_and_logging_of_the_process_are_untouched() -> None:
+def test_W16_signal_handlers_and_logging_of_the_process_are_untouched() -> None:
     handlers = [signal.getsignal(s) for s in (signal.SIGTERM, signal.SIGINT)]
     root, logger_class = list(logging.getLogger().handlers), logging.getLoggerClass()
     run = executable(scaled, torch.randn(2, 2))
@@ -368,3 +380,21 @@ def test_settings_reach_the_executable() -> None:
     chosen = settings("cpu", debug__aclgraph__static_capture_size_limit=3, air__outputs="guarded")
     run = compile_graph(traced(scaled, torch.randn(2, 2)), [torch.randn(2, 2)], settings=chosen)
     assert (run.options.limit, run.options.outputs) == (3, "guarded")
+
+
+def test_W17_a_graph_with_a_quantised_matmul_compiles_and_replays() -> None:
+    from air_fxpasses import npu_ops
+
+    if not hasattr(torch.ops.npu, "npu_weight_quant_batchmatmul"):
+        npu_ops.declare()
+    x, weight, scale = torch.randn(2, 4), torch.randint(-8, 8, (4, 6), dtype=torch.int8), torch.rand(6)
+    op = torch.ops.npu.npu_weight_quant_batchmatmul.default
+    graph = torch.fx.Graph()
+    places = [graph.placeholder(name) for name in ("x", "weight", "scale")]
+    graph.output((graph.call_function(op, tuple(places)),))
+    run = compile_graph(
+        torch.fx.GraphModule(nn.Module(), graph), [x, weight, scale], settings=settings("cpu")
+    )
+    for _ in range(3):
+        x = torch.randn(2, 4)
+        torch.testing.assert_close(run(x, weight, scale)[0], x @ (weight * scale), rtol=1e-4, atol=1e-4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from air_aclgraph import Executable, HostRuntime, compile_graph
 from air_aclgraph.errors import Unsupported
+from air_fxpasses import Pipeline
+from air_fxpasses.passes import ReinplaceInplaceable
 from air_streams import StreamPlan
 
 
@@ -95,6 +98,67 @@ def test_stream_operators_without_a_plan_get_one(device: str) -> None:
         x = torch.randn(3, 3, device=device)
         torch.testing.assert_close(run(x, x)[0], (x + 1) * 2 + x @ x)
     assert run.resources.streams == 2
+
+
+def test_A41_a_pass_may_put_work_on_another_stream_with_scope_record_and_wait(device: str) -> None:
+    example = torch.randn(3, 3, device=device)
+    gm = make_fx(lambda x, y: ((x + 1) * 2 + y @ y,), tracing_mode="fake")(example, example.clone())
+    first, total = gm.graph.find_nodes(op="call_function", target=torch.ops.aten.add.Tensor)
+    (scaled,) = gm.graph.find_nodes(op="call_function", target=torch.ops.aten.mul.Tensor)
+    with gm.graph.inserting_after(first):
+        marker = gm.graph.call_function(ops.record.default)
+        marker.meta["val"] = torch.empty(0)
+    with gm.graph.inserting_before(scaled):
+        gm.graph.call_function(ops.stream_enter.default, ("side", 0))
+        gm.graph.call_function(ops.wait.default, ([marker],))
+    with gm.graph.inserting_after(scaled):
+        gm.graph.call_function(ops.stream_exit.default, ("side",))
+    with gm.graph.inserting_before(total):
+        gm.graph.call_function(ops.record_stream.default, (first, "side"))
+        gm.graph.call_function(ops.wait.default, ([scaled],))
+    gm.recompile()
+    run = compile_graph(gm, [example, example])
+    for _ in range(4):
+        x, y = torch.randn(3, 3, device=device), torch.randn(3, 3, device=device)
+        torch.testing.assert_close(run(x, y)[0], (x + 1) * 2 + y @ y)
+    plan = run.explain()["plan"]
+    assert plan["streams"] == 2
+    assert plan["events"] >= 2
+
+
+def read_beside(x: Tensor, ordered: bool) -> tuple[Tensor, ...]:
+    """`a` is read on a stream of its own, then its memory could take `a.relu()`."""
+    a = x + 1
+    ops.event_record("made")
+    ops.stream_enter("side")
+    ops.event_wait("made")
+    b = a * 2
+    ops.event_record("read")
+    ops.stream_exit("side")
+    if ordered:
+        ops.event_wait("read")
+    c = a.relu()
+    ops.event_wait("read")
+    return b, c
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_A43_an_event_after_the_last_reader_permits_the_write_in_place_and_its_absence_forbids_it(
+    ordered: bool,
+) -> None:
+    example = torch.randn(3, 3)
+    gm = make_fx(partial(read_beside, ordered=ordered), tracing_mode="fake")(example)
+    report = Pipeline([ReinplaceInplaceable()], ordering=StreamPlan.of(gm, sync="off").ordering).run(
+        gm, [example]
+    )
+    written = gm.graph.find_nodes(op="call_function", target=torch.ops.aten.relu_.default)
+    assert bool(written) == ordered
+    assert ordered or any("on another stream at the same time" in r.reason for r in report.refusals)
+    run = compile_graph(gm, [example], runtime=HostRuntime(order="shuffled"))
+    for _ in range(20):
+        x = torch.randn(3, 3)
+        for found, expected in zip(run(x), ((x + 1) * 2, (x + 1).relu()), strict=True):
+            torch.testing.assert_close(found, expected)
 
 
 def limited(x: Tensor) -> tuple[Tensor, ...]:

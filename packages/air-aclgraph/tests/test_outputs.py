@@ -23,7 +23,7 @@ def test_a_view_is_the_memory_of_the_capture(device: str) -> None:
     assert first.tolist() == [10.0, 10.0]
 
 
-def test_w09_a_clone_survives_the_next_call(device: str) -> None:
+def test_W09_a_clone_survives_the_next_call(device: str) -> None:
     run = executable(
         doubled, torch.ones(2, device=device), device=device, debug__aclgraph__enable_output_clone=True
     )
@@ -76,7 +76,7 @@ def test_a_guarded_output_of_the_last_call_is_an_ordinary_tensor() -> None:
         assert out.sum() == 4
 
 
-def test_w04_an_output_that_is_an_input_is_the_callers_own_tensor(device: str) -> None:
+def test_W04_an_output_that_is_an_input_is_the_callers_own_tensor(device: str) -> None:
     def parts(x: Tensor) -> tuple[Tensor, ...]:
         return x, x[1:], x + 1
 
@@ -116,3 +116,32 @@ def test_outputs_keep_strides_that_are_not_contiguous() -> None:
         assert turned.stride() == (x.t() * 2).stride()
         assert every_other.stride() == x[:, ::2].stride()
         torch.testing.assert_close(every_other, x[:, ::2])
+
+
+def test_W02_W03_W04_an_alias_of_an_input_follows_each_callers_tensor_in_every_key(device: str) -> None:
+    def halves(x: Tensor) -> tuple[Tensor, ...]:
+        return x[1:], x.sum()
+
+    run = executable(halves, torch.ones(3, 2, device=device), device=device, dynamic=True)
+    kept = []
+    for number, rows in enumerate((3, 5, 3, 5, 5, 3, 3)):
+        x = torch.full((rows, 2), float(number), device=device)
+        rest, total = run(x)
+        kept.append((number, x, rest))
+        assert total.item() == 2 * rows * number
+    for number, x, rest in kept:
+        assert rest.data_ptr() == x[1:].data_ptr()
+        assert x.eq(number).all(), "no later call writes a tensor of an earlier one"
+    stats = run.stats()
+    assert stats["copies"] == stats["replays"], "one copy per replay: never a copy of an alias on top"
+
+
+def test_W03_with_clone_input_off_an_aliased_input_is_never_copied(device: str) -> None:
+    x = torch.ones(3, 2, device=device)
+    run = executable(lambda x: (x[1:], x.sum()), x, device=device, debug__aclgraph__clone_input=False)
+    for number in range(4):
+        x.fill_(number)
+        rest, total = run(x)
+        assert rest.data_ptr() == x[1:].data_ptr()
+        assert total.item() == 6 * number
+    assert run.stats()["copies"] == 0

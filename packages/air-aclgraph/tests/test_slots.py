@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from aclgraph_backend import executable, traced
+from aclgraph_backend import Backend, executable, traced
 from air_aclgraph._memory import extent, overlaps_itself
 from air_aclgraph._slots import Kind, classify, written_placeholders
 from air_aclgraph.errors import InputRefused
@@ -26,7 +26,7 @@ def test_a_write_through_a_chain_of_views_counts() -> None:
     assert written(step, torch.zeros(2, 2), torch.ones(2, 1)) == {"cache_1"}
 
 
-def test_w25_in_place_operators_on_lists_count_element_by_element() -> None:
+def test_W25_in_place_operators_on_lists_count_element_by_element() -> None:
     def step(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
         torch._foreach_add_([a, b], 1)
         return c + a
@@ -34,11 +34,11 @@ def test_w25_in_place_operators_on_lists_count_element_by_element() -> None:
     assert written(step, torch.zeros(2), torch.zeros(2), torch.zeros(2)) == {"a_1", "b_1"}
 
 
-def test_w02_a_write_to_a_copy_is_not_a_write_to_the_input() -> None:
+def test_a_write_to_a_copy_is_not_a_write_to_the_input() -> None:
     assert written(lambda x: x.clone().add_(1), torch.zeros(2)) == set()
 
 
-def test_w22_every_written_argument_of_an_operator_counts() -> None:
+def test_W25_every_written_argument_of_an_operator_counts() -> None:
     def step(x: Tensor, mean: Tensor, var: Tensor) -> Tensor:
         out: Tensor = torch.ops.aten._native_batch_norm_legit(x, None, None, mean, var, True, 0.1, 1e-5)[0]
         return out
@@ -84,7 +84,7 @@ def test_the_number_of_examples_is_checked() -> None:
     ],
     ids=["gaps", "transposed", "expanded", "overlapping", "empty", "0-dim", "channels-last", "conjugate"],
 )
-def test_w06_the_strides_of_an_input_reach_the_graph(make: object, device: str) -> None:
+def test_W06_the_strides_of_an_input_reach_the_graph(make: object, device: str) -> None:
     def place() -> Tensor:
         value: Tensor = make()  # type: ignore[operator]  # a factory
         if overlaps_itself(value):
@@ -126,7 +126,7 @@ def test_an_input_that_shares_memory_with_a_written_one_runs_uncaptured() -> Non
 
 
 @pytest.mark.npu
-def test_w05_a_cpu_tensor_that_the_graph_moves_to_the_device_is_staged() -> None:
+def test_W05_a_cpu_tensor_that_the_graph_moves_to_the_device_is_staged() -> None:
     def step(x: Tensor, host: Tensor) -> tuple[Tensor, ...]:
         return (x + host.to("npu"),)
 
@@ -145,3 +145,30 @@ def test_a_cpu_number_is_part_of_the_key() -> None:
     for value in (2.0, 3.0, 2.0, 3.0):
         assert run(x, torch.tensor(value))[0].tolist() == [value] * 3
     assert run.stats()["keys"] == 2
+
+
+def test_W31_a_layout_that_changes_after_the_first_call_is_noticed(device: str) -> None:
+    def step(cache: Tensor, x: Tensor) -> Tensor:
+        cache.add_(x)
+        return cache * 2
+
+    compiled = torch.compile(step, backend=Backend(device), dynamic=True)
+    memory = torch.zeros(64, device=device)
+    with torch.no_grad():
+        for strides in ((4, 1), (8, 1), (1, 4), (8, 1), (5, 1), (4, 1)):
+            cache = memory.as_strided((4, 4), strides)
+            x = torch.randn(4, 4, device=device)
+            expected = cache + x
+            torch.testing.assert_close(compiled(cache, x), expected * 2)
+            torch.testing.assert_close(cache, expected)
+
+
+def test_W31_a_copied_input_may_come_with_other_strides_in_a_later_call(device: str) -> None:
+    run = executable(lambda x: (x * 2,), torch.ones(3, 4, device=device), device=device)
+    for x in (
+        torch.randn(3, 4),
+        torch.randn(4, 3).t(),
+        torch.randn(3, 8)[:, ::2],
+        torch.randn(3, 1).expand(3, 4),
+    ):
+        torch.testing.assert_close(run(x.to(device))[0].cpu(), x * 2)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dis
+import gc
+import linecache
 import weakref
 
 import pytest
@@ -11,7 +13,7 @@ from torch import Tensor
 
 from aclgraph_backend import traced
 from air_aclgraph import run_eagerly
-from air_aclgraph._straight import straighten
+from air_aclgraph._straight import Straight, straighten
 
 
 def test_it_computes_what_the_graph_computes() -> None:
@@ -59,3 +61,55 @@ def test_the_failing_node_is_found_again() -> None:
     node = straight.node_at(caught.value)
     assert node is not None
     assert node.target is torch.ops.aten.mm.default
+
+
+TEXTS = torch.library.Library("air_aclgraph_texts", "DEF")
+TEXTS.define("tagged(Tensor x, str text, str[] texts) -> Tensor")
+SEEN: list[tuple[str, list[str]]] = []
+
+
+def _tagged(x: Tensor, text: str, texts: list[str]) -> Tensor:
+    SEEN.append((text, texts))
+    return x + 1
+
+
+TEXTS.impl("tagged", _tagged, "CompositeExplicitAutograd")
+
+
+def test_W30_names_and_texts_that_look_like_code_mean_nothing() -> None:
+    awkward = ["it's", 'a "quote"', "back\\slash\n", "scope_enter", "v1 = f0(a0)", "{x}", "return None"]
+    graph = torch.fx.Graph()
+    value = graph.placeholder("f0")
+    for index, text in enumerate(awkward):
+        value = graph.create_node(
+            "call_function",
+            torch.ops.air_aclgraph_texts.tagged.default,
+            (value, text, awkward[:index]),
+            name="v1",
+        )
+    graph.output((value,))
+    function = straighten(torch.fx.GraphModule(torch.nn.Module(), graph)).function
+    SEEN.clear()
+    assert function(torch.zeros(2))[0].tolist() == [7.0, 7.0]
+    assert [text for text, _ in SEEN] == awkward
+    assert SEEN[-1][1] == awkward[:-1]
+
+
+def test_W20_nothing_of_one_graph_is_left_for_another() -> None:
+    def compiled(count: int) -> Straight:
+        return straighten(
+            traced(lambda x: x.new_ones(x.shape[0] * count) * x.shape[1], torch.ones(3, 2), dynamic=True)
+        )
+
+    alive = [compiled(1), compiled(2)]
+    for count in range(3, 6):
+        alive.append(compiled(count))
+        del alive[0]
+        gc.collect()
+        for straight, times in zip(alive, (count - 1, count), strict=True):
+            found = straight.function(torch.ones(4, 5))
+            assert found.tolist() == [5.0] * (4 * times)
+    names = {straight.filename for straight in alive}
+    del alive, straight
+    gc.collect()
+    assert not names & linecache.cache.keys()

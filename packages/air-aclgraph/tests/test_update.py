@@ -90,7 +90,7 @@ def test_N13_A34_a_length_changes_between_replays_without_a_capture() -> None:
     assert [u["parameters"] for u in run.explain()["updates"]] == [["lengths"], ["lengths"]]
 
 
-def test_w01_the_values_of_one_key_do_not_reach_another() -> None:
+def test_W01_the_values_of_one_key_do_not_reach_another() -> None:
     run = compiled(attention_like(size_too=True))
     for first, second in ((3, 5), (8, 2), (3, 6), (8, 5), (3, 4)):
         x = torch.randn(2, 8)
@@ -127,3 +127,55 @@ def test_constant_lengths_need_no_update() -> None:
 def test_a_parameter_the_schema_lacks_is_refused_when_it_is_registered() -> None:
     with pytest.raises(Exception, match="has no parameter nonsense"):
         register_updatable("air_aclgraph_update::masked_sum.out", ("nonsense",))
+
+
+LIBRARY.define(
+    "picky_sum(Tensor x, Tensor? mask, int[]? lengths, *, ScalarType? dtype=None, Device? device=None) -> Tensor"
+)
+
+
+def _picky_sum(
+    x: Tensor,
+    mask: Tensor | None,
+    lengths: list[int] | None,
+    *,
+    dtype: torch.dtype | None = None,
+    device: torch.device | None = None,
+) -> Tensor:
+    kept = x if mask is None else x * mask
+    return torch.stack([row[:length].sum() for row, length in zip(kept, lengths or (), strict=True)]).to(
+        dtype
+    )
+
+
+LIBRARY.impl("picky_sum", _picky_sum, "CPU")
+PICKY = torch.ops.air_aclgraph_update.picky_sum.default
+
+
+def test_W18_arguments_that_are_none_types_or_devices_are_no_obstacle() -> None:
+    register_updatable("air_aclgraph_update::picky_sum.default", ("lengths",))
+    try:
+        graph = Graph()
+        x, first = graph.placeholder("x"), graph.placeholder("first")
+        first.meta["val"] = symbol("first", 3)
+        keywords = {"dtype": torch.float64, "device": torch.device("cpu")}
+        graph.output((graph.call_function(PICKY, (x, None, [first, 4]), keywords),))
+        run = compile_graph(
+            GraphModule(torch.nn.Module(), graph), [torch.randn(2, 8), 3], settings=settings("cpu")
+        )
+        for length in (3, 8, 1):
+            x_now = torch.randn(2, 8)
+            (found,) = run(x_now, length)
+            torch.testing.assert_close(found, _picky_sum(x_now, None, [length, 4], dtype=torch.float64))
+        assert run.stats()["captures"] == 1
+    finally:
+        unregister_updatable("air_aclgraph_update::picky_sum.default")
+
+
+def test_a_number_of_values_that_differs_from_the_graphs_is_refused() -> None:
+    run = compiled(attention_like())
+    run(torch.randn(2, 8), 3, 5)
+    replay_with = run.recording_of(()).replay_with
+    assert replay_with is not None
+    with pytest.raises(ValueError, match=r"shorter than|longer than"):
+        replay_with([{"lengths": [1, 2]}])

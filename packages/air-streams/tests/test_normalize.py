@@ -119,7 +119,7 @@ PAIRS = [
 
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize(("native", "tagged"), PAIRS)
-def test_native_and_tagged_forms_have_the_same_plan(
+def test_A42_native_and_tagged_forms_have_the_same_plan(
     native: Callable[..., Any], tagged: Callable[..., Any], dynamic: bool
 ) -> None:
     x = torch.arange(6.0)

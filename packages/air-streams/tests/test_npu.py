@@ -143,7 +143,7 @@ def tagged(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 @pytest.mark.parametrize("form", [native, native_with_set_stream, native_by_record_event])
 @pytest.mark.parametrize("dynamic", [False, True])
-def test_native_and_tagged_forms_have_the_same_plan(form: Any, dynamic: bool) -> None:
+def test_A42_native_and_tagged_forms_have_the_same_plan(form: Any, dynamic: bool) -> None:
     x = torch.arange(8.0).to("npu")
     by_native, from_native = compiled(form, x, dynamic=dynamic)
     by_tag, from_tag = compiled(tagged, x, dynamic=dynamic)

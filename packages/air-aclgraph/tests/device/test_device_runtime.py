@@ -39,7 +39,7 @@ def many_keys(runtime: AcceleratorRuntime, rows: tuple[int, ...], **options: obj
     return run
 
 
-def test_w27_eight_shapes_share_the_pool_of_the_largest() -> None:
+def test_W27_eight_shapes_share_the_pool_of_the_largest() -> None:
     alone, together = AcceleratorRuntime("npu:0"), AcceleratorRuntime("npu:0")
     one = many_keys(alone, (4096,))
     eight = many_keys(together, (4096, 3584, 3072, 2560, 2048, 1536, 1024, 512))
@@ -49,7 +49,7 @@ def test_w27_eight_shapes_share_the_pool_of_the_largest() -> None:
     eight.close()
 
 
-def test_w27_two_graphs_share_one_pool() -> None:
+def test_W27_two_graphs_share_one_pool() -> None:
     runtime = AcceleratorRuntime("npu:0")
     first = many_keys(runtime, (2048,))
     before = runtime.pool_nbytes()
@@ -188,7 +188,7 @@ def test_A31_every_capture_error_mode_captures(mode: str) -> None:
         assert run(torch.ones(2, device="npu"))[0].tolist() == [2.0, 2.0]
 
 
-def test_h11_a_length_of_the_attention_operator_changes_without_a_capture() -> None:
+def test_H11_a_length_of_the_attention_operator_changes_without_a_capture() -> None:
     import torch_npu
 
     def step(q: Tensor, k: Tensor, v: Tensor, first: int) -> tuple[Tensor, ...]:
@@ -220,3 +220,21 @@ def test_h11_a_length_of_the_attention_operator_changes_without_a_capture() -> N
 
 def _first(values: tuple[Tensor, ...]) -> Tensor:
     return values[0]
+
+
+def test_W26_what_an_operator_does_only_the_first_time_happens_before_the_capture() -> None:
+    started: list[float] = []
+
+    @torch.library.custom_op("air_aclgraph_test::lazy", mutates_args=())
+    def lazy(x: Tensor) -> Tensor:
+        if not started:
+            started.append(x.sum().item())  # a handshake, a table of constants: illegal inside a capture
+        return x + started[0]
+
+    lazy.register_fake(lambda x: torch.empty_like(x))
+    x = torch.ones(2, device="npu")
+    run = executable(lambda x: (torch.ops.air_aclgraph_test.lazy(x) * 2,), x, device="npu")
+    for _ in range(3):
+        assert run(x)[0].tolist() == [6.0, 6.0]
+    assert run.stats()["capture_failures"] == 0
+    assert run.stats()["captures"] == 1

@@ -53,7 +53,7 @@ def test_S15_a_chain_of_updates_needs_no_copy() -> None:
     assert "aten.copy_.default" not in ops
 
 
-def test_S15_an_update_through_a_view_of_another_shape_is_recovered() -> None:
+def test_S15_A37_an_update_through_a_view_of_another_shape_is_recovered() -> None:
     def f(c: torch.Tensor, k: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
         flat = torch.index_put(c.view(16, 4), [i], k[0])
         c.copy_(flat.view(2, 8, 4))
