@@ -17,10 +17,11 @@ from air_aclgraph._key import key_function
 from air_aclgraph._lowering import PlanLowering
 from air_aclgraph._options import Options
 from air_aclgraph._plan import plan_resources
+from air_aclgraph._progress import Reporting, progress_of
 from air_aclgraph._runtime import Runtime
 from air_aclgraph._slots import Slot, classify
 from air_aclgraph._source import where
-from air_aclgraph._straight import straighten
+from air_aclgraph._straight import Lowering, Plain, straighten
 from air_aclgraph._update import UpdatePlan, accepts, plan_updates
 from air_aclgraph.device import AcceleratorRuntime
 from air_aclgraph.errors import InputRefused
@@ -92,9 +93,13 @@ def compile_graph(
         plan = StreamPlan.of(gm)
     updates = plan_updates(gm, slots, runtime)
     _refuse_host_tensors(slots, updates)
-    lowering = None if plan is None else PlanLowering(plan, runtime)
+    lowering: Lowering | None = None if plan is None else PlanLowering(plan, runtime)
     substitutes = None if updates is None else updates.substitutes(runtime)
+    progress = progress_of(list(gm.graph.nodes))
+    if progress is not None:
+        lowering = Reporting(lowering or Plain(), progress)
     body = straighten(gm, lowering=lowering, substitutes=substitutes)
+    body.progress = progress
     resources = plan_resources(gm, plan, 0 if updates is None else len(updates.calls))
     kernels = static_kernels_of(settings, runtime.device)
     return Executable(gm, body, slots, runtime, options, name, updates, resources, kernels)

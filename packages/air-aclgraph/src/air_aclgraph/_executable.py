@@ -30,6 +30,7 @@ from air_aclgraph._outputs import Ledger, Own, describe, finisher
 from air_aclgraph._pin import Pinned
 from air_aclgraph._plan import ResourcePlan, refuse_shortage
 from air_aclgraph._policy import KeyPolicy, Watch
+from air_aclgraph._progress import showing
 from air_aclgraph._runtime import Recording, Runtime
 from air_aclgraph._slots import Kind, Slot, refuse_layout, refuse_subclass
 from air_aclgraph._source import where
@@ -233,7 +234,8 @@ class Executable:
         self._make_room(key)
         refuse_shortage(self.resources, self.runtime.limits(), len(self._captured), self.name, key)
         inputs = self._capture_inputs(args, kinds)
-        recording = self._record(key, inputs, kinds)
+        with showing(self._body.progress, f"{self.name} key {key}"):
+            recording = self._record(key, inputs, kinds)
         captured = self._captured[key] = self._finish(key, kinds, policy, inputs, recording)
         self._stats.captured(time.perf_counter() - started)
         log.info(

@@ -18,10 +18,13 @@ import keyword
 import linecache
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import torch
 from torch.fx import GraphModule, Node
+
+if TYPE_CHECKING:
+    from air_aclgraph._progress import Progress
 
 _COUNTER: Final = itertools.count()
 _LITERALS: Final = (bool, int, str, type(None))
@@ -74,6 +77,7 @@ class Straight:
     source: str
     lines: dict[int, Node]
     keep: Mapping[str, object] = field(repr=False, default_factory=dict)
+    progress: Progress | None = field(repr=False, default=None)
 
     def __del__(self) -> None:
         linecache.cache.pop(self.filename, None)
