@@ -1,4 +1,7 @@
-"""Models of Hugging Face, tiny and with random weights, equal to eager with static and with dynamic sizes."""
+"""Models of Hugging Face, tiny and with random weights, equal to eager with static and with dynamic sizes.
+
+On the CPU the reference engine runs them; the tests marked `npu` take the Graph Engine, on a device or air-sim.
+"""
 
 from __future__ import annotations
 
@@ -9,34 +12,38 @@ import pytest
 import torch
 from torch._dynamo.backends.common import aot_autograd
 
-from air_geir import compile_graph
+from air_config import CompilerConfig, Context, resolve
+from air_geir import Executable, compile_graph
 
 transformers = pytest.importorskip("transformers")
 
 TEXT: dict[str, Any] = {
-    "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 50,
+    "hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 4, "vocab_size": 50,
     "max_position_embeddings": 32,
 }  # fmt: skip
-Model = Callable[[], Any]
+Model = Callable[[int], Any]
+"""Makes a model of so many layers."""
 
 
-def llama() -> Any:
-    return transformers.LlamaForCausalLM(transformers.LlamaConfig(num_key_value_heads=2, **TEXT))
+def llama(layers: int) -> Any:
+    config = transformers.LlamaConfig(num_hidden_layers=layers, num_key_value_heads=2, **TEXT)
+    return transformers.LlamaForCausalLM(config)
 
 
-def qwen2() -> Any:
-    return transformers.Qwen2ForCausalLM(transformers.Qwen2Config(num_key_value_heads=2, **TEXT))
+def qwen2(layers: int) -> Any:
+    config = transformers.Qwen2Config(num_hidden_layers=layers, num_key_value_heads=2, **TEXT)
+    return transformers.Qwen2ForCausalLM(config)
 
 
-def bert() -> Any:
-    return transformers.BertModel(transformers.BertConfig(**TEXT))
+def bert(layers: int) -> Any:
+    return transformers.BertModel(transformers.BertConfig(num_hidden_layers=layers, **TEXT))
 
 
-def vit() -> Any:
+def vit(layers: int) -> Any:
     config = transformers.ViTConfig(
         hidden_size=32,
         intermediate_size=64,
-        num_hidden_layers=2,
+        num_hidden_layers=layers,
         num_attention_heads=4,
         image_size=16,
         patch_size=4,
@@ -44,8 +51,8 @@ def vit() -> Any:
     return transformers.ViTModel(config)
 
 
-def t5() -> Any:
-    config = transformers.T5Config(d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, vocab_size=50)
+def t5(layers: int) -> Any:
+    config = transformers.T5Config(d_model=32, d_kv=8, d_ff=64, num_layers=layers, num_heads=4, vocab_size=50)
     return transformers.T5ForConditionalGeneration(config)
 
 
@@ -94,7 +101,7 @@ def test_a_model_equals_eager(
 ) -> None:
     torch.manual_seed(0)
     torch._dynamo.reset()
-    model: Any = make().eval()
+    model: Any = make(2).eval()
     run: Any = torch.compile(model, backend=backend(), dynamic=dynamic)
     with torch.no_grad():
         for rows, length in [(2, 7), (3, 9)] if dynamic else [(2, 7)]:
@@ -105,7 +112,7 @@ def test_a_model_equals_eager(
 def test_a_static_cache_is_filled_in_place_step_by_step() -> None:
     torch.manual_seed(0)
     torch._dynamo.reset()
-    model = llama().eval()
+    model = llama(2).eval()
     caches = [transformers.StaticCache(config=model.config, max_cache_len=16) for _ in range(2)]
     made: list[Any] = []
 
@@ -140,5 +147,87 @@ def test_a_static_cache_is_filled_in_place_step_by_step() -> None:
         torch.testing.assert_close(mine.values, eager.values)
     decode = made[-1]
     assert len(decode.program.assigned) >= 4
+    copies = [n for n in decode.program.graph.of_type("TensorMove") if n.output.desc.shape == (2, 2, 16, 8)]
+    assert copies == []
+
+
+def on_device(made: list[Executable]) -> Any:
+    """A backend for graphs of NPU tensors that keeps what it compiled."""
+    settings = resolve(CompilerConfig(), Context(device="npu"))
+
+    def compiled(gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        run = compile_graph(gm, inputs, settings=settings)
+        made.append(run)
+
+        def boxed(args: list[Any]) -> Any:
+            return run(*args)
+
+        boxed._boxed_call = True  # type: ignore[attr-defined]  # AOTAutograd's mark for functions that take a list
+        return boxed
+
+    return aot_autograd(
+        fw_compiler=compiled, inference_compiler=compiled, keep_inference_input_mutations=True
+    )
+
+
+def small(make: Model) -> Any:
+    """One layer, and the attention of the model's own code: torch_npu's fused one fixes sizes while it is traced."""
+    model: Any = make(1).eval()
+    model.set_attn_implementation("eager")
+    return model
+
+
+@pytest.mark.npu
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize(("make", "inputs"), MODELS, ids=[m.__name__ for m, _ in MODELS])
+def test_a_model_on_the_graph_engine_equals_eager(
+    make: Model, inputs: Callable[[int, int], dict[str, Any]], dynamic: bool
+) -> None:
+    pytest.importorskip("torch_npu")
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    made: list[Executable] = []
+    model = small(make)
+    sizes = [(2, 7), (3, 9)] if dynamic else [(2, 7)]
+    calls = [inputs(rows, length) for rows, length in sizes]
+    with torch.no_grad():
+        expected = [model(**given)[0] for given in calls]
+        run: Any = torch.compile(model.to("npu"), backend=on_device(made), dynamic=dynamic, fullgraph=True)
+        for given, want in zip(calls, expected, strict=True):
+            moved = {k: v.to("npu") if isinstance(v, torch.Tensor) else v for k, v in given.items()}
+            torch.testing.assert_close(run(**moved)[0].cpu(), want, atol=2e-5, rtol=1e-4)
+    assert [(e.engine, e.program.is_static) for e in made] == [("torchair_extension", not dynamic)]
+
+
+@pytest.mark.npu
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("make", [llama, qwen2])
+def test_a_cache_on_the_device_is_filled_in_place_without_a_copy(make: Model) -> None:
+    pytest.importorskip("torch_npu")
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    made: list[Executable] = []
+    model = small(make)
+    expected, cache = [], transformers.StaticCache(config=model.config, max_cache_len=16)
+    steps = [(torch.randint(0, 50, (2, 1)), torch.tensor([at])) for at in range(3)]
+    with torch.no_grad():
+        for ids, at in steps:
+            expected.append(model(input_ids=ids, past_key_values=cache, cache_position=at).logits)
+        moved = model.to("npu")
+        held = transformers.StaticCache(config=model.config, max_cache_len=16)
+        first, *rest = [(ids.to("npu"), at.to("npu")) for ids, at in steps]
+        results = [moved(input_ids=first[0], past_key_values=held, cache_position=first[1]).logits]
+        addresses = [t.data_ptr() for layer in held.layers for t in (layer.keys, layer.values)]
+        run: Any = torch.compile(moved, backend=on_device(made), fullgraph=True)
+        results += [run(input_ids=i, past_key_values=held, cache_position=at).logits for i, at in rest]
+    for result, want in zip(results, expected, strict=True):
+        torch.testing.assert_close(result.cpu(), want, atol=2e-5, rtol=1e-4)
+    for mine, eager in zip(held.layers, cache.layers, strict=True):
+        torch.testing.assert_close(mine.keys.cpu(), eager.keys)
+        torch.testing.assert_close(mine.values.cpu(), eager.values)
+    assert [t.data_ptr() for layer in held.layers for t in (layer.keys, layer.values)] == addresses
+    (decode,) = made
+    assert len(decode.program.assigned) >= len(addresses)
     copies = [n for n in decode.program.graph.of_type("TensorMove") if n.output.desc.shape == (2, 2, 16, 8)]
     assert copies == []

@@ -103,24 +103,6 @@ def test_a_block_written_by_torchair_runs_on_the_reference_engine(tmp_path: Path
     assert file.to_bytes(file.from_bytes(again)) == again
 
 
-@pytest.mark.parametrize("dynamic", [False, True])
-def test_s04_llama_equals_eager(dynamic: bool) -> None:
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-        vocab_size=50, attn_implementation="eager",
-    )  # fmt: skip
-    model, ids = transformers.LlamaForCausalLM(config).eval(), torch.randint(0, 50, (2, 7))
-    seen: list[air_geir.Executable] = []
-    with torch.no_grad():
-        expected = model(ids, use_cache=False).logits
-        run = compiled(model.to("npu"), seen, dynamic=dynamic)
-        result = run(ids.to("npu"), use_cache=False).logits.cpu()
-    assert [e.engine for e in seen] == ["torchair_extension"]
-    torch.testing.assert_close(result, expected, atol=1e-5, rtol=1e-5)
-
-
 def test_s15_a_cache_is_written_in_place() -> None:
     def step(cache: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
         cache.copy_(cache * 0.5 + row)

@@ -9,7 +9,6 @@ import torch
 
 from air_geir.converters._registry import converts
 from air_geir.lowering import Context, Value
-from air_geir.types import DataType
 
 
 @converts("npu.npu_rms_norm.default")
@@ -18,12 +17,45 @@ def npu_rms_norm(ctx: Context, input: Value, gamma: Value, epsilon: float = 1e-0
     return ctx.emit_many("RmsNorm", input, gamma, epsilon=float(epsilon), dtype=_dtypes(ctx))
 
 
-@converts("npu.npu_add_rms_norm.default", "npu.npu_add_rms_norm_v2_functional.default")
+@converts("npu.npu_add_rms_norm.default")
 def npu_add_rms_norm(
     ctx: Context, x1: Value, x2: Value, gamma: Value, epsilon: float = 1e-06
 ) -> tuple[Value, ...]:
     """npu_add_rms_norm(Tensor x1, Tensor x2, Tensor gamma, float epsilon=1e-06) -> (Tensor, Tensor, Tensor)"""
     return ctx.emit_many("AddRmsNorm", x1, x2, gamma, epsilon=float(epsilon), dtype=_dtypes(ctx))
+
+
+def _summed(ctx: Context, x1: Value, x2: Value, gamma: Value, epsilon: float) -> tuple[Value, ...]:
+    rstd = ctx.out_dtype
+    return ctx.emit_many(
+        "AddRmsNorm", x1, x2, gamma, epsilon=float(epsilon), dtype=[x1.dtype, rstd, x1.dtype]
+    )
+
+
+@converts("npu.npu_add_rms_norm_v2_functional.default")
+def npu_add_rms_norm_v2_functional(
+    ctx: Context, x1: Value, x2: Value, gamma: Value, epsilon: float = 1e-06
+) -> tuple[Value, ...]:
+    """npu_add_rms_norm_v2_functional(Tensor x1, Tensor x2, Tensor gamma, float epsilon=1e-06) -> (Tensor, Tensor, Tensor)"""  # noqa: E501
+    y, rstd, x = _summed(ctx, x1, x2, gamma, epsilon)
+    return rstd, y, x
+
+
+@converts("npu.npu_add_rms_norm_v2.default")
+def npu_add_rms_norm_v2(ctx: Context, x1: Value, x2: Value, gamma: Value, epsilon: float = 1e-06) -> Value:
+    """npu_add_rms_norm_v2(Tensor(a!) x1, Tensor(b!) x2, Tensor gamma, float epsilon=1e-06) -> Tensor"""
+    y, rstd, x = _summed(ctx, x1, x2, gamma, epsilon)
+    for name, target, value in (("x1", x1, y), ("x2", x2, x)):
+        ctx.written[name] = stored(ctx, target, value)
+    return rstd
+
+
+def stored(ctx: Context, target: Value, value: Value) -> Value:
+    """A new value for something that an operator writes: assigned where it is the caller's, else in its place."""
+    value = Value(value.port, value.dtype, target.dims)
+    if target.port.node.op_type in ("Data", "RefData", "Assign"):
+        return ctx.emit("Assign", target, value, shape=target.shape)
+    return value
 
 
 @converts("npu.npu_add_rms_norm_cast.default")
@@ -45,14 +77,14 @@ def npu_rotary_mul(
     ctx: Context, input: Value, r1: Value, r2: Value, rotary_mode: str = "half", rotate: Value | None = None
 ) -> Value:
     """npu_rotary_mul(Tensor input, Tensor r1, Tensor r2, str rotary_mode='half', Tensor? rotate=None) -> Tensor"""
-    if rotate is not None:
-        ctx.refuse("a rotation matrix of your own has no operator here")
     modes = {"half": 0, "interleave": 1, "quarter": 2, "interleave-half": 3}
     if rotary_mode not in modes:
         ctx.refuse(f"rotary_mode {rotary_mode!r} is unknown", f"use one of {', '.join(modes)}")
-    if rotary_mode == "half":
+    if rotary_mode == "half" and rotate is None:
         return ctx.emit("RotaryMul", input, r1, r2, shape=input.shape)
-    return ctx.emit("RotaryPositionEmbedding", input, r1, r2, mode=modes[rotary_mode], shape=input.shape)
+    return ctx.emit(
+        "RotaryPositionEmbedding", input, r1, r2, rotate, mode=modes[rotary_mode], shape=input.shape
+    )
 
 
 @converts("npu.npu_apply_rotary_pos_emb.default")
@@ -148,41 +180,6 @@ def npu_dtype_cast(ctx: Context, input: Value, dtype: Any, input_dtype: Any = No
     return ctx.cast(input, ctx.out_dtype) if input.dtype != ctx.out_dtype else ctx.emit("Identity", input)
 
 
-@converts("npu.npu_dynamic_quant.default")
-def npu_dynamic_quant(
-    ctx: Context, input: Value, *, smooth_scales: Value | None = None, group_index: Value | None = None,
-    dst_type: Any = None, quant_mode: str = "pertoken", dst_type_max: float = 0.0,
-) -> tuple[Value, ...]:  # fmt: skip
-    """npu_dynamic_quant(Tensor input, *, Tensor? smooth_scales=None, Tensor? group_index=None, int? dst_type=None, str quant_mode="pertoken", float dst_type_max=0.0) -> (Tensor, Tensor)"""  # noqa: E501
-    if quant_mode != "pertoken":
-        ctx.refuse(f"quant_mode {quant_mode!r} has no operator here", "use quant_mode='pertoken'")
-    return ctx.emit_many(
-        "DynamicQuant",
-        input,
-        smooth_scales,
-        group_index,
-        dst_type=DataType.of(ctx.meta[0].dtype),
-        dtype=_dtypes(ctx),
-    )
-
-
-@converts("npu.npu_quant_matmul.default")
-def npu_quant_matmul(
-    ctx: Context, x1: Value, x2: Value, scale: Value, *, offset: Value | None = None,
-    pertoken_scale: Value | None = None, bias: Value | None = None, output_dtype: Any = None, x1_dtype: Any = None,
-    x2_dtype: Any = None, pertoken_scale_dtype: Any = None, scale_dtype: Any = None, group_sizes: Any = None,
-    y_scale: Value | None = None,
-) -> Value:  # fmt: skip
-    """npu_quant_matmul(Tensor x1, Tensor x2, Tensor scale, *, Tensor? offset=None, Tensor? pertoken_scale=None, Tensor? bias=None, int? output_dtype=None, int? x1_dtype=None, int? x2_dtype=None, int? pertoken_scale_dtype=None, int? scale_dtype=None, int[]? group_sizes=None, Tensor? y_scale=None) -> Tensor"""  # noqa: E501
-    if group_sizes or y_scale is not None:
-        ctx.refuse("group_sizes and y_scale have no operator here")
-    dtype = ctx.out_dtype
-    return ctx.emit(
-        "QuantBatchMatmulV3", x1, x2, scale, offset, bias, pertoken_scale, dtype=dtype,
-        attrs={"dtype": DataType.of(dtype)},
-    )  # fmt: skip
-
-
 @converts("npu.npu_group_norm_silu.default")
 def npu_group_norm_silu(
     ctx: Context, input: Value, weight: Value | None, bias: Value | None, group: int, eps: float = 0.00001
@@ -191,22 +188,6 @@ def npu_group_norm_silu(
     return ctx.emit_many(
         "GroupNormSilu", input, weight, bias, num_groups=group, eps=float(eps), dtype=_dtypes(ctx)
     )
-
-
-@converts("npu.npu_moe_gating_top_k_softmax.default")
-def npu_moe_gating_top_k_softmax(
-    ctx: Context, x: Value, finished: Value | None = None, k: int = 1
-) -> tuple[Value, ...]:
-    """npu_moe_gating_top_k_softmax(Tensor x, Tensor? finished=None, int k=1) -> (Tensor, Tensor, Tensor)"""
-    return ctx.emit_many("MoeGatingTopKSoftmax", x, finished, k=k, dtype=_dtypes(ctx))
-
-
-@converts("npu.npu_moe_compute_expert_tokens.default")
-def npu_moe_compute_expert_tokens(
-    ctx: Context, sorted_expert_for_source_row: Value, num_expert: int
-) -> Value:
-    """npu_moe_compute_expert_tokens(Tensor sorted_expert_for_source_row, int num_expert) -> Tensor"""
-    return ctx.emit("MoeComputeExpertTokens", sorted_expert_for_source_row, num_experts=num_expert)
 
 
 @converts("npu.npu_scatter_nd_update.default")
@@ -236,3 +217,81 @@ def scatter_update_(ctx: Context, self: Value, indices: Value, updates: Value, a
     written = ctx.emit("Scatter", self, indices, updates, reduce="update", axis=axis, shape=self.shape)
     ctx.written["self"] = written
     return written
+
+
+def _plain_storage(ctx: Context, *types: Any) -> None:
+    if any(t is not None for t in types):
+        ctx.refuse("values stored as another type (customize_dtype, input_dtype) have no operator here")
+
+
+@converts("npu.npu_format_cast.default")
+def npu_format_cast(
+    ctx: Context, input: Value, acl_format: int, *, customize_dtype: Any = None, input_dtype: Any = None
+) -> Value:
+    """npu_format_cast(Tensor input, int acl_format, *, int? customize_dtype=None, int? input_dtype=None) -> Tensor
+
+    Inside a graph the engine chooses formats itself: the values are what counts.
+    """
+    _plain_storage(ctx, customize_dtype, input_dtype)
+    return ctx.emit("TensorMove", input, shape=input.shape)
+
+
+@converts("npu.npu_format_cast.Tensor")
+def npu_format_cast_like(
+    ctx: Context, input: Value, dst: Value, *, customize_dtype: Any = None, input_dtype: Any = None
+) -> Value:
+    """npu_format_cast.Tensor(Tensor input, Tensor dst, *, int? customize_dtype=None, int? input_dtype=None) -> Tensor"""  # noqa: E501
+    _plain_storage(ctx, customize_dtype, input_dtype)
+    return ctx.emit("TensorMove", input, shape=input.shape)
+
+
+@converts("npu.npu_format_cast_.acl_format")
+def npu_format_cast_(
+    ctx: Context, input: Value, acl_format: int, *, customize_dtype: Any = None, input_dtype: Any = None
+) -> Value:
+    """npu_format_cast_.acl_format(Tensor(a!) input, int acl_format, *, int? customize_dtype=None, int? input_dtype=None) -> Tensor(a!)"""  # noqa: E501
+    _plain_storage(ctx, customize_dtype, input_dtype)
+    return input
+
+
+@converts("npu.npu_format_cast_.default")
+def npu_format_cast_from(
+    ctx: Context, input: Value, src: Value, *, customize_dtype: Any = None, input_dtype: Any = None
+) -> Value:
+    """npu_format_cast_(Tensor(a!) input, Tensor src, *, int? customize_dtype=None, int? input_dtype=None) -> Tensor(a!)"""  # noqa: E501
+    _plain_storage(ctx, customize_dtype, input_dtype)
+    written = stored(ctx, input, ctx.broadcast(ctx.cast(src, input.dtype), input.dims))
+    ctx.written["input"] = written
+    return written
+
+
+@converts("npu.npu_top_k_top_p.default")
+def npu_top_k_top_p(ctx: Context, logits: Value, p: Value | None = None, k: Value | None = None) -> Value:
+    """npu_top_k_top_p(Tensor logits, Tensor? p=None, Tensor? k=None) -> Tensor"""
+    wide, shape = ctx.cast(logits, torch.float32), logits.dims
+    values, order = ctx.emit_many(
+        "Sort", wide, axis=-1, stable=True, dtype=[torch.float32, torch.int32], shape=[shape, shape]
+    )
+    lowest = ctx.number(float("-inf"), torch.float32)
+    count = ctx.size(shape[-1])
+    if k is not None:
+        place = ctx.emit("Sub", count, ctx.cast(k, torch.int64), shape=k.shape)
+        place = ctx.reshape(place, (*k.dims, 1))
+        least = ctx.emit("GatherElements", values, place, dim=-1, shape=(*shape[:-1], 1))
+        values = ctx.emit(
+            "MaskedFill", values, ctx.emit("Less", values, least, shape=shape), lowest, shape=shape
+        )
+    if p is not None:
+        shares = ctx.emit("SoftmaxV2", values, axes=[-1], shape=shape)
+        sums = ctx.emit("Cumsum", shares, ctx.const(-1, torch.int64), shape=shape)
+        rest = ctx.emit("Sub", ctx.const(1.0, torch.float32), ctx.cast(p, torch.float32), shape=p.shape)
+        tail = ctx.emit("LessEqual", sums, ctx.reshape(rest, (*p.dims, 1)), shape=shape)
+        bounds = (ctx.const(0, torch.int64), count, ctx.const(1, torch.int64))
+        places = ctx.emit("Range", *bounds, dtype=torch.int64, shape=(shape[-1],))
+        last = ctx.emit("Sub", count, ctx.const(1, torch.int64), shape=())
+        before = ctx.emit("Less", places, last, shape=(shape[-1],))
+        hidden = ctx.emit("LogicalAnd", tail, before, dtype=torch.bool, shape=shape)
+        values = ctx.emit("MaskedFill", values, hidden, lowest, shape=shape)
+    base = ctx.fill(shape, 0, torch.float32)
+    result = ctx.emit("ScatterElements", base, ctx.cast(order, torch.int64), values, axis=-1, shape=shape)
+    return ctx.cast(result, logits.dtype)

@@ -44,8 +44,8 @@ class Context:
         self.sizes = sizes
         self.meta: Any = None
         """Torch's description of the result being converted: a fake tensor, or a tuple of them."""
-        self.written: dict[str, Value] = {}
-        """Arguments the operator being converted writes to, with the value they have afterwards."""
+        self.written: dict[str, Any] = {}
+        """Arguments the operator being converted writes to, with the value (or values) they have afterwards."""
         self.lower_body: Callable[[str, fx.GraphModule, Sequence[Any], Sequence[Value]], Graph] | None = None
         """Lowers the body of a control-flow operator; set by whoever walks the graph."""
         self._constants: dict[tuple[object, ...], Value] = {}
@@ -261,7 +261,7 @@ class Context:
             raise CannotConvert("this context has nobody to lower a graph inside the graph")
         return self.lower_body(name, body, operands, values)
 
-    def written_by(self, function: Any, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Value]]:
+    def written_by(self, function: Any, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         """What a converter gives for named arguments, and which of them it wrote."""
         saved, self.written = self.written, {}
         try:

@@ -192,13 +192,15 @@ class Lowering:
         if isinstance(value, Value) and isinstance(number, (torch.SymInt, torch.SymFloat)):
             self.ctx.sizes.carry(str(number.node.expr), value, None)
 
-    def _write_back(self, node: fx.Node, written: Mapping[str, Value]) -> None:
+    def _write_back(self, node: fx.Node, written: Mapping[str, Any]) -> None:
         """After an operator that writes: the written nodes stand for their new values."""
         if not written:
             return
         named = dict(_named_arguments(node))
         for name, value in written.items():
-            values, arguments = (v if isinstance(v, (list, tuple)) else [v] for v in (value, named.get(name)))
+            values, arguments = (
+                list(v) if isinstance(v, (list, tuple)) else [v] for v in (value, named.get(name))
+            )
             self.effects.extend(values)
             for argument, one in zip(arguments, values, strict=False):
                 if isinstance(argument, fx.Node):

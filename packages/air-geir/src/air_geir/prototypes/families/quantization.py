@@ -7,6 +7,8 @@ AddRmsNormDynamicMxQuant(x1, x2, gamma, beta?) -> (y, x, mxscale, rstd) {epsilon
     scale_alg: int = 0; round_mode: str = "rint"; dst_type: int = 40; output_rstd: bool = False}
 AddRmsNormDynamicQuant(x1, x2, gamma, smooth_scale1?, smooth_scale2?, beta?) -> (y1, y2, x, scale1,
     scale2) {epsilon: float = 1e-06; output_mask: bools = []; dst_type: int = 2}
+AddRmsNormQuant(x1, x2, gamma, scales1, scales2?, zero_points1?, zero_points2?, beta?) -> (y1, y2, x) {axis: int = -1;
+    epsilon: float = 1e-06; div_mode: bool = True; dst_type: int = 2}
 AntiMxQuant(x, mxscale) -> y {axis: int = -1; dst_type: int = 27}
 AscendAntiQuant(x) -> y {scale: float; offset: float; dtype: int = 0; sqrt_mode: bool = False}
 AscendAntiQuantV2(x, scale, offset?) -> y {dst_type: int = 1; sqrt_mode: bool = False}

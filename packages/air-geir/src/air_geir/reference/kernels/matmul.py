@@ -43,13 +43,15 @@ def batch_matmul(op: Operator) -> Run:
 
 @kernel("TransposeBatchMatMul")
 def transpose_batch_matmul(op: Operator) -> Run:
-    """Axes reordered, multiplied, reordered again."""
+    """Axes reordered, multiplied, reordered again; the batches dealt out to a new first axis when asked."""
     before1, before2, after = op.ints("perm_x1"), op.ints("perm_x2"), op.ints("perm_y")
+    parts = int(op.attr("batch_split_factor"))
 
     def run(x1: Tensor, x2: Tensor, bias: Tensor | None, scale: Tensor | None) -> Tensor:
         y = torch.matmul(x1.permute(before1) if before1 else x1, x2.permute(before2) if before2 else x2)
         y = y if bias is None else y + bias
-        return y.permute(after) if after else y
+        y = y.permute(after) if after else y
+        return y if parts <= 1 else y.reshape(y.shape[0], parts, -1).transpose(0, 1).contiguous()
 
     return run
 
