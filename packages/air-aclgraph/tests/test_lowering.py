@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from aclgraph_backend import settings
 from air_aclgraph import Executable, HostRuntime, compile_graph
-from air_aclgraph.errors import Unsupported
+from air_aclgraph.errors import AclGraphError, Unsupported
 from air_fxpasses import Pipeline
 from air_fxpasses.passes import ReinplaceInplaceable
-from air_streams import StreamPlan
+from air_streams import StreamPlan, scope
 
 
 def npu() -> Any:
@@ -186,3 +187,67 @@ def test_A44_core_limits_hold_inside_their_block_and_are_put_back() -> None:
     for _ in range(3):
         torch.testing.assert_close(run(example)[0], (example + 1) * 2)
     assert npu().get_stream_limit(npu().current_stream()) == before
+
+
+LEVELS: list[int] = []
+
+
+@torch.library.custom_op("air_aclgraph_test::level", mutates_args=())
+def level(x: Tensor) -> Tensor:
+    """Notes the level of determinism it is captured with."""
+    LEVELS.append(npu()._get_deterministic_level())
+    return x + 1
+
+
+level.register_fake(torch.empty_like)
+
+
+def graded(x: Tensor) -> tuple[Tensor, ...]:
+    x = level(x)
+    with scope.deterministic(2):
+        x = level(x)
+        with scope.deterministic(0):
+            x = level(x)
+        x = level(x)
+    return (level(x),)
+
+
+@pytest.mark.npu
+def test_A45_operators_are_captured_with_the_level_of_their_scope_and_the_process_keeps_its_own() -> None:
+    example = torch.zeros(3, device="npu")
+    gm = make_fx(graded, tracing_mode="fake")(example)
+    LEVELS.clear()
+    run = compile_graph(gm, [example], settings=settings("npu", air__warmup=0))
+    before = npu()._get_deterministic_level()
+    for number in range(3):
+        assert run(torch.full((3,), float(number), device="npu"))[0].tolist() == [number + 5.0] * 3
+    assert [before, 2, 0, 2, before] == LEVELS
+    assert npu()._get_deterministic_level() == before
+
+
+@pytest.mark.npu
+def test_A45_a_capture_that_fails_inside_a_scope_puts_the_level_back() -> None:
+    def fails(x: Tensor) -> tuple[Tensor, ...]:
+        with scope.deterministic(2):
+            return (torch.ops.aten.nonzero(x),)
+
+    example = torch.ones(3, device="npu")
+    gm = torch.fx.symbolic_trace(fails)
+    before = npu()._get_deterministic_level()
+    run = compile_graph(gm, [example], settings=settings("npu", air__warmup=0))
+    with pytest.raises(AclGraphError):
+        run(example)
+    assert npu()._get_deterministic_level() == before
+
+
+def test_a_scope_of_determinism_is_ignored_with_a_warning_where_there_are_no_levels() -> None:
+    example = torch.zeros(3)
+
+    def body(x: Tensor) -> tuple[Tensor, ...]:
+        with scope.deterministic(1):
+            return (x + 1,)
+
+    gm = make_fx(body, tracing_mode="fake")(example)
+    with pytest.warns(UserWarning, match="on Ascend NPUs only.*it is ignored"):
+        run = compile_graph(gm, [example])
+    assert run(example)[0].tolist() == [1.0] * 3

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+import torch
 from torch.fx import Node
 
 from air_aclgraph._runtime import Runtime
@@ -24,6 +25,12 @@ from air_fxpasses import is_left_out
 
 if TYPE_CHECKING:
     import air_streams
+
+
+_ops: Final = torch.ops.air_streams
+
+#: The attribute by which a scope of `deterministic` is known.
+DETERMINISTIC: Final = "_deterministic_level"
 
 
 class PlanLowering:
@@ -38,7 +45,9 @@ class PlanLowering:
         self._current = plan.entry
         self._events: dict[Any, Any] = {}
         self._priority = {use.stream: use.priority for use in plan.resources.streams}
-        plan.warn_of_ignored_scopes()
+        acting = (DETERMINISTIC,) if runtime.abilities.deterministic_level else ()
+        plan.warn_of_ignored_scopes(acting)
+        self._scopes: list[bool] = []
         self._left_out = frozenset(s for s in self._priority if not s.is_entry and self._is_left_out(s))
 
     def _is_left_out(self, stream: air_streams.StreamId) -> bool:
@@ -57,6 +66,7 @@ class PlanLowering:
         steps = [] if node.op == "get_attr" else self._switch(self._effective(actions.stream))
         for step in actions.before:
             steps.extend(self._lower(step))
+        steps.extend(self._determinism(node))
         if node.op == "output":
             steps.extend(self._switch(self._plan.entry))
         return steps
@@ -68,6 +78,19 @@ class PlanLowering:
         if node.op == "output":
             return ()
         return [call for step in self._plan.actions(node).after for call in self._lower(step)]
+
+    def _determinism(self, node: Node) -> list[Step]:
+        """Scopes of `deterministic` set the level with which the operators inside are captured."""
+        if node.target is _ops.attributes_enter.default:
+            names, values = map(list, node.args[:2])  # type: ignore[arg-type]  # two lists of text, by the schema
+            acts = DETERMINISTIC in names and self._runtime.abilities.deterministic_level
+            self._scopes.append(acts)
+            if acts:
+                level = int(values[names.index(DETERMINISTIC)])
+                return [Step(partial(self._runtime.enter_determinism, level))]
+        elif node.target is _ops.attributes_exit.default and self._scopes.pop():
+            return [Step(self._runtime.exit_determinism)]
+        return []
 
     def _switch(self, stream: air_streams.StreamId) -> list[Step]:
         """Leaves the current side stream and enters another."""

@@ -158,6 +158,12 @@ class Runtime(Protocol):
     def restore_cores(self) -> None:
         """Puts back what `limit_cores` saved."""
 
+    def enter_determinism(self, level: int) -> None:
+        """Operators captured from here on are those of a level of determinism, until `exit_determinism`."""
+
+    def exit_determinism(self) -> None:
+        """Goes back to the level from before."""
+
     def updatable(self, call: UpdatableCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls an operator whose host parameters a replay may change."""
 

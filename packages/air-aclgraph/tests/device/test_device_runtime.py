@@ -12,7 +12,7 @@ from torch import Tensor
 
 from aclgraph_backend import executable, settings
 from air_aclgraph import AcceleratorRuntime, Executable, compile_graph
-from air_aclgraph.errors import AclGraphError, Closed
+from air_aclgraph.errors import AclGraphError, CaptureFailed, Closed
 
 
 def npu() -> Any:
@@ -238,3 +238,44 @@ def test_W26_what_an_operator_does_only_the_first_time_happens_before_the_captur
         assert run(x)[0].tolist() == [6.0, 6.0]
     assert run.stats()["capture_failures"] == 0
     assert run.stats()["captures"] == 1
+
+
+def test_A50_a_captured_graph_is_optimised_into_super_kernels_with_the_options_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: list[object] = []
+    optimise = npu().NPUGraph.super_kernel_optimize
+
+    def noted(graph: object, *options: object) -> None:
+        given.append(options)
+        optimise(graph, *options)
+
+    monkeypatch.setattr(npu().NPUGraph, "super_kernel_optimize", noted)
+    run = executable(
+        lambda x: (x * 2 + 1,), torch.ones(4, device="npu"), device="npu",
+        experimental_config__aclgraph___super_kernel_optimize=True,
+        experimental_config__aclgraph___super_kernel_optimize_options={"split_mode": 2},
+        experimental_config__aclgraph___super_kernel_debug_options={"debug_sync_all": 1},
+    )  # fmt: skip
+    for number in range(3):
+        assert run(torch.full((4,), float(number), device="npu"))[0].tolist() == [2.0 * number + 1] * 4
+    assert given == [({"split_mode": 2}, {"debug_sync_all": 1})]
+
+
+def test_super_kernels_that_cannot_be_made_fail_the_capture_and_the_next_call_works(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuses(graph: object, *options: object) -> None:
+        raise RuntimeError("super kernel: error code is 507011")
+
+    run = executable(
+        lambda x: (x * 2,), torch.ones(4, device="npu"), device="npu",
+        experimental_config__aclgraph___super_kernel_optimize=True,
+    )  # fmt: skip
+    with monkeypatch.context() as patch:
+        patch.setattr(npu().NPUGraph, "super_kernel_optimize", refuses)
+        with pytest.raises(CaptureFailed, match="507011"):
+            run(torch.ones(4, device="npu"))
+    assert not run.keys()
+    for _ in range(2):
+        assert run(torch.ones(4, device="npu"))[0].tolist() == [2.0] * 4

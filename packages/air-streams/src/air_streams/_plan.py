@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -140,12 +140,17 @@ class StreamPlan:
         """Where scopes that speak to the graph engine begin (`super_kernel` and its like); a capture ignores them."""
         return tuple(n for n in self._program.order if n.target is _library.ATTRIBUTES_ENTER)
 
-    def warn_of_ignored_scopes(self) -> None:
-        """Warns of each such scope, at the user's line; for an executor that captures."""
+    def warn_of_ignored_scopes(self, acting: Container[str] = ()) -> None:
+        """Warns of each such scope, at the user's line; for an executor that captures and acts on `acting` itself."""
         for node in self.attribute_scopes:
-            line, names = source_of(node), ", ".join(map(str, node.args[0]))  # type: ignore[arg-type]  # by the schema
+            names = [str(name) for name in node.args[0]]  # type: ignore[union-attr]  # by the schema
+            if any(name in acting for name in names):
+                continue
+            line, home = source_of(node), "max-autotune only"
+            if "_deterministic_level" in names:
+                home = "max-autotune and on Ascend NPUs only"
             text = (
-                f"a scope with {names} acts in max-autotune only, and this graph is captured: it is ignored"
+                f"a scope with {', '.join(names)} acts in {home}, and this graph is captured: it is ignored"
             )
             warnings.warn_explicit(
                 ScopeIgnored(f"{text}\n  at {line}"),

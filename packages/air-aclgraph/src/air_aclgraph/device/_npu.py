@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from types import ModuleType
 from typing import Any, Final
 
@@ -36,6 +37,20 @@ def formatted_like(tensor: Tensor) -> Tensor | None:
         tensor.shape, dtype=tensor.dtype, device=tensor.device, acl_format=number
     )
     return made
+
+
+def determinism() -> int:
+    """The level of determinism of the process."""
+    return int(torch_npu().npu._get_deterministic_level())
+
+
+def set_determinism(level: int) -> int:
+    """Sets the level of determinism of the process; gives the one from before."""
+    before = determinism()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch_npu warns of every change
+        torch_npu().npu.set_deterministic_level(level)
+    return before
 
 
 def super_kernel(graph: Any, request: Request) -> None:

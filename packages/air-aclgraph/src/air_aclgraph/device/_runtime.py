@@ -53,6 +53,7 @@ class AcceleratorRuntime:
         self._entry: Any = None
         self._stack: list[Any] = []
         self._limits: list[tuple[Any, Any]] = []
+        self._levels: list[int] = []
         self._groups: TaskGroups | None = None
         self._raw_stream = _raw_stream(self.name, self._module)
 
@@ -79,10 +80,17 @@ class AcceleratorRuntime:
         stream, before = self._limits.pop()
         self._module.set_stream_limit(stream, before["cube_core_num"], before["vector_core_num"])
 
+    def enter_determinism(self, level: int) -> None:
+        self._levels.append(_npu.set_determinism(level))
+
+    def exit_determinism(self) -> None:
+        _npu.set_determinism(self._levels.pop())
+
     def updatable(self, call: UpdatableCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._groups is None:
             return call.overload(*args, **kwargs)
-        return self._groups.capture(call, args, kwargs)
+        level = _npu.determinism() if self._levels else None
+        return self._groups.capture(call, args, kwargs, level)
 
     def new_event(self) -> Any:
         return self._module.Event()
@@ -104,12 +112,14 @@ class AcceleratorRuntime:
 
     @contextmanager
     def _balanced(self) -> Iterator[None]:
-        """Leaves every stream and limit that the body entered, also when it raised in the middle."""
-        depth, limits, entry = len(self._stack), len(self._limits), self._entry
+        """Leaves every stream, limit and level that the body entered, also when it raised in the middle."""
+        depth, limits, levels, entry = len(self._stack), len(self._limits), len(self._levels), self._entry
         self._entry = self._module.current_stream(self.device)
         try:
             yield
         finally:
+            while len(self._levels) > levels:
+                self.exit_determinism()
             while len(self._limits) > limits:
                 self.restore_cores()
             while len(self._stack) > depth:
@@ -138,7 +148,11 @@ class AcceleratorRuntime:
         self._groups = groups if self.abilities.parameter_update else None
         graph, outputs = self._capture(body, inputs, request, pool)
         if request.super_kernel:
-            _npu.super_kernel(graph, request)
+            try:
+                _npu.super_kernel(graph, request)
+            except BaseException:
+                graph.reset()
+                raise
         if request.share_outputs:
             known = {t.untyped_storage()._cdata for t in inputs if isinstance(t, Tensor)}
             outputs = tuple(_weakened(value, known) for value in outputs)

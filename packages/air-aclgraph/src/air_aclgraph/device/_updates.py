@@ -22,6 +22,7 @@ from torch._subclasses import FakeTensorMode
 from torch.utils._pytree import tree_map_only
 
 from air_aclgraph._runtime import UpdatableCall
+from air_aclgraph.device import _npu
 from air_aclgraph.errors import UpdateRefused
 
 log = logging.getLogger(__name__)
@@ -37,6 +38,7 @@ class _Group:
     kwargs: Mapping[str, Any]
     handle: Any
     event: Any
+    level: int | None = None
     last: Mapping[str, Any] | None = None
 
 
@@ -47,8 +49,10 @@ class TaskGroups:
         self._module = module
         self.groups: list[_Group] = []
 
-    def capture(self, call: UpdatableCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Captures the operator as a group of tasks that can be patched."""
+    def capture(
+        self, call: UpdatableCall, args: tuple[Any, ...], kwargs: dict[str, Any], level: int | None = None
+    ) -> Any:
+        """Captures the operator as a group of tasks that can be patched, again with that level of determinism."""
         launch, named, result = _into_own_memory(call, args, kwargs)
         stream = self._module.current_stream()
         event = self._module.ExternalEvent()
@@ -59,7 +63,7 @@ class TaskGroups:
             returned = launch(*args, **named)
         finally:
             handle = self._module.graph_task_group_end(stream)
-        self.groups.append(_Group(call, launch, args, named, handle, event))
+        self.groups.append(_Group(call, launch, args, named, handle, event, level))
         return returned if result is None else result
 
     def replayer(
@@ -88,11 +92,14 @@ class TaskGroups:
 
 def _patch(module: Any, group: _Group, value: Mapping[str, Any], stream: Any) -> None:
     args, kwargs = group.call.with_values(group.args, group.kwargs, value)
+    before = None if group.level is None else _npu.set_determinism(group.level)
     module.graph_task_update_begin(stream, group.handle)
     try:
         group.launch(*args, **kwargs)
     finally:
         module.graph_task_update_end(stream)
+        if before is not None:
+            _npu.set_determinism(before)
     group.last = None if any(isinstance(v, Tensor) for v in value.values()) else dict(value)
 
 

@@ -144,6 +144,16 @@ class HostRuntime:
             "the host runtime has no cores to limit", option="limit_core_num", runtime=self.name
         )
 
+    def enter_determinism(self, level: int) -> None:
+        raise Unsupported(
+            "the host runtime has no levels of determinism", option="deterministic", runtime=self.name
+        )
+
+    def exit_determinism(self) -> None:
+        raise Unsupported(
+            "the host runtime has no levels of determinism", option="deterministic", runtime=self.name
+        )
+
     def updatable(self, call: UpdatableCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._recorder is None:
             return call.overload(*args, **kwargs)
