@@ -62,14 +62,19 @@ def model(parameters: int, blocks: int, width: int = 16) -> nn.Module:
 def ours(executables: list[air_aclgraph.Executable]) -> Callable[..., Any]:
     """A backend that is AOTAutograd and this package's executor, nothing else."""
 
-    def compiler(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
-        executable = air_aclgraph.compile_graph(gm, example_inputs, name=f"graph{len(executables)}")
-        executables.append(executable)
-        return executable.boxed_callable()
+    def backend(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
+        passage = air_aclgraph.Passage()
 
-    backend: Callable[..., Any] = aot_autograd(
-        fw_compiler=compiler, inference_compiler=compiler, keep_inference_input_mutations=True
-    )
+        def compiler(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
+            executable = air_aclgraph.compile_graph(gm, example_inputs, name=f"graph{len(executables)}")
+            executables.append(executable)
+            return passage.enter(executable)
+
+        compiled = aot_autograd(
+            fw_compiler=compiler, inference_compiler=compiler, keep_inference_input_mutations=True
+        )(gm, example_inputs)
+        return passage.around(compiled)
+
     return backend
 
 

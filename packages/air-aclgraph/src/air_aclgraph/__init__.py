@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from air_aclgraph._compile import compile_graph, run_eagerly, runtime_for, use_runtime
+from air_aclgraph._direct import Passage
 from air_aclgraph._executable import Executable
 from air_aclgraph._runtime import Abilities, Limits, Recording, Request, Runtime
 from air_aclgraph._version import __version__
@@ -15,6 +16,7 @@ __all__ = [
     "Executable",
     "HostRuntime",
     "Limits",
+    "Passage",
     "Recording",
     "Request",
     "Runtime",

@@ -4,7 +4,7 @@
 outputs.  It returns None, having done nothing, when an address has moved; the executable then finds out why.
 
     def run(args):
-        if not same(args): return None
+        if not same(*args): return None
         copy0(args[5], True)
         replay()
         count[0] += 1
@@ -27,7 +27,7 @@ from air_aclgraph._outputs import Finish, Output, Own
 from air_aclgraph._runtime import Recording
 from air_aclgraph._slots import Kind
 
-Run = Callable[[list[Any]], "tuple[Any, ...] | None"]
+Run = Callable[[Sequence[Any]], "tuple[Any, ...] | None"]
 
 CHECKED: Final = (Kind.STATIC, Kind.MUTATED, Kind.BOUND)
 COPIES: Final = (Kind.COPIED, Kind.CARRIED)
@@ -44,7 +44,7 @@ class Plumbing:
     finish: Finish
     fixed: tuple[Any, ...] | None
     before_replay: tuple[Callable[[], object], ...]
-    watch: Callable[[list[Any]], bool] | None
+    watch: Callable[[Sequence[Any]], bool] | None
     check_overlap: bool
     values: Callable[[Sequence[Any]], Any] | None = None
 
@@ -144,8 +144,8 @@ def make_run(
     if plumbing.ready is not None:
         lines.add(f"if not {lines.bind(plumbing.ready)}(): return None")
     if indices:
-        same = plumbing.tests(indices, [pointers[i] for i in indices])
-        lines.add(f"if not {lines.bind(same)}(args): return None")
+        same = plumbing.tests(indices, [captured_inputs[i] for i in indices])
+        lines.add(f"if not {lines.bind(same)}(*args): return None")
     if plumbing.check_overlap:
         _overlap_lines(lines, captured_inputs, kinds)
     if plumbing.watch is not None:
@@ -197,8 +197,8 @@ def _overlap_lines(lines: _Lines, inputs: Sequence[Any], kinds: Sequence[Kind]) 
             lines.add(f"if args[{index}].data_ptr() not in {known} and not {check}(args): return None")
 
 
-def _clearer(index: int, kinds: tuple[Kind, ...], cleared: set[int]) -> Callable[[list[Any]], bool]:
-    def clear(args: list[Any]) -> bool:
+def _clearer(index: int, kinds: tuple[Kind, ...], cleared: set[int]) -> Callable[[Sequence[Any]], bool]:
+    def clear(args: Sequence[Any]) -> bool:
         if overlaps_written(args, kinds, index):
             return False
         if len(cleared) >= CLEARED_LIMIT:

@@ -89,16 +89,16 @@ class Executable:
 
     def __call__(self, *args: Any) -> Any:
         """Runs the graph on its inputs."""
-        return self.boxed(list(args))
+        return self.boxed(args)
 
-    def boxed(self, args: list[Any]) -> Any:
-        """The same with the inputs in one list: the calling convention of AOTAutograd."""
+    def boxed(self, args: Sequence[Any]) -> Any:
+        """The same with the inputs in one list or tuple: the calling convention of AOTAutograd."""
         with self._lock:
             key: Key = () if self._key_of is None else self._key_of(args)
             captured = self._captured.get(key)
             outputs = None if captured is None or self._forced else captured.run(args)
             if outputs is None:
-                outputs = self._off_path(key, captured, args)
+                outputs = self._off_path(key, captured, list(args))
             elif self._key_of is not None:
                 self._captured.move_to_end(key)
             counters["air"]["calls"] += 1
@@ -352,7 +352,7 @@ class Executable:
     def pin(self, *args: Any) -> Pinned:
         """A handle that replays the key of `args` without any check; see `Pinned`."""
         with self._lock:
-            self.boxed(list(args))
+            self.boxed(args)
             key: Key = () if self._key_of is None else self._key_of(args)
             captured = self._captured[key]
             plumbing = replace(captured.plumbing, check_overlap=False, watch=None)
@@ -366,6 +366,11 @@ class Executable:
                 plumbing,
             )
             return Pinned(self, captured, args, run)
+
+    @property
+    def source(self) -> str:
+        """The function that is captured, as Python: one line per operator."""
+        return self._body.source
 
     def keys(self) -> list[Key]:
         """The keys that are captured, the least recently used first."""

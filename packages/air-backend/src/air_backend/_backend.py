@@ -12,13 +12,15 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch._guards import TracingContext
 
+import air_aclgraph
 import air_streams
-from air_backend import _devices, _records, repro
+from air_backend import _devices, _logs, _records, repro
 from air_backend._compile import compile_aten
 from air_backend._record import Role
 from air_backend.dump import DebugFolder, debug_folder, readable
@@ -94,19 +96,23 @@ def _through_aot(
     folder: DebugFolder | None,
 ) -> Callable[..., Any]:
     """Makes the graph functional by AOTAutograd and compiles what comes out."""
+    passage = air_aclgraph.Passage()
     compiled: Callable[..., Any] = aot_autograd(
         fw_compiler=_compiler(config, "forward", folder=folder),
         bw_compiler=_compiler(config, "backward", folder=folder),
-        inference_compiler=_compiler(config, "inference", folder=folder),
+        inference_compiler=_compiler(config, "inference", passage, folder),
         decompositions=dict(decompositions),
         keep_inference_input_mutations=config.experimental_config.keep_inference_input_mutations,
     )(gm, example_inputs)
-    return compiled
+    if torch._dynamo.config.repro_after is not None:  # the minifier wants to see every call
+        return compiled
+    return passage.around(compiled)
 
 
 def _compiler(
     config: CompilerConfig,
     role: Role,
+    passage: air_aclgraph.Passage | None = None,
     folder: DebugFolder | None = None,
 ) -> Callable[..., Any]:
     """A compiler of ATen graphs with one role, wrapped so that torch's minifier can cut in."""
@@ -115,6 +121,8 @@ def _compiler(
         static = () if role == "backward" else static_inputs()
         record, run = compile_aten(gm, example_inputs, config, role=role, static_inputs=static, folder=folder)
         _records.keep(record, run)
+        if passage is not None and isinstance(run, air_aclgraph.Executable):
+            return passage.enter(run)
         return _boxed(run)
 
     return repro.watched(compile_role, config)
@@ -169,4 +177,5 @@ def compile_fx(
     return run
 
 
+_logs.read_variable()
 air = Backend()

@@ -1,0 +1,156 @@
+"""The way of a call past AOTAutograd's runtime wrapper, where that wrapper does nothing.
+
+Dynamo calls what AOTAutograd returned: a function that puts the arguments into a list, switches autocast and
+gradients off, calls the compiled graph, makes a list of its outputs, writes back inputs and rebuilds aliases.
+For most inference graphs there is nothing to write back and nothing to rebuild, and then the graph's executor can
+be called by Dynamo itself:
+
+    passage = Passage()
+    compiled = aot_autograd(inference_compiler=..., ...)(gm, example_inputs)   # inside: passage.enter(executable)
+    return passage.around(compiled)
+
+That the wrapper does nothing is decided twice.  What it does besides passing values on is known from
+AOTAutograd's metadata: dynamic outputs, a changed gradient mode; and the version counters of inputs that the
+graph writes, which are moved here as well.  What it does to the values is seen in the first call, which goes
+through it: the executor must have been given the very arguments of the call, and the call must have returned
+the executor's very outputs.  Both follow from the metadata, which does not change after compilation, so one
+call shows it for all.  Otherwise the wrapper stays.
+"""
+
+from __future__ import annotations
+
+import operator
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
+
+import torch
+from torch._guards import TracingContext
+
+
+class Boxed(Protocol):
+    """An executor of one graph."""
+
+    def boxed(self, args: Sequence[Any]) -> Sequence[Any]:
+        """Runs the graph on its inputs."""
+
+
+#: What the wrapper does besides passing values on: name in AOTAutograd's metadata, and its value when it does not.
+_SIDE_EFFECTS: Final[dict[str, tuple[object, ...]]] = {
+    "dynamic_outputs": (False,),
+    "grad_enabled_mutation": (None,),
+}
+
+#: The inputs whose version counters the wrapper moves.
+_VERSIONS: Final = "mutated_graph_handled_indices_seen_by_autograd"
+
+_UNKNOWN: Final = object()
+
+
+class Passage:
+    """One compilation: joins what AOTAutograd was given with what Dynamo will call."""
+
+    def __init__(self) -> None:
+        self._executors: list[Boxed] = []
+        self._plain = False
+        self._versions: tuple[int, ...] = ()
+        self._seen: list[tuple[Sequence[Any], Sequence[Any]]] = []
+        self._watching = False
+
+    def enter(self, executor: Boxed) -> Callable[[list[Any]], Sequence[Any]]:
+        """The executor as the inference compiler returns it to AOTAutograd."""
+        self._executors.append(executor)
+        context = TracingContext.try_get()
+        metadata = None if context is None else context.fw_metadata
+        self._plain = without_side_effects(metadata)
+        self._versions = tuple(getattr(metadata, _VERSIONS, ()))
+        run = executor.boxed
+
+        def call(args: list[Any]) -> Sequence[Any]:
+            if not self._watching:
+                return run(args)
+            given = tuple(args)
+            outputs = run(args)
+            self._seen.append((given, outputs))
+            return outputs
+
+        call.__dict__["_boxed_call"] = True
+        return call
+
+    def around(self, compiled: Callable[..., Any]) -> Callable[..., Any]:
+        """What Dynamo calls: the executor itself as soon as it is known that nothing is in between."""
+        if len(self._executors) != 1 or not self._plain:
+            return compiled
+        return _call(self, _counted(self._executors[0].boxed, self._versions), compiled)
+
+    def try_out(self, compiled: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, bool]:
+        """The outputs of a call through the wrapper, and whether the wrapper left all values alone."""
+        self._watching = True
+        try:
+            results = compiled(*args)
+            untouched = [_same(given, args) and _same(made, results) for given, made in self._seen]
+        finally:
+            self._watching = False
+            self._seen.clear()
+        return results, untouched == [True]
+
+
+def _call(
+    passage: Passage, run: Callable[[Sequence[Any]], Any], compiled: Callable[..., Any]
+) -> Callable[..., Any]:
+    lock = threading.RLock()
+    has_gradients, set_gradients = torch.is_grad_enabled, torch._C._set_grad_enabled
+    casts = torch._C._is_any_autocast_enabled
+    direct, decided = False, False
+
+    def call(*args: Any) -> Any:
+        if not direct:
+            return compiled(*args) if decided else first(args)
+        if casts():
+            return without_casts(args)
+        if not has_gradients():
+            return run(args)
+        set_gradients(False)
+        try:
+            return run(args)
+        finally:
+            set_gradients(True)
+
+    def without_casts(args: tuple[Any, ...]) -> Any:
+        with torch.no_grad(), torch._C._DisableAutocast():
+            return run(args)
+
+    def first(args: tuple[Any, ...]) -> Any:
+        nonlocal direct, decided
+        with lock:
+            results, direct = passage.try_out(compiled, args)
+            decided = True
+        return results
+
+    return call
+
+
+def _counted(run: Callable[[Sequence[Any]], Any], written: tuple[int, ...]) -> Callable[[Sequence[Any]], Any]:
+    """`run` after moving the version counters of the inputs it writes."""
+    if not written:
+        return run
+    increment, tensors = torch.autograd.graph.increment_version, operator.itemgetter(*written)
+
+    def counted(args: Sequence[Any]) -> Any:
+        increment(tensors(args))
+        return run(args)
+
+    return counted
+
+
+def without_side_effects(metadata: object) -> bool:
+    """Whether AOTAutograd's wrapper only passes values on; False where its metadata is unknown."""
+    return hasattr(metadata, _VERSIONS) and all(
+        getattr(metadata, name, _UNKNOWN) in idle for name, idle in _SIDE_EFFECTS.items()
+    )
+
+
+def _same(some: Sequence[Any], others: object) -> bool:
+    if not isinstance(others, (tuple, list)) or len(some) != len(others):
+        return False
+    return all(a is b for a, b in zip(some, others, strict=True))

@@ -1,0 +1,212 @@
+"""Calls go past AOTAutograd's wrapper where it does nothing, and through it where it does something."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch._dynamo.backends.common import aot_autograd
+from torch.fx import GraphModule
+
+import air_aclgraph
+from air_aclgraph import Executable, Passage
+from air_aclgraph._direct import without_side_effects
+
+
+class Watched:
+    """A backend whose executables are called directly where that may be; counts the ways of the calls."""
+
+    def __init__(self) -> None:
+        self.executables: list[Executable] = []
+        self.through_wrapper = 0
+
+    def __call__(self, gm: GraphModule, example_inputs: Sequence[Any]) -> Any:
+        passage = Passage()
+
+        def compiler(gm: GraphModule, example_inputs: Sequence[Any]) -> Any:
+            self.executables.append(air_aclgraph.compile_graph(gm, example_inputs))
+            return passage.enter(self.executables[-1])
+
+        compiled = aot_autograd(
+            fw_compiler=compiler, inference_compiler=compiler, keep_inference_input_mutations=True
+        )(gm, example_inputs)
+
+        def counting(*args: Any) -> Any:
+            self.through_wrapper += 1
+            return compiled(*args)
+
+        return passage.around(counting)
+
+
+def calls_through_wrapper(function: Callable[..., Any], *args: Any, calls: int = 4) -> int:
+    """Compiles, calls, compares each call with eager, and says how many calls met the wrapper."""
+    backend = Watched()
+    compiled = torch.compile(function, backend=backend, dynamic=False)
+    for _ in range(calls):
+        mine, theirs = [[a.clone() if isinstance(a, Tensor) else a for a in args] for _ in range(2)]
+        torch.testing.assert_close(compiled(*mine), function(*theirs))
+        torch.testing.assert_close(mine, theirs)
+    return backend.through_wrapper
+
+
+def test_only_the_first_call_of_an_ordinary_graph_goes_through_the_wrapper() -> None:
+    with torch.no_grad():
+        assert (
+            calls_through_wrapper(lambda x, y: (x @ y + 1, x * 2), torch.randn(3, 3), torch.randn(3, 3)) == 1
+        )
+
+
+def test_a_cache_written_under_no_grad_needs_no_wrapper() -> None:
+    def step(cache: Tensor, x: Tensor) -> Tensor:
+        cache[1:2].copy_(x)
+        return cache.sum(0)
+
+    with torch.no_grad():
+        assert calls_through_wrapper(step, torch.zeros(4, 8), torch.randn(1, 8)) == 1
+
+
+def test_gradients_are_off_inside_and_as_before_outside() -> None:
+    backend = Watched()
+    frozen = nn.Linear(4, 4).requires_grad_(False)
+    compiled = torch.compile(frozen, backend=backend)
+    x = torch.randn(2, 4)
+    for _ in range(4):
+        assert torch.is_grad_enabled()
+        out = compiled(x)
+        assert not out.requires_grad
+        torch.testing.assert_close(out, frozen(x))
+    assert torch.is_grad_enabled()
+    assert backend.through_wrapper == 1
+
+
+def test_gradients_are_as_before_also_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = Watched()
+    compiled = torch.compile(lambda x: x + 1, backend=backend)
+    x = torch.randn(2)
+    for _ in range(3):
+        compiled(x)
+    backend.executables[0].close()
+    with pytest.raises(air_aclgraph.errors.Closed):
+        compiled(x)
+    assert torch.is_grad_enabled()
+
+
+def test_autocast_is_off_inside_as_in_the_wrapper() -> None:
+    backend = Watched()
+    compiled = torch.compile(lambda x, y: torch.nn.functional.silu(x) @ y, backend=backend)
+    x, y = torch.randn(8, 8), torch.randn(8, 8)
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        for _ in range(4):
+            out = compiled(x, y)
+            assert out.dtype == torch.bfloat16
+            torch.testing.assert_close(out, torch.nn.functional.silu(x) @ y)
+    assert backend.through_wrapper == 1
+
+
+@pytest.mark.parametrize(
+    ("function", "because"),
+    [
+        (lambda x: (x.view(-1), x + 1), "an output is a view of an input"),
+        (lambda x: (x.mul_(2)[0], x + 1), "an output is a view of a written input"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_wrapper_stays_where_it_rebuilds_something(function: Callable[..., Any], because: str) -> None:
+    with torch.no_grad():
+        assert calls_through_wrapper(function, torch.randn(3, 2), calls=4) == 4, because
+
+
+def test_the_wrapper_stays_for_two_views_of_one_base_of_which_one_is_written() -> None:
+    backend = Watched()
+
+    def step(a: Tensor, b: Tensor) -> Tensor:
+        a.add_(1)
+        return a + b
+
+    compiled = torch.compile(step, backend=backend, dynamic=False)
+    with torch.no_grad():
+        for _ in range(4):
+            mine, theirs = torch.arange(6.0), torch.arange(6.0)
+            torch.testing.assert_close(compiled(mine[:4], mine[2:]), step(theirs[:4], theirs[2:]))
+            torch.testing.assert_close(mine, theirs)
+    assert backend.through_wrapper == 4
+
+
+def test_version_counters_of_written_inputs_move_past_the_wrapper_as_well() -> None:
+    backend = Watched()
+    compiled = torch.compile(lambda x, y: (x.add_(1) + y.mul_(2)) * 2, backend=backend)
+    x, y = torch.zeros(3), torch.ones(3)
+    for _ in range(4):
+        before = x._version, y._version
+        compiled(x, y)
+        assert x._version > before[0]
+        assert y._version > before[1]
+    assert backend.through_wrapper == 1
+
+
+def test_training_graphs_keep_the_wrapper() -> None:
+    passage = Passage()
+    assert passage.around(sys.exit) is sys.exit
+
+
+def test_metadata_that_is_unknown_keeps_the_wrapper() -> None:
+    assert not without_side_effects(None)
+    assert not without_side_effects(object())
+
+
+def test_moved_parameters_are_found_past_the_wrapper_as_well() -> None:
+    torch.manual_seed(0)
+    layers = [nn.Linear(4, 4) for _ in range(6)]
+    model = nn.Sequential(*layers).requires_grad_(False)
+    backend = Watched()
+    compiled = torch.compile(model, backend=backend, dynamic=False)
+    x = torch.randn(2, 4)
+
+    def moved_by_data() -> None:
+        layers[0].weight.data = torch.randn(4, 4)
+
+    def moved_by_set() -> None:
+        layers[1].weight.set_(torch.randn(4, 4))  # type: ignore[call-overload]  # stub lacks it
+
+    def replaced() -> None:
+        layers[2].weight = nn.Parameter(torch.randn(4, 4), requires_grad=False)
+
+    def written() -> None:
+        layers[3].weight.fill_(0.5)
+
+    with torch.no_grad():
+        for move in (written, moved_by_data, moved_by_set, replaced, written):
+            for _ in range(3):
+                torch.testing.assert_close(compiled(x).clone(), model(x))
+            move()
+            torch.testing.assert_close(compiled(x).clone(), model(x))
+    assert len(backend.executables) == 1
+    assert backend.through_wrapper == 1
+
+
+def test_first_calls_of_several_threads_are_all_right() -> None:
+    backend = Watched()
+    compiled = torch.compile(lambda x: x * 2 + 1, backend=backend, dynamic=False)
+    with torch.no_grad():
+        compiled(torch.zeros(3))
+    wrong: list[float] = []
+
+    def work(number: int) -> None:
+        with torch.no_grad():
+            for turn in range(50):
+                x = torch.full((3,), float(number * 100 + turn))
+                compiled(x)  # its value is a view that another thread's call may overwrite
+        if backend.through_wrapper > 4:
+            wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
