@@ -153,7 +153,7 @@ def _compile(
     if chosen.name == "reference":
         program = _strided(program)
     _show(settings, program, "original", observe)
-    report = optimize(program)
+    report = optimize(program, references=_wants_references(settings))
     verify(program.graph)
     _show(settings, program, "optimized", observe)
     with unset_fake_temporarily():
@@ -170,6 +170,10 @@ def _show(settings: Any, program: Program, stage: str, observe: Observe | None) 
         dump(program.graph, dump_path(wanted.path or ".", stage, wanted.type))
     if observe is not None:
         observe(stage, program.graph)
+
+
+def _wants_references(settings: Any) -> bool:
+    return settings is not None and bool(settings.experimental_config.enable_ref_data)
 
 
 def _strided(program: Program) -> Program:

@@ -83,11 +83,13 @@ def test_what_is_passed_by_default() -> None:
     [
         ("experimental_config__cc_parallel_enable", True, "ge.exec.enableEngineParallel", "1"),
         ("ge_config__enable_single_stream", True, "ge.enableSingleStream", "true"),
+        ("experimental_config__jit_compile", "auto", "ge.jit_compile", "2"),
         ("ge_config__oo_level", "O1", "ge.oo.level", "O1"),
         ("ge_config__oo_level", "O1", "ge.topoSortingMode", "3"),
         ("ge_config__oo_constant_folding", True, "ge.oo.constantFolding", "true"),
         ("ge_config__oo_dead_code_elimination", False, "ge.oo.deadCodeElimination", "false"),
         ("ge_config__export_compile_stat", "0", "ge.exportCompileStat", "0"),
+        ("ge_config__export_compile_stat", "1", "ge.exportCompileStat", "1"),
         ("ge_config__aicore_num", "24|48", "ge.aicoreNum", "24|48"),
         ("ge_config__optimization_switch", "A:on;B:off", "ge.optimizationSwitch", "A:on;B:off"),
         ("experimental_config__topology_sorting_strategy", "BFS", "ge.topoSortingMode", "0"),
@@ -96,19 +98,55 @@ def test_what_is_passed_by_default() -> None:
         ("experimental_config__memory_efficiency", True, "ge.featureBaseRefreshable", "1"),
         ("experimental_config__tiling_schedule_optimize", True, "ge.tiling_schedule_optimize", "1"),
         ("experimental_config__static_model_ops_lower_limit", 7, "ge.exec.static_model_ops_lower_limit", "7"),
+        (
+            "experimental_config__static_model_ops_lower_limit",
+            -1,
+            "ge.exec.static_model_ops_lower_limit",
+            "-1",
+        ),
         ("experimental_config__frozen_parameter", True, "frozenInput", "0,1,0"),
     ],
 )
-def test_a_setting_becomes_its_key(setting: str, value: object, key: str, text: str) -> None:
+def test_G14_G25_G26_G28_G29_G30_G31_G38_G40_G41_G42_G43_a_setting_becomes_its_key(
+    setting: str, value: object, key: str, text: str
+) -> None:
     made = engine_options(settings(**{setting: value}), program(), PlainDevice())
     assert {**made.session, **made.graph}[key] == text
 
 
-def test_a_fusion_switch_file_is_passed_by_path(tmp_path: Path) -> None:
+def test_G27_a_fusion_switch_file_is_passed_by_path(tmp_path: Path) -> None:
     file = tmp_path / "fusion.cfg"
     file.write_text("{}")
     made = options(fusion_config__fusion_switch_file=str(file))
     assert made.session["ge.fusionSwitchFile"] == str(file)
+
+
+def test_G24_tuning_is_asked_for_with_its_folder_and_file(tmp_path: Path) -> None:
+    assert "aoe_mode" not in options().graph
+    file = tmp_path / "aoe.cfg"
+    file.write_text("")
+    made = options(
+        aoe_config__aoe_mode="2", aoe_config__work_path=str(tmp_path), aoe_config__aoe_config_file=str(file)
+    ).graph
+    assert (made["aoe_mode"], made["work_path"], made["aoe_config_file"]) == ("2", str(tmp_path), str(file))
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("experimental_config__jit_compiled", "auto"),
+        ("experimental_config__jit_compile", "sometimes"),
+        ("export__experimental__auto_atc_config", True),
+        ("ge_config__oo_level", "O2"),
+        ("aoe_config__aoe_mode", "7"),
+        ("experimental_config__static_model_ops_lower_limit", 1),
+    ],
+)
+def test_G02_an_option_or_a_value_that_does_not_exist_is_refused_before_anything_is_compiled(
+    path: str, value: object
+) -> None:
+    with pytest.raises((ValueError, AttributeError), match=path.rpartition("__")[2]):
+        settings(**{path: value})
 
 
 def test_tied_outputs_are_named_with_their_inputs() -> None:

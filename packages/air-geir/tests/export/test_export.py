@@ -168,7 +168,7 @@ dist.destroy_process_group()
 """
 
 
-def test_two_ranks_write_two_models_and_their_relation(tmp_path: Path) -> None:
+def test_G21_two_ranks_write_two_models_and_their_relation(tmp_path: Path) -> None:
     folder = tmp_path / "models"
     ranks = [subprocess.Popen([sys.executable, "-c", RANK, str(k), str(folder)]) for k in range(2)]
     assert [r.wait(timeout=200) for r in ranks] == [0, 0]

@@ -19,11 +19,12 @@ from air_geir.dump import to_pbtxt
 from air_geir.engines import ArgInput, GraphOutput, Program
 from air_geir.errors import ExportError
 from air_geir.export._relation import write_relation
-from air_geir.export._weights import embed, mark_written
+from air_geir.export._weights import embed
 from air_geir.ge_passes import (
     Annotate,
     DropUnusedInputs,
     GePass,
+    MarkReferences,
     OrderPrefetches,
     OrderSideEffects,
     WriteWithoutCopy,
@@ -109,7 +110,7 @@ def finish(program: Program) -> None:
         Annotate(),
     ]
     run_passes(program, passes)
-    mark_written(program)
+    run_passes(program, [MarkReferences()])
     verify(program.graph)
 
 

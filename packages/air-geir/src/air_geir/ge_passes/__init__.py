@@ -10,6 +10,7 @@ from air_geir.ge_passes._annotate import Annotate
 from air_geir.ge_passes._in_place import AssignToOutput, DropCopies, WriteWithoutCopy
 from air_geir.ge_passes._inputs import DropUnusedInputs, PackSizes
 from air_geir.ge_passes._pass import GePass, PassResult, Refusal, Report, Step, run_passes
+from air_geir.ge_passes._references import MarkReferences, is_written
 from air_geir.ge_passes._side_effects import SIDE_EFFECTS, OrderPrefetches, OrderSideEffects
 from air_geir.ge_passes._transposes import TransposeAfterBitcast, TransposeInProduct
 
@@ -28,9 +29,9 @@ DEFAULT_PASSES: tuple[GePass, ...] = (
 """The passes of `optimize`, in order."""
 
 
-def optimize(program: Program) -> Report:
-    """Run the default passes."""
-    return run_passes(program, DEFAULT_PASSES)
+def optimize(program: Program, *, references: bool = False) -> Report:
+    """Run the default passes; with `references`, inputs that are written become RefData."""
+    return run_passes(program, (*DEFAULT_PASSES, MarkReferences()) if references else DEFAULT_PASSES)
 
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "DropCopies",
     "DropUnusedInputs",
     "GePass",
+    "MarkReferences",
     "OrderPrefetches",
     "OrderSideEffects",
     "PackSizes",
@@ -51,6 +53,7 @@ __all__ = [
     "TransposeAfterBitcast",
     "TransposeInProduct",
     "WriteWithoutCopy",
+    "is_written",
     "optimize",
     "run_passes",
 ]

@@ -198,9 +198,8 @@ class Lowering:
             return
         named = dict(_named_arguments(node))
         for name, value in written.items():
-            values, arguments = (
-                list(v) if isinstance(v, (list, tuple)) else [v] for v in (value, named.get(name))
-            )
+            pair: tuple[Any, Any] = (value, named.get(name))
+            values, arguments = (list(v) if isinstance(v, (list, tuple)) else [v] for v in pair)
             self.effects.extend(values)
             for argument, one in zip(arguments, values, strict=False):
                 if isinstance(argument, fx.Node):

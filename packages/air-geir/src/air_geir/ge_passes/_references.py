@@ -1,0 +1,54 @@
+"""Inputs that the graph writes, told apart from those it only reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from air_geir.engines import Program
+from air_geir.ge_passes._pass import PassResult
+from air_geir.ir import Node, Placement, TensorDesc
+
+
+@dataclass(frozen=True)
+class MarkReferences:
+    """Inputs that the graph writes become RefData, which tells the loader that their memory changes."""
+
+    name: str = "mark_references"
+
+    def __call__(self, program: Program) -> PassResult:
+        """Put a RefData in the place of every Data that an operator writes into."""
+        graph = program.graph
+        written = [node for node in graph.inputs if node.op_type == "Data" and is_written(node)]
+        for node in written:
+            name = node.name
+            with graph.inserting_before(node):
+                new = graph.data(
+                    f"RefData_{name}",
+                    _on_device(node.output.desc),
+                    int(node.attr("index")),
+                    op_type="RefData",
+                )
+            new.node.set_attr("_origin_data_name", name)
+            node.output.replace_uses(new)
+            for waiting in node.control_outputs:
+                waiting.drop_control(node)
+            node.erase()
+        return PassResult(len(written))
+
+
+def is_written(node: Node) -> bool:
+    """True when an operator writes into this input."""
+    return any(
+        user.prototype is not None and user.input_names[slot] in user.prototype.refs.values()
+        for user, slot in node.output.uses
+    )
+
+
+def _on_device(desc: TensorDesc) -> TensorDesc:
+    return (
+        desc
+        if desc.placement is not None
+        else TensorDesc(
+            desc.dtype, desc.shape, desc.format, desc.origin_format, desc.origin_shape, Placement.DEVICE
+        )
+    )
