@@ -119,8 +119,14 @@ def check_compile() -> Finding:
     ran = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S)
     if ran.returncode == 0:
         return Finding("compile", "ok", f"reduce-overhead on {ground.device} equals eager")
-    last = (ran.stderr.strip().splitlines() or ["no output"])[-1]
-    return Finding("compile", "broken", last, "run the probe by hand with TORCH_LOGS=+air_backend")
+    return Finding("compile", "broken", what_went_wrong(ran.stderr), "run `air demo` with TORCH_LOGS=+air_backend")
+
+
+def what_went_wrong(stderr: str) -> str:
+    """The line of a failed program's output that says most: what the backend raised, else the last one."""
+    _, raised, said = stderr.partition("raised:\n")
+    lines = (said if raised else stderr).strip().splitlines() or ["no output"]
+    return lines[0] if raised else lines[-1]
 
 
 CHECKS: Final[tuple[Callable[[], Finding], ...]] = (
