@@ -119,7 +119,9 @@ def check_compile() -> Finding:
     ran = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S)
     if ran.returncode == 0:
         return Finding("compile", "ok", f"reduce-overhead on {ground.device} equals eager")
-    return Finding("compile", "broken", what_went_wrong(ran.stderr), "run `air demo` with TORCH_LOGS=+air_backend")
+    return Finding(
+        "compile", "broken", what_went_wrong(ran.stderr), "run `air demo` with TORCH_LOGS=+air_backend"
+    )
 
 
 def what_went_wrong(stderr: str) -> str:
