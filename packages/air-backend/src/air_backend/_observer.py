@@ -16,6 +16,7 @@ from torch import fx
 from air_backend import _artifacts, dump, repro
 from air_config import CompilerConfig, Settings
 from air_geir.dump import WRITERS
+from air_geir.engines import Program, source_of
 from air_geir.ir import Graph
 
 
@@ -70,4 +71,5 @@ def _source_of(run: Any) -> str:
         source = getattr(holder, "source", None)
         if isinstance(source, str):
             return source
-    return ""
+    program = getattr(run, "program", None)
+    return source_of(program) if isinstance(program, Program) else ""

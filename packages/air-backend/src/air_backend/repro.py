@@ -18,6 +18,9 @@ from typing import Any
 from torch import fx
 from torch._dynamo import config as dynamo_config
 from torch._dynamo.repro import after_aot
+from torch._guards import detect_fake_mode
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from air_config import CompilerConfig
 from air_config.errors import NotSerializable
@@ -39,7 +42,11 @@ def install(options: str) -> None:
     compiler = get_compiler(CompilerConfig.from_json(options))
 
     def compile_fx_inner(gm: fx.GraphModule, example_inputs: Sequence[Any], **_: Any) -> Callable[..., Any]:
-        run = compiler(gm, example_inputs)
+        mode = detect_fake_mode(example_inputs) or FakeTensorMode(allow_non_fake_inputs=True)
+        FakeTensorProp(gm, mode).propagate(
+            *example_inputs
+        )  # torch's trace of real tensors has a mode for each value
+        run: Callable[..., Any] = compiler(gm, example_inputs)
         return run
 
     inductor.compile_fx_inner = compile_fx_inner
@@ -49,7 +56,9 @@ def watched(
     compiler: Callable[..., Callable[..., Any]], config: CompilerConfig
 ) -> Callable[..., Callable[..., Any]]:
     """`compiler` with torch's minifier around it; it acts where `torch._dynamo.config.repro_after` says "aot"."""
-    inner: Callable[..., Any] = compiler
+
+    def inner(gm: fx.GraphModule, example_inputs: Sequence[Any], **kwargs: Any) -> Callable[..., Any]:
+        return compiler(_copied(gm), example_inputs, **kwargs)  # torch compares with the graph as it was
 
     def compile_watched(
         gm: fx.GraphModule, example_inputs: Sequence[Any], **kwargs: Any
@@ -68,6 +77,12 @@ def watched(
         return call
 
     return compile_watched
+
+
+def _copied(gm: fx.GraphModule) -> fx.GraphModule:
+    graph = fx.Graph(gm.graph.owning_module)
+    graph.output(graph.graph_copy(gm.graph, {}))
+    return fx.GraphModule(gm, graph)
 
 
 def script(gm: fx.GraphModule, args: Sequence[Any], config: CompilerConfig) -> str:
@@ -93,7 +108,8 @@ def _prelude(config: CompilerConfig) -> Iterator[None]:
 
 def _options(config: CompilerConfig) -> str:
     """The configuration as JSON, without the functions that no other process can import."""
-    kept = CompilerConfig()
+    head = {name: value for name, value in config.to_dict(only_set=True).items() if name.startswith("$")}
+    kept = CompilerConfig.from_dict(head)
     for path, value in config.assigned().items():
         alone = CompilerConfig()
         alone.set(path, value)

@@ -27,13 +27,11 @@ from typing import Any, Final
 from torch import fx
 from torch._dynamo.utils import get_debug_dir
 
+from air_backend._logs import logger
 from air_backend.dump._graphs import readable
 from air_geir.dump import WRITERS
 from air_geir.ir import Graph
 
-log = logging.getLogger(__name__)
-
-PACKAGES: Final = ("air_backend", "air_aclgraph", "air_geir", "air_fxpasses", "air_streams", "air_config")
 IR_FORMS: Final = ("txt", "pbtxt", "py")
 
 _models: Final = itertools.count()
@@ -98,7 +96,5 @@ def _log_to(path: Path) -> None:
     handler = logging.FileHandler(path, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s:%(lineno)d %(message)s"))
     _logs[path] = handler
-    for name in PACKAGES:
-        logger = logging.getLogger(name)
-        logger.addHandler(handler)
-        logger.setLevel(logging.DEBUG)
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)

@@ -1,13 +1,7 @@
-"""`logger`, where TorchAir has it: the parent of all loggers of this package.
-
-A script that calls `logger.setLevel(logging.DEBUG)` sees what `TORCH_LOGS=+air_backend` shows.
-"""
+"""`logger`, where TorchAir has it: `logger.setLevel(logging.DEBUG)` shows the log of all packages."""
 
 from __future__ import annotations
 
-import logging
-from typing import Final
-
-logger: Final = logging.getLogger("air_backend")
+from air_backend._logs import logger
 
 __all__ = ["logger"]

@@ -1,0 +1,115 @@
+"""torch's minifier on this backend: what a wrong pass spoils is cut down to the graph that shows it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from air_backend import CompilerConfig
+from air_backend.repro import script
+
+WRONG = """
+import torch
+
+
+def tanh_becomes_sin(gm, example_inputs, config):
+    for node in gm.graph.find_nodes(op="call_function", target=torch.ops.aten.tanh.default):
+        node.target = torch.ops.aten.sin.default
+
+
+def tanh_fails(gm, example_inputs, config):
+    if gm.graph.find_nodes(op="call_function", target=torch.ops.aten.tanh.default):
+        raise ValueError("there is a tanh")
+"""
+PROGRAM = """
+import sys
+
+import torch
+import wrong
+from air_backend import CompilerConfig, get_npu_backend
+
+
+def model(x, w):
+    y = torch.relu(x @ w + 1)
+    y = torch.tanh(y) * 2
+    return (torch.sigmoid(y) - 1).sum(-1)
+
+
+config = CompilerConfig()
+config.mode = "reduce-overhead"
+config.post_grad_custom_post_pass = getattr(wrong, sys.argv[1])
+with torch.no_grad():
+    torch.compile(model, backend=get_npu_backend(compiler_config=config))(torch.randn(4, 4), torch.randn(4, 4))
+"""
+
+
+def python(folder: Path, *words: str, **told: str) -> subprocess.CompletedProcess[str]:
+    own = {
+        "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
+        "PYTHONPATH": str(folder),
+        "TORCH_COMPILE_DEBUG_DIR": str(folder),
+    }
+    return subprocess.run(
+        [sys.executable, *words],
+        env={**os.environ, **own, **told},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def minified(folder: Path, function: str, after: str, level: int) -> str:
+    """Runs the program, then the launcher that torch wrote; gives the smallest script."""
+    (folder / "wrong.py").write_text(WRONG)
+    (folder / "program.py").write_text(PROGRAM)
+    told = {"TORCHDYNAMO_REPRO_AFTER": after, "TORCHDYNAMO_REPRO_LEVEL": str(level)}
+    failed = python(folder, "program.py", function, **told)
+    assert failed.returncode != 0
+    (launcher,) = folder.rglob("minifier_launcher.py")
+    done = python(folder, str(launcher))
+    made = folder / "repro.py"
+    assert made.is_file(), done.stdout + done.stderr
+    return made.read_text()
+
+
+def operators(text: str) -> list[str]:
+    return re.findall(r"torch\.ops\.aten\.(\w+)", text)
+
+
+def test_an_accuracy_fault_of_a_pass_is_cut_down_to_its_operator(tmp_path: Path) -> None:
+    text = minified(tmp_path, "tanh_becomes_sin", "aot", 4)
+    assert operators(text) == ["tanh"]
+    assert "wrong:tanh_becomes_sin" in text  # the script compiles with the same options
+    assert python(tmp_path, "repro.py", "run").returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("after", "level"), [("aot", 2), ("dynamo", 4), ("dynamo", 2)])
+def test_the_other_ways_of_the_minifier_end_in_a_small_graph_as_well(
+    tmp_path: Path, after: str, level: int
+) -> None:
+    text = minified(tmp_path, "tanh_fails" if level == 2 else "tanh_becomes_sin", after, level)
+    assert "tanh" in text
+    assert "sigmoid" not in text
+
+
+def test_options_that_no_other_process_can_import_are_left_out_of_a_script(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def local(gm: Any, example_inputs: Any, config: Any) -> None:
+        return None
+
+    config = CompilerConfig.from_options({"post_grad_custom_post_pass": local}, mode="reduce-overhead")
+    gm = torch.fx.symbolic_trace(lambda x: (torch.ops.aten.relu.default(x),))
+    text = script(gm, [torch.randn(2)], config)
+    assert '"$preset": "reduce-overhead"' in text
+    assert "post_grad_custom_post_pass" not in text
+    assert "leaves post_grad_custom_post_pass out" in caplog.text
