@@ -6,19 +6,24 @@ AIR_SIM_NOOP=1 TASK_QUEUE_ENABLE=0 air-sim run python benchmarks/keys_updates_pi
 from __future__ import annotations
 
 import argparse
+import importlib
 import itertools
 import logging
-from collections.abc import Callable
-from typing import Any
+import types
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, Final
 
 import torch
-from _measure import NOTE, Row, interleave, show, table, write
+from _measure import NOTE, Row, device_of, interleave, numbers, show, table, write
 from hot_path import model, ours
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import air_aclgraph
 from air_aclgraph import Executable
+
+_COPIES: Final = itertools.count()
 
 
 def keys(parameters: int, device: str) -> list[Row]:
@@ -31,11 +36,13 @@ def keys(parameters: int, device: str) -> list[Row]:
         for x in inputs * 3:
             compiled(x)
     (run,) = executables
-    lists = [_arguments(run, key, x) for key, x in zip(run.keys(), inputs, strict=True)]
-    turn = itertools.cycle(lists)
+    given = [tuple(_arguments(run, key, x)) for key, x in zip(run.keys(), inputs, strict=True)]
+    turn, switch = itertools.cycle(given), itertools.cycle(inputs)
     return [
-        Row(f"executable, {parameters} parameters, one key", lambda: run.boxed(list(lists[0]))),
-        Row(f"executable, {parameters} parameters, 5 keys in turn", lambda: run.boxed(list(next(turn)))),
+        Row(f"executable, {parameters} parameters, one key", lambda: run.boxed(given[0])),
+        Row(f"executable, {parameters} parameters, 5 keys in turn", lambda: run.boxed(next(turn))),
+        Row(f"compiled, {parameters} parameters, one key", lambda: compiled(inputs[0])),
+        Row(f"compiled, {parameters} parameters, 5 keys in turn", lambda: compiled(next(switch))),
     ]
 
 
@@ -73,6 +80,47 @@ def _bound(run: Executable, *args: Any) -> Callable[[], Any]:
     return lambda: run(*args)
 
 
+def updates(device: str, layers: int = 32) -> list[Row]:
+    """Attention operators whose sequence length is patched into the replay, against a length that is fixed."""
+    attention: Any = importlib.import_module("torch_npu").npu_fused_infer_attention_score
+
+    def step(q: Tensor, k: Tensor, v: Tensor, length: int) -> Tensor:
+        for _ in range(layers):
+            q, _ = attention(q, k, v, num_heads=2, input_layout="BSND", actual_seq_lengths_kv=[length])
+        return q
+
+    q = torch.randn(1, 1, 2, 16, device=device, dtype=torch.float16)
+    k, v = (torch.randn(1, 64, 2, 16, device=device, dtype=torch.float16) for _ in range(2))
+    rows = []
+    for name, dynamic, lengths in (
+        ("a fixed length", False, [33]),
+        ("a length that grows", True, range(8, 60)),
+    ):
+        executables: list[Executable] = []
+        compiled = torch.compile(_copy_of(step), backend=ours(executables), dynamic=dynamic)
+        turn = itertools.cycle(lengths)
+        call = _decode(compiled, q, k, v, turn)
+        with torch.no_grad():
+            for _ in range(6):
+                call()
+        if dynamic and (len(executables[-1].keys()), bool(executables[-1].explain()["updates"])) != (1, True):
+            raise RuntimeError("the length is part of the key: nothing is updated")
+        rows.append(Row(f"{layers} attention operators, {name}", call))
+    return rows
+
+
+def _decode(
+    compiled: Callable[..., Any], q: Tensor, k: Tensor, v: Tensor, turn: Iterator[int]
+) -> Callable[[], Any]:
+    return lambda: compiled(q, k, v, next(turn))
+
+
+def _copy_of(function: Any) -> Any:
+    """The function with a code object of its own: Dynamo looks its cache up by code."""
+    code = function.__code__.replace(co_name=f"{function.__name__}_{next(_COPIES)}")
+    return types.FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
+
+
 def pins(parameters: int, device: str) -> list[Row]:
     """A pinned call against one input copy and a bare replay, and a compiled call without guards."""
     module = model(parameters, 32).to(device)
@@ -93,15 +141,15 @@ def pins(parameters: int, device: str) -> list[Row]:
         target.copy_(x, True)
         replay()
 
-    def unguarded() -> None:
-        with torch.compiler.set_stance(skip_guard_eval_unsafe=True):
-            compiled(x)
+    def unguarded() -> AbstractContextManager[Any]:
+        stance: AbstractContextManager[Any] = torch.compiler.set_stance(skip_guard_eval_unsafe=True)
+        return stance
 
     return [
         Row("one input copy + bare replay", bare),
         Row("pinned call", lambda: pinned(x)),
         Row("compiled call", lambda: compiled(x)),
-        Row("compiled call, skip_guard_eval_unsafe", unguarded),
+        Row("compiled call, skip_guard_eval_unsafe", lambda: compiled(x), unguarded),
     ]
 
 
@@ -114,18 +162,19 @@ def main() -> None:
     parser.add_argument("--parameters", type=int, default=1000)
     arguments = parser.parse_args()
     logging.disable(logging.INFO)
-    settle = torch.get_device_module(arguments.device).synchronize
     groups: dict[str, Callable[[], list[Row]]] = {
         "mutated inputs": lambda: caches(arguments.device),
         "pinned": lambda: pins(288, arguments.device),
+        "host parameters": lambda: updates(arguments.device),
         "keys": lambda: keys(arguments.parameters, arguments.device),
     }
     for title, make in groups.items():
         rows = make()
         with torch.no_grad():
-            interleave(rows, rounds=arguments.rounds, settle=settle)
-        show(table(title, rows, rows[0].median_us, NOTE if arguments.device == "npu" else ""))
-        write(arguments.json, {title: {row.name: row.median_us for row in rows}})
+            interleave(rows, rounds=arguments.rounds, device=device_of(arguments.device))
+        base = rows[0].least_us, rows[0].median_us
+        show(table(title, rows, base, f"base: the first row.  {NOTE if arguments.device == 'npu' else ''}"))
+        write(arguments.json, {title: numbers(rows)})
 
 
 if __name__ == "__main__":
