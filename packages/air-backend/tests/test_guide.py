@@ -81,10 +81,3 @@ def test_the_migration_page_calls_the_same_only_what_is_there() -> None:
         value: object = air_backend
         for part in name.split("."):
             value = getattr(value, part)
-
-
-def test_the_migration_page_calls_nothing_missing_that_is_there() -> None:
-    (line,) = (line for line in read("migration.md").splitlines() if line.endswith("| not in this version |"))
-    for name in re.findall(r"`([\w.]+)`", line):
-        module, _, leaf = name.rpartition(".")
-        assert not hasattr(getattr(air_backend, module, None) if module else air_backend, leaf), name
