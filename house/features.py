@@ -30,7 +30,7 @@ PAGE: Final = Path("docs/features.md")
 TEST: Final = re.compile(r"^\s*(?:async )?def (test_(?:[SAGN]\d\d_)+\w+)\(", re.MULTILINE)
 ROW: Final = re.compile(r"[SAGN]\d\d(?=_)")
 MARK: Final = re.compile(
-    r"^(?P<level>#+) +(?P<title>.+)\n+<!-- features: (?P<rows>[SAGN\d ]+) -->$", re.MULTILINE
+    r"^(?P<level>#+) +(?P<title>.+)\n+<!-- features: (?P<rows>[SAGN\d, ]+) -->$", re.MULTILINE
 )
 RUNS: Final = re.compile(r"^<!-- run[:a-z, ]* -->$", re.MULTILINE)
 FAMILIES: Final = {
@@ -62,7 +62,7 @@ def sections(root: Path) -> list[Section]:
         for mark in MARK.finditer(text):
             end = re.compile(rf"^#{{1,{len(mark['level'])}}} ", re.MULTILINE).search(text, mark.end())
             body = text[mark.end() : end.start() if end else len(text)]
-            rows = tuple(mark["rows"].split())
+            rows = tuple(mark["rows"].replace(",", " ").split())
             found.append(Section(path.relative_to(root), mark["title"], rows, bool(RUNS.search(body))))
     return found
 
