@@ -74,7 +74,7 @@ def minified(folder: Path, function: str, after: str, level: int) -> str:
     failed = python(folder, "program.py", function, **told)
     assert failed.returncode != 0
     (launcher,) = folder.rglob("minifier_launcher.py")
-    done = python(folder, str(launcher))
+    done = python(folder, str(launcher), "minify", "--no-isolate")
     made = folder / "repro.py"
     assert made.is_file(), done.stdout + done.stderr
     return made.read_text()

@@ -1,4 +1,4 @@
-"""The `air` command: doctor, demo, run, explain, bench."""
+"""The `air` command: doctor, demo, run, explain, bisect, bench."""
 
 from __future__ import annotations
 
