@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from static_kernel.stand_in import StandIn, lay_out
-
 from air_aclgraph.static_kernel import Options, StaticKernels
+from static_kernel.stand_in import StandIn, lay_out
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from static_kernel.stand_in import StandIn
 
 from air_aclgraph.static_kernel import BuildDirRefused, StageFailed, StaticKernels, StaticKernelWarning
 from air_aclgraph.static_kernel._tree import CACHE, OUTPUTS, build_dir_of
+from static_kernel.stand_in import StandIn
 
 Make = Callable[..., StaticKernels]
 FORK = multiprocessing.get_context("fork")

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from static_kernel.stand_in import StandIn
 
 from air_aclgraph.static_kernel import StaticKernels, SymbolRefused
 from air_aclgraph.static_kernel._tree import CACHE, OUTPUTS
+from static_kernel.stand_in import StandIn
 
 Make = Callable[..., StaticKernels]
 

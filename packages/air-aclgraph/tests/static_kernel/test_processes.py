@@ -12,11 +12,11 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 import pytest
-from static_kernel.stand_in import StandIn
 
 from air_aclgraph.static_kernel import StaticKernels
 from air_aclgraph.static_kernel._libraries import library_for
 from air_aclgraph.static_kernel._turn import rank
+from static_kernel.stand_in import StandIn
 
 Make = Callable[..., StaticKernels]
 FORK = multiprocessing.get_context("fork")

@@ -8,14 +8,20 @@ import torch
 from torch import fx
 
 import air_config
+from air_backend import _static_kernels
 
 SEND_OR_RECEIVE: Final = ("send", "recv", "isend", "irecv", "batch_p2p")
 
 
 def context_of(
-    gm: fx.GraphModule, ground: torch.device, *, multi_stream: bool, training: bool
+    gm: fx.GraphModule,
+    ground: torch.device,
+    *,
+    multi_stream: bool,
+    training: bool,
+    static_kernels: bool = False,
 ) -> air_config.Context:
-    """The context of one graph on its ground."""
+    """The context of one graph on its ground; what only static kernels ask for is looked up for them alone."""
     soc, cann = _chip() if ground.type == "npu" else (None, None)
     limit = torch.ops.air_streams.core_limit_enter.default
     return air_config.Context(
@@ -30,6 +36,8 @@ def context_of(
         point_to_point=_is_point_to_point(gm),
         training=training,
         world_size=_world_size(),
+        profiler=_static_kernels.profiler() if static_kernels else None,
+        local_world_sizes=_static_kernels.local_world_sizes() if static_kernels else (),
     )
 
 

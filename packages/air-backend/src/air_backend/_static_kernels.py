@@ -1,0 +1,33 @@
+"""What the rules of static kernels want to know about this process: an active profiler, the sizes of the nodes."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+import torch
+
+import air_config
+from air_aclgraph.static_kernel import first_step_skipped
+
+_KEY: Final = "air/static_kernels/local_world_size"
+
+
+def profiler() -> air_config.ProfilerState | None:
+    """The profiler that is on and records operator arguments."""
+    skipped = first_step_skipped()
+    return None if skipped is None else air_config.ProfilerState(record_op_args=True, skip_first=skipped)
+
+
+def local_world_sizes() -> tuple[int, ...]:
+    """LOCAL_WORLD_SIZE of the rank that came here first, and of this one.
+
+    The ranks meet in the store of the default process group and wait for nobody: a rank whose node differs from
+    the first one's knows it at once, whatever the others are doing.
+    """
+    text = os.environ.get("LOCAL_WORLD_SIZE", "").strip()
+    distributed = torch.distributed
+    if not text.isdigit() or not distributed.is_available() or not distributed.is_initialized():
+        return ()
+    store = distributed.distributed_c10d._get_default_store()
+    return (int(store.compare_set(_KEY, "", text)), int(text))

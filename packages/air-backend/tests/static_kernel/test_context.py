@@ -1,0 +1,58 @@
+"""What the rules of static kernels are told: nodes of different sizes are found without waiting for anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import distributed
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from air_backend import _static_kernels
+from air_backend._context import context_of
+from air_config import CompilerConfig, Context, RefusedOption, resolve
+
+
+@pytest.fixture
+def group() -> Iterator[None]:
+    store = distributed.HashStore()  # type: ignore[attr-defined]  # not in the module's list of names
+    distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    yield
+    distributed.destroy_process_group()
+
+
+def test_S11_the_first_rank_fixes_the_size_of_a_node_and_another_one_is_seen(
+    group: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    assert _static_kernels.local_world_sizes() == (4, 4)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    assert _static_kernels.local_world_sizes() == (4, 2)
+    config = CompilerConfig()
+    config.mode = "reduce-overhead"
+    config.experimental_config.aclgraph._aclnn_static_shape_kernel = True
+    graph = make_fx(lambda x: x + 1)(torch.ones(2))
+    context = context_of(graph, torch.device("cpu"), multi_stream=False, training=False, static_kernels=True)
+    assert context.local_world_sizes == (4, 2)
+    sizes = Context(world_size=8, local_world_sizes=context.local_world_sizes)
+    with pytest.raises(RefusedOption, match="must be the same on every node"):
+        resolve(config, sizes).check()
+
+
+@pytest.mark.parametrize("text", ["", "two", "-1"])
+def test_a_size_that_is_no_number_is_left_to_its_own_rule(
+    group: None, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", text)
+    assert _static_kernels.local_world_sizes() == ()
+
+
+def test_without_static_kernels_nothing_is_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never() -> None:
+        raise AssertionError("looked up")
+
+    monkeypatch.setattr(_static_kernels, "profiler", never)
+    monkeypatch.setattr(_static_kernels, "local_world_sizes", never)
+    graph = make_fx(lambda x: x + 1)(torch.ones(2))
+    context_of(graph, torch.device("cpu"), multi_stream=False, training=False)
