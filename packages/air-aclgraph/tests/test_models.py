@@ -72,13 +72,18 @@ def decode(step: Callable[..., Any], device: str) -> list[torch.Tensor]:
     return collected
 
 
+#: A graph for every length is compiled in the second case: more than CI has time for.
+SHAPES = [pytest.param(True, id="dynamic"), pytest.param(False, id="static", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("dynamic", SHAPES)
 @pytest.mark.parametrize("name", list(DECODERS))
-def test_decoding_with_a_growing_cache_equals_eager(name: str, device: str) -> None:
+def test_decoding_with_a_growing_cache_equals_eager(name: str, dynamic: bool, device: str) -> None:
     model = decoder(name, device)
     step = growing_step(model)
     backend = Backend(device)
-    compiled = torch.compile(step, backend=backend, dynamic=True)
-    with torch.no_grad():
+    compiled = torch.compile(step, backend=backend, dynamic=dynamic, fullgraph=True)
+    with torch.no_grad(), torch._dynamo.config.patch(recompile_limit=STEPS + 4):
         expected = decode(step, device)
         found = decode(compiled, device)
     for e, f in zip(expected, found, strict=True):
@@ -86,7 +91,7 @@ def test_decoding_with_a_growing_cache_equals_eager(name: str, device: str) -> N
     assert sum(e.stats()["captures"] for e in backend.executables) >= STEPS
 
 
-@pytest.mark.parametrize("name", ["llama", "qwen2", "mixtral"])
+@pytest.mark.parametrize("name", list(DECODERS))
 def test_decoding_with_a_static_cache_captures_once_and_equals_eager(name: str, device: str) -> None:
     model = decoder(name, device)
 
@@ -120,7 +125,8 @@ def test_decoding_with_a_static_cache_captures_once_and_equals_eager(name: str, 
     assert sum(s["replays"] for s in total) >= STEPS - 3
 
 
-def test_an_encoder_of_several_lengths_equals_eager(device: str) -> None:
+@pytest.mark.parametrize("dynamic", SHAPES)
+def test_an_encoder_of_several_lengths_equals_eager(dynamic: bool, device: str) -> None:
     torch.manual_seed(0)
     config = transformers.BertConfig(
         vocab_size=97, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48,
@@ -129,7 +135,7 @@ def test_an_encoder_of_several_lengths_equals_eager(device: str) -> None:
     model: Any = transformers.BertModel(config)
     model.eval().to(device)
     backend = Backend(device)
-    compiled: Any = torch.compile(model, backend=backend, dynamic=True)
+    compiled: Any = torch.compile(model, backend=backend, dynamic=dynamic)
     with torch.no_grad():
         for length in (4, 9, 16, 9, 4, 16):
             tokens = torch.randint(0, 97, (2, length)).to(device)
