@@ -164,13 +164,18 @@ class Cache:
         return sum(seconds for seconds, _ in made) / operators * count if operators else None
 
 
+def entries(root: Path) -> list[Path]:
+    """The folders of all packages of a cache, in every context; the one unused the longest first."""
+    found = [f for f in root.glob("*/*") if f.is_dir() and not f.name.startswith(_STAGING)]
+    return sorted(found, key=lambda folder: folder.stat().st_mtime)
+
+
 def prune(root: Path, keep_bytes: int) -> list[Path]:
     """Removes the packages of a cache that were unused the longest until the rest fits; gives the removed."""
-    entries = [f for f in root.glob("*/*") if f.is_dir() and not f.name.startswith(_STAGING)]
-    entries.sort(key=lambda folder: folder.stat().st_mtime)
-    total = sum(map(nbytes, entries))
+    kept = entries(root)
+    total = sum(map(nbytes, kept))
     removed = []
-    for folder in entries:
+    for folder in kept:
         if total <= keep_bytes:
             break
         total -= nbytes(folder)
