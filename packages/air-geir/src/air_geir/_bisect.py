@@ -6,6 +6,7 @@ It is asked before a graph is lowered, once per node: what is left out runs eage
 from __future__ import annotations
 
 import inspect
+from functools import partial
 
 import torch
 from torch import fx
@@ -25,7 +26,7 @@ def nodes_left_out(gm: fx.GraphModule) -> list[Unsupported]:
             continue
         if isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat, torch.SymBool)):
             continue
-        if is_left_out("converters", lambda node=node: describe(node)):
+        if is_left_out("converters", partial(describe, node)):
             found.append(Unsupported(name_of(node.target), node.name, REASON, source_of(node)))
     return found
 

@@ -153,7 +153,7 @@ def _compile(
     if chosen.name == "reference":
         program = _strided(program)
     _show(settings, program, "original", observe)
-    report = optimize(program, references=_wants_references(settings))
+    report = optimize(program, **_wanted(settings))
     verify(program.graph)
     _show(settings, program, "optimized", observe)
     with unset_fake_temporarily():
@@ -172,8 +172,12 @@ def _show(settings: Any, program: Program, stage: str, observe: Observe | None) 
         observe(stage, program.graph)
 
 
-def _wants_references(settings: Any) -> bool:
-    return settings is not None and bool(settings.experimental_config.enable_ref_data)
+def _wanted(settings: Any) -> dict[str, bool]:
+    """What the settings say about the passes over the program."""
+    if settings is None:
+        return {}
+    chosen = settings.experimental_config
+    return {"references": bool(chosen.enable_ref_data), "fold_views": bool(chosen.enable_view_optimize)}
 
 
 def _strided(program: Program) -> Program:

@@ -34,20 +34,30 @@ NOT_TRACEABLE = {
     "as_strided": "reads beyond the view it is given",
 }
 SKIPPED_PREFIXES = ("linalg.", "sparse", "signal", "masked.", "torch.ops", "jiterator", "nn.functional.ctc")
-CHOSEN = [
-    op
-    for op in op_db
-    if torch.float32 in op.supported_dtypes("cpu")
-    and op.name not in RANDOM | UNDEFINED | set(NOT_TRACEABLE)
-    and not op.name.startswith(SKIPPED_PREFIXES)
+
+
+def chosen(dtype: torch.dtype) -> list[Any]:
+    """The operators of torch's table that take this type and can be compared."""
+    return [
+        op
+        for op in op_db
+        if dtype in op.supported_dtypes("cpu")
+        and op.name not in RANDOM | UNDEFINED | set(NOT_TRACEABLE)
+        and not op.name.startswith(SKIPPED_PREFIXES)
+    ]
+
+
+CHOSEN = chosen(torch.float32)
+INTEGERS = [
+    (op, dtype) for dtype in (torch.int64, torch.int32, torch.uint8, torch.bool) for op in chosen(dtype)
 ]
 IN_CI = CHOSEN[::4]
 """Every fourth, which keeps the session short; `-m slow` runs them all, with more samples."""
 
 
-def check(op: Any, count: int, dynamic: bool) -> None:
+def check(op: Any, count: int, dynamic: bool, dtype: torch.dtype = torch.float32) -> None:
     """The first samples of an operator that is supported as a whole; an unsupported one must say so."""
-    for sample in islice(op.sample_inputs("cpu", torch.float32), count):
+    for sample in islice(op.sample_inputs("cpu", dtype), count):
 
         def call(value: Any, *args: Any, **kwargs: Any) -> Any:
             return op.op(value, *args, **kwargs)
@@ -68,3 +78,11 @@ def test_N03_samples_of_torch_give_what_eager_gives(op: Any) -> None:
 @pytest.mark.parametrize("op", CHOSEN, ids=lambda op: op.full_name)
 def test_N03_every_sample_of_torch_gives_what_eager_gives(op: Any, dynamic: bool) -> None:
     check(op, 4, dynamic)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("op", "dtype"), INTEGERS, ids=[f"{op.full_name}-{str(dtype)[6:]}" for op, dtype in INTEGERS]
+)
+def test_N03_samples_of_whole_numbers_give_what_eager_gives(op: Any, dtype: torch.dtype) -> None:
+    check(op, 2, False, dtype)

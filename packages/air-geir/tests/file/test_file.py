@@ -252,6 +252,36 @@ def test_what_the_schema_does_not_know_survives(place: str) -> None:
     assert file.to_bytes(file.from_bytes(once)) == once
 
 
+@pytest.mark.parametrize("place", ["number", "list", "tensor", "tensor_desc", "named", "nested"])
+def test_what_an_attribute_holds_beyond_the_schema_survives(place: str) -> None:
+    graph = Graph("g")
+    x = graph.data("x", TensorDesc(DataType.FLOAT, (2, 3)))
+    y = graph.add("MatMulV2", x, graph.const(torch.randn(4, 3)), transpose_x2=True)
+    y.set_attr("_named", Attr(AttrKind.NAMED, Named("n", {"inner": Attr(AttrKind.INT, 3)})))
+    y.set_attr("_list", [1, 2])
+    graph.output([y])
+    model = file.parse_model(file.to_bytes(graph))
+    ops = {op.type: op for op in model.graph[0].op}
+    attrs, value = ops["MatMulV2"].attr, ops["Const"].attr["value"]
+    targets = {
+        "number": attrs["transpose_x2"],
+        "list": attrs["_list"].list,
+        "tensor": value.t,
+        "tensor_desc": value.t.desc,
+        "named": attrs["_named"].func,
+        "nested": attrs["_named"].func.attr["inner"],
+    }
+    targets[place].MergeFromString(unknown_field(1000, b"from the future"))
+    data = model.SerializeToString(deterministic=True)
+    read = file.from_bytes(data)
+    assert ModelDef.FromString(file.to_bytes(read)) == ModelDef.FromString(data)
+    assert file.to_bytes(file.from_bytes(file.to_bytes(read))) == file.to_bytes(read)
+    (product,) = read.of_type("MatMulV2")
+    product.set_attr("_list", [7])
+    again = file.from_bytes(file.to_bytes(read))
+    assert next(again.of_type("MatMulV2")).attr("_list") == (7,), "a new value replaces what was read"
+
+
 def test_large_constants_go_beside_the_file(tmp_path: Path) -> None:
     graph = Graph("g")
     big, small = torch.randn(64, 64), torch.randn(3)

@@ -17,7 +17,6 @@ NOT_SERVED: Final = (
     "debug.deadlock_check",
     "debug.aclgraph.record_statistics_debug_info",
     "dump_config.quant_dumpable",
-    "experimental_config.enable_view_optimize",
     "ge_config.multistream_parallel_mode",
     "export.export_mode",
     "export.export_path_dir",

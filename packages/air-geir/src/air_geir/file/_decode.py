@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -11,7 +12,7 @@ from google.protobuf.message import DecodeError
 from air_geir import prototypes
 from air_geir.errors import FileFormatError
 from air_geir.file import _bookkeeping as book
-from air_geir.file._encode import LIST_VAL_TYPE
+from air_geir.file._encode import LIST_VAL_TYPE, attr_size
 from air_geir.file._schema import ModelDef
 from air_geir.ir import (
     Attr,
@@ -145,9 +146,13 @@ class _Reader:
         if field is None:
             return None
         if field == "list":
-            return self._list(message.list)
-        kind, convert = _SCALAR_FIELDS[field]
-        return Attr(kind, convert(self, getattr(message, field)))
+            found = self._list(message.list)
+        else:
+            kind, convert = _SCALAR_FIELDS[field]
+            found = Attr(kind, convert(self, getattr(message, field)))
+        if found is None or found.kind in _GRAPHS or message.ByteSize() == attr_size(found):
+            return found
+        return replace(found, raw=bytes(message.SerializeToString(deterministic=True)))
 
     def _list(self, message: Any) -> Attr | None:
         known = _LIST_FIELDS.get(message.val_type)
@@ -249,6 +254,8 @@ def _string(_: _Reader, value: bytes) -> str | bytes:
         return value
 
 
+_GRAPHS = (AttrKind.GRAPH, AttrKind.LIST_GRAPH)
+"""Kinds whose values may change in place, and which keep themselves what they held."""
 _Convert = Callable[[_Reader, Any], Any]
 _SCALAR_FIELDS: Mapping[str, tuple[AttrKind, _Convert]] = {
     "s": (AttrKind.STR, _string),

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from air_geir.errors import FileFormatError
 from air_geir.file import _bookkeeping as book
+from air_geir.file._schema import AttrDef
 from air_geir.file._wire import FIXED32, LENGTH, VARINT, block, floats, ints, tags, text, to_float32, varint
 from air_geir.ir import Attr, AttrKind, DataType, Graph, Named, Node, TensorDesc, TensorValue
 
@@ -222,7 +223,23 @@ def _entry(tag: bytes, key: str, attr: Attr) -> bytes:
 
 def encode_attr(attr: Attr) -> bytes:
     """One AttrDef."""
-    return _ATTR[attr.kind](attr.value)
+    return attr.raw or _ATTR[attr.kind](attr.value)
+
+
+def attr_size(attr: Attr) -> int:
+    """How many bytes the attribute takes as protobuf writes it; contents of constants are not copied to count them."""
+    if attr.kind is AttrKind.TENSOR:
+        held = (len(_desc("", attr.value.desc)) - len(_NO_NAME), attr.value.nbytes)
+        inside = sum(len(T_DESC) + len(varint(size)) + size for size in held if size)
+        return len(A_T) + len(varint(inside)) + inside
+    if attr.kind in _WITH_DESCS:
+        return int(AttrDef.FromString(encode_attr(attr)).ByteSize())
+    return len(_ATTR[attr.kind](attr.value))
+
+
+_NO_NAME = text(TD_NAME, "")
+"""Written for descriptors that have no name; protobuf leaves it out."""
+_WITH_DESCS = (AttrKind.DESC, AttrKind.LIST_DESC, AttrKind.LIST_TENSOR, AttrKind.NAMED, AttrKind.LIST_NAMED)
 
 
 def _raw(value: str | bytes) -> bytes:

@@ -13,10 +13,12 @@ from air_geir.ge_passes._pass import GePass, PassResult, Refusal, Report, Step, 
 from air_geir.ge_passes._references import MarkReferences, is_written
 from air_geir.ge_passes._side_effects import SIDE_EFFECTS, OrderPrefetches, OrderSideEffects
 from air_geir.ge_passes._transposes import TransposeAfterBitcast, TransposeInProduct
+from air_geir.ge_passes._views import FoldViews
 
 DEFAULT_PASSES: tuple[GePass, ...] = (
     PackSizes(),
     DropCopies(),
+    FoldViews(),
     WriteWithoutCopy(),
     AssignToOutput(),
     OrderSideEffects(),
@@ -29,9 +31,16 @@ DEFAULT_PASSES: tuple[GePass, ...] = (
 """The passes of `optimize`, in order."""
 
 
-def optimize(program: Program, *, references: bool = False) -> Report:
-    """Run the default passes; with `references`, inputs that are written become RefData."""
-    return run_passes(program, (*DEFAULT_PASSES, MarkReferences()) if references else DEFAULT_PASSES)
+def optimize(program: Program, *, references: bool = False, fold_views: bool = True) -> Report:
+    """Run the default passes.
+
+    Args:
+        program: what is rewritten, in place.
+        references: let inputs that are written become RefData.
+        fold_views: let chains of views become one view.
+    """
+    chosen = [rewrite for rewrite in DEFAULT_PASSES if fold_views or not isinstance(rewrite, FoldViews)]
+    return run_passes(program, [*chosen, MarkReferences()] if references else chosen)
 
 
 __all__ = [
@@ -41,6 +50,7 @@ __all__ = [
     "AssignToOutput",
     "DropCopies",
     "DropUnusedInputs",
+    "FoldViews",
     "GePass",
     "MarkReferences",
     "OrderPrefetches",

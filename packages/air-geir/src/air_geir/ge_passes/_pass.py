@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from air_fxpasses import is_left_out
@@ -77,7 +78,7 @@ def run_passes(program: Program, passes: Sequence[GePass]) -> Report:
     """Run the passes one after another."""
     steps = []
     for rewrite in passes:
-        if is_left_out("ge_passes", lambda name=rewrite.name: f"{name} on {program.graph.name}"):
+        if is_left_out("ge_passes", partial("{} on {}".format, rewrite.name, program.graph.name)):
             continue
         result = rewrite(program)
         log.debug("%s: %d changed, %d refused", rewrite.name, result.changed, len(result.refusals))

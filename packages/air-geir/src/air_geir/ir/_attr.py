@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -71,6 +71,8 @@ class Attr:
 
     kind: AttrKind
     value: Any
+    raw: bytes = field(default=b"", compare=False, repr=False)
+    """The attribute as it was read, when a file held more in it than kind and value; written back as it is."""
 
     @classmethod
     def of(cls, kind: AttrKind, value: object, *, where: str = "") -> Attr:

@@ -101,6 +101,7 @@ class Scopes:
     def wait(self, node: fx.Node, read: Callable[[Any], Any]) -> None:
         awaited = self.awaited.setdefault(self.stream, [])
         for dependency in node.args[0]:  # type: ignore[union-attr]  # a list of nodes, by the schema
+            assert isinstance(dependency, fx.Node), "by the schema"
             if dependency in self.marks:
                 found = self.marks[dependency]
             else:
