@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
 
 from air_backend._ground import npu_present
+
+sys.path.insert(0, str(Path(__file__).parent))  # programs next to the tests, whatever the import mode
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

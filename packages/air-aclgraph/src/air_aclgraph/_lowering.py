@@ -62,6 +62,13 @@ class PlanLowering:
         return self._plan.entry if stream in self._left_out else stream
 
     def before(self, node: Node) -> Sequence[Step]:
+        try:
+            return self._steps_before(node)
+        except Unsupported as refused:
+            refused.where = refused.where or where(node)
+            raise
+
+    def _steps_before(self, node: Node) -> list[Step]:
         actions = self._plan.actions(node)
         steps = [] if node.op == "get_attr" else self._switch(self._effective(actions.stream))
         for step in actions.before:

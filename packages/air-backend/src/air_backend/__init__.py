@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, Any, Final
 from air_backend._version import __version__
 
 if TYPE_CHECKING:
-    from air_backend import configs, core, errors, ge, inference, ops, scope
+    from air_backend import configs, core, errors, experimental, ge, inference, llm_datadist, ops, scope
     from air_backend._backend import Backend, air, compile_fx, get_compiler, get_npu_backend
     from air_backend._bisect import Verdict, bisect
     from air_backend._collectives import patch_for_hcom
     from air_backend._explain import Explanation, explain
+    from air_backend._formats import npu_format_cast_via_cpu, use_internal_format_weight
     from air_backend.core.utils import logger
     from air_config import CompilerConfig
     from air_fxpasses import register_replacement
@@ -45,12 +46,24 @@ _HOME: Final[dict[str, str]] = {
     "get_compiler": "air_backend._backend",
     "get_npu_backend": "air_backend._backend",
     "logger": "air_backend.core.utils",
+    "npu_format_cast_via_cpu": "air_backend._formats",
     "patch_for_hcom": "air_backend._collectives",
+    "use_internal_format_weight": "air_backend._formats",
     "dynamo_export": "air_geir.export",
     "register_fx_node_ge_converter": "air_geir",
     "register_replacement": "air_fxpasses",
 }
-_MODULES: Final = ("configs", "core", "errors", "ge", "inference", "ops", "scope")
+_MODULES: Final = (
+    "configs",
+    "core",
+    "errors",
+    "experimental",
+    "ge",
+    "inference",
+    "llm_datadist",
+    "ops",
+    "scope",
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -80,15 +93,19 @@ __all__ = [
     "core",
     "dynamo_export",
     "errors",
+    "experimental",
     "explain",
     "ge",
     "get_compiler",
     "get_npu_backend",
     "inference",
+    "llm_datadist",
     "logger",
+    "npu_format_cast_via_cpu",
     "ops",
     "patch_for_hcom",
     "register_fx_node_ge_converter",
     "register_replacement",
     "scope",
+    "use_internal_format_weight",
 ]

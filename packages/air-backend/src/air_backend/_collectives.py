@@ -16,9 +16,11 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed import _functional_collectives as functional
 
-from air_backend.errors import AsyncCollective
-
 PATCHED: Final = ("broadcast", "all_to_all")
+ASYNC: Final = (
+    "a collective with async_op=True cannot be part of a compiled graph: its handle lives outside. Leave async_op out; "
+    "inside a graph the work overlaps with whatever does not need its result"
+)
 
 
 def patch_for_hcom() -> None:
@@ -39,9 +41,13 @@ def unpatch_for_hcom() -> None:
 def _traceable(original: Callable[..., Any], form: Callable[..., None]) -> Callable[..., Any]:
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling():
-            return form(*args, **kwargs)
-        return original(*args, **kwargs)
+        if not torch.compiler.is_compiling():
+            return original(*args, **kwargs)
+        if kwargs.get("async_op"):
+            torch._dynamo.graph_break(msg=ASYNC)  # the handle is a value outside every graph
+            return original(*args, **kwargs)
+        kwargs.pop("async_op", None)
+        return form(*args, **kwargs)
 
     call.air_original = original  # type: ignore[attr-defined]  # the mark by which it is taken back
     return call
@@ -51,35 +57,34 @@ def _broadcast(
     tensor: Tensor,
     src: int | None = None,
     group: dist.ProcessGroup | None = None,
-    async_op: bool = False,
+    *,
     group_src: int | None = None,
 ) -> None:
     """`dist.broadcast` as its functional form and a copy."""
-    _refuse_async("broadcast", async_op)
-    group = group or dist.group.WORLD
-    root = dist.get_group_rank(group, src) if group_src is None else group_src
-    tensor.copy_(functional.broadcast(tensor, root, group))
+    among = _group(group)
+    root = dist.get_group_rank(among, src or 0) if group_src is None else group_src
+    tensor.copy_(functional.broadcast(tensor, root, among))
 
 
 def _all_to_all(
     output_tensor_list: Sequence[Tensor],
     input_tensor_list: Sequence[Tensor],
     group: dist.ProcessGroup | None = None,
-    async_op: bool = False,
 ) -> None:
     """`dist.all_to_all` as one exchange of flat pieces."""
-    _refuse_async("all_to_all", async_op)
     sent = [tensor.numel() for tensor in input_tensor_list]
     received = [tensor.numel() for tensor in output_tensor_list]
     flat = torch.cat([tensor.reshape(-1) for tensor in input_tensor_list])
-    result = functional.all_to_all_single(flat, received, sent, group or dist.group.WORLD)
+    result = functional.all_to_all_single(flat, received, sent, _group(group))
     for place, piece in zip(output_tensor_list, torch.split(result, received), strict=True):
         place.copy_(piece.view(place.shape))
 
 
-def _refuse_async(name: str, async_op: bool) -> None:
-    if async_op:
-        raise AsyncCollective(name)
+def _group(given: dist.ProcessGroup | None) -> dist.ProcessGroup:
+    """The group that is meant: the one given, else all ranks."""
+    group = given or dist.group.WORLD
+    assert group is not None, "torch.distributed is initialised: the call is being traced"
+    return group
 
 
 _FORMS: Final[dict[str, Callable[..., None]]] = {"broadcast": _broadcast, "all_to_all": _all_to_all}

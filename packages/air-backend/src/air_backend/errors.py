@@ -47,9 +47,8 @@ class UnsupportedDevice(AirError):
     source: str | None = None
 
     def what(self) -> str:
-        return (
-            f"mode {self.mode!r} does not run on {self.device!r} tensors; it runs on {', '.join(self.served)}"
-        )
+        mode = "no mode runs" if self.mode == "any" else f"mode {self.mode!r} does not run"
+        return f"{mode} on {self.device!r} tensors; served are {', '.join(self.served)}"
 
     def where(self) -> str | None:
         return self.source
@@ -182,7 +181,10 @@ class ResultChanges(AirError):
 
 @dataclass
 class CannotSplit(AirError):
-    """The demo's model does not divide by the number of ranks."""
+    """The demo's model does not divide by the number of ranks.
+
+    Start as many processes as divide the part that the text names.
+    """
 
     part: str
     count: int
@@ -193,23 +195,6 @@ class CannotSplit(AirError):
 
     def advice(self) -> str:
         return f"start as many processes as divide {self.count}"
-
-
-@dataclass
-class AsyncCollective(AirError):
-    """A compiled function starts a collective with `async_op=True`."""
-
-    name: str
-
-    def what(self) -> str:
-        call = f"torch.distributed.{self.name}(async_op=True)"
-        return f"{call} cannot be part of a compiled graph: its handle lives outside"
-
-    def advice(self) -> str:
-        return (
-            "leave async_op out; inside a graph the work overlaps with whatever does not need its result, and "
-            "scope.npu_stream_switch puts it on a stream of its own"
-        )
 
 
 @dataclass
@@ -240,3 +225,71 @@ class NumpyMissing(AirError):
 
     def advice(self) -> str:
         return "pip install numpy"
+
+
+@dataclass
+class NotServed(AirError):
+    """A name of TorchAir that AIR has for its explanation alone.
+
+    The advice names what does the same job.
+    """
+
+    name: str
+    reason: str
+    instead: str
+
+    def what(self) -> str:
+        return f"torchair.{self.name} is not served by AIR: {self.reason}"
+
+    def advice(self) -> str:
+        return self.instead
+
+
+@dataclass
+class WeightsOnHost(AirError):
+    """An internal format is asked for weights that do not lie on an NPU.
+
+    Move the model to the NPU first.
+    """
+
+    call: str
+    found: str
+
+    def what(self) -> str:
+        return f"{self.call}: internal formats exist on an NPU only, and {self.found}"
+
+    def advice(self) -> str:
+        return "call it after model.npu(); on other devices leave it out, results are the same without"
+
+
+@dataclass
+class BadPrint(AirError):
+    """`npu_print` got arguments it cannot print, or is called where nothing can be printed.
+
+    Give at least one tensor beside texts and numbers; for a captured graph of a device use run_eagerly.
+    """
+
+    reason: str
+    remedy: str
+
+    def what(self) -> str:
+        return f"npu_print: {self.reason}"
+
+    def advice(self) -> str:
+        return self.remedy
+
+
+@dataclass
+class BadAddresses(AirError):
+    """`create_npu_tensors` got something that is no list of device addresses, or found no device.
+
+    Pass sizes and addresses as lists of int, in a process with an NPU.
+    """
+
+    reason: str
+
+    def what(self) -> str:
+        return f"create_npu_tensors: {self.reason}"
+
+    def advice(self) -> str:
+        return "pass a shape, a torch.dtype and a list of addresses of NPU memory, in a process that has torch_npu"

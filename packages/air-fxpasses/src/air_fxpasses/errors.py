@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+
 from torch.fx import Node
 
 from air_fxpasses._source import SourceLine, source_of
@@ -30,6 +32,11 @@ class PassFailed(FxPassError):
 
     def __str__(self) -> str:
         lines = [f"pass '{self.pass_name}' failed: {type(self.cause).__name__}: {self.cause}"]
+        raised = traceback.extract_tb(self.cause.__traceback__)
+        if raised:
+            lines.append(
+                f"  raised at  {raised[-1].filename}:{raised[-1].lineno}   {raised[-1].line or ''}".rstrip()
+            )
         if self.node is not None:
             lines.append(f"  at node    {self.node} ({self.target})")
         if self.source is not None:

@@ -35,6 +35,11 @@ def set_dim_gears(tensor: torch.Tensor, dim_gears: Mapping[int, Sequence[int]]) 
     Each dim needs 2 to 100 different sizes, none of them 0. Declaring the same again is fine; declaring something
     else on the same tensor is refused.
     """
+    if not isinstance(tensor, torch.Tensor):
+        raise GearError(
+            f"gears are declared on an input tensor, not on {tensor!r}",
+            advice="call set_dim_gears(tensor, {dim: [sizes]}) before the compiled function is called with the tensor",
+        )
     checked = {dim: _check(tensor, dim, sizes) for dim, sizes in sorted(dim_gears.items())}
     known = get_dim_gears(tensor)
     if known is not None and known != checked:

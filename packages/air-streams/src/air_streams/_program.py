@@ -16,7 +16,7 @@ from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import Graph, GraphModule, Node
 
 from air_streams import _library
-from air_streams._source import source_of
+from air_streams._source import calling_line, has_line, source_of
 from air_streams._steps import ENTRY, EventId, LimitCores, RecordStream, RestoreCores, Step, StreamId
 from air_streams._storages import Memory, Storage, read_memory
 from air_streams.errors import (
@@ -115,10 +115,17 @@ class _Reader:
             if opened:
                 raise UnbalancedScope(
                     f"the graph ends inside a `with {kind}` block",
-                    where=str(source_of(opened[-1][-1])),
+                    where=self._line_of(opened[-1][-1]),
                     advice="keep each block in one graph: remove the graph break inside it (try fullgraph=True)",
                 )
         return self.program
+
+    def _line_of(self, opening: Node) -> str:
+        """The line of a block's opening. After a graph break Dynamo compiles the opening by itself: then the line of
+        what follows in the graph, or the line that is running, is the user's."""
+        later = self.program.order[self.program.index[opening] :]
+        named = next((node for node in later if has_line(node)), None)
+        return str(source_of(named)) if named is not None else calling_line() or str(source_of(opening))
 
     def _node(self, node: Node) -> None:
         handler = _HANDLERS.get(node.target) if node.op == "call_function" else None

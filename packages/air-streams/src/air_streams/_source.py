@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from dataclasses import dataclass
 from typing import Final
 
@@ -40,7 +41,32 @@ def source_of(node: Node) -> SourceLine:
     return SourceLine(node.name, last["file"], int(last["line"]), (last["code"] or "").strip())
 
 
+def has_line(node: Node) -> bool:
+    """Whether the node's trace names a line of the user's, not only of the wrappers it was called through."""
+    return any(not _is_ours(frame["file"]) for frame in _FRAME.finditer(node.meta.get("stack_trace") or ""))
+
+
+def calling_line() -> str:
+    """The innermost line of the running program that is neither torch's nor a wrapper's; empty without one.
+
+    For a graph whose nodes name no line: Dynamo compiled a wrapper by itself, and the user's code is what called it.
+    """
+    for frame in reversed(traceback.extract_stack()):
+        file = frame.filename.replace("\\", "/")
+        if not any(part in file for part in _MACHINERY) and not file.startswith("<"):
+            return f"{frame.filename}:{frame.lineno}: {frame.line}"
+    return ""
+
+
+_MACHINERY: Final = ("/torch/", "/air_streams/", "/air_backend/", "/air_aclgraph/", "/contextlib.py")
+_WRAPPERS: Final = (
+    "/air_streams/scope.py",
+    "/air_streams/ops.py",
+    "/air_streams/_events.py",
+    "/air_backend/_collectives.py",
+    "/torch/distributed/_functional_collectives.py",
+)
+
+
 def _is_ours(file: str) -> bool:
-    return file.replace("\\", "/").endswith(
-        ("/air_streams/scope.py", "/air_streams/ops.py", "/air_streams/_events.py")
-    )
+    return file.replace("\\", "/").endswith(_WRAPPERS)

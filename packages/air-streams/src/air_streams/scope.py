@@ -134,6 +134,9 @@ def npu_wait_tensor(self: torch.Tensor, dependency: torch.Tensor) -> torch.Tenso
     """`self`, once `dependency` is computed: what follows on the current stream waits for `dependency`."""
     for name, value in (("self", self), ("dependency", dependency)):
         if not isinstance(value, torch.Tensor):
-            raise InvalidArgument(f"{name} of npu_wait_tensor must be a tensor, got {value!r}")
+            raise InvalidArgument(
+                f"{name} of npu_wait_tensor must be a tensor, got {value!r}",
+                advice="give the tensor to go on with and the tensor whose computation must be done",
+            )
     torch.ops.air_streams.wait([dependency])
     return self

@@ -123,6 +123,13 @@ class HostRuntime:
         """Nothing runs behind the caller's back on the host."""
 
     def stream(self, tag: str, priority: int) -> int:
+        if priority:
+            raise Unsupported(
+                f"stream {tag!r} asks for priority {priority}, and the host runtime has no priorities",
+                advice="remove stream_priority (the default is 0) where CPU tensors are computed on",
+                option="stream_priority",
+                runtime=self.name,
+            )
         return self._streams.setdefault(tag, len(self._streams) + 1)
 
     def enter_stream(self, stream: int | None) -> None:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from air_geir.ge import Cast, Clone, Const, TensorSpec, attr, custom_op
+from air_geir.ge import Cast, Clone, Const, DataType, Format, Tensor, TensorSpec, attr, custom_op
 
-__all__ = ["Cast", "Clone", "Const", "TensorSpec", "attr", "custom_op"]
+__all__ = ["Cast", "Clone", "Const", "DataType", "Format", "Tensor", "TensorSpec", "attr", "custom_op"]

@@ -73,7 +73,10 @@ def register_replacement(
     inputs = tuple(example_inputs)
     for function in (search_fn, replace_fn):
         if not callable(function):
-            raise BadArgument(f"register_replacement needs two functions, not {function!r}")
+            raise BadArgument(
+                f"register_replacement needs two functions, not {function!r}\n"
+                "  advice     pass the function to look for and the function to put in its place, of the same tensors"
+            )
     row = FusionPattern(
         name=f"{getattr(search_fn, '__module__', '')}.{getattr(search_fn, '__qualname__', 'pattern')}#{len(_rows)}",
         search=search_fn,

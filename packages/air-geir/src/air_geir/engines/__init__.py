@@ -6,6 +6,7 @@ tensors in the order of the graph's inputs; `bind` makes the function of the cal
 
 from __future__ import annotations
 
+from air_geir.engines._addresses import tensors_at
 from air_geir.engines._binding import bind, source_of
 from air_geir.engines._extension import NpuDevice, start_dump
 from air_geir.engines._options import DeviceFacts, PlainDevice, dump_config, engine_options, tensor_dump
@@ -58,4 +59,5 @@ __all__ = [
     "source_of",
     "start_dump",
     "tensor_dump",
+    "tensors_at",
 ]

@@ -13,6 +13,18 @@ from __future__ import annotations
 
 from air_geir.ge import attr
 from air_geir.ge._builders import Cast, Clone, Const, custom_op
+from air_geir.ge._names import DataType, Format, Tensor
 from air_geir.ge._register import TensorSpec, register_fx_node_ge_converter
 
-__all__ = ["Cast", "Clone", "Const", "TensorSpec", "attr", "custom_op", "register_fx_node_ge_converter"]
+__all__ = [
+    "Cast",
+    "Clone",
+    "Const",
+    "DataType",
+    "Format",
+    "Tensor",
+    "TensorSpec",
+    "attr",
+    "custom_op",
+    "register_fx_node_ge_converter",
+]

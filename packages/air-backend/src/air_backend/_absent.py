@@ -1,0 +1,103 @@
+"""What TorchAir has and AIR has not, each with its reason and with what to do instead.
+
+The rows make three things: the functions under TorchAir's names, which raise `NotServed` when they are called; the
+table in docs/migration.md (`python -m air_backend._absent` prints it); and the list that a test holds against the
+public names of the torchair inside the torch_npu wheel.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+from air_backend.errors import NotServed
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A name of TorchAir, why it is not served, and what does the same job."""
+
+    name: str
+    reason: str
+    instead: str
+
+
+ABSENT: Final = (
+    Absent(
+        "inference.cache_compile",
+        "a compiled function is not written to disk in this version",
+        "use torch.compile(model, backend=get_npu_backend(compiler_config=config)); it is compiled at its first call",
+    ),
+    Absent(
+        "inference.readable_cache",
+        "there is no compile cache to read in this version",
+        "config.debug.graph_dump writes the graph, air_backend.explain(model, *inputs) what was decided about it",
+    ),
+    Absent(
+        "ops.npu_fused_infer_attention_score",
+        "the form that takes sequence lengths as device tensors has no operator outside TorchAir",
+        "call torch_npu.npu_fused_infer_attention_score with lists of int, which may change between calls",
+    ),
+    Absent(
+        "ops.npu_fused_infer_attention_score_v2",
+        "the form that takes sequence lengths as device tensors has no operator outside TorchAir",
+        "call torch_npu.npu_fused_infer_attention_score_v2 with lists of int, which may change between calls",
+    ),
+    Absent(
+        "configs.compiler_config.OptionValue",
+        "options are typed fields of air_config, not objects with a `.value`",
+        "assign to the option itself; air_config.OPTIONS lists type, default and allowed values of each",
+    ),
+    Absent(
+        "configs.compiler_config.CallableValue",
+        "options are typed fields of air_config, not objects with a `.value`",
+        "assign the function to the option itself",
+    ),
+    Absent(
+        "configs.compiler_config.DeprecatedValue",
+        "options are typed fields of air_config, not objects with a `.value`",
+        "a deprecated option leaves a notice; see docs/reference/config.md",
+    ),
+    Absent(
+        "configs.compiler_config.NpuBaseConfig",
+        "the tree of options is described by air_config, not by classes to derive from",
+        "CompilerConfig().set(path, value) reaches every option by its dotted path",
+    ),
+    Absent(
+        "ge.TensorMove",
+        "it is one operator type among all that `ge.custom_op` builds",
+        'ge.Clone(x), or ge.custom_op("TensorMove", inputs={"x": x})',
+    ),
+    Absent(
+        "npugraphex_config",
+        "it is where npugraph_ex keeps the options of all models of a process together",
+        'torch.compile(backend="air", mode="npugraph_ex", options={...}) takes the same names, per model',
+    ),
+)
+
+_BY_NAME: Final = {row.name: row for row in ABSENT}
+
+
+def refused(name: str) -> Callable[..., NoReturn]:
+    """The function under a name that is not served: calling it says why, and what to do."""
+    row = _BY_NAME[name]
+
+    def call(*args: Any, **kwargs: Any) -> NoReturn:
+        raise NotServed(row.name, row.reason, row.instead)
+
+    call.__name__ = call.__qualname__ = name.rpartition(".")[2]
+    call.__doc__ = f"Not served: {row.reason}. Instead: {row.instead}."
+    return call
+
+
+def table() -> str:
+    """The rows as a Markdown table, for docs/migration.md."""
+    lines = ["| TorchAir | why not | instead |", "|---|---|---|"]
+    lines.extend(f"| `{row.name}` | {row.reason} | {row.instead} |" for row in ABSENT)
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(table())

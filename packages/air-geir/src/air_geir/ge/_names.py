@@ -1,0 +1,15 @@
+"""`DataType`, `Format` and `Tensor` as TorchAir's converters write them: `DataType.DT_FLOAT16`, `Format.FORMAT_ND`."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from air_geir import types
+from air_geir.lowering import Value
+
+DataType: Any = enum.IntEnum("DataType", {f"DT_{member.name}": member.api for member in types.DataType})  # type: ignore[misc]  # the members are those of another enum
+Format: Any = enum.IntEnum("Format", {f"FORMAT_{member.name}": member.value for member in types.Format})  # type: ignore[misc]  # the members are those of another enum
+Tensor = Value
+
+__all__ = ["DataType", "Format", "Tensor"]
