@@ -24,7 +24,7 @@ from air_aclgraph._addresses import AddressTests
 from air_aclgraph._key import Key
 from air_aclgraph._memory import byte_range, flat, overlaps_itself
 from air_aclgraph._outputs import Finish, Output, Own
-from air_aclgraph._runtime import Recording
+from air_aclgraph._runtime import Recording, StreamTest
 from air_aclgraph._slots import Kind
 
 Run = Callable[[Sequence[Any]], "tuple[Any, ...] | None"]
@@ -39,7 +39,7 @@ CLEARED_LIMIT: Final = 4096
 class Plumbing:
     """What `run` is made of."""
 
-    ready: Callable[[], bool] | None
+    ready: StreamTest | None
     tests: AddressTests
     finish: Finish
     fixed: tuple[Any, ...] | None
@@ -142,7 +142,9 @@ def make_run(
     """Writes the function that one call of this key runs; an error of the device in it is explained."""
     lines = _Lines()
     if plumbing.ready is not None:
-        lines.add(f"if not {lines.bind(plumbing.ready)}(): return None")
+        test = plumbing.ready
+        current, last, switch = lines.bind(test.current), lines.bind(test.last), lines.bind(test.switch)
+        lines.add(f"if {current}() != {last}[0] and not {switch}(): return None")
     if indices:
         same = plumbing.tests(indices, [captured_inputs[i] for i in indices])
         lines.add(f"if not {lines.bind(same)}(*args): return None")

@@ -32,6 +32,7 @@ class Pinned:
         self._run = run
         self._lock = executable.runtime.lock
         self._places = [i for i, kind in enumerate(captured.kinds) if kind in COPIES]
+        self._only = self._places[0] if len(self._places) == 1 else None
 
     def __call__(self, *inputs: Any) -> Any:
         """Copies the inputs, replays, and returns the outputs."""
@@ -47,6 +48,9 @@ class Pinned:
                     advice="call pin() again",
                 )
             args = self._args
-            for place, value in zip(self._places, inputs, strict=True):
-                args[place] = value
+            if self._only is not None:
+                args[self._only] = inputs[0]
+            else:
+                for place, value in zip(self._places, inputs, strict=True):
+                    args[place] = value
             return self._run(args)

@@ -106,6 +106,19 @@ class Recording:
     explain_error: Callable[[RuntimeError], RuntimeError] | None = None
 
 
+@dataclass(frozen=True)
+class StreamTest:
+    """Asks before a replay whether the caller is still on the stream of the last one.
+
+    `current()` is a number for the caller's stream, `last[0]` that of the last replay.  If they differ,
+    `switch()` orders the streams, and says no when the caller's stream is being captured.
+    """
+
+    current: Callable[[], int]
+    last: list[int]
+    switch: Callable[[], bool]
+
+
 class Runtime(Protocol):
     """A device the executor can capture on."""
 
@@ -182,7 +195,7 @@ class Runtime(Protocol):
     def address_tests(self) -> AddressTests:
         """Makes the fastest test that the arguments of a call are at given addresses."""
 
-    def ready(self) -> Callable[[], bool] | None:
+    def ready(self) -> StreamTest | None:
         """A test to make before each replay; None where nothing can be in its way."""
 
     def buffer_like(self, tensor: Tensor) -> Tensor | None:
