@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -398,3 +399,21 @@ def test_W17_a_graph_with_a_quantised_matmul_compiles_and_replays() -> None:
     for _ in range(3):
         x = torch.randn(2, 4)
         torch.testing.assert_close(run(x, weight, scale)[0], x @ (weight * scale), rtol=1e-4, atol=1e-4)
+
+
+def test_two_forward_passes_before_their_backward_passes_keep_what_each_saved(device: str) -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.GELU(), nn.Linear(4, 2)).to(device)
+    compiled = torch.compile(model, backend=Backend(device, air__outputs="clone"))
+
+    def gradients(forward: Callable[[Tensor], Tensor]) -> list[Tensor]:
+        model.zero_grad()
+        ones, steps = torch.ones(3, 4, device=device), torch.arange(12.0, device=device).view(3, 4) / 5
+        first, second = forward(ones).sum(), (forward(steps) ** 2).sum()
+        first.backward()
+        second.backward()
+        return [p.grad.clone() for p in model.parameters() if p.grad is not None]
+
+    expected = gradients(model)
+    for _ in range(3):
+        for found, wanted in zip(gradients(compiled), expected, strict=True):
+            torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
