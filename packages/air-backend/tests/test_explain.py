@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from air_backend import CompilerConfig, explain
+from air_backend import CompilerConfig, explain, scope
+
+LIBRARY = torch.library.Library("air_backend_explain", "FRAGMENT")
 
 
 def cache_step(cache: Tensor, x: Tensor, at: Tensor) -> Tensor:
@@ -79,3 +84,60 @@ def test_the_report_is_text_json_and_one_page(mode: str) -> None:
     assert "src=" not in page
     assert "href=" not in page
     assert mode in page
+
+
+def test_N07_converters_are_named_with_what_each_operator_became() -> None:
+    config = CompilerConfig()
+    config.mode = "max-autotune"
+    report = explain(lambda x: torch.relu(x @ x).sum(-1), torch.randn(4, 4), compiler_config=config)
+    (graph,) = report.data["graphs"]
+    found = {entry["operator"]: entry for entry in graph["converters"]}
+    assert found["aten.relu.default"]["becomes"] == ["Relu"]
+    assert found["aten.mm.default"]["by"].startswith("air_geir.converters.")
+    assert all(entry["becomes"] for entry in found.values())
+
+
+def test_N07_what_runs_eagerly_between_pieces_has_its_reason_and_line() -> None:
+    config = CompilerConfig()
+    config.mode = "max-autotune"
+    config.air.unsupported = "eager"
+    LIBRARY.define("untranslated(Tensor x) -> Tensor")
+    LIBRARY.impl("untranslated", lambda x: x * 3, "CPU")
+    LIBRARY.impl("untranslated", torch.empty_like, "Meta")
+    report = explain(
+        lambda x: torch.ops.air_backend_explain.untranslated(x + 1) * 2,
+        torch.randn(4),
+        compiler_config=config,
+    )
+    eager = [entry for graph in report.data["graphs"] for entry in graph.get("eager", [])]
+    assert [entry["operator"] for entry in eager] == ["air_backend_explain.untranslated.default"]
+    assert "neither a converter nor a decomposition" in eager[0]["because"]
+    assert "test_explain.py" in eager[0]["where"]
+
+
+@pytest.mark.filterwarnings("ignore::air_streams.StreamRaceWarning")
+def test_N07_streams_have_their_operators_and_findings() -> None:
+    def two_streams(x: Tensor) -> Tensor:
+        y = torch.sin(x)
+        with scope.npu_stream_switch("1"):
+            z = torch.cos(y)
+        return y + z
+
+    report = explain(two_streams, torch.randn(4), compiler_config=reduce_overhead())
+    (graph,) = report.data["graphs"]
+    assert graph["streams"]["operators"] == {"entry stream": 2, "stream '1'": 1}
+    assert any("torch.cos(y)" in finding for finding in graph["streams"]["findings"])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+def test_N07_a_browser_shows_the_page_without_fetching_anything(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    page.write_text(explain(cache_step, *arguments(), compiler_config=reduce_overhead()).to_html())
+    shown = subprocess.run(
+        ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", page.as_uri()],
+        capture_output=True, text=True, check=True, timeout=120,
+    ).stdout  # fmt: skip
+    assert "<h1>cache_step</h1>" in shown
+    assert shown.count("<summary>") >= 5
+    assert "reinplace_input_mutated" in shown
