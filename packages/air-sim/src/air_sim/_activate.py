@@ -26,7 +26,10 @@ _handles: list[ctypes.CDLL] = []
 
 
 def active() -> Libraries | None:
-    """The libraries this process runs on, or None before activate()."""
+    """The libraries this process runs on, or None before activate() in a process that did not start on air-sim."""
+    global _active
+    if _active is None and "torch_npu" in sys.modules and os.environ.get(f"{PREFIX}ACTIVE"):
+        _active = build()  # started by `air-sim run`, or by a process on air-sim: the libraries are loaded
     return _active
 
 

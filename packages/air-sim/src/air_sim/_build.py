@@ -1,8 +1,9 @@
 """Compiles the libraries of air-sim against the installed torch and torch_npu, into a cache.
 
-Objects are kept by the hash of everything they are made of, so an edit recompiles what it touches; a finished set of
-libraries has a folder of its own, named after versions and sources, and is only ever renamed into place: processes
-that start at the same time wait for one build and never see half of one.
+Objects are kept by the hash of everything they are made of, so an edit recompiles what includes it, and environments
+with the same versions share them; a finished set of libraries has a folder of its own, named after versions, sources
+and the torch it is linked to, and is only ever renamed into place: processes that start at the same time wait for one
+build and never see half of one.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import fcntl
 import hashlib
 import logging
 import os
+import re
 import shutil
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -27,6 +30,7 @@ from air_sim.errors import BuildFailed, MissingTool
 log = logging.getLogger(__name__)
 
 NATIVE = Path(__file__).parent / "native"
+_HEADERS = NATIVE / "include" / "air_sim" / "precompiled.h"
 
 
 _EMPTY = (
@@ -45,9 +49,14 @@ _EMPTY = (
 _FLAGS = ("-std=c++17", "-O1", "-g0", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wno-unused-function")
 _PARTS = {"runtime": False, "hccl": True, "ge": True, "opapi": True, "static_kernel": False}
 """Folder of sources -> whether it is written against libtorch."""
+_PRECOMPILED = {"opapi", "ge"}
+"""Folders whose sources spend most of their time in libtorch's headers, and share them precompiled."""
+_WORTH_PRECOMPILING = 4
+"""From so many sources on, precompiling their headers first is quicker."""
 _OLD_ABI = "_oldabi"
 """Part of the name of the sources that are compiled with the strings of the old C++ library."""
 _HEADER_SUFFIXES = (".h", ".inc")
+_INCLUDE = re.compile(rb'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -85,14 +94,30 @@ def _digest(parts: Sequence[bytes]) -> str:
     return hasher.hexdigest()[:20]
 
 
-def _source_digest() -> str:
+def _libraries_digest(install: Install) -> str:
+    """Of every source, of how they are built, and of the torch that the libraries are linked to by its folder."""
     parts = [
         part
         for file in source_files()
         for part in (str(file.relative_to(NATIVE)).encode(), file.read_bytes())
     ]
     recipe = [Path(__file__).with_name(name).read_bytes() for name in ("_build.py", "_symbols.py")]
-    return _digest([*parts, *recipe])
+    return _digest([*parts, *recipe, str(install.torch_libraries).encode()])
+
+
+def _included(source: Path) -> list[Path]:
+    """A source and those of our own files that it includes, directly or not, each once."""
+    found: dict[Path, None] = {}
+    waiting = [source]
+    while waiting:
+        file = waiting.pop()
+        if file in found:
+            continue
+        found[file] = None
+        for name in _INCLUDE.findall(file.read_bytes()):
+            places = (file.parent / name.decode(), NATIVE / "include" / name.decode())
+            waiting += [place.resolve() for place in places if place.is_file()]
+    return list(found)
 
 
 def _run(command: Sequence[str]) -> None:
@@ -132,21 +157,44 @@ class _Compiler:
             flags.append("-D_GLIBCXX_USE_CXX11_ABI=0")
         return flags
 
+    def target(self, source: Path, salt: bytes = b"") -> Path:
+        """Where the object of a source is, or will be."""
+        made_of = [file.read_bytes() for file in _included(source)]
+        # Folders do not count: what is in them is known by the versions and by the contents.
+        flags = [flag for flag in self._flags(source) if not flag.startswith(("-I", "-isystem"))]
+        settings = [source.parent.name, *flags]
+        key = _digest([self.install.key.encode(), " ".join(settings).encode(), *made_of, salt])
+        return self.objects / f"{source.parent.name}-{source.stem}-{key}.o"
+
     def compile(self, source: Path, extra: Sequence[str] = (), salt: bytes = b"") -> Path:
-        flags = [*self._flags(source), *extra]
-        near = [*sorted(source.parent.iterdir()), *sorted((NATIVE / "include").rglob("*"))]
-        headers = [file.read_bytes() for file in near if file.suffix in _HEADER_SUFFIXES and file.is_file()]
-        key = _digest(
-            [self.install.key.encode(), " ".join(flags).encode(), source.read_bytes(), *headers, salt]
-        )
-        target = self.objects / f"{source.parent.name}-{source.stem}-{key}.o"
+        target = self.target(source, salt)
         if not target.exists():
             log.info("compiling %s", source.relative_to(NATIVE))
             partial = target.with_suffix(f".{os.getpid()}.o")
-            _run(["g++", *flags, "-c", str(source), "-o", str(partial)])
+            _run(["g++", *self._flags(source), *extra, "-c", str(source), "-o", str(partial)])
             partial.rename(target)
         target.touch()
         return target
+
+    def precompile(self, part: str, folder: Path) -> list[str]:
+        """Compiles libtorch's headers with the flags of a part; gives the flags that make a source use them."""
+        log.info("precompiling libtorch's headers for %s", part)
+        place = folder / part
+        place.mkdir()
+        header = place / _HEADERS.name
+        shutil.copy(_HEADERS, header)
+        _run(
+            [
+                "g++",
+                *self._flags(NATIVE / part / "any.cpp"),
+                "-x",
+                "c++-header",
+                str(header),
+                "-o",
+                f"{header}.gch",
+            ]
+        )
+        return ["-include", str(header)]
 
 
 def _link(
@@ -175,6 +223,27 @@ def _assemble(folder: Path, objects: dict[str, list[Path]], stubs: Path, install
     _link(folder, "nnopbase", (), ("opapi",), torch)
 
 
+def _compile_sources(
+    compiler: _Compiler, sources: Sequence[Path], folder: Path, jobs: int
+) -> dict[Path, Path]:
+    """Source -> object, several at a time, in the given order."""
+    missing = Counter(
+        s.parent.name for s in sources if _OLD_ABI not in s.name and not compiler.target(s).exists()
+    )
+    with tempfile.TemporaryDirectory(dir=folder) as headers, ThreadPoolExecutor(jobs) as pool:
+        ready = {
+            part: pool.submit(compiler.precompile, part, Path(headers))
+            for part in sorted(_PRECOMPILED)
+            if missing[part] >= _WORTH_PRECOMPILING
+        }
+
+        def compiled(source: Path) -> Path:
+            headers_of = ready.get(source.parent.name) if _OLD_ABI not in source.name else None
+            return compiler.compile(source, extra=headers_of.result() if headers_of else ())
+
+        return dict(zip(sources, pool.map(compiled, sources), strict=True))
+
+
 def _compile_all(install: Install, folder: Path, jobs: int) -> None:
     objects_folder = cache_folder() / "objects"
     objects_folder.mkdir(parents=True, exist_ok=True)
@@ -185,8 +254,7 @@ def _compile_all(install: Install, folder: Path, jobs: int) -> None:
     order = sorted(
         (s for part in sources.values() for s in part if s != stub_source), key=lambda s: -s.stat().st_size
     )
-    with ThreadPoolExecutor(jobs) as pool:
-        compiled = dict(zip(order, pool.map(compiler.compile, order), strict=True))
+    compiled = _compile_sources(compiler, order, folder, jobs)
     objects = {part: [compiled[s] for s in files if s in compiled] for part, files in sources.items()}
     missing = stub_list(install, compiled.values())
     (folder / "missing.inc").write_text(missing)
@@ -200,7 +268,7 @@ def build(*, force: bool = False, jobs: int | None = None) -> Libraries:
         if shutil.which(tool) is None:
             raise MissingTool(tool)
     install = find_install()
-    target = cache_folder() / f"{install.key}-{_source_digest()}"
+    target = cache_folder() / f"{install.key}-{_libraries_digest(install)}"
     if target.is_dir() and not force:
         return Libraries(target, install)
     with _locked(cache_folder()):
@@ -209,6 +277,8 @@ def build(*, force: bool = False, jobs: int | None = None) -> Libraries:
         if force:
             shutil.rmtree(target, ignore_errors=True)
             shutil.rmtree(cache_folder() / "objects", ignore_errors=True)
+        for left in cache_folder().glob("partial-*"):  # by a build that was killed
+            shutil.rmtree(left, ignore_errors=True)
         log.warning("air-sim: building the software CANN for %s (once; minutes)", install.key)
         partial = Path(tempfile.mkdtemp(dir=cache_folder(), prefix="partial-"))
         try:

@@ -10,7 +10,7 @@ import ctypes
 
 from air_sim._activate import active
 from air_sim._switches import Switches, variable
-from air_sim.errors import NotActive, UnknownSwitch
+from air_sim.errors import DeviceLost, NotActive, UnknownSwitch
 
 _CHANGEABLE = (
     "noop",
@@ -75,8 +75,12 @@ def static_kernels() -> int:
 
 
 def recover(device: int = 0) -> None:
-    """Drops what a device still has to do and clears the errors of its streams, like a reset of the device."""
+    """Drops what a device still has to do and clears the errors of its streams, like a reset of the device.
+
+    Raises DeviceLost when only a new process helps: after an error in torch_npu's launch thread.
+    """
     runtime = _runtime()
     status = runtime.aclrtDeviceTaskAbort(ctypes.c_int32(device), ctypes.c_uint32(0))
     if status != 0:
-        raise UnknownSwitch(f"device {device} cannot be recovered: driver error {status}")
+        runtime.aclGetRecentErrMsg.restype = ctypes.c_char_p
+        raise DeviceLost(device, status, (runtime.aclGetRecentErrMsg() or b"").decode())

@@ -86,6 +86,18 @@ class UnknownSwitch(AirSimError):
     """
 
 
+class DeviceLost(AirSimError):
+    """A device cannot be put back into order inside this process.
+
+    Start a new process; under `TASK_QUEUE_ENABLE=0` a failed launch leaves the process usable.
+    """
+
+    def __init__(self, device: int, status: int, reason: str) -> None:
+        self.device = device
+        self.status = status
+        super().__init__(f"device {device} cannot be recovered (driver error {status}): {reason}")
+
+
 class NotActive(AirSimError):
     """A running air-sim was asked for something before activate().
 

@@ -6,42 +6,10 @@ import subprocess
 from collections.abc import Callable
 
 import pytest
+from ranks import PRELUDE
 
 pytestmark = pytest.mark.npu
 Program = Callable[..., subprocess.CompletedProcess[str]]
-
-PRELUDE = """
-import os, socket, sys, torch
-import torch.distributed as dist
-import torch.multiprocessing as mp
-from torch.testing import assert_close
-
-RANKS = 2
-
-def start(rank, port):
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    torch.npu.set_device(rank)
-    dist.init_process_group("hccl", rank=rank, world_size=RANKS)
-
-def value(rank, *shape, step=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(100 * step + rank))
-
-def captured(body):
-    torch.npu.synchronize()
-    graph = torch.npu.NPUGraph()
-    with torch.npu.graph(graph):
-        body()
-    return graph
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-def launch(main):
-    mp.spawn(main, args=(free_port(),), nprocs=RANKS)
-    print("all ranks agree")
-"""
 
 COLLECTIVES = """
 def operations(rank):

@@ -195,6 +195,20 @@ TEST(a_failed_kernel_stops_its_stream_when_told_to) {
   OK(aclrtSynchronizeStream(stream));
   CHECK(ran);
 }
+TEST(a_stream_that_waits_for_a_failed_one_fails_with_it) {
+  Switch fault("fault", "kernel_error@1", "");
+  Stream failing, waiting;
+  Event event;
+  bool used = false;
+  OK(aclrtSetStreamFailureMode(waiting, ACL_STOP_ON_FAILURE));
+  OK(enqueue(failing, [] {}, "fails"));
+  OK(aclrtRecordEvent(event, failing));
+  OK(aclrtStreamWaitEvent(waiting, event));
+  OK(enqueue(waiting, [&used] { used = true; }, "uses what was not computed"));
+  CHECK_STATUS(aclrtSynchronizeStream(waiting), ACL_ERROR_RT_AICORE_EXCEPTION);
+  CHECK(!used);
+  CHECK_STATUS(aclrtSynchronizeStream(failing), ACL_ERROR_RT_AICORE_EXCEPTION);
+}
 TEST(a_hanging_kernel_can_be_waited_for_with_a_timeout_and_aborted) {
   Stream stream;
   Switch hang("fault", "hang@1", "");

@@ -91,14 +91,21 @@ def test_a_kernel_that_fails_inside_a_replay_stops_the_replay(device: str) -> No
     assert x.cpu().eq(4).all()
 
 
-def test_an_event_of_a_failed_stream_does_not_block_others(device: str) -> None:
-    x, side, event = torch.ones(4, device=device), npu.Stream(), npu.Event()
+def test_a_stream_that_waits_for_a_failed_one_does_not_hang_and_fails_with_its_error(device: str) -> None:
+    x, side, third, event = torch.ones(4, device=device), npu.Stream(), npu.Stream(), npu.Event()
     npu.synchronize()
     air_sim.change(fault="kernel_error@1")
     with npu.stream(side):
-        x + 1
+        y = x + 1
         event.record()
     npu.current_stream().wait_event(event)
-    assert (x + 1).cpu().eq(2).all()
     with pytest.raises(RuntimeError, match="507015"):
+        (y + 1).cpu()  # would be computed from what the failed kernel did not write
+    with pytest.raises(RuntimeError, match="507015"):
+        event.synchronize()
+    with npu.stream(third):
+        assert (x + 1).cpu().eq(2).all(), "a stream that did not wait goes on"
+    with pytest.raises(RuntimeError, match=r"(?s)507015.*fault kernel_error was injected"):
         side.synchronize()
+    air_sim.recover()
+    assert (x + 1).cpu().eq(2).all()

@@ -62,12 +62,62 @@ std::vector<uint64_t> unsigned_values(const Call& c, size_t input) {
   const Ints list = c.values(input);
   return {list.begin(), list.end()};
 }
+// The pieces of a buffer by their counts and, where they are given, their places; else one lies after the other.
+Pieces pieces_of(const Call& c, size_t counts, size_t offsets) {
+  Pieces pieces{unsigned_values(c, counts), {}};
+  if (c.given(offsets)) {
+    pieces.offsets = unsigned_values(c, offsets);
+    return pieces;
+  }
+  uint64_t at = 0;
+  for (const uint64_t count : pieces.counts) {
+    pieces.offsets.push_back(at);
+    at += count;
+  }
+  return pieces;
+}
+int64_t elements(const Pieces& pieces) {
+  int64_t sum = 0;
+  for (const uint64_t count : pieces.counts) sum += static_cast<int64_t>(count);
+  return sum;
+}
+// Room for so many elements: rows like those of `x` where they fill some, else a plain list.
+Tensor room_for(const Tensor& x, int64_t count) {
+  Ints shape = x.sizes().vec();
+  int64_t row = 1;
+  for (size_t d = 1; d < shape.size(); ++d) row *= shape[d];
+  if (shape.empty() || row == 0 || count % row != 0) return at::zeros({count}, x.options());
+  shape[0] = count / row;
+  return at::zeros(shape, x.options());
+}
+Tensor all_to_all_even(const Call& c) {
+  const Tensor x = c.in[0].contiguous(), y = at::zeros_like(x);
+  if (c.dry) return y;
+  const auto group = group_of(c);
+  const uint64_t ranks = rank_count(*group), each = static_cast<uint64_t>(x.numel()) / ranks;
+  TORCH_CHECK(each * ranks == static_cast<uint64_t>(x.numel()), x.numel(), " elements cannot be shared by ", ranks, " ranks");
+  Pieces pieces{std::vector<uint64_t>(ranks, each), {}};
+  for (uint64_t rank = 0; rank < ranks; ++rank) pieces.offsets.push_back(rank * each);
+  all_to_all(*group, x.data_ptr(), pieces, y.data_ptr(), pieces, wire_type(x.scalar_type()));
+  return y;
+}
+Tensor gathered_v(const Call& c) {
+  const Tensor x = c.in[0].contiguous();
+  const Pieces pieces = pieces_of(c, 2, 3);
+  const Tensor y = room_for(x, elements(pieces));
+  if (!c.dry) all_gather_v(*group_of(c), x.data_ptr(), c.value(1), y.data_ptr(), pieces, wire_type(x.scalar_type()));
+  return y;
+}
+Tensor scattered_v(const Call& c) {
+  const Tensor x = c.in[0].contiguous(), y = room_for(x, c.value(1));
+  if (!c.dry)
+    reduce_scatter_v(*group_of(c), x.data_ptr(), pieces_of(c, 2, 3), y.data_ptr(), wire_type(x.scalar_type()), reduction_of(c));
+  return y;
+}
 Tensor all_to_all_v(const Call& c) {
   const Tensor x = c.in[0].contiguous();
-  const Pieces out{unsigned_values(c, 1), unsigned_values(c, 2)}, in{unsigned_values(c, 3), unsigned_values(c, 4)};
-  int64_t count = 0;
-  for (const uint64_t n : in.counts) count += static_cast<int64_t>(n);
-  const Tensor y = at::zeros({count}, x.options());
+  const Pieces out = pieces_of(c, 1, 2), in = pieces_of(c, 3, 4);
+  const Tensor y = room_for(x, elements(in));
   if (!c.dry) all_to_all(*group_of(c), x.data_ptr(), out, y.data_ptr(), in, wire_type(x.scalar_type()));
   return y;
 }
@@ -88,6 +138,9 @@ void add_collectives(Table& table) {
   AIR_SIM_GE_OP(HcomAllReduce, reduced(c));
   AIR_SIM_GE_OP(HcomReduceScatter, scattered(c));
   AIR_SIM_GE_OPS(HcomBroadcast, broadcasted(c));
+  AIR_SIM_GE_OP(HcomAllGatherV, gathered_v(c));
+  AIR_SIM_GE_OP(HcomReduceScatterV, scattered_v(c));
+  AIR_SIM_GE_OP(HcomAllToAll, all_to_all_even(c));
   AIR_SIM_GE_OP(HcomAllToAllV, all_to_all_v(c));
   AIR_SIM_GE_OPS(HcomSend, sent(c));
   AIR_SIM_GE_OP(HcomReceive, received(c));

@@ -5,6 +5,7 @@
 #include "call.h"
 #include <ATen/core/grad_mode.h>
 #include <acl/acl_rt.h>
+#include <air_sim/launches.h>
 #include <air_sim/runtime.h>
 #include <c10/core/InferenceMode.h>
 #include <cstring>
@@ -220,6 +221,7 @@ void count(Entry& entry) {
 }
 
 int prepare(Entry& entry, bool largest, const Registers* registers, const uint64_t* stack) {
+  if (const int lost = device_lost()) return lost;
   const Definition* definition = definition_of(entry);
   if (!definition)
     return refuse(kNotImplemented, entry.name,

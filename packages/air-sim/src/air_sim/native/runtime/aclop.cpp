@@ -1,11 +1,14 @@
 // The older single-operator interface (aclop).  air-sim has aclnn operators only: descriptions can be built, because
-// torch_npu builds them on its way, and executing one is an error that names the operator.
+// torch_npu builds them on its way, and executing one is an error that names the operator.  In torch_npu's launch thread
+// it is an error of the stream, because one that is returned there would end the thread and cost the process its device.
 #include <acl/acl.h>
 #include <acl/acl_op_compiler.h>
 
+#include <string>
 #include <vector>
 
 #include "air_sim/runtime.h"
+#include "launch_thread.h"
 #include "status.h"
 
 struct aclTensorDesc {
@@ -20,25 +23,27 @@ struct aclDataBuffer {
 struct aclopAttr {};
 
 namespace {
-aclError refused(const char* op) {
-  return air_sim::fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
-                       "aclop %s: air-sim has aclnn operators only, and torch_npu chose this older one because an aclnn "
-                       "function it looked for is missing; AIR_SIM_SOC=Ascend950 makes torch_npu name that function",
-                       op);
+aclError refused(const char* op, aclrtStream stream) {
+  const std::string text = std::string("aclop ") + op +
+                           ": air-sim has aclnn operators only, and torch_npu chose this older one because an aclnn function "
+                           "it looked for is missing; AIR_SIM_SOC=Ascend950 makes torch_npu name that function";
+  if (air_sim::in_launch_thread())
+    return air_sim::enqueue(stream, [text] { air_sim::task_failed(text.c_str()); }, "aclop");
+  return air_sim::fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "%s", text.c_str());
 }
 }  // namespace
 
 AIR_SIM_API aclError aclopCompileAndExecute(const char* op, int, const aclTensorDesc* const[], const aclDataBuffer* const[],
                                             int, const aclTensorDesc* const[], aclDataBuffer* const[], const aclopAttr*,
-                                            aclopEngineType, aclopCompileType, const char*, aclrtStream) {
+                                            aclopEngineType, aclopCompileType, const char*, aclrtStream stream) {
   AIR_SIM_ENTRY;
-  return refused(op);
+  return refused(op, stream);
 }
 AIR_SIM_API aclError aclopCompileAndExecuteV2(const char* op, int, aclTensorDesc*[], aclDataBuffer*[], int, aclTensorDesc*[],
                                               aclDataBuffer*[], aclopAttr*, aclopEngineType, aclopCompileType, const char*,
-                                              aclrtStream) {
+                                              aclrtStream stream) {
   AIR_SIM_ENTRY;
-  return refused(op);
+  return refused(op, stream);
 }
 AIR_SIM_API aclTensorDesc* aclCreateTensorDesc(aclDataType type, int count, const int64_t* dims, aclFormat format) {
   AIR_SIM_ENTRY;

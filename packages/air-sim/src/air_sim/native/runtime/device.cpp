@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "capture.h"
+#include "launch_thread.h"
 #include "status.h"
 #include "stream.h"
 #include "switches.h"
@@ -20,6 +21,7 @@ constexpr int64_t kDefaultTimeoutMs = 1800 * 1000;
 aclError synchronize_device(int64_t timeout_ms) {
   if (synchronising_is_forbidden())
     return fail(ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT, "synchronising the device while a stream is being captured");
+  if (const aclError lost = launches_ended(current_device())) return lost;
   aclError result = ACL_SUCCESS;
   for (const auto& stream : streams_of_device(current_device())) {
     if (!stream->wait_idle(timeout_ms))
@@ -37,7 +39,10 @@ bool is_device(int32_t device) { return device >= 0 && device < switches().devic
 }  // namespace
 
 int current_device() { return t_device < 0 ? 0 : t_device; }
-void use_device(int device) { t_device = device; }
+void use_device(int device) {
+  t_device = device;
+  watch_launch_thread(device);
+}
 int64_t kernel_timeout_ms(int device) {
   if (const int64_t chosen = switches().kernel_timeout_ms) return chosen;
   const uint64_t us = g_timeout_us[device];
@@ -108,7 +113,7 @@ AIR_SIM_API aclError aclrtDeviceTaskAbort(int32_t device, uint32_t) {
     stream->killed = false;
     stream->clear_error();
   }
-  return ACL_SUCCESS;
+  return launches_ended(device);
 }
 AIR_SIM_API aclError aclrtGetCurrentContext(aclrtContext* context) {
   AIR_SIM_ENTRY;

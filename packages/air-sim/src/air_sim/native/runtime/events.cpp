@@ -6,6 +6,7 @@
 
 #include "capture.h"
 #include "device.h"
+#include "launch_thread.h"
 #include "status.h"
 #include "switches.h"
 
@@ -17,13 +18,13 @@ struct Record {
   std::condition_variable changed;
   bool done = false;
   uint64_t ns = 0;
-  aclError error = ACL_SUCCESS;  // of the stream it was recorded on
-  void set(aclError status) {
+  Failure failure;  // of the stream it was recorded on
+  void set(Failure found) {
     {
       std::lock_guard<std::mutex> lock(m);
       done = true;
       ns = now_ns();
-      error = status;
+      failure = std::move(found);
     }
     changed.notify_all();
   }
@@ -36,9 +37,11 @@ struct Record {
     changed.wait(lock, [&] { return done; });
   }
   // False when the waiting stream was killed first.
-  void wait_in(const Stream& stream) {
+  // What the awaited stream did not compute the waiting one cannot use: it fails with it.
+  void wait_in(Stream& stream) {
     std::unique_lock<std::mutex> lock(m);
     while (!done && !stream.killed) changed.wait_for(lock, std::chrono::milliseconds(20), [&] { return done; });
+    if (done && failure.code) stream.fail_with(failure.code, "waited for a stream that has failed: " + failure.text);
   }
 };
 // An external event is a flag of the device: it orders a graph against the world outside, so it is set, waited for and
@@ -108,7 +111,7 @@ aclError record(Event* event, Stream* stream) {
     std::lock_guard<std::mutex> lock(event->m);
     event->last = made;
   }
-  return submit(stream, {[made, stream] { made->set(stream->peek_error()); }, "event record", Kind::event});
+  return submit(stream, {[made, stream] { made->set(stream->failure()); }, "event record", Kind::event});
 }
 
 // A wait that concerns a capture becomes edges; false: it is an ordinary wait.
@@ -211,8 +214,9 @@ AIR_SIM_API aclError aclrtSynchronizeEvent(aclrtEvent handle) {
   if (in_capture(event)) return fail(ACL_ERROR_RT_EVENT_CAPTURED, "synchronising an event that was recorded in a capture");
   const auto record = event->latest();
   if (!record) return ACL_SUCCESS;
+  if (const aclError lost = launches_ended(event->device)) return lost;
   record->wait();
-  return record->error ? report_async(record->error, "the stream of the event has failed") : ACL_SUCCESS;
+  return record->failure.code ? report_async(record->failure.code, record->failure.text) : ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtQueryEventStatus(aclrtEvent handle, aclrtEventRecordedStatus* status) {
   AIR_SIM_ENTRY;

@@ -13,6 +13,7 @@
 
 #include "capture.h"
 #include "device.h"
+#include "launch_thread.h"
 #include "status.h"
 #include "stream.h"
 #include "switches.h"
@@ -185,6 +186,7 @@ aclError copy(void* to, size_t capacity, const void* from, size_t bytes, aclrtSt
   if (wait) {
     if (synchronising_is_forbidden())
       return fail(ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT, "a synchronous copy while a stream is being captured");
+    if (const aclError lost = launches_ended(current_device())) return lost;
     memmove(host_address(to), host_address(from), bytes);
     return ACL_SUCCESS;
   }

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <utility>
 
+#include "launch_thread.h"
 #include "switches.h"
 
 namespace air_sim {
@@ -38,8 +39,10 @@ void write_counters() {
 void set_error(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  remember(formatted(format, arguments));
+  const std::string text = formatted(format, arguments);
   va_end(arguments);
+  note_failed_call(ACL_ERROR_INTERNAL_ERROR, text);
+  remember(text);
 }
 
 aclError fail(aclError code, const char* format, ...) {
@@ -47,6 +50,7 @@ aclError fail(aclError code, const char* format, ...) {
   va_start(arguments, format);
   const std::string text = formatted(format, arguments);
   va_end(arguments);
+  note_failed_call(code, text);
   remember(text + " (error " + std::to_string(code) + ")");
   return code;
 }

@@ -9,6 +9,7 @@
 
 #include "capture.h"
 #include "device.h"
+#include "launch_thread.h"
 #include "status.h"
 #include "switches.h"
 
@@ -158,22 +159,21 @@ void Stream::fail_with(aclError code, const std::string& text) {
   error = code;
   const bool sticky = stop_on_failure && switches().sticky;
   error_text = "stream " + std::to_string(id) + " of device " + std::to_string(device) + ": " + text;
-  if (sticky)
-    error_text +=
-        "; the stream is aborted, nothing more runs on it until it is destroyed or its device is reset "
-        "(AIR_SIM_STICKY=0: report once)";
   aborted = sticky;
 }
 aclError Stream::take_error() {
   std::lock_guard<std::mutex> lock(error_m);
   if (error == ACL_SUCCESS) return ACL_SUCCESS;
-  const aclError code = report_async(error, error_text);
+  const char* const state = aborted ? "; the stream is aborted, nothing more runs on it until it is destroyed or its device "
+                                      "is reset (AIR_SIM_STICKY=0: report once)"
+                                    : "";
+  const aclError code = report_async(error, error_text + state);
   if (!aborted) error = ACL_SUCCESS;
   return code;
 }
-aclError Stream::peek_error() {
+Failure Stream::failure() {
   std::lock_guard<std::mutex> lock(error_m);
-  return error;
+  return error == ACL_SUCCESS ? Failure{} : Failure{error, error_text};
 }
 void Stream::clear_error() {
   std::lock_guard<std::mutex> lock(error_m);
@@ -237,6 +237,7 @@ void release_streams(int device, int count) {
 }
 
 int submit(Stream* stream, Task task) {
+  watch_launch_thread(stream->device);
   if (recording()) {
     aclError status = ACL_SUCCESS;
     if (record_task(stream, task, status)) return status;
@@ -280,6 +281,7 @@ aclError destroy(aclrtStream handle, bool force) {
 }
 aclError synchronize(aclrtStream handle, int64_t timeout_ms) {
   Stream* s = stream_of(handle);
+  if (const aclError lost = launches_ended(s->device)) return lost;
   if (is_captured(s)) return fail(ACL_ERROR_RT_STREAM_CAPTURED, "synchronising a stream that is being captured");
   if (!s->wait_idle(timeout_ms))
     return fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT, "stream %d did not finish within %lld ms", s->id, (long long)timeout_ms);

@@ -29,6 +29,11 @@ struct Task {
 };
 struct Graph;
 struct Group;
+// An asynchronous error and what it was; the code is 0 where there is none.
+struct Failure {
+  aclError code = ACL_SUCCESS;
+  std::string text;
+};
 
 struct Stream {
   Stream(int device, uint32_t priority, uint32_t flags);
@@ -52,7 +57,7 @@ struct Stream {
   std::atomic<bool> aborted{false};
   void fail_with(aclError code, const std::string& text);
   aclError take_error();
-  aclError peek_error();
+  Failure failure();
   void clear_error();
 
   // State of a capture, guarded by the capture mutex.

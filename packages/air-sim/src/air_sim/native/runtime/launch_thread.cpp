@@ -1,0 +1,88 @@
+// Notices that a launch thread of torch_npu has ended, and keeps the reason.
+#include "launch_thread.h"
+
+#include <sys/prctl.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "air_sim/launches.h"
+#include "device.h"
+#include "status.h"
+
+namespace air_sim {
+namespace {
+constexpr char kName[] = "acl_thread";  // as torch_npu calls it
+// How long a thread that was told of an error may take to end; one that works on has survived the error.
+constexpr auto kPatience = std::chrono::milliseconds(500);
+
+struct State {
+  std::mutex m;
+  std::condition_variable changed;
+  bool failing = false, ended = false;
+  aclError code = ACL_ERROR_INTERNAL_ERROR;
+  std::string reason = "torch_npu gave the reason when it ended";
+};
+State& state(int device) {
+  static State* const all = new State[kMaxDevices];
+  return all[device];
+}
+// Devices with a failing or an ended launch thread: what every launch and synchronisation looks at first.
+std::atomic<int> g_troubles{0};
+
+struct Watch {
+  int device = -1;
+  ~Watch() {
+    if (device < 0) return;
+    State& s = state(device);
+    std::lock_guard<std::mutex> lock(s.m);
+    if (!s.failing) ++g_troubles;
+    s.failing = s.ended = true;
+    s.changed.notify_all();
+  }
+};
+thread_local Watch t_watch;
+thread_local bool t_looked = false;
+}  // namespace
+
+void watch_launch_thread(int device) {
+  if (t_looked) return;
+  t_looked = true;
+  char name[16] = {};
+  if (prctl(PR_GET_NAME, name) == 0 && strcmp(name, kName) == 0) t_watch.device = device;
+}
+bool in_launch_thread() { return t_looked && t_watch.device >= 0; }
+
+void note_failed_call(aclError code, const std::string& text) {
+  if (!in_launch_thread()) return;
+  State& s = state(t_watch.device);
+  std::lock_guard<std::mutex> lock(s.m);
+  if (!std::exchange(s.failing, true)) ++g_troubles;
+  s.code = code;
+  s.reason = text;
+}
+
+aclError launches_ended(int device) {
+  if (g_troubles.load(std::memory_order_relaxed) == 0 || in_launch_thread()) return ACL_SUCCESS;
+  State& s = state(device);
+  std::unique_lock<std::mutex> lock(s.m);
+  if (!s.failing) return ACL_SUCCESS;
+  if (!s.changed.wait_for(lock, kPatience, [&] { return s.ended; })) {
+    s.failing = false;
+    --g_troubles;
+    return ACL_SUCCESS;
+  }
+  const aclError code = s.code;
+  const std::string text = s.reason;
+  lock.unlock();
+  return report_async(code, "device " + std::to_string(device) + " cannot be used any more in this process: torch_npu's launch "
+                            "thread has ended after a failed call, and torch_npu drops silently what is launched since then, "
+                            "on an Ascend too. Start a new process (under TASK_QUEUE_ENABLE=0 a failed call leaves it usable). "
+                            "The failed call: " + text);
+}
+int device_lost() { return launches_ended(current_device()); }
+}  // namespace air_sim

@@ -1,0 +1,21 @@
+// The thread from which torch_npu launches, and what is left of a device when that thread has ended.
+//
+// With its task queue torch_npu launches everything of a device from one thread.  When a call fails there, the thread
+// ends, the next use of the queue raises once, and from then on torch_npu drops silently what it is given: results would
+// be whatever their memory holds.  So the end of such a thread is noticed here, and every later launch and
+// synchronisation of the device is an error.
+#pragma once
+#include <acl/acl.h>
+
+#include <string>
+
+namespace air_sim {
+// Looks once per thread whether it is torch_npu's launch thread of a device.
+void watch_launch_thread(int device);
+// True in such a thread: an error that is returned there costs the process its device.
+bool in_launch_thread();
+// A call of this thread failed.
+void note_failed_call(aclError code, const std::string& text);
+// The error for everything that is asked of the device after its launch thread has ended; ACL_SUCCESS before.
+aclError launches_ended(int device);
+}  // namespace air_sim
