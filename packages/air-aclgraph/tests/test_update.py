@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -158,7 +159,7 @@ def test_W18_arguments_that_are_none_types_or_devices_are_no_obstacle() -> None:
         graph = Graph()
         x, first = graph.placeholder("x"), graph.placeholder("first")
         first.meta["val"] = symbol("first", 3)
-        keywords = {"dtype": torch.float64, "device": torch.device("cpu")}
+        keywords: dict[str, Any] = {"dtype": torch.float64, "device": torch.device("cpu")}
         graph.output((graph.call_function(PICKY, (x, None, [first, 4]), keywords),))
         run = compile_graph(
             GraphModule(torch.nn.Module(), graph), [torch.randn(2, 8), 3], settings=settings("cpu")

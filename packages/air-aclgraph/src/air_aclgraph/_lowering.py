@@ -89,7 +89,8 @@ class PlanLowering:
     def _determinism(self, node: Node) -> list[Step]:
         """Scopes of `deterministic` set the level with which the operators inside are captured."""
         if node.target is _ops.attributes_enter.default:
-            names, values = map(list, node.args[:2])  # type: ignore[arg-type]  # two lists of text, by the schema
+            names: Any = node.args[0]
+            values: Any = node.args[1]
             acts = DETERMINISTIC in names and self._runtime.abilities.deterministic_level
             self._scopes.append(acts)
             if acts:

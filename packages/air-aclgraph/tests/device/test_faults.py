@@ -127,7 +127,7 @@ def test_a_capture_without_a_stream_says_what_to_reduce_and_the_next_call_works(
         capture_on()
     assert caught.value.code in (207005, 207008)
     assert "static_capture_size_limit" in caught.value.advice
-    assert caught.value.key[0] >= 100
+    assert caught.value.key[0] in range(100, 110)
     held = len(run.keys())
     assert torch.rand(2, device="npu").sum().isfinite(), "nothing is left in the state of a capture"
     assert run(torch.ones(64, device="npu"))[0].sum() == 128, "what was captured before is not touched"
