@@ -123,7 +123,8 @@ def test_S05_S06_a_wrong_pass_in_a_llama_is_isolated(
     monkeypatch.setattr(
         getattr(passes, name), "__call__", lambda self, gm, facts: PassResult(modified=wrong(gm))
     )
-    isolate(llama, switch, off)
+    assert not is_right(llama, "reduce-overhead", eagerly=True)
+    assert is_right(llama, "reduce-overhead", eagerly=True, **{switch: off})
 
 
 def test_S05_a_wrong_executor_is_wrong_without_run_eagerly_only(monkeypatch: pytest.MonkeyPatch) -> None:

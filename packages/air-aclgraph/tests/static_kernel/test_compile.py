@@ -5,10 +5,10 @@ import sys
 from collections.abc import Callable
 
 import pytest
-from static_kernel.stand_in import StandIn
 
 from air_aclgraph.static_kernel import StaticKernels
 from air_aclgraph.static_kernel._compile import progress
+from static_kernel.stand_in import StandIn
 
 Make = Callable[..., StaticKernels]
 

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from static_kernel.stand_in import StandIn
 
 from air_aclgraph.static_kernel import StaticKernels
 from air_aclgraph.static_kernel.__main__ import main
 from air_aclgraph.static_kernel._tree import OUTPUTS
+from static_kernel.stand_in import StandIn
 
 Make = Callable[..., StaticKernels]
 

@@ -174,3 +174,18 @@ def test_products_of_ended_processes_are_removed_when_they_exceed_the_bound(
     assert old.exists()
     make(limit_bytes=4000).around((2,), cann.model("Mul"))
     assert not old.exists()
+
+
+@pytest.mark.slow
+def test_a_second_start_is_ten_times_sooner_than_one_that_compiles(
+    make: Make, cann: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The compiler takes ten seconds here; that of CANN takes minutes."""
+    monkeypatch.setenv("STAND_IN_SLEEP", "10")
+    seconds = []
+    for _ in range(2):
+        kernels = make()
+        kernels.around((), cann.model("Add", "MatMul"))
+        seconds.append(sum(kernels.reports[0].seconds.values()))
+    assert cann.compilations == 1
+    assert seconds[0] > 10 * seconds[1]

@@ -65,9 +65,9 @@ def model(x: Tensor, w: Tensor) -> Tensor:
 
 
 def same(call: Callable[..., Any], *sizes: int) -> None:
-    w = torch.randn(4, 4).npu()
+    w = torch.randn(4, 4).to("npu")
     for size in sizes:
-        x = torch.randn(size, 4).npu()
+        x = torch.randn(size, 4).to("npu")
         torch.testing.assert_close(call(x, w), model(x, w))
 
 
@@ -99,7 +99,7 @@ def test_an_input_that_the_graph_writes_is_written_once_by_the_first_call(build:
         return cache * 2
 
     call = compiled(step, config_for(build))
-    cache, x = torch.zeros(4).npu(), torch.ones(4).npu()
+    cache, x = torch.zeros(4).to("npu"), torch.ones(4).to("npu")
     for number in range(1, 4):
         torch.testing.assert_close(call(cache, x).cpu(), torch.full((4,), 2.0 * number))
         torch.testing.assert_close(cache.cpu(), torch.full((4,), float(number)))
@@ -108,7 +108,7 @@ def test_an_input_that_the_graph_writes_is_written_once_by_the_first_call(build:
 def test_a_replay_never_comes_near_static_kernels(build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     call = compiled(model, config_for(build))
     same(call, 2)
-    w, x = torch.randn(4, 4).npu(), torch.randn(2, 4).npu()
+    w, x = torch.randn(4, 4).to("npu"), torch.randn(2, 4).to("npu")
 
     def never(*_: object) -> None:
         raise AssertionError("a replay asked about static kernels")

@@ -12,6 +12,7 @@ import os
 import signal
 import time
 import warnings
+from typing import Any
 
 import air_sim
 
@@ -40,16 +41,18 @@ config.mode = "reduce-overhead"
 config.experimental_config.aclgraph._aclnn_static_shape_kernel = True
 config.experimental_config.aclgraph._aclnn_static_shape_kernel_build_dir = given.directory
 torch.manual_seed(0)
-model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4)).npu()
-compiled = torch.compile(model, backend=air_backend.get_npu_backend(compiler_config=config), dynamic=True)
+model: Any = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4)).to("npu")
+compiled: Any = torch.compile(
+    model, backend=air_backend.get_npu_backend(compiler_config=config), dynamic=True
+)
 
 with warnings.catch_warnings(record=True) as caught, torch.no_grad():
     warnings.simplefilter("always")
     for size in (2, 3) if rank == given.alone else (2, 2):
-        x = torch.randn(size, 16).npu()
+        x = torch.randn(size, 16).to("npu")
         for _ in range(2):
             torch.testing.assert_close(compiled(x), model(x))
-((_, run),) = air_backend._records.alive()
+run: Any = air_backend._records.alive()[0][1]
 answer = {
     "rank": rank,
     "reports": run.explain()["static kernels"],

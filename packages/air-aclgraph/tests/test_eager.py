@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+
+from air_aclgraph._eager import EagerRun
+from air_aclgraph._key import Key
+from air_aclgraph.static_kernel import StaticKernels
+
+T = TypeVar("T")
+
+
+class Recorded(StaticKernels):
+    """Static kernels that only remember which keys came by."""
+
+    def __init__(self) -> None:
+        self.keys: list[Key] = []
+
+    def around(self, key: Key, run: Callable[[], T]) -> T:
+        self.keys.append(key)
+        return run()
+
+
+def test_S07_each_shape_of_an_eager_graph_passes_once() -> None:
+    kernels = Recorded()
+    run = EagerRun(lambda a, b: a + b, kernels, lambda args: (args[0],))
+    assert [run(n, 1) for n in (2, 3, 2, 3)] == [3, 4, 3, 4]
+    assert kernels.keys == [(2,), (3,)]
+
+
+def test_a_graph_without_symbols_has_one_key() -> None:
+    kernels = Recorded()
+    run = EagerRun(lambda a: a, kernels, None)
+    assert [run(n) for n in (2, 3)] == [2, 3]
+    assert kernels.keys == [()]
+
+
+def test_a_first_call_that_fails_is_not_counted() -> None:
+    kernels = Recorded()
+    values = iter([0, 1])
+    run = EagerRun(lambda: 1 // next(values), kernels, None)
+    with pytest.raises(ZeroDivisionError):
+        run()
+    assert run() == 1
+    assert kernels.keys == [(), ()]
