@@ -71,6 +71,11 @@ ABSENT: Final = (
         'ge.Clone(x), or ge.custom_op("TensorMove", inputs={"x": x})',
     ),
     Absent(
+        "debug.fx_summary.path",
+        "the table is written where the process runs, as TorchAir does without this option",
+        "start the process in the folder that the table shall be in",
+    ),
+    Absent(
         "npugraphex_config",
         "it is where npugraph_ex keeps the options of all models of a process together",
         'torch.compile(backend="air", mode="npugraph_ex", options={...}) takes the same names, per model',
