@@ -199,7 +199,10 @@ class CannotSplit(AirError):
 
 @dataclass
 class DumpUnsupported(AirError):
-    """Tensors of a replay cannot be written on this kind of device."""
+    """Tensors of a replay cannot be written on this kind of device.
+
+    Set `config.debug.data_dump.type = "npy"`, which runs the graph eagerly, or run on a device that the text lists.
+    """
 
     device: str
     served: tuple[str, ...]
@@ -216,7 +219,10 @@ class DumpUnsupported(AirError):
 
 @dataclass
 class NumpyMissing(AirError):
-    """An option writes files that numpy makes, and numpy is not installed."""
+    """An option writes files that numpy makes, and numpy is not installed.
+
+    Install numpy in the environment of the program: `pip install numpy`.
+    """
 
     option: str
 
