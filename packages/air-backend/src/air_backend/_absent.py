@@ -36,16 +36,6 @@ ABSENT: Final = (
         "config.debug.graph_dump writes the graph, air_backend.explain(model, *inputs) what was decided about it",
     ),
     Absent(
-        "ops.npu_fused_infer_attention_score",
-        "the form that takes sequence lengths as device tensors has no operator outside TorchAir",
-        "call torch_npu.npu_fused_infer_attention_score with lists of int, which may change between calls",
-    ),
-    Absent(
-        "ops.npu_fused_infer_attention_score_v2",
-        "the form that takes sequence lengths as device tensors has no operator outside TorchAir",
-        "call torch_npu.npu_fused_infer_attention_score_v2 with lists of int, which may change between calls",
-    ),
-    Absent(
         "configs.compiler_config.OptionValue",
         "options are typed fields of air_config, not objects with a `.value`",
         "assign to the option itself; air_config.OPTIONS lists type, default and allowed values of each",

@@ -1,8 +1,13 @@
-"""Functions of TorchAir's `torchair.ops`: tagged events, tagged streams, order between tensors, printing."""
+"""Functions of TorchAir's `torchair.ops`: tagged events, tagged streams, order between tensors, printing, attention.
+
+Attention with sequence lengths on the device is loaded at its first use, with the part of AIR that compiles it.
+"""
 
 from __future__ import annotations
 
-from air_backend._absent import refused
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from air_backend._print import npu_print
 from air_streams.ops import (
     npu_create_tagged_event,
@@ -13,8 +18,15 @@ from air_streams.ops import (
     wait,
 )
 
-npu_fused_infer_attention_score = refused("ops.npu_fused_infer_attention_score")
-npu_fused_infer_attention_score_v2 = refused("ops.npu_fused_infer_attention_score_v2")
+if TYPE_CHECKING:
+    from air_geir.ops import npu_fused_infer_attention_score, npu_fused_infer_attention_score_v2
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("npu_fused_infer_attention_score", "npu_fused_infer_attention_score_v2"):
+        raise AttributeError(f"module 'air_backend.ops' has no attribute {name!r}")
+    return getattr(importlib.import_module("air_geir.ops"), name)
+
 
 __all__ = [
     "npu_create_tagged_event",

@@ -37,6 +37,7 @@ FAMILIES = (
     "npu_attention",
     "npu_fusion_attention",
     "inplace",
+    "printing",
 )
 
 

@@ -1,0 +1,56 @@
+"""Printing: tensors put into a text, and the text written out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from air_geir.reference.kernels._registry import Operator, Run, kernel
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _shown(value: Tensor | Sequence[int], most: int) -> str:
+    """The elements as text; of a long axis the first and last `most`, or all when that is negative."""
+    if isinstance(value, Tensor) and value.dim() == 0:
+        number = value.item()
+        return f"{number:.9g}" if isinstance(number, float) else str(number)
+    items = [_shown(v, most) if isinstance(v, Tensor) else str(v) for v in value]
+    if 0 <= 2 * most < len(items):
+        items = [*items[:most], "...", *items[-most:]]
+    separator = " " if not isinstance(value, Tensor) or value.dim() == 1 else "\n "
+    return f"[{separator.join(items)}]"
+
+
+@kernel("StringFormat")
+def string_format(op: Operator) -> Run:
+    """The template with its placeholders replaced, one after another, by the elements of the inputs."""
+    template, hole, most = (
+        _text(op.attr("template")),
+        _text(op.attr("placeholder")),
+        int(op.attr("summarize")),
+    )
+
+    def run(x: Sequence[Tensor]) -> str:
+        first, *rest = template.split(hole)
+        return first + "".join(_shown(t, most) + after for t, after in zip(x, rest, strict=True))
+
+    return run
+
+
+@kernel("PrintV2")
+def print_text(op: Operator) -> Run:
+    """Writes the text and a line end."""
+    stream = _text(op.attr("output_stream"))
+
+    def run(x: str) -> tuple[()]:
+        target = sys.stdout if stream == "stdout" else sys.stderr
+        target.write(f"{x}\n")
+        target.flush()
+        return ()
+
+    return run
