@@ -1,9 +1,8 @@
 """`npu_print`: prints tensors from inside a compiled graph, every time it runs.
 
 The call is an operator with a side effect, so no pass removes it. Eager code, run_eagerly and captured graphs of CPU
-tensors print from the host. In max-autotune `config.air.unsupported = "eager"` runs it between compiled pieces; without
-that it is listed among the operators that have no translation. A graph captured on a device cannot call the host: there
-it is an error.
+tensors print from the host. In Ascend IR it becomes StringFormat and PrintV2, which the engine runs in program order. A
+graph captured on a device cannot call the host: there it is an error.
 """
 
 from __future__ import annotations

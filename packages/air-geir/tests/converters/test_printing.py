@@ -51,7 +51,7 @@ def test_G36_a_print_becomes_text_and_an_output_that_runs_each_time(
     for start in (0.0, 1.0):
         x = torch.arange(5.0) + start
         assert torch.equal(run(x)[0], x * 2 + 1)
-        shown = capfd.readouterr().err.splitlines()
+        shown = capfd.readouterr().out.splitlines()
         ends = [f"{float(v):.9g}" for v in x * 2]
         assert shown[0] == f"twice: [{ends[0]} {ends[1]} ... {ends[3]} {ends[4]}]"
         ones = " ".join(f"{float(v):.9g}" for v in x)
