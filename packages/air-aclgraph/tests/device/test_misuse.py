@@ -62,7 +62,8 @@ def test_it_is_refused_with_cause_and_advice_and_the_next_call_works(
     misuse: Callable[[Tensor], None], code: str, cause: str
 ) -> None:
     def step(x: Tensor) -> Tensor:
-        return torch.ops.air_aclgraph_test.misuses(x * 2) * 3  # the line of the misuse
+        result: Tensor = torch.ops.air_aclgraph_test.misuses(x * 2) * 3  # the line of the misuse
+        return result
 
     backend = Backend("npu", AcceleratorRuntime("npu:0"), air__warmup=0)
     compiled = torch.compile(step, backend=backend)
