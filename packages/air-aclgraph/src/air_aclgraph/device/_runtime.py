@@ -345,7 +345,7 @@ def replay_of(graph: Any) -> Callable[[], None]:
     names = getattr(getattr(method, "__code__", None), "co_names", ("unknown",))
     replay: Callable[[], None] = graph.replay
     if _ONLY_LOGS.issuperset(names):
-        replay = super(type(graph), graph).replay  # type: ignore[misc]  # the class is known at run time only
+        replay = super(type(graph), graph).replay
     return replay
 
 
