@@ -16,6 +16,7 @@ import itertools
 import logging
 import os
 import shutil
+import socket
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -110,13 +111,14 @@ class Cache:
         shutil.rmtree(folder, ignore_errors=True)
 
     def staging(self) -> Path:
-        """A new folder in which a package is made; those of processes that have ended are removed."""
+        """A new folder in which a package is made; those of this machine's ended processes are removed."""
+        mine = f"{_STAGING}{digest_of(socket.gethostname())}-"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            for old in self.folder.glob(f"{_STAGING}*"):
-                if not is_alive(int(old.name.rpartition("-")[2].partition(".")[0])):
+            for old in self.folder.glob(f"{mine}*"):
+                if not is_alive(int(old.name.removeprefix(mine).partition(".")[0])):
                     shutil.rmtree(old, ignore_errors=True)
-            folder = self.folder / f"{_STAGING}{os.getpid()}.{next(_numbers)}"
+            folder = self.folder / f"{mine}{os.getpid()}.{next(_numbers)}"
             folder.mkdir()
             return folder
         except OSError as error:
