@@ -42,6 +42,7 @@ def config_of(mode: str) -> CompilerConfig:
 
 
 def compiled(model: Llama, mode: str) -> Callable[..., Any]:
+    """The model in one of the demo's modes; `"eager"` is the model itself."""
     if mode == "eager":
         return model
     return torch.compile(model, backend=get_npu_backend(compiler_config=config_of(mode)), dynamic=False)
@@ -60,6 +61,7 @@ def logits_of(model: Llama, call: Callable[..., Any], tokens: Tensor) -> list[Te
 
 
 def difference(ours: Sequence[Tensor], whole: Sequence[Tensor]) -> float:
+    """The largest difference between the results of a rank and those of the whole model."""
     return max((a.cpu() - b.cpu()).abs().max().item() for a, b in zip(ours, whole, strict=True))
 
 
@@ -91,6 +93,7 @@ def compare(device: torch.device, size: LlamaSize = SMALL, modes: Sequence[str] 
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs in each process of `torchrun`; raises where a mode differs from the whole model."""
     parser = argparse.ArgumentParser(description="The demo's model split over the processes of torchrun.")
     parser.add_argument("--device", default="cpu", choices=tuple(BACKENDS))
     kind = parser.parse_args(arguments).device

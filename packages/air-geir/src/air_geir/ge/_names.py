@@ -10,6 +10,8 @@ from air_geir.lowering import Value
 
 DataType: Any = enum.IntEnum("DataType", {f"DT_{member.name}": member.api for member in types.DataType})  # type: ignore[misc]  # the members are those of another enum
 Format: Any = enum.IntEnum("Format", {f"FORMAT_{member.name}": member.value for member in types.Format})  # type: ignore[misc]  # the members are those of another enum
+DataType.__doc__ = "Data types under TorchAir's names, with the numbers of the engine's API."
+Format.__doc__ = "Memory formats under TorchAir's names."
 Tensor = Value
 
 __all__ = ["DataType", "Format", "Tensor"]
