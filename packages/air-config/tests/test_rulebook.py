@@ -168,14 +168,6 @@ CASES: dict[str, tuple[Case, Case]] = {
         unset(acl("air.view_inplace", False, cann="8.2.RC1")),
         unset(acl("air.view_inplace", True, cann="8.3.RC1")),
     ),
-    "deadlock-check-needs-npu": (
-        ir("debug.deadlock_check", False, device="cpu"),
-        ir("debug.deadlock_check", True),
-    ),
-    "deadlock-check-needs-cann-8.5": (
-        acl("debug.deadlock_check", False, cann="8.3.0"),
-        ir("debug.deadlock_check", True, cann="8.3.0"),
-    ),
     "pool-of-caller-ends-reuse": (
         plus(unset(acl(REUSE, True)), aclgraph_config__use_custom_pool=(0, 1)),
         unset(acl(REUSE, False)),

@@ -23,6 +23,7 @@ import air_geir
 import air_streams
 from air_backend import _passes, dump
 from air_backend._context import context_of
+from air_backend._deadlocks import refuse_deadlocks
 from air_backend._describe import describe
 from air_backend._devices import ground_of, serve
 from air_backend._observer import Observer
@@ -66,6 +67,7 @@ def compile_aten(
         settings = air_config.resolve(config, context).check()
         serve(ground, settings.mode)
         plan = plan.held_to(settings.air.sync, gm)
+        refuse_deadlocks(plan, settings)
         nodes, copies = len(gm.graph.nodes), _copies(gm)
         observer.before(gm, example_inputs, config, settings)
         report, plan = _optimise(gm, example_inputs, settings, config, plan, observer)

@@ -38,7 +38,7 @@ FORMS: list[tuple[str, list[Any], list[Any]]] = [
     ),
     ("debug.aclgraph.static_capture_size_limit", [1, 64, 2**63 - 1], [0, -1, 2**63]),
     ("debug.aclgraph.capture_error_mode", ["global", "thread_local", "relaxed"], ["none", "local"]),
-    ("debug.graph_dump.type", ["txt", "pbtxt", "py", None], ["svg", ""]),
+    ("debug.graph_dump.type", ["txt", "pbtxt", "py", "svg", "html", None], ["png", ""]),
     ("debug.data_dump.type", ["npy", None], ["pt"]),
     (RANGE, [[], [1, 2, 4], (8,), None], [[-1]]),
     (SUPER, [{}, {"split_mode": 1, "dcci_before_kernel_start": ["a"]}, None], [{"stream-fusion": 1}]),

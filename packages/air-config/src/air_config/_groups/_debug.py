@@ -177,7 +177,8 @@ class Debug(Group):
     deadlock_check: bool = option(
         False,
         boolean(),
-        "Look for communication kernels that can wait for each other for ever.",
+        "Refuse a graph whose collectives run on two streams without an order: ranks may start them in different "
+        "orders and wait for each other for ever.",
         area.DUMP,
     )
     graph_dump: GraphDump = subgroup(GraphDump)

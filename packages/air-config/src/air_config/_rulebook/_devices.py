@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from air_config._rulebook._conditions import (
-    ACLGRAPH,
     ARCHITECTURE,
     ENGINE,
     MAX_AUTOTUNE,
@@ -80,21 +79,5 @@ DEVICES: Final = (
         "the in-place scatter operators take views from CANN 8.3.RC1 on",
         NPUGRAPH_EX,
         False,
-    ),
-    Rule(
-        "deadlock-check-needs-npu",
-        NOT_NPU,
-        ("debug.deadlock_check",),
-        "ignored",
-        "the check reads the tasks of an NPU graph",
-        ARCHITECTURE,
-    ),
-    Rule(
-        "deadlock-check-needs-cann-8.5",
-        both(ACLGRAPH, cann_below("8.5.0")),
-        ("debug.deadlock_check",),
-        "ignored",
-        "captured graphs can be read from CANN 8.5.0 on",
-        NPUGRAPH_EX,
     ),
 )

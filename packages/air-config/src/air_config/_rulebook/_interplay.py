@@ -193,7 +193,6 @@ INTERPLAY: Final = (
             "ge_config.enable_single_stream",
             "experimental_config.tiling_schedule_optimize",
             "aoe_config.aoe_mode",
-            "debug.deadlock_check",
         ),
         "ignored",
         "the option acts on graphs without symbolic sizes",

@@ -14,7 +14,6 @@ from air_config._rules import KEEP, Rule, fact
 __all__ = ["NOT_SERVED", "UNSERVED"]
 
 NOT_SERVED: Final = (
-    "debug.deadlock_check",
     "debug.aclgraph.record_statistics_debug_info",
     "dump_config.quant_dumpable",
     "ge_config.multistream_parallel_mode",
