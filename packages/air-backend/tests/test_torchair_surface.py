@@ -153,7 +153,7 @@ def test_G45_each_layer_is_cast_to_the_format_its_operator_reads(monkeypatch: py
         nn.Conv2d(16, 16, 3),
         nn.Conv2d(16, 16, 3, groups=2).half(),
     )
-    model = nn.Sequential(*layers).npu()
+    model = nn.Sequential(*layers).to("npu")
     air_backend.use_internal_format_weight(model)
     assert casts == [((32, 16), 29), ((16, 16, 3, 3), 4)]
 
@@ -165,13 +165,13 @@ def test_G46_a_cast_of_a_tensor_on_the_host_is_refused() -> None:
 
 @pytest.mark.npu
 def test_G46_a_format_that_needs_no_layout_keeps_the_values() -> None:
-    x = torch.randn(4, 4).npu()
+    x = torch.randn(4, 4).to("npu")
     assert torch.equal(air_backend.npu_format_cast_via_cpu(x, 2).cpu(), x.cpu())
 
 
 @pytest.mark.npu
 def test_G47_tensors_over_addresses_see_the_memory_that_is_there() -> None:
-    x = torch.arange(6, dtype=torch.float16).npu()
+    x = torch.arange(6, dtype=torch.float16).to("npu")
     (y,) = air_backend.llm_datadist.create_npu_tensors([2, 3], torch.float16, [x.data_ptr()])
     assert torch.equal(y.cpu().flatten(), x.cpu())
     x.fill_(7)
@@ -237,4 +237,4 @@ def test_G36_a_graph_captured_on_a_device_does_not_print_and_says_so() -> None:
         return x + 1
 
     with pytest.raises(BadPrint, match="cannot call the host"):
-        torch.compile(function, backend="air", mode="reduce-overhead")(torch.ones(2).npu())
+        torch.compile(function, backend="air", mode="reduce-overhead")(torch.ones(2).to("npu"))

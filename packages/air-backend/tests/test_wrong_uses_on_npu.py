@@ -34,7 +34,7 @@ def raised(function: Callable[..., Any], *args: Any, **options: Any) -> tuple[st
 
 
 def x() -> Tensor:
-    return torch.randn(4, 4).npu()
+    return torch.randn(4, 4).to("npu")
 
 
 def named(text: str, function: Callable[..., Any], offset: int) -> bool:
@@ -57,7 +57,7 @@ def test_a_shape_that_depends_on_data() -> None:
 
 
 def test_a_host_that_waits_for_the_device_inside_the_graph() -> None:
-    side = torch.npu.Stream()
+    side = torch.get_device_module("npu").Stream()
 
     def function(a: Tensor) -> Tensor:
         y = a + 1

@@ -13,6 +13,7 @@ from torch.distributed import _functional_collectives as functional
 import air_backend as air
 from air_backend import CompilerConfig
 
+COMMUNICATION: Any = dist  # torch does not export all that its documents name
 X = torch.randn(4, 4)
 LIBRARY = torch.library.Library("wrong_uses", "DEF")
 LIBRARY.define("opaque(Tensor x) -> Tensor")
@@ -154,7 +155,8 @@ def use_on_another_stream_without_a_wait() -> None:
 
 
 def event_that_is_a_text() -> None:
-    air.ops.npu_tagged_event_record("66")  # here
+    event: Any = "66"
+    air.ops.npu_tagged_event_record(event)  # here
 
 
 def tag_that_is_a_number() -> None:
@@ -231,12 +233,12 @@ def tagged_event_in_max_autotune() -> None:
 
 
 def two_collectives_in_no_order() -> None:
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    dist.init_process_group("gloo", store=COMMUNICATION.HashStore(), rank=0, world_size=1)
 
     def function(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        a = functional.all_reduce(x, "sum", dist.group.WORLD)
+        a = functional.all_reduce(x, "sum", COMMUNICATION.group.WORLD)
         with air.scope.npu_stream_switch("1"):
-            b = functional.all_reduce(y, "sum", dist.group.WORLD)  # here
+            b = functional.all_reduce(y, "sum", COMMUNICATION.group.WORLD)  # here
         return a, b
 
     try:
@@ -289,17 +291,17 @@ def mask_as_an_index() -> None:
 
 
 def operator_without_a_converter() -> None:
-    def function(x: Tensor) -> Tensor:
+    def function(x: Tensor) -> Any:
         return torch.ops.wrong_uses.opaque(x) * 2  # here
 
     run(function, mode="max-autotune")
 
 
 def reduction_that_has_no_operator() -> None:
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    dist.init_process_group("gloo", store=COMMUNICATION.HashStore(), rank=0, world_size=1)
 
-    def function(x: Tensor) -> Tensor:
-        return functional.all_reduce(x, "band", dist.group.WORLD)  # here
+    def function(x: Tensor) -> Any:
+        return functional.all_reduce(x, "band", COMMUNICATION.group.WORLD)  # here
 
     try:
         run(function, X.int(), mode="max-autotune")
@@ -310,7 +312,7 @@ def reduction_that_has_no_operator() -> None:
 def asynchronous_collective_in_a_graph() -> None:
     from air_backend._collectives import unpatch_for_hcom
 
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    dist.init_process_group("gloo", store=COMMUNICATION.HashStore(), rank=0, world_size=1)
     air.patch_for_hcom()
 
     def function(x: Tensor) -> Tensor:
@@ -386,7 +388,8 @@ def internal_format_on_the_host() -> None:
 
 
 def addresses_that_are_no_list() -> None:
-    air.llm_datadist.create_npu_tensors([2], torch.float16, "0x10")  # here
+    address: Any = "0x10"
+    air.llm_datadist.create_npu_tensors([2], torch.float16, address)  # here
 
 
 def export_without_a_model() -> None:
