@@ -33,7 +33,7 @@ def named(graph: Graph) -> list[str]:
 
 @pytest.fixture
 def world() -> Iterator[str]:
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)  # type: ignore[attr-defined]
     yield dist.group.WORLD.group_name  # type: ignore[union-attr]  # there is one now
     dist.destroy_process_group()
 
