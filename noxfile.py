@@ -336,7 +336,9 @@ def slow(session: nox.Session) -> None:
     """The tests marked `slow` of every package, on the CPU; `-- packages/air-aclgraph/tests` runs those of one."""
     install(session, *[word for package in PACKAGES if package != "air-sim" for word in with_tests(package)])
     where = session.posargs or [f"packages/{package}/tests" for package in PACKAGES if package != "air-sim"]
-    session.run("python", "-m", "pytest", "-q", "-m", "slow and not npu", *where, env=ENV, success_codes=[0, 5])
+    session.run(
+        "python", "-m", "pytest", "-q", "-m", "slow and not npu", *where, env=ENV, success_codes=[0, 5]
+    )
 
 
 @nox.session(tags=["ci"], venv_params=WITHOUT_PIP)

@@ -50,7 +50,9 @@ def test_S28_every_asked_for_feature_has_a_section_of_the_guide() -> None:
     asked = set(re.findall(r"^\[(S\d\d)\]$", read("features.toml"), re.MULTILINE))
     assert len(asked) > 20
     marks = "\n".join(path.read_text() for path in DOCS.glob("**/*.md"))
-    explained = set(" ".join(re.findall(r"^<!-- features: (.+) -->$", marks, re.MULTILINE)).replace(",", " ").split())
+    explained = set(
+        " ".join(re.findall(r"^<!-- features: (.+) -->$", marks, re.MULTILINE)).replace(",", " ").split()
+    )
     assert not asked - explained
 
 

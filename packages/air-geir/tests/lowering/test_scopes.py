@@ -95,7 +95,7 @@ def test_a_tagged_event_is_refused_with_the_users_line_and_what_to_do() -> None:
         return x + 1
 
     gm = traced(model, X)
-    frames = ("/home/me/test_scopes.py", "step"), ("/site/air_streams/ops.py", "npu_tagged_event_record")
+    frames = ("/models/test_scopes.py", "step"), ("/site/air_streams/ops.py", "npu_tagged_event_record")
     for node in gm.graph.find_nodes(op="call_function", target=torch.ops.air_streams.event_record.default):
         node.meta["stack_trace"] = "".join(
             f'  File "{f}", line 7, in {name}\n    code\n' for f, name in frames
