@@ -102,7 +102,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found = compare(device)
     if dist.get_rank() == 0:
         for mode, worst in found.items():
-            line = f"{mode:16} {dist.get_world_size()} ranks equal one process (largest difference {worst:.1e})"
+            line = (
+                f"{mode:16} {dist.get_world_size()} ranks equal one process (largest difference {worst:.1e})"
+            )
             sys.stdout.write(line + "\n")
     if kind != "cpu":
         torch.accelerator.synchronize()
