@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch.fx import GraphModule
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import air_backend as tng
 import air_geir
@@ -26,7 +27,7 @@ aten = torch.ops.aten
 
 def config(mode: str = "reduce-overhead", **options: Any) -> CompilerConfig:
     made = CompilerConfig()
-    made.mode = mode
+    made.set("mode", mode)
     for path, value in options.items():
         made.set(path.replace("__", "."), value)
     return made
@@ -90,12 +91,12 @@ def test_N15_a_bad_capture_is_named_among_several(monkeypatch: pytest.MonkeyPatc
         """Records rightly, but the replay of a graph that computes `tan` does nothing."""
         seen: list[Any] = []
 
-        class Look(torch.utils._python_dispatch.TorchDispatchMode):
+        class Look(TorchDispatchMode):
             def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
                 seen.append(func)
                 return func(*args, **(kwargs or {}))
 
-        with Look():
+        with Look():  # type: ignore[no-untyped-call]
             recording = record(self, body, inputs, request)
         bad = any(op.overloadpacket is aten.tan for op in seen)
         return dataclasses.replace(recording, replay=lambda: None) if bad else recording

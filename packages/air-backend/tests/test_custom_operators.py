@@ -58,7 +58,7 @@ def config(mode: str) -> CompilerConfig:
 
 def step(state: Tensor, x: Tensor) -> Tensor:
     """Reads the old state, then writes it in place."""
-    seen = OWN.blend(state, x, 0.5)
+    seen: Tensor = OWN.blend(state, x, 0.5)
     OWN.blend_(state, seen * 2, 0.25)
     return seen + state
 

@@ -18,7 +18,8 @@ unfinished = torch._C._distributed_c10d._get_work_registry_size
 @pytest.fixture
 def group() -> Iterator[str]:
     """A process group of this process alone."""
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    store = torch._C._distributed_c10d.HashStore()
+    dist.init_process_group("gloo", store=store, rank=0, world_size=1)
     yield dist.group.WORLD.group_name  # type: ignore[union-attr]  # there is one now
     dist.destroy_process_group()
 

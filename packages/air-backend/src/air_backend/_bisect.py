@@ -167,7 +167,7 @@ class _Trial:
         self.given = (args, kwargs)
         self.config = config
         self.calls = calls
-        self.tolerance = {"rtol": rtol, "atol": atol}
+        self.rtol, self.atol = rtol, atol
         self.shuffled = False
         self.count = 0
         self.difference = ""
@@ -211,7 +211,7 @@ class _Trial:
             except Exception as error:  # whatever the compiled function raises is the fault that is searched
                 return f"call {call} raises {type(error).__name__}: {str(error).splitlines()[0]}"
             try:
-                torch.testing.assert_close(got, wanted, equal_nan=True, **self.tolerance)
+                torch.testing.assert_close(got, wanted, equal_nan=True, rtol=self.rtol, atol=self.atol)
             except AssertionError as error:
                 return f"call {call}: {' '.join(str(error).split())}"
         return ""

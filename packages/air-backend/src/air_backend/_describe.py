@@ -47,7 +47,7 @@ def _streams(record: CompiledGraph) -> dict[str, Any]:
         "events": len(plan.resources.events),
         "findings": [str(finding) for finding in plan.check()],
         "redundant waits": [str(finding) for finding in plan.redundant()],
-        "added": [str(plan.sync_report)] if plan.sync_report else [],
+        "added": plan.sync_report.explain().splitlines() if plan.sync_report.mended else [],
     }
 
 

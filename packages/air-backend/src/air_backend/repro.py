@@ -49,7 +49,7 @@ def install(options: str) -> None:
         run: Callable[..., Any] = compiler(gm, example_inputs)
         return run
 
-    inductor.compile_fx_inner = compile_fx_inner
+    vars(inductor)["compile_fx_inner"] = compile_fx_inner  # where the scripts that torch writes find it
 
 
 def watched(
@@ -96,14 +96,15 @@ def script(gm: fx.GraphModule, args: Sequence[Any], config: CompilerConfig) -> s
 @contextmanager
 def _prelude(config: CompilerConfig) -> Iterator[None]:
     """What scripts that torch writes meanwhile begin with."""
-    before = after_aot.extra_imports
-    after_aot.extra_imports = (
+    imports = vars(after_aot)
+    before = imports["extra_imports"]
+    imports["extra_imports"] = (
         f"{before}\nimport air_backend.repro\nair_backend.repro.install({_options(config)!r})\n"
     )
     try:
         yield
     finally:
-        after_aot.extra_imports = before
+        imports["extra_imports"] = before
 
 
 def _options(config: CompilerConfig) -> str:

@@ -20,7 +20,7 @@ def model(x: Tensor, y: Tensor) -> Tensor:
 
 def compiled(path: Path, function: Any = model, mode: str = "reduce-overhead", keep: Any = None) -> Any:
     config = CompilerConfig()
-    config.mode = mode
+    config.set("mode", mode)
     config.debug.data_dump.type = "npy"
     config.debug.data_dump.path = str(path)
     config.debug.data_dump.filter = keep

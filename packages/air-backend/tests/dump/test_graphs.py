@@ -21,8 +21,8 @@ def model(x: Tensor) -> Tensor:
 def dumped(path: Path, mode: str, form: str) -> dict[str, str]:
     """The text of each stage."""
     config = CompilerConfig()
-    config.mode = mode
-    config.debug.graph_dump.type = form
+    config.set("mode", mode)
+    config.set("debug.graph_dump.type", form)
     config.debug.graph_dump.path = str(path)
     with torch.no_grad():
         torch.compile(model, backend=get_npu_backend(compiler_config=config))(torch.randn(4, 4))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +48,11 @@ def check(path: Path, device: str) -> None:
             torch.testing.assert_close(result.cpu(), (torch.relu(x + 1) * 2).sum(-1))
     if device != "cpu":
         torch.accelerator.synchronize()
-    for node, expected in (
-        ("mul", lambda x: torch.relu(x + 1) * 2),
-        ("sum_1", lambda x: (torch.relu(x + 1) * 2).sum(-1)),
-    ):
+    expectations: dict[str, Callable[[Tensor], Tensor]] = {
+        "mul": lambda x: torch.relu(x + 1) * 2,
+        "sum_1": lambda x: (torch.relu(x + 1) * 2).sum(-1),
+    }
+    for node, expected in expectations.items():
         found = saved(path, node)
         assert len(found) == len(inputs)
         for x, tensor in zip(inputs, found, strict=True):

@@ -20,7 +20,9 @@ LIBRARY.impl("unheard_of", torch.empty_like, "Meta")
 
 def model(x: Tensor, y: Tensor) -> Tensor:
     total = (x @ y) @ y
-    return torch.special.i0e(torch.ops.air_backend_summary.unheard_of(total))
+    unheard: Tensor = torch.ops.air_backend_summary.unheard_of(total)
+    result: Tensor = torch.special.i0e(unheard)
+    return result
 
 
 def rows(path: Path) -> dict[str, dict[str, str]]:

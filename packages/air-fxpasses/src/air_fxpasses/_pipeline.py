@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -65,7 +66,7 @@ class Pipeline:
         steps: list[Step] = []
         snapshot = Snapshot(gm)
         for one in self.passes:
-            if is_left_out("fx_passes", lambda given=one: _named(given)):
+            if is_left_out("fx_passes", functools.partial(_named, one)):
                 continue
             self._require(one, gm, ensured)
             step = self._step(one, gm, facts, proof, snapshot)

@@ -30,7 +30,8 @@ class SourceLine:
     def _frame(self) -> re.Match[str] | None:
         frames = list(_FRAME.finditer(self.trace))
         own = [frame for frame in frames if not frame["file"].replace("\\", "/").endswith(_WRAPPERS)]
-        return (own or frames or [None])[-1]
+        innermost = own or frames
+        return innermost[-1] if innermost else None
 
     @property
     def file(self) -> str:

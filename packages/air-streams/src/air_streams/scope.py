@@ -98,7 +98,8 @@ class super_kernel(_Attributes):  # noqa: N801 -- TorchAir's name
     """Context manager: operators inside become one kernel of the name `scope`; None or "" takes the mark away."""
 
     def __init__(self, scope: str | None, options: str = "") -> None:
-        if not isinstance(scope, (str, type(None))) or not isinstance(options, str):
+        texts: tuple[object, ...] = (options,) if scope is None else (scope, options)
+        if not all(isinstance(text, str) for text in texts):
             raise InvalidArgument(
                 f"super_kernel takes a name and options as text, got {scope!r} and {options!r}",
                 advice="write options as 'name=value:name=value'",

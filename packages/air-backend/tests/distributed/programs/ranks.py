@@ -7,6 +7,7 @@ eager forms three times with new values, so that a capture which froze anything 
 from __future__ import annotations
 
 import argparse
+import functools
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,15 +25,18 @@ ROWS = 4
 
 
 def functional_sum(x: Tensor) -> Tensor:
-    return functional.all_reduce(x * 2, "sum", dist.group.WORLD).relu()
+    total: Tensor = functional.all_reduce(x * 2, "sum", dist.group.WORLD)  # type: ignore[arg-type]  # there is a group
+    return total.relu()
 
 
 def functional_average(x: Tensor) -> Tensor:
-    return functional.all_reduce(x * 2, "avg", dist.group.WORLD) + 1
+    mean: Tensor = functional.all_reduce(x * 2, "avg", dist.group.WORLD)  # type: ignore[arg-type]  # there is a group
+    return mean + 1
 
 
 def functional_broadcast(x: Tensor) -> Tensor:
-    return functional.broadcast(x + 1, 1, dist.group.WORLD) * 2
+    sent: Tensor = functional.broadcast(x + 1, 1, dist.group.WORLD)  # type: ignore[arg-type]  # there is a group
+    return sent * 2
 
 
 def reduce_in_place(x: Tensor) -> Tensor:
@@ -113,7 +117,8 @@ def compare(mode: str, device: torch.device) -> None:
         x = torch.randn(ROWS, 3).to(device)
         expected = everything(x)
         for name, ours in compiled(x).items():
-            torch.testing.assert_close(ours, expected[name], msg=lambda m, name=name: f"{name} {mode}: {m}")
+            described = functools.partial("{0} {1}: {2}".format, name, mode)
+            torch.testing.assert_close(ours, expected[name], msg=described)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
