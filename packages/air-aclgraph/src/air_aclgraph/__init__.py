@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from air_aclgraph._compile import compile_graph, run_eagerly, runtime_for, use_runtime
-from air_aclgraph._direct import Passage
+from air_aclgraph._direct import Passage, Seen, witnessed
 from air_aclgraph._executable import Executable
+from air_aclgraph._pin import Pinned
 from air_aclgraph._runtime import Abilities, Limits, Recording, Request, Runtime
 from air_aclgraph._version import __version__
 from air_aclgraph.device import AcceleratorRuntime
@@ -17,12 +18,15 @@ __all__ = [
     "HostRuntime",
     "Limits",
     "Passage",
+    "Pinned",
     "Recording",
     "Request",
     "Runtime",
+    "Seen",
     "__version__",
     "compile_graph",
     "run_eagerly",
     "runtime_for",
     "use_runtime",
+    "witnessed",
 ]

@@ -21,7 +21,10 @@ from __future__ import annotations
 
 import operator
 import threading
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import torch
@@ -47,10 +50,37 @@ _VERSIONS: Final = "mutated_graph_handled_indices_seen_by_autograd"
 _UNKNOWN: Final = object()
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A call of a graph whose executor Dynamo calls itself."""
+
+    executor: Boxed
+    args: tuple[Any, ...]
+    outputs: Any
+
+
+_passages: Final[weakref.WeakSet[Passage]] = weakref.WeakSet()
+_witness: list[Seen] | None = None
+
+
+@contextmanager
+def witnessed() -> Iterator[list[Seen]]:
+    """Writes down the calls made inside; only graphs without AOTAutograd's wrapper are seen."""
+    global _witness
+    outer, _witness = _witness, []
+    try:
+        for passage in list(_passages):
+            passage.look_again()
+        yield _witness
+    finally:
+        _witness = outer
+
+
 class Passage:
     """One compilation: joins what AOTAutograd was given with what Dynamo will call."""
 
     def __init__(self) -> None:
+        self.look_again: Callable[[], None] = lambda: None
         self._executors: list[Boxed] = []
         self._plain = False
         self._versions: tuple[int, ...] = ()
@@ -82,6 +112,11 @@ class Passage:
         if len(self._executors) != 1 or not self._plain:
             return compiled
         return _call(self, _counted(self._executors[0].boxed, self._versions), compiled)
+
+    @property
+    def executor(self) -> Boxed:
+        """The executor of the only graph."""
+        return self._executors[0]
 
     def try_out(self, compiled: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, bool]:
         """The outputs of a call through the wrapper, and whether the wrapper left all values alone."""
@@ -125,8 +160,17 @@ def _call(
         with lock:
             results, direct = passage.try_out(compiled, args)
             decided = True
+            if direct and _witness is not None:
+                _witness.append(Seen(passage.executor, args, results))
         return results
 
+    def look_again() -> None:
+        nonlocal direct, decided
+        direct = decided = False
+
+    passage.look_again = look_again
+    _passages.add(passage)
+    call.__dict__["air_passage"] = passage  # which lives as long as what Dynamo calls
     return call
 
 

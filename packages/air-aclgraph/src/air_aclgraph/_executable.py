@@ -37,7 +37,7 @@ from air_aclgraph._source import where
 from air_aclgraph._stats import Stats
 from air_aclgraph._straight import Straight
 from air_aclgraph._update import UpdatePlan
-from air_aclgraph.errors import AclGraphError, CaptureFailed, Closed
+from air_aclgraph.errors import AclGraphError, CaptureFailed, Closed, InputRefused
 from air_aclgraph.static_kernel import StaticKernels
 from air_fxpasses import is_left_out
 
@@ -350,11 +350,21 @@ class Executable:
         )  # fmt: skip
 
     def pin(self, *args: Any) -> Pinned:
-        """A handle that replays the key of `args` without any check; see `Pinned`."""
+        """A handle that replays the key of `args` without any check; see `Pinned`.
+
+        The graph runs on `args` only where the key is not captured yet, or for other addresses.
+        """
         with self._lock:
-            self.boxed(args)
             key: Key = () if self._key_of is None else self._key_of(args)
-            captured = self._captured[key]
+            captured = self._captured.get(key)
+            if captured is None or captured.moved(args):
+                self.boxed(args)
+                captured = self._captured.get(key)
+            if captured is None:
+                raise InputRefused(
+                    f"{self.name} did not capture the call to pin: {self._history[-1]}",
+                    advice="call it until it is captured (air.cache.warmup), with inputs that share no memory",
+                )
             plumbing = replace(captured.plumbing, check_overlap=False, watch=None)
             run = _captured.make_run(
                 captured.inputs,

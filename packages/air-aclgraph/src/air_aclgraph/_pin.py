@@ -34,6 +34,11 @@ class Pinned:
         self._places = [i for i, kind in enumerate(captured.kinds) if kind in COPIES]
         self._only = self._places[0] if len(self._places) == 1 else None
 
+    @property
+    def places(self) -> tuple[int, ...]:
+        """Which arguments of the executable are passed, in their order."""
+        return tuple(self._places)
+
     def __call__(self, *inputs: Any) -> Any:
         """Copies the inputs, replays, and returns the outputs."""
         if len(inputs) != len(self._places):

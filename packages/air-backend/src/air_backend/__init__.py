@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from air_backend._collectives import patch_for_hcom
     from air_backend._explain import Explanation, explain
     from air_backend._formats import npu_format_cast_via_cpu, use_internal_format_weight
+    from air_backend._pinned import PinnedCall, pin
     from air_backend.core.utils import logger
     from air_config import CompilerConfig
     from air_fxpasses import register_replacement
@@ -38,6 +39,7 @@ _HOME: Final[dict[str, str]] = {
     "Backend": "air_backend._backend",
     "CompilerConfig": "air_config",
     "Explanation": "air_backend._explain",
+    "PinnedCall": "air_backend._pinned",
     "Verdict": "air_backend._bisect",
     "air": "air_backend._backend",
     "bisect": "air_backend._bisect",
@@ -47,6 +49,7 @@ _HOME: Final[dict[str, str]] = {
     "get_npu_backend": "air_backend._backend",
     "logger": "air_backend.core.utils",
     "npu_format_cast_via_cpu": "air_backend._formats",
+    "pin": "air_backend._pinned",
     "patch_for_hcom": "air_backend._collectives",
     "use_internal_format_weight": "air_backend._formats",
     "dynamo_export": "air_geir.export",
@@ -84,6 +87,7 @@ __all__ = [
     "Backend",
     "CompilerConfig",
     "Explanation",
+    "PinnedCall",
     "Verdict",
     "__version__",
     "air",
@@ -104,6 +108,7 @@ __all__ = [
     "npu_format_cast_via_cpu",
     "ops",
     "patch_for_hcom",
+    "pin",
     "register_fx_node_ge_converter",
     "register_replacement",
     "scope",

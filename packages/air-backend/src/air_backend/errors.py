@@ -299,3 +299,35 @@ class BadAddresses(AirError):
 
     def advice(self) -> str:
         return "pass a shape, a torch.dtype and a list of addresses of NPU memory, in a process that has torch_npu"
+
+
+@dataclass
+class CannotPin(AirError):
+    """A compiled function cannot be called without Dynamo.
+
+    Pin a function that is one captured graph: mode reduce-overhead, `fullgraph=True`, under `torch.no_grad()`.
+    """
+
+    reason: str
+
+    def what(self) -> str:
+        return f"the compiled function cannot be pinned: {self.reason}"
+
+    def advice(self) -> str:
+        return "compile with mode='reduce-overhead' and fullgraph=True, and pin under torch.no_grad()"
+
+
+@dataclass
+class PinnedArgument(AirError):
+    """A pinned function was called with what its capture was not made for.
+
+    Call it as in the example, with tensors of the same shapes, or pin it again.
+    """
+
+    reason: str
+
+    def what(self) -> str:
+        return f"a pinned call does not fit its example: {self.reason}"
+
+    def advice(self) -> str:
+        return "pass what the example had, with new values only in the inputs that are copied, or call pin() again"

@@ -1,0 +1,125 @@
+"""A compiled function as a handle that is called without Dynamo: `pin(compiled, *example)`.
+
+    step = torch.compile(model, backend="air", mode="reduce-overhead", fullgraph=True)
+    with torch.no_grad():
+        fast = pin(step, x)     # runs the example once; looks what was captured, and how values come and go
+        y = fast(other_x)       # copies other_x, replays, returns what `step` would return
+
+The caller vouches for what guards and address tests find out otherwise: shapes, dtypes, parameters, globals, and
+that no Python code beside the graph matters. What can be checked for next to nothing is: the number and kind of
+the arguments, and that an argument whose address the capture holds is the very tensor of the example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from torch import Tensor
+from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+
+import air_aclgraph
+from air_backend.errors import CannotPin, PinnedArgument
+
+_MANY: Final = "several graphs ran: {0}"
+_NONE: Final = "no captured graph was called without AOTAutograd's wrapper"
+
+
+class PinnedCall:
+    """A compiled function at the shapes of its example, called without guards."""
+
+    def __init__(
+        self, handle: air_aclgraph.Pinned, example: Sequence[Any], spec: TreeSpec, taken: Sequence[int]
+    ) -> None:
+        self._handle = handle
+        self._example = tuple(example)
+        self._spec = spec
+        self._taken = tuple(taken)
+        self._held = tuple(i for i in range(len(example)) if i not in set(taken))
+        self._plain = (
+            all(child.is_leaf() for child in spec.child(0).children()) and not spec.child(1).num_leaves
+        )
+        self._result: Callable[[Sequence[Any]], Any] = tuple
+
+    def returning(self, result: Callable[[Sequence[Any]], Any]) -> PinnedCall:
+        """The same, with what makes the function's result of the graph's outputs."""
+        self._result = result
+        return self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Copies the inputs, replays the capture and returns what the compiled function returns."""
+        leaves = args if self._plain and not kwargs else self._leaves(args, kwargs)
+        example = self._example
+        if len(leaves) != len(example):
+            raise PinnedArgument(f"{len(leaves)} arguments are given, the example had {len(example)}")
+        for place in self._held:
+            if leaves[place] is not example[place]:
+                self._refuse_other(place, leaves[place])
+        return self._result(self._handle(*[leaves[place] for place in self._taken]))
+
+    def _leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[Any]:
+        leaves, spec = tree_flatten((args, kwargs))
+        if spec != self._spec:
+            raise PinnedArgument(f"the arguments are nested as {spec}, those of the example as {self._spec}")
+        return leaves
+
+    def _refuse_other(self, place: int, given: Any) -> None:
+        known = self._example[place]
+        if isinstance(known, Tensor):
+            raise PinnedArgument(
+                f"argument {place} is another tensor; the capture holds the example's memory"
+            )
+        if type(given) is not type(known) or given != known:
+            raise PinnedArgument(f"argument {place} is {given!r}; the capture was made for {known!r}")
+
+
+def pin(compiled: Callable[..., Any], *args: Any, **kwargs: Any) -> PinnedCall:
+    """Runs the compiled function once on an example and gives a handle for calls of the same shapes."""
+    with air_aclgraph.witnessed() as seen:
+        results = compiled(*args, **kwargs)
+    if len(seen) != 1:
+        names = ", ".join(str(getattr(one.executor, "name", one.executor)) for one in seen)
+        raise CannotPin(_MANY.format(names) if seen else _NONE)
+    executor = seen[0].executor
+    if not isinstance(executor, air_aclgraph.Executable):
+        raise CannotPin(f"the graph runs in a {type(executor).__name__}, which captures nothing")
+    example, spec = tree_flatten((args, kwargs))
+    handle = executor.pin(*seen[0].args)
+    places = {id(leaf): place for place, leaf in enumerate(example) if isinstance(leaf, Tensor)}
+    taken: list[int] = []
+    for index in handle.places:
+        place = places.get(id(seen[0].args[index]))
+        if place is None:
+            name = executor.slots[index].name
+            raise CannotPin(
+                f"input {name} of {executor.name} is no argument: Python code made it in the call"
+            )
+        taken.append(place)
+    return PinnedCall(handle, example, spec, taken).returning(_result(results, seen[0].outputs, example))
+
+
+def _result(results: Any, outputs: Sequence[Any], example: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:
+    """How the function's result is made of the graph's outputs."""
+    leaves, spec = tree_flatten(results)
+    made = {id(output): index for index, output in enumerate(outputs) if isinstance(output, Tensor)}
+    known = {id(leaf) for leaf in example}
+    sources: list[int | None] = []
+    for leaf in leaves:
+        source = made.get(id(leaf))
+        if source is None and isinstance(leaf, Tensor) and id(leaf) not in known:
+            raise CannotPin(
+                "a tensor of the result is no output of the graph: Python code made it in the call"
+            )
+        sources.append(source)
+    if spec.is_leaf() and sources[0] is not None:
+        only = sources[0]
+        return lambda values: values[only]
+    if spec.type is tuple and sources == list(range(len(outputs))) and len(leaves) == spec.num_children:
+        return tuple
+    kept = [None if source is not None else leaf for leaf, source in zip(leaves, sources, strict=True)]
+
+    def rebuild(values: Sequence[Any]) -> Any:
+        filled = [leaf if s is None else values[s] for leaf, s in zip(kept, sources, strict=True)]
+        return tree_unflatten(filled, spec)
+
+    return rebuild

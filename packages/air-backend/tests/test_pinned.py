@@ -1,0 +1,116 @@
+"""A pinned function: the compiled function's results without Dynamo, and a word where it cannot be had."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from air_backend import CompilerConfig, get_npu_backend, pin
+from air_backend.errors import CannotPin, PinnedArgument
+
+
+def compiled(function: Any, **options: Any) -> Any:
+    config = CompilerConfig()
+    config.mode = "reduce-overhead"
+    for path, value in options.items():
+        config.set(path.replace("__", "."), value)
+    return torch.compile(function, backend=get_npu_backend(compiler_config=config), dynamic=False)
+
+
+@pytest.fixture(autouse=True)
+def clean() -> Any:
+    with torch.no_grad():
+        yield
+    torch._dynamo.reset()
+
+
+def test_a_pinned_module_computes_what_the_module_computes() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    step = pin(compiled(model), torch.randn(2, 4))
+    for _ in range(3):
+        x = torch.randn(2, 4)
+        torch.testing.assert_close(step(x), model(x), rtol=0, atol=0)
+
+
+def test_a_pinned_call_enters_neither_dynamo_nor_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = nn.Linear(4, 4)
+    step = pin(compiled(model), torch.randn(2, 4))
+    x = torch.randn(2, 4)
+    expected = model(x)
+    monkeypatch.setattr(nn.Linear, "forward", None)
+    with torch.compiler.set_stance("fail_on_recompile"):
+        torch.testing.assert_close(step(x), expected, rtol=0, atol=0)
+
+
+def test_nested_results_and_keyword_arguments_come_back_as_they_were() -> None:
+    def model(x: Tensor, *, pair: dict[str, Tensor], scale: float) -> dict[str, Any]:
+        return {"sum": x + pair["y"], "rest": [x * scale, "name", 3]}
+
+    given: dict[str, Any] = {"pair": {"y": torch.randn(3)}, "scale": 2.0}
+    step = pin(compiled(model), torch.randn(3), **given)
+    x, given["pair"] = torch.randn(3), {"y": torch.randn(3)}
+    got, expected = step(x, **given), model(x, **given)
+    torch.testing.assert_close(got["sum"], expected["sum"], rtol=0, atol=0)
+    torch.testing.assert_close(got["rest"][0], expected["rest"][0], rtol=0, atol=0)
+    assert got["rest"][1:] == ["name", 3]
+
+
+def test_pinning_runs_a_captured_function_once_and_its_writes_go_to_the_example() -> None:
+    def model(x: Tensor, state: Tensor) -> Tensor:
+        state.add_(x)
+        return state * 2
+
+    function, state = compiled(model), torch.zeros(3)
+    step = pin(function, torch.ones(3), state)
+    assert state.tolist() == [1, 1, 1]
+    step(torch.ones(3), state)
+    assert state.tolist() == [2, 2, 2]
+    with pytest.raises(PinnedArgument, match="argument 1 is another tensor"):
+        step(torch.ones(3), torch.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("args", "match"),
+    [
+        ((), "0 arguments"),
+        ((torch.ones(2), 3), "argument 1 is 3"),
+        ((torch.ones(2), 2.0), "argument 1 is 2.0"),
+    ],
+)
+def test_arguments_that_do_not_fit_the_example_are_refused(args: tuple[Any, ...], match: str) -> None:
+    step = pin(compiled(lambda x, n: x * n), torch.ones(2), 2)
+    with pytest.raises(PinnedArgument, match=match):
+        step(*args)
+
+
+def two_graphs(x: Tensor) -> Tensor:
+    y = x + 1
+    torch._dynamo.graph_break()
+    return y * 2
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "match"),
+    [
+        (two_graphs, {}, "several graphs ran: graph_"),
+        (lambda x: x + 1, {"mode": "max-autotune"}, "no captured graph"),
+        (lambda x: x + 1, {"debug__run_eagerly": True}, "no captured graph"),
+    ],
+)
+def test_what_is_not_one_captured_graph_is_refused_with_the_reason(
+    function: Any, options: dict[str, Any], match: str
+) -> None:
+    with pytest.raises(CannotPin, match=match):
+        pin(compiled(function, **options), torch.ones(2))
+
+
+def test_the_compiled_function_goes_on_as_before() -> None:
+    function = compiled(lambda x: x.sin())
+    step = pin(function, torch.ones(3))
+    x = torch.randn(3)
+    torch.testing.assert_close(function(x), x.sin())
+    torch.testing.assert_close(step(x * 2), (x * 2).sin())
+    torch.testing.assert_close(function(x), x.sin())
