@@ -328,7 +328,7 @@ def fuzz(session: nox.Session) -> None:
     install(session, *with_tests("air-fxpasses"))
     count = session.posargs[0] if session.posargs else "100000"
     command = ("python", "-m", "pytest", "-q", "packages/air-fxpasses/tests/fuzz", "--fuzz-programs", count)
-    session.run(*command, "-p", "no:logging", env=ENV)  # captured logs would fill the memory
+    session.run(*command, "-n", "2", "-p", "no:logging", env=ENV)  # captured logs would fill the memory
 
 
 @nox.session(venv_params=WITHOUT_PIP)
