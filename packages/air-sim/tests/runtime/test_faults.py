@@ -109,3 +109,30 @@ def test_a_stream_that_waits_for_a_failed_one_does_not_hang_and_fails_with_its_e
         side.synchronize()
     air_sim.recover()
     assert (x + 1).cpu().eq(2).all()
+
+
+def test_the_code_of_a_failed_call_is_its_own_also_after_an_asynchronous_error(device: str) -> None:
+    x, side = torch.ones(4, device=device), npu.Stream()
+    npu.synchronize()
+    air_sim.change(fault="kernel_error@1")
+    with npu.stream(side):
+        x + 1
+    with pytest.raises(RuntimeError, match="507015"):
+        side.synchronize()
+    air_sim.recover()
+    with pytest.raises(RuntimeError, match="error code is 107027"), npu.graph(npu.NPUGraph()):
+        (x * 2).sum().item()
+
+
+def test_an_event_of_a_failed_stream_fails_nobody_after_the_device_is_recovered(device: str) -> None:
+    x, side, event = torch.ones(4, device=device), npu.Stream(), npu.Event()
+    npu.synchronize()
+    air_sim.change(fault="kernel_error@1")
+    with npu.stream(side):
+        x + 1
+        event.record()
+    with pytest.raises(RuntimeError, match="507015"):
+        side.synchronize()
+    air_sim.recover()
+    npu.current_stream().wait_event(event)
+    assert (x + 1).cpu().eq(2).all()

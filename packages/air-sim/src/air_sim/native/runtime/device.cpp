@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "capture.h"
+#include "events.h"
 #include "launch_thread.h"
 #include "status.h"
 #include "stream.h"
@@ -101,6 +102,7 @@ AIR_SIM_API aclError aclrtResetDevice(int32_t device) {
   AIR_SIM_ENTRY;
   if (!is_device(device)) return fail(ACL_ERROR_RT_INVALID_DEVICEID, "device %d", device);
   for (const auto& stream : streams_of_device(device)) stream->clear_error();
+  forget_failures();
   return ACL_SUCCESS;
 }
 // Stops what a device is doing: whatever waits in its streams is dropped, and they start anew without errors.
@@ -113,6 +115,7 @@ AIR_SIM_API aclError aclrtDeviceTaskAbort(int32_t device, uint32_t) {
     stream->killed = false;
     stream->clear_error();
   }
+  forget_failures();
   return launches_ended(device);
 }
 AIR_SIM_API aclError aclrtGetCurrentContext(aclrtContext* context) {

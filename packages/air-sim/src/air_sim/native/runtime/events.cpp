@@ -2,6 +2,7 @@
 #include "events.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 
 #include "capture.h"
@@ -12,19 +13,24 @@
 
 namespace air_sim {
 namespace {
+// How often a device was told to start anew: what failed before that is over.
+std::atomic<uint64_t> g_new_starts{0};
+
 // One recording of an event.  Recording again makes a new one, so a wait keeps what it was issued for.
 struct Record {
   std::mutex m;
   std::condition_variable changed;
   bool done = false;
   uint64_t ns = 0;
-  Failure failure;  // of the stream it was recorded on
+  Failure failure;          // of the stream it was recorded on,
+  uint64_t new_starts = 0;  // and after how many new starts it failed
   void set(Failure found) {
     {
       std::lock_guard<std::mutex> lock(m);
       done = true;
       ns = now_ns();
       failure = std::move(found);
+      new_starts = g_new_starts;
     }
     changed.notify_all();
   }
@@ -41,8 +47,9 @@ struct Record {
   void wait_in(Stream& stream) {
     std::unique_lock<std::mutex> lock(m);
     while (!done && !stream.killed) changed.wait_for(lock, std::chrono::milliseconds(20), [&] { return done; });
-    if (done && failure.code) stream.fail_with(failure.code, "waited for a stream that has failed: " + failure.text);
+    if (done && still_failed()) stream.fail_with(failure.code, "waited for a stream that has failed: " + failure.text);
   }
+  bool still_failed() const { return failure.code != ACL_SUCCESS && new_starts == g_new_starts; }
 };
 // An external event is a flag of the device: it orders a graph against the world outside, so it is set, waited for and
 // cleared by tasks rather than turned into edges.
@@ -159,6 +166,7 @@ aclError query(aclrtEvent handle, bool* done) {
   return ACL_SUCCESS;
 }
 }  // namespace
+void forget_failures() { ++g_new_starts; }
 
 bool reserve_events(int device, int count) {
   Budget& b = budget();
@@ -216,7 +224,7 @@ AIR_SIM_API aclError aclrtSynchronizeEvent(aclrtEvent handle) {
   if (!record) return ACL_SUCCESS;
   if (const aclError lost = launches_ended(event->device)) return lost;
   record->wait();
-  return record->failure.code ? report_async(record->failure.code, record->failure.text) : ACL_SUCCESS;
+  return record->still_failed() ? report_async(record->failure.code, record->failure.text) : ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtQueryEventStatus(aclrtEvent handle, aclrtEventRecordedStatus* status) {
   AIR_SIM_ENTRY;

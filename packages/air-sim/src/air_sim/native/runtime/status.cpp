@@ -51,6 +51,7 @@ aclError fail(aclError code, const char* format, ...) {
   const std::string text = formatted(format, arguments);
   va_end(arguments);
   note_failed_call(code, text);
+  t_last = code;
   remember(text + " (error " + std::to_string(code) + ")");
   return code;
 }
