@@ -17,8 +17,9 @@
 namespace air_sim {
 namespace {
 constexpr char kName[] = "acl_thread";  // as torch_npu calls it
-// How long a thread that was told of an error may take to end; one that works on has survived the error.
-constexpr auto kPatience = std::chrono::milliseconds(500);
+// How long a thread that was told of an error may take to end or to launch again. One that launches has survived the
+// error; one that does neither waits in torch_npu's queue, which has stopped: for the program it has ended as well.
+constexpr auto kPatience = std::chrono::seconds(2);
 
 struct State {
   std::mutex m;
@@ -46,18 +47,33 @@ struct Watch {
   }
 };
 thread_local Watch t_watch;
-thread_local bool t_looked = false;
-}  // namespace
+// torch_npu names the thread while it already works, so one look at the beginning is not enough.
+constexpr int kLooks = 16;
+thread_local int t_looks = 0;
 
-void watch_launch_thread(int device) {
-  if (t_looked) return;
-  t_looked = true;
+void look(int device) {
   char name[16] = {};
   if (prctl(PR_GET_NAME, name) == 0 && strcmp(name, kName) == 0) t_watch.device = device;
 }
-bool in_launch_thread() { return t_looked && t_watch.device >= 0; }
+
+// The thread works on after a failed call; `s` is locked.
+aclError survived(State& s) {
+  if (std::exchange(s.failing, false)) --g_troubles;
+  s.ended = false;
+  s.changed.notify_all();
+  return ACL_SUCCESS;
+}
+}  // namespace
+
+void watch_launch_thread(int device) {
+  if (t_watch.device >= 0 || t_looks >= kLooks) return;
+  ++t_looks;
+  look(device);
+}
+bool in_launch_thread() { return t_watch.device >= 0; }
 
 void note_failed_call(aclError code, const std::string& text) {
+  if (!in_launch_thread()) look(current_device());
   if (!in_launch_thread()) return;
   State& s = state(t_watch.device);
   std::lock_guard<std::mutex> lock(s.m);
@@ -67,15 +83,13 @@ void note_failed_call(aclError code, const std::string& text) {
 }
 
 aclError launches_ended(int device) {
-  if (g_troubles.load(std::memory_order_relaxed) == 0 || in_launch_thread()) return ACL_SUCCESS;
-  State& s = state(device);
+  if (g_troubles.load(std::memory_order_relaxed) == 0) return ACL_SUCCESS;
+  State& s = state(in_launch_thread() ? t_watch.device : device);
   std::unique_lock<std::mutex> lock(s.m);
+  if (in_launch_thread()) return survived(s);
   if (!s.failing) return ACL_SUCCESS;
-  if (!s.changed.wait_for(lock, kPatience, [&] { return s.ended; })) {
-    s.failing = false;
-    --g_troubles;
-    return ACL_SUCCESS;
-  }
+  if (!s.changed.wait_for(lock, kPatience, [&] { return s.ended || !s.failing; })) s.ended = true;
+  if (!s.ended) return ACL_SUCCESS;
   const aclError code = s.code;
   const std::string text = s.reason;
   lock.unlock();
