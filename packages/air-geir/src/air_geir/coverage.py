@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
+import air_geir.ops  # noqa: F401 -- its operators are ours, and have converters as torch's have
 from air_geir.converters import all_converters, find_converter, resolve, schema_line
 from air_geir.lowering import Expansions
 
