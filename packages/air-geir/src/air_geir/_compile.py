@@ -153,7 +153,8 @@ def _compile(
     if chosen.name == "reference":
         program = _strided(program)
     _show(settings, program, "original", observe)
-    report = optimize(program, **_wanted(settings))
+    with unset_fake_temporarily():  # what passes add to the graph is real
+        report = optimize(program, **_wanted(settings))
     verify(program.graph)
     _show(settings, program, "optimized", observe)
     with unset_fake_temporarily():
