@@ -69,7 +69,6 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 DEPTRY = ("--ignore", "DEP002", "--per-rule-ignores", "DEP003=sympy")  # torch's sizes are sympy expressions
 PICTURED = ("air-streams", "air-backend")  # their pages are opened in a browser by tests
 UNTYPED_TESTS = ("air-sim",)  # tests that speak to torch_npu, which has no types, all along
-SIM_PARTS = ("test_*.py", "hccl", "models", "ops", "runtime", "tools", "torchair")  # a device of its own each
 NOOP = {"AIR_SIM_NOOP": "1"}
 
 
@@ -84,6 +83,7 @@ class Benchmark(NamedTuple):
 
 
 BENCHMARKS = {
+    "air-config": (Benchmark("import_time.py"),),
     "air-fxpasses": (Benchmark("pipeline_cost.py"),),
     "air-streams": (Benchmark("plan_time.py"),),
     "air-aclgraph": (
@@ -219,9 +219,9 @@ def browser(session: nox.Session) -> None:
     session.run("apt-get", *package, external=True, silent=True, env=quiet)
 
 
-def pytest(session: nox.Session, *arguments: str, env: dict[str, str], part: str = "") -> None:
+def pytest(session: nox.Session, *arguments: str, env: dict[str, str]) -> None:
     """Runs pytest with its results kept for the ledger; finding no test at all is a failure."""
-    result = ROOT / ".nox" / "results" / f"{session.name}{part}.xml"
+    result = ROOT / ".nox" / "results" / f"{session.name}.xml"
     command = ("python", "-m", "pytest", "-q", "--timeout", "900", "--durations", "5", f"--junitxml={result}")
     session.run(*command, *arguments, *session.posargs, env=env)
 
@@ -231,8 +231,7 @@ def tests(session: nox.Session, package: str) -> None:
     install(session, *with_tests(package))
     if package in PICTURED:
         browser(session)
-    workers = ("-n", "2") if package not in ("air-config",) else ()
-    pytest(session, *workers, "-m", "not npu and not slow", f"packages/{package}/tests", env=ENV)
+    pytest(session, "-n", "2", "-m", "not npu and not slow", f"packages/{package}/tests", env=ENV)
 
 
 def types(session: nox.Session, package: str) -> None:
@@ -250,14 +249,10 @@ def npu(session: nox.Session, package: str) -> None:
     """The tests marked `npu`, on the real torch_npu over air-sim."""
     see(session, site_of(base(session)), npu_base(session))
     session.install("-q", "--no-build-isolation", *with_tests(package), *editable("air-sim"), env=ENV)
-    if package != "air-sim":
-        pytest(session, "--sim", "-m", "npu and not slow", f"packages/{package}/tests", env=NPU_ENV)
-        return
-    tests = ROOT / "packages/air-sim/tests"
-    for part in SIM_PARTS:
-        paths = sorted(str(path.relative_to(ROOT)) for path in tests.glob(part))
-        wanted = ("--sim", "-m", "not slow", "--ignore", "packages/air-sim/tests/ops/test_opinfo.py")
-        pytest(session, *wanted, *paths, env=NPU_ENV, part=part.rstrip("*.py_"))
+    ignored = ("--ignore", "packages/air-sim/tests/ops/test_opinfo.py") if package == "air-sim" else ()
+    wanted = "not slow" if package == "air-sim" else "npu and not slow"
+    where = f"packages/{package}/tests"
+    pytest(session, "--sim", "-n", "2", "-m", wanted, *ignored, where, env=NPU_ENV)
 
 
 def bench(session: nox.Session, package: str) -> None:
@@ -291,8 +286,8 @@ def family(check: Callable[[nox.Session, str], None], name: str, package: str, *
 @nox.session(name=f"tests-{PURE}", python=PYTHONS, tags=["ci", "tests"])
 def tests_pure(session: nox.Session) -> None:
     """The tests of the package that needs no torch, on every Python that the machine has."""
-    session.install("-q", "pytest>=8", "pytest-timeout>=2.3", *with_tests(PURE))
-    pytest(session, f"packages/{PURE}/tests", env=ENV)
+    session.install("-q", "pytest>=8", "pytest-timeout>=2.3", "pytest-xdist>=3.6", *with_tests(PURE))
+    pytest(session, "-n", "2", f"packages/{PURE}/tests", env=ENV)
 
 
 for _package in PACKAGES:

@@ -23,6 +23,7 @@ PROVEN_ELSEWHERE = {
     "random": "tests/converters/test_random.py",
     "control_flow": "tests/lowering/test_control_flow.py",
     "inplace": "tests/lowering/test_writes.py",
+    "printing": "tests/converters/test_printing.py",
 }
 UNDEFINED_RESULTS = {"aten.empty", "aten.empty_strided", "aten.empty_permuted", "aten.empty_like", "aten.new_empty",
                      "aten.new_empty_strided"}  # fmt: skip
