@@ -20,14 +20,16 @@ TINY = dict(
     num_key_value_heads=2, max_position_embeddings=64, use_cache=True,
 )  # fmt: skip
 
+ONE_LAYER = TINY | {"num_hidden_layers": 1}  # one model of two layers shows what a second layer adds
+
 DECODERS: dict[str, Callable[[], Any]] = {
     "llama": lambda: transformers.LlamaForCausalLM(transformers.LlamaConfig(**TINY)),
-    "qwen2": lambda: transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**TINY)),
+    "qwen2": lambda: transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**ONE_LAYER)),
     "mixtral": lambda: transformers.MixtralForCausalLM(
-        transformers.MixtralConfig(**TINY, num_local_experts=4, num_experts_per_tok=2)
+        transformers.MixtralConfig(**ONE_LAYER, num_local_experts=4, num_experts_per_tok=2)
     ),
     "gpt2": lambda: transformers.GPT2LMHeadModel(
-        transformers.GPT2Config(vocab_size=97, n_embd=32, n_layer=2, n_head=4, n_positions=64)
+        transformers.GPT2Config(vocab_size=97, n_embd=32, n_layer=1, n_head=4, n_positions=64)
     ),
 }
 
@@ -129,7 +131,7 @@ def test_decoding_with_a_static_cache_captures_once_and_equals_eager(name: str, 
 def test_an_encoder_of_several_lengths_equals_eager(dynamic: bool, device: str) -> None:
     torch.manual_seed(0)
     config = transformers.BertConfig(
-        vocab_size=97, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48,
+        vocab_size=97, hidden_size=32, num_hidden_layers=1, num_attention_heads=4, intermediate_size=48,
         max_position_embeddings=64, attn_implementation="eager",
     )  # fmt: skip
     model: Any = transformers.BertModel(config)

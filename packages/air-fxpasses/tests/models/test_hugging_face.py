@@ -24,15 +24,19 @@ _TINY: dict[str, Any] = {
 }
 _MODELS = {
     "llama": ("LlamaConfig", "LlamaForCausalLM", {}),
-    "qwen2": ("Qwen2Config", "Qwen2ForCausalLM", {}),
-    "mixtral": ("MixtralConfig", "MixtralForCausalLM", {"num_local_experts": 4, "num_experts_per_tok": 2}),
+    "qwen2": ("Qwen2Config", "Qwen2ForCausalLM", {"num_hidden_layers": 1}),
+    "mixtral": (
+        "MixtralConfig",
+        "MixtralForCausalLM",
+        {"num_hidden_layers": 1, "num_local_experts": 4, "num_experts_per_tok": 2},
+    ),
 }
 
 
 def tiny(name: str) -> torch.nn.Module:
     config_class, model_class, more = _MODELS[name]
     torch.manual_seed(0)
-    config = getattr(transformers, config_class)(**_TINY, **more)
+    config = getattr(transformers, config_class)(**(_TINY | more))
     model: torch.nn.Module = getattr(transformers, model_class)(config).eval()
     return model
 
