@@ -83,7 +83,7 @@ def run_all(pages: Sequence[Path], root: Path, ground: str) -> list[str]:
     """Runs the pages, as many at a time as there are processors; what went wrong."""
     context = multiprocessing.get_context("forkserver" if ground == "cpu" else "spawn")
     if ground == "cpu":
-        context.set_forkserver_preload(PRELOADED)  # type: ignore[attr-defined]  # the context is a forkserver's
+        context.set_forkserver_preload(PRELOADED)
     with ProcessPoolExecutor(
         max_workers=os.cpu_count(), mp_context=context, max_tasks_per_child=1
     ) as executor:

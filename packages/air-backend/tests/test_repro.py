@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 from torch._dynamo.debug_utils import AccuracyError
+from torch._dynamo.exc import BackendCompilerFailed
 
 from air_backend import CompilerConfig, get_npu_backend
 from air_backend.repro import script
@@ -91,7 +92,9 @@ def test_an_accuracy_fault_of_a_pass_is_cut_down_to_its_operator(tmp_path: Path)
     text = minified(tmp_path, "tanh_becomes_sin", "aot", 4)
     assert operators(text) == ["tanh"]
     assert "wrong:tanh_becomes_sin" in text  # the script compiles with the same options
-    assert python(tmp_path, "repro.py", "run").returncode == 0
+    again = python(tmp_path, "repro.py", "run")
+    assert again.returncode != 0
+    assert "AccuracyError" in again.stderr  # the small script shows the fault
 
 
 @pytest.mark.slow
@@ -102,10 +105,16 @@ def test_the_other_ways_of_the_minifier_end_in_a_small_graph_as_well(
     text = minified(tmp_path, "tanh_fails" if level == 2 else "tanh_becomes_sin", after, level)
     assert "tanh" in text
     assert "sigmoid" not in text
+    again = python(tmp_path, "repro.py", "run")
+    assert again.returncode != 0
+    assert ("there is a tanh" if level == 2 else "AccuracyError") in again.stderr
 
 
+@pytest.mark.parametrize(
+    ("after", "shown"), [("aot", "torch.ops.aten.tanh.default"), ("dynamo", "torch.tanh")]
+)
 def test_a_wrong_pass_stops_the_call_and_leaves_a_launcher_that_compiles_with_air(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: str, shown: str
 ) -> None:
     (tmp_path / "wrong_here.py").write_text(WRONG)
     monkeypatch.syspath_prepend(tmp_path)
@@ -114,14 +123,15 @@ def test_a_wrong_pass_stops_the_call_and_leaves_a_launcher_that_compiles_with_ai
     options = {"post_grad_custom_post_pass": wrong.tanh_becomes_sin}
     config = CompilerConfig.from_options(options, mode="reduce-overhead")
     compiled = torch.compile(lambda x: torch.tanh(x + 1), backend=get_npu_backend(compiler_config=config))
-    asked = {"repro_after": "aot", "repro_level": 4, "debug_dir_root": str(tmp_path)}
-    with torch._dynamo.config.patch(asked), torch.no_grad(), pytest.raises(AccuracyError):
+    asked = {"repro_after": after, "repro_level": 4, "debug_dir_root": str(tmp_path)}
+    stopped = pytest.raises((AccuracyError, BackendCompilerFailed), match="Bad accuracy detected")
+    with torch._dynamo.config.patch(asked), torch.no_grad(), stopped:
         compiled(torch.randn(4))
     (launcher,) = tmp_path.rglob("minifier_launcher.py")
     text = launcher.read_text()
     assert "air_backend.repro.install(" in text
     assert "wrong_here:tanh_becomes_sin" in text
-    assert "torch.ops.aten.tanh.default" in text  # the graph as it was before the pass
+    assert shown in text  # the graph as it was before the pass
 
 
 def test_options_that_no_other_process_can_import_are_left_out_of_a_script(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -27,6 +29,16 @@ def run(function: Callable[..., Any], *args: Any, mode: str = "reduce-overhead",
     return torch.compile(function, backend="air", options=given, fullgraph=True, dynamic=False)(
         *(args or (X,))
     )
+
+
+@contextlib.contextmanager
+def group_of_one() -> Iterator[None]:
+    """A process group with this process alone."""
+    dist.init_process_group("gloo", store=COMMUNICATION.HashStore(), rank=0, world_size=1)
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
 
 
 # Options ----------------------------------------------------------------------------------------------------
@@ -233,18 +245,14 @@ def tagged_event_in_max_autotune() -> None:
 
 
 def two_collectives_in_no_order() -> None:
-    dist.init_process_group("gloo", store=COMMUNICATION.HashStore(), rank=0, world_size=1)
-
     def function(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         a = functional.all_reduce(x, "sum", COMMUNICATION.group.WORLD)
         with air.scope.npu_stream_switch("1"):
             b = functional.all_reduce(y, "sum", COMMUNICATION.group.WORLD)  # here
         return a, b
 
-    try:
+    with group_of_one():
         run(function, X, X.clone(), air__sync="error")
-    finally:
-        dist.destroy_process_group()
 
 
 def level_of_determinism_that_does_not_exist() -> None:
@@ -298,33 +306,25 @@ def operator_without_a_converter() -> None:
 
 
 def reduction_that_has_no_operator() -> None:
-    dist.init_process_group("gloo", store=COMMUNICATION.HashStore(), rank=0, world_size=1)
-
     def function(x: Tensor) -> Any:
         return functional.all_reduce(x, "band", COMMUNICATION.group.WORLD)  # here
 
-    try:
+    with group_of_one():
         run(function, X.int(), mode="max-autotune")
-    finally:
-        dist.destroy_process_group()
 
 
 def asynchronous_collective_in_a_graph() -> None:
     from air_backend._collectives import unpatch_for_hcom
-
-    dist.init_process_group("gloo", store=COMMUNICATION.HashStore(), rank=0, world_size=1)
-    air.patch_for_hcom()
 
     def function(x: Tensor) -> Tensor:
         y = x + 1
         dist.broadcast(y, 0, async_op=True)  # here
         return y
 
-    try:
+    with group_of_one(), contextlib.ExitStack() as undone:
+        undone.callback(unpatch_for_hcom)
+        air.patch_for_hcom()
         run(function)
-    finally:
-        unpatch_for_hcom()
-        dist.destroy_process_group()
 
 
 def converter_that_does_not_fit_its_operator() -> None:
@@ -393,7 +393,8 @@ def addresses_that_are_no_list() -> None:
 
 
 def export_without_a_model() -> None:
-    air.dynamo_export(X, model=None, export_path="never")  # type: ignore[arg-type]  # here
+    with tempfile.TemporaryDirectory() as folder:
+        air.dynamo_export(X, model=None, export_path=folder)  # type: ignore[arg-type]  # here
 
 
 def pattern_that_is_no_function() -> None:

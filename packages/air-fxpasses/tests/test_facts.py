@@ -140,6 +140,18 @@ def test_moving_a_value_moves_its_views_and_users() -> None:
     }
 
 
+def test_a_value_recorded_for_the_output_does_not_keep_a_value_from_moving() -> None:
+    """`FakeTensorProp` and torch's minifier record one."""
+    gm = functional_graph(lambda x: x + 1, torch.empty(3, 4))
+    add = next(n for n in gm.graph.nodes if n.target is aten.add.Tensor)
+    output, x = gm.graph.output_node(), next(iter(gm.graph.nodes))
+    output.meta["val"] = (add.meta["val"],)
+    facts = Facts(gm)
+    facts.build()
+    facts.relocate(add, facts.value(x))
+    assert facts.storage(add) == facts.storage(x)
+
+
 def test_relocation_keeps_readers_of_readers_indexed_in_any_user_order() -> None:
     """Found by fuzzing: a user indexed before another user that is also its argument lost its touch."""
 

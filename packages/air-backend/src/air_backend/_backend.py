@@ -56,6 +56,7 @@ class Backend:
         options: Mapping[str, Any] | CompilerConfig | None = None,
     ) -> Callable[..., Any]:
         config = effective_config(self.config, mode, options)
+        repro.watch_dynamo(config)
         folder = debug_folder()
         if folder is not None:
             folder.text("dynamo_out_graph.txt", readable(gm))
@@ -104,6 +105,7 @@ def _through_aot(
         decompositions=dict(decompositions),
         keep_inference_input_mutations=config.experimental_config.keep_inference_input_mutations,
     )(gm, example_inputs)
+    compiled = repro.unboxed(compiled)
     if torch._dynamo.config.repro_after is not None:  # the minifier wants to see every call
         return compiled
     return passage.around(compiled)

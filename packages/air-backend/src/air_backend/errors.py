@@ -331,3 +331,20 @@ class PinnedArgument(AirError):
 
     def advice(self) -> str:
         return "pass what the example had, with new values only in the inputs that are copied, or call pin() again"
+
+
+@dataclass
+class CannotSimulate(AirError):
+    """`air COMMAND --sim` needs a package that is not installed.
+
+    Install what the text says in the environment of the `air` command, or leave `--sim` out.
+    """
+
+    package: str
+    install: str
+
+    def what(self) -> str:
+        return f"--sim needs {self.package}, which is not installed"
+
+    def advice(self) -> str:
+        return f"install it: {self.install}"

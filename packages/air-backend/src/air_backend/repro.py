@@ -3,21 +3,24 @@
     TORCHDYNAMO_REPRO_AFTER=aot TORCHDYNAMO_REPRO_LEVEL=4 python model.py
     python torch_compile_debug/run_*/minifier/minifier_launcher.py      # leaves the smallest wrong graph: repro.py
 
-torch minifies graphs of AOTAutograd for Inductor alone: its scripts call Inductor's compiler. Those made here begin
-with a call of `install`, which puts this backend, with the options of the compilation, in its place.
+torch minifies graphs of AOTAutograd for Inductor alone: its scripts call Inductor's compiler. For graphs of Dynamo
+(`TORCHDYNAMO_REPRO_AFTER=dynamo`) its scripts name the backend and not its options. Those made here begin with a call
+of `install`, which puts this backend, with the options of the compilation, in the place of both; the scripts that such
+a script writes begin with it as well.
 """
 
 from __future__ import annotations
 
 import io
 import logging
+import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from torch import fx
 from torch._dynamo import config as dynamo_config
-from torch._dynamo.repro import after_aot
+from torch._dynamo.repro import after_aot, after_dynamo
 from torch._guards import detect_fake_mode
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
@@ -27,19 +30,24 @@ from air_config.errors import NotSerializable
 
 log = logging.getLogger(__name__)
 
-__all__ = ["install", "script", "watched"]
+__all__ = ["install", "script", "unboxed", "watch_dynamo", "watched"]
 
 COMPILER = "inductor"
 """The name under which torch minifies; the scripts are turned to this backend by their prelude."""
+
+
+_EXTRA: Final = "extra_imports"  # in both modules: what the scripts that they write begin with
+_BEFORE: Final = {module: getattr(module, _EXTRA) for module in (after_aot, after_dynamo)}
 
 
 def install(options: str) -> None:
     """Makes the script that calls it compile with AIR. `options` is a configuration as JSON."""
     from torch._inductor import compile_fx as inductor
 
-    from air_backend._backend import get_compiler
+    from air_backend import _backend
 
-    compiler = get_compiler(CompilerConfig.from_json(options))
+    config = CompilerConfig.from_json(options)
+    compiler = _backend.get_compiler(config)
 
     def compile_fx_inner(gm: fx.GraphModule, example_inputs: Sequence[Any], **_: Any) -> Callable[..., Any]:
         mode = detect_fake_mode(example_inputs) or FakeTensorMode(allow_non_fake_inputs=True)
@@ -50,6 +58,25 @@ def install(options: str) -> None:
         return run
 
     vars(inductor)["compile_fx_inner"] = compile_fx_inner  # where the scripts that torch writes find it
+    _backend.air.config = config  # what `backend="air"` means in a script about a graph of Dynamo
+    for module in _BEFORE:
+        _begin_scripts_of(module, config)
+
+
+def watch_dynamo(config: CompilerConfig) -> None:
+    """Gives the options to the scripts about graphs of Dynamo, should torch's minifier write some."""
+    if dynamo_config.repro_after == "dynamo":
+        _begin_scripts_of(after_dynamo, config)
+
+
+def unboxed(compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """What AOTAutograd made, as torch's minifier can call it.
+
+    AOTAutograd copies the mark of the boxed calling convention to a function that is not boxed; torch's comparison
+    believes the mark, hands over a list, and takes the failure for a right result.
+    """
+    vars(compiled).pop("_boxed_call", None)
+    return compiled
 
 
 def watched(
@@ -95,16 +122,18 @@ def script(gm: fx.GraphModule, args: Sequence[Any], config: CompilerConfig) -> s
 
 @contextmanager
 def _prelude(config: CompilerConfig) -> Iterator[None]:
-    """What scripts that torch writes meanwhile begin with."""
-    imports = vars(after_aot)
-    before = imports["extra_imports"]
-    imports["extra_imports"] = (
-        f"{before}\nimport air_backend.repro\nair_backend.repro.install({_options(config)!r})\n"
-    )
+    """What scripts about graphs of AOTAutograd that torch writes meanwhile begin with."""
+    before = getattr(after_aot, _EXTRA)
+    _begin_scripts_of(after_aot, config)
     try:
         yield
     finally:
-        imports["extra_imports"] = before
+        vars(after_aot)[_EXTRA] = before
+
+
+def _begin_scripts_of(module: types.ModuleType, config: CompilerConfig) -> None:
+    call = f"air_backend.repro.install({_options(config)!r})"
+    vars(module)[_EXTRA] = f"{_BEFORE[module]}\nimport air_backend.repro\n{call}\n"
 
 
 def _options(config: CompilerConfig) -> str:

@@ -108,7 +108,7 @@ class Rule:
 
     def used(self, path: str, given: Any) -> Any:
         """The value of an option after this rule."""
-        if self.to is KEEP or path.startswith("context."):
+        if self.to is KEEP or (self.to is INERT and path.startswith("context.")):
             return given
         return OPTIONS[path].inert if self.to is INERT else self.to
 
@@ -134,7 +134,8 @@ def _touch(rule: Rule, path: str, layered: Layered, context: Context) -> Notice 
     """Let a rule act on one option; nothing to report when it was neither asked for nor changed."""
     if path.startswith("context."):
         value = getattr(context, path.removeprefix("context."))
-        return Notice(path, rule.effect, rule.name, rule.source, rule.reason, value, value, "context", True)
+        used = rule.used(path, value)
+        return Notice(path, rule.effect, rule.name, rule.source, rule.reason, value, used, "context", True)
     given, origin = layered.values[path], layered.origins[path]
     used = rule.used(path, given)
     changed = type(used) is not type(given) or used != given

@@ -90,6 +90,9 @@ class Facts:
             old = self._stamps.get(node)
             stamps[node] = stamp
             if node.op == "output":
+                node.meta.pop(
+                    "val", None
+                )  # what some propagations leave: the output has no memory of its own
                 continue
             if "val" not in node.meta:
                 self.values.fill(node, position)

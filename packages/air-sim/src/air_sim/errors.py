@@ -108,3 +108,10 @@ class NotActive(AirSimError):
         super().__init__(
             "air-sim is not active in this process: call air_sim.activate() before 'import torch' first"
         )
+
+
+class CompileError(AirSimError):
+    """The stand-in for `op_compiler` cannot make a static kernel of a call, or was told to fail.
+
+    Look at the file that the text names, or take back the switch `op_compiler_fail`.
+    """

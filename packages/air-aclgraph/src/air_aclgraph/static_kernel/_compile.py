@@ -28,6 +28,7 @@ TOOL: Final = "op_compiler"
 LEVELS: Final = {"0": "debug", "1": "info", "2": "warning", "3": "error"}
 _WIDTH: Final = 30
 _TICK_S: Final = 0.2
+_GRACE_S: Final = 2.0  # between asking the compiler to end and ending it
 
 
 @dataclass(frozen=True)
@@ -143,13 +144,18 @@ def progress(elapsed_s: float, expected_s: float | None, count: int) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ends the compiler and what it has started: they are a process group of their own."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=2)
-            return
+    """Ends the compiler and what it has started: they are a process group of their own.
+
+    The compiler is waited for last: while it is, the number of its group belongs to nobody else.
+    """
+    os.killpg(process.pid, signal.SIGTERM)
+    deadline = time.monotonic() + _GRACE_S
+    while time.monotonic() < deadline:
+        if os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            break
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _failed(

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 from typing import Final
 
+from air_backend._npu_plugin import keep_unloaded
 from air_backend.cli import _sim
+from air_backend.errors import CannotSimulate
 
 COMMANDS: Final[dict[str, str]] = {
     "bench": "start the benchmark sessions of a checkout",
@@ -39,11 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if "--sim" in words[:ours]:
             _sim.restart([*(word for word in words[:ours] if word != "--sim"), *words[ours:]])
-    except _sim.CannotSimulate as error:
+    except CannotSimulate as error:
         print(f"air: {error}", file=sys.stderr)
         return 1
-    if reason := _sim.reason_not_to_load_torch_npu():
-        os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+    if reason := keep_unloaded():
         print(f"air: {reason}", file=sys.stderr)
     parsed = _parser(words).parse_args(words)
     return int(importlib.import_module(f"air_backend.cli._{parsed.command}").run(parsed))

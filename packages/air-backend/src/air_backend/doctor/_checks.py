@@ -20,6 +20,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from air_backend._ground import best_ground, is_simulated, npu_present
+from air_backend._npu_plugin import npu_plugin
 from air_backend.doctor._finding import Finding
 
 TORCH_RANGE: Final = SpecifierSet(">=2.11,<2.14")
@@ -45,17 +46,14 @@ def check_torch() -> Finding:
 
 
 def check_torch_npu() -> Finding:
-    version = _version("torch_npu")
+    plugin, version = npu_plugin(), _version("torch_npu")
     if version is None:
-        return Finding(
-            "torch_npu", "absent", "not installed", "pip install air-backend[npu] for an NPU or air-sim"
-        )
+        return Finding("torch_npu", "absent", plugin.seen, plugin.advice)
     if Version(version).release[:2] != Version(torch.__version__).release[:2]:
         advice = "install the torch_npu whose version equals torch's"
         return Finding("torch_npu", "broken", f"{version} beside torch {torch.__version__}", advice)
-    if "torch_npu" not in sys.modules:
-        advice = "unset TORCH_DEVICE_BACKEND_AUTOLOAD; without CANN run under `air-sim run`"
-        return Finding("torch_npu", "absent", f"{version}, not loaded", advice)
+    if plugin.state != "loaded":
+        return Finding("torch_npu", "absent", f"{version} {plugin.seen}", plugin.advice)
     return Finding("torch_npu", "ok", version)
 
 

@@ -79,9 +79,11 @@ MODES: Final = (
         "streams-need-reduce-overhead",
         both(MAX_AUTOTUNE, MANY_STREAMS),
         ("context.multi_stream",),
-        "ignored",
-        "tagged streams and events are a feature of reduce-overhead",
+        "overridden",
+        "a graph runs on streams of its own in reduce-overhead; here a tag is a label of the operators, by which the "
+        "graph engine may place them, and a tagged event is refused",
         STREAMS,
+        to=False,
     ),
     Rule(
         "aclgraph-options-in-max-autotune",

@@ -1,1 +1,1 @@
-"""Stand-ins for programs of the CANN toolkit; started by path, so they use the standard library only."""
+"""Stand-ins for programs of the CANN toolkit; started by path, with the Python that air-sim is installed in."""

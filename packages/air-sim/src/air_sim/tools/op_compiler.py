@@ -17,6 +17,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from air_sim.errors import CompileError
+
 _INSTALLER = """#!/bin/sh
 # Installs static kernels: [--install-path=<folder>] [-q]
 set -e
@@ -49,10 +51,6 @@ END
 chmod +x "$place/uninstall.sh"
 [ -n "$quiet" ] || echo "installed {count} static kernels in $place"
 """
-
-
-class CompileError(RuntimeError):
-    """A call that cannot be compiled, or an arranged failure."""
 
 
 def _arguments(argv: Sequence[str]) -> argparse.Namespace:
