@@ -11,6 +11,7 @@ FAMILIES = (
     "elementwise",
     "comparison",
     "activations",
+    "attention",
     "reductions",
     "matmul",
     "views",

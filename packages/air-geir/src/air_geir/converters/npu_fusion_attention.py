@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from air_geir.converters._registry import converts
+from air_geir.converters.attention import repeated_heads
 from air_geir.ir import Dim
 from air_geir.lowering import Context, Value
 
@@ -40,18 +41,6 @@ def _back(ctx: Context, value: Value, layout: str) -> Value:
     return turned
 
 
-def _repeated(ctx: Context, value: Value, heads: Dim) -> Value:
-    """Every head of keys or values beside as many queries as share it."""
-    batch, own, length, width = value.dims
-    if own == heads:
-        return value
-    groups = heads // own
-    apart = ctx.reshape(value, (batch, own, 1, length, width))
-    return ctx.reshape(
-        ctx.broadcast(apart, (batch, own, groups, length, width)), (batch, heads, length, width)
-    )
-
-
 def _masked(ctx: Context, scores: Value, mask: Value | None, sparse_mode: int) -> Value:
     lowest = ctx.number(float("-inf"), scores.dtype)
     if sparse_mode in _CAUSAL:
@@ -81,7 +70,7 @@ def _attention(
     key_heads = head_num
     if layout in ("BSH", "SBH") and isinstance(key.dims[2], int) and isinstance(width, int):
         key_heads = key.dims[2] // width
-    k, v = (_repeated(ctx, _heads_first(ctx, x, layout, key_heads), heads) for x in (key, value))
+    k, v = (repeated_heads(ctx, _heads_first(ctx, x, layout, key_heads), heads) for x in (key, value))
     batch, _, queries, _ = q.dims
     scores_shape = (batch, heads, queries, k.dims[2])
     scores = ctx.emit("BatchMatMul", q, k, adj_x2=True, shape=scores_shape)
