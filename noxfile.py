@@ -124,6 +124,9 @@ def reveal_interpreters() -> None:
 
 
 reveal_interpreters()
+os.environ.pop(
+    "PYTHONDONTWRITEBYTECODE", None
+)  # the tests start hundreds of processes: compile a module once
 
 
 Project = TypedDict(  # what the sessions read of a `[project]` table
