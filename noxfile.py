@@ -364,8 +364,10 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(tags=["ci"], venv_params=WITHOUT_PIP)
 def house(session: nox.Session) -> None:
-    """The checks check: each of them fails on a copy of the repository that breaks its rule."""
+    """The checks check: each of them fails on a copy of the repository that breaks its rule; they are typed."""
     install(session, "nox", "ruff>=0.17,<0.18")
+    mypy = ("python", "-m", "mypy", "--config-file", "pyproject.toml", "--python-version", "3.11")
+    session.run(*mypy, "--cache-dir", str(ROOT / ".mypy_cache"), "house", "noxfile.py", env=ENV)
     pytest(session, "house/tests", env=ENV | {"AIR_TORCH_ENV": str(base(session).parent)})
 
 
