@@ -98,6 +98,26 @@ def test_S17_reinplace_is_off_in_a_multi_stream_graph_and_a_notice_says_so() -> 
     assert any(notice.rule == "reinplace-off-with-streams" for notice in settings.notices)
 
 
+def test_S22_in_max_autotune_a_tag_is_a_label_a_notice_says_so_and_order_is_that_of_the_data() -> None:
+    def function(x: Tensor, w: Tensor) -> Tensor:
+        with tng.scope.npu_stream_switch("side"):
+            y = torch.mm(x, w)
+        return y + 1
+
+    config = CompilerConfig()
+    config.air.sync = "auto"
+    model = torch.compile(function, backend=tng.get_npu_backend(compiler_config=config), fullgraph=True)
+    x, w = torch.randn(4, 4), torch.randn(4, 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", StreamRaceWarning)
+        torch.testing.assert_close(model(x, w), function(x, w))
+    ((record, run),) = _records.alive()
+    assert "_user_stream_label='side'" in run.explain()
+    (notice,) = (n for n in record.settings.notices if n.option == "context.multi_stream")
+    assert (notice.rule, notice.effect, notice.used) == ("streams-need-reduce-overhead", "overridden", False)
+    assert "air.sync" in {n.option for n in record.settings.notices if n.effect == "ignored"}
+
+
 def test_N05_a_missing_wait_is_a_warning_with_both_lines() -> None:
     with pytest.warns(StreamRaceWarning) as caught:
         compiled(Model(waits=False))(*inputs())

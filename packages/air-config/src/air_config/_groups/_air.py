@@ -131,6 +131,7 @@ class Air(Group):
         "nobody looks.",
         area.STREAMS,
         "experimental",
+        inert="off",
     )
     reinplace_with_streams: Literal["seed", "ordering"] = option(
         "seed",
