@@ -230,6 +230,8 @@ def scatter_add(ctx: Context, self: Value, dim: int, index: Value, src: Value) -
         Sample(f32(3, 4), 1, _INDEX, f32(3, 2), "sum", include_self=False),
         Sample(f64(3, 4), 1, _INDEX, f64(3, 2), "mean"),
         Sample(f32(3, 4), 1, _INDEX, f32(3, 2), "prod", include_self=False),
+        Sample(boolean(3, 4), 1, _INDEX, boolean(3, 2), "amin", include_self=False),
+        Sample(boolean(3, 4), 1, _INDEX, boolean(3, 2), "amax", include_self=False),
     ],
 )
 def scatter_reduce(
@@ -250,6 +252,8 @@ def _neutral(reduce: str, dtype: torch.dtype) -> Number:
         return 0 if reduce == "sum" else 1
     if dtype.is_floating_point:
         return float("-inf") if reduce == "amax" else float("inf")
+    if dtype == torch.bool:
+        return reduce == "amin"
     limits = torch.iinfo(dtype)
     return limits.min if reduce == "amax" else limits.max
 

@@ -9,7 +9,7 @@ import torch
 
 from air_geir.converters._registry import converts
 from air_geir.converters._rows import Body, register_rows
-from air_geir.converters._sample import Sample, boolean, f16, f32, f64, i32, i64
+from air_geir.converters._sample import Sample, boolean, f16, f32, f64, i32, i64, u8
 from air_geir.converters.comparison import as_bool
 from air_geir.lowering import Context, Number, Value
 
@@ -75,7 +75,7 @@ def _reduction(row: tuple[str, int | None, int | None]) -> Body:
             chosen = op_type
         axes = axes_of(self, args[dim_at] if dim_at is not None else None)
         if not axes:
-            return ctx.emit("TensorMove" if value is self else "Identity", value)
+            return _as(ctx, ctx.emit("TensorMove" if value is self else "Identity", value))
         result = reduce(ctx, chosen, value, axes, bool(args[keep_at]) if keep_at is not None else False)
         return _as(ctx, result)
 
@@ -95,7 +95,7 @@ def _samples(overload: str) -> tuple[Sample, ...]:
             (Sample(f32(2, 3)),) if kind == "default" else (Sample(f32(2, 3), 1, True), Sample(i64(2, 3), 0))
         )
     if kind == "default" and packet not in ("amax", "amin", "logsumexp"):
-        extra = (Sample(i32(2, 3)),) if packet == "sum" else ()
+        extra = {"sum": (Sample(i32(2, 3)),), "any": (Sample(u8()),), "all": (Sample(u8()),)}.get(packet, ())
         return (Sample(kinds[0](2, 3)), Sample(kinds[0]()), *extra)
     dim: Any = 1 if kind == "dim" and packet in ("any", "all") else [0, -1]
     return (
