@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from air_backend._ground import npu_present
+from air_backend import demo
+from air_backend._ground import Ground, npu_present
 
 sys.path.insert(0, str(Path(__file__).parent))  # programs next to the tests, whatever the import mode
 
@@ -28,3 +29,9 @@ def fresh_dynamo() -> Iterator[None]:
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()
+
+
+@pytest.fixture(scope="session")
+def host_demo() -> demo.DemoReport:
+    """The demo on CPU tensors, as `air demo` runs it; it takes long enough to be run once."""
+    return demo.run_demo(Ground(torch.device("cpu"), ("reduce-overhead", "max-autotune"), ""))

@@ -111,7 +111,8 @@ def test_S22_in_max_autotune_a_tag_is_a_label_a_notice_says_so_and_order_is_that
     with warnings.catch_warnings():
         warnings.simplefilter("error", StreamRaceWarning)
         torch.testing.assert_close(model(x, w), function(x, w))
-    ((record, run),) = _records.alive()
+    ((record, executed),) = _records.alive()
+    run: Any = executed
     assert "_user_stream_label='side'" in run.explain()
     (notice,) = (n for n in record.settings.notices if n.option == "context.multi_stream")
     assert (notice.rule, notice.effect, notice.used) == ("streams-need-reduce-overhead", "overridden", False)

@@ -101,6 +101,11 @@ def options_that_are_no_mapping() -> None:
     torch.compile(lambda x: x + 1, backend="air", options=options)(X)  # here
 
 
+def options_for_get_npu_backend() -> None:
+    options: Any = {"mode": "reduce-overhead"}
+    air.get_npu_backend(compiler_config=options)  # here
+
+
 def mode_of_torch_compile_that_does_not_exist() -> None:
     torch.compile(lambda x: x + 1, backend="air", mode="turbo")(X)  # here
 

@@ -155,12 +155,18 @@ def get_npu_backend(
     custom_decompositions: Mapping[Any, Callable[..., Any]] | None = None,
 ) -> Backend:
     """A backend for `torch.compile(model, backend=...)` with a configuration of its own."""
-    return Backend(compiler_config or CompilerConfig(), custom_decompositions)
+    return Backend(_given(compiler_config, "get_npu_backend"), custom_decompositions)
 
 
 def get_compiler(compiler_config: CompilerConfig | None = None) -> Callable[..., Any]:
     """A compiler of ATen graphs, `compiler(gm, example_inputs)`, for a backend that calls AOTAutograd itself."""
-    return _compiler(compiler_config or CompilerConfig(), "inference")
+    return _compiler(_given(compiler_config, "get_compiler"), "inference")
+
+
+def _given(config: CompilerConfig | None, call: str) -> CompilerConfig:
+    if config is not None and not isinstance(config, CompilerConfig):
+        raise OptionsOfWrongType(type(config).__name__, f"{call}(compiler_config=...)")
+    return CompilerConfig() if config is None else config
 
 
 def compile_fx(

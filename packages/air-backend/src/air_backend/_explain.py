@@ -75,22 +75,26 @@ def _lines(value: Any, depth: int) -> Iterator[str]:
             if item:
                 yield label.rstrip()
                 yield from _lines(item, depth + 1)
-        else:
-            yield label + f"\n{pad}  ".join(str(item).splitlines() or [""])
+        elif not (isinstance(item, str) and not item):
+            yield label + f"\n{pad}  ".join(_shown(item).splitlines())
+
+
+def _shown(item: Any) -> str:
+    return f"{item:.3g}" if isinstance(item, float) else str(item)
 
 
 def _html(value: Any) -> str:
     if isinstance(value, Mapping):
-        return "".join(_fold(str(key), item) for key, item in value.items() if item not in ({}, [], ()))
+        return "".join(_fold(str(key), item) for key, item in value.items() if item not in ({}, [], (), ""))
     if isinstance(value, Sequence) and not isinstance(value, str):
         return "<ul>" + "".join(f"<li>{_html(item)}</li>" for item in value) + "</ul>"
-    return f"<pre>{html.escape(str(value))}</pre>"
+    return f"<pre>{html.escape(_shown(value))}</pre>"
 
 
 def _fold(key: str, item: Any) -> str:
     if isinstance(item, Mapping) or (isinstance(item, Sequence) and not isinstance(item, str)):
         return f"<details open><summary>{html.escape(key)}</summary>{_html(item)}</details>"
-    return f"<div><b>{html.escape(key)}</b> {html.escape(str(item))}</div>"
+    return f"<div><b>{html.escape(key)}</b> {html.escape(_shown(item))}</div>"
 
 
 PAGE = """<!doctype html>

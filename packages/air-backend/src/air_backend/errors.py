@@ -115,18 +115,21 @@ class UnknownMode(AirError):
 
 @dataclass
 class OptionsOfWrongType(AirError):
-    """`torch.compile(options=...)` is neither a mapping nor a CompilerConfig.
+    """Options came as something else than `torch.compile(options=...)` or `compiler_config=` take.
 
-    Give a dict of option names to values, or a `CompilerConfig`.
+    Give a dict of option names to values to `torch.compile`, or a `CompilerConfig` to either of them.
     """
 
     given: str
+    call: str = "torch.compile(backend='air', options=...)"
 
     def what(self) -> str:
-        return f"torch.compile(backend='air', options=...) got a {self.given}"
+        return f"{self.call} got a {self.given}"
 
     def advice(self) -> str:
-        return "give a dict of option names to values, or an air_backend.CompilerConfig"
+        if self.call.startswith("torch.compile"):
+            return "give a dict of option names to values, or an air_backend.CompilerConfig"
+        return "give an air_backend.CompilerConfig; CompilerConfig.from_options({...}) makes one of a dict"
 
 
 @dataclass

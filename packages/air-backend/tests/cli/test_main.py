@@ -1,14 +1,20 @@
-"""The `air` command, as a user starts it."""
+"""The `air` command, as a user types it; in this process where nothing has to happen before torch is imported."""
 
 from __future__ import annotations
 
+import importlib.machinery
+import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from air_backend import demo
+from air_backend.cli import _demo, main
 
 MODEL = """
 import torch
@@ -30,8 +36,11 @@ def air(*words: str, cwd: Path | None = None, **env: str) -> subprocess.Complete
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "model.py").write_text(MODEL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "model", raising=False)
     return tmp_path
 
 
@@ -47,25 +56,25 @@ def test_help_lists_the_commands_without_importing_torch() -> None:
         assert name in ran.stdout
 
 
-def test_demo_compares_every_mode_with_eager_and_prints_a_table() -> None:
-    ran = air("demo")
-    assert ran.returncode == 0, ran.stderr
+def test_demo_prints_what_it_did_as_a_table_or_as_json(
+    host_demo: demo.DemoReport, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(_demo, "run_demo", lambda ground: host_demo)
+    assert main(["demo"]) == 0
+    table = capsys.readouterr().out
     for mode in ("eager", "run_eagerly", "reduce-overhead", "max-autotune"):
-        assert f"\n{mode} " in ran.stdout
-    assert "every mode computes what eager computes" in ran.stdout
-
-
-def test_demo_as_json_has_captures_and_removed_copies() -> None:
-    report = json.loads(air("demo", "--json").stdout)
-    rows = {row["mode"]: row for row in report["rows"]}
+        assert f"\n{mode} " in table
+    assert table.endswith("every mode computes what eager computes\n")
+    assert main(["demo", "--json"]) == 0
+    rows = {row["mode"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
     assert rows["reduce-overhead"]["captures"] == 2
     assert rows["reduce-overhead"]["copies_removed"] == 16
     assert all(row["difference"] <= 1e-4 for row in rows.values())
 
 
-def test_doctor_says_what_is_there_and_what_to_do_about_the_rest() -> None:
-    ran = air("doctor", "--json")
-    findings = {finding["subject"]: finding for finding in json.loads(ran.stdout)}
+def test_doctor_says_what_is_there_and_what_to_do_about_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["doctor", "--json"])
+    findings = {finding["subject"]: finding for finding in json.loads(capsys.readouterr().out)}
     assert findings["torch"]["state"] == "ok"
     assert findings["compile"]["state"] == "ok", findings["compile"]
     for finding in findings.values():
@@ -73,27 +82,61 @@ def test_doctor_says_what_is_there_and_what_to_do_about_the_rest() -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "json", "html"])
-def test_explain_reports_a_function_of_a_file(folder: Path, form: str) -> None:
+def test_explain_reports_a_function_of_a_file(
+    folder: Path, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
     words = {"text": [], "json": ["--json"], "html": ["--html", "report.html"]}[form]
-    ran = air("explain", "model.py:build", "--mode", "reduce-overhead", *words, cwd=folder)
-    assert ran.returncode == 0, ran.stderr
-    shown = (folder / "report.html").read_text() if form == "html" else ran.stdout
-    assert "reinplace_inplaceable" in shown
+    assert main(["explain", "model.py:build", "--mode", "reduce-overhead", *words]) == 0
+    said = capsys.readouterr().out
+    assert "reinplace_inplaceable" in ((folder / "report.html").read_text() if form == "html" else said)
 
 
 @pytest.mark.parametrize(
-    ("target", "message"),
+    ("words", "message"),
     [
-        ("model.py", "is not MODULE:FUNC"),
-        ("missing.py:build", "there is no file missing.py"),
-        ("model.py:nothing", "has no function 'nothing'"),
-        ("model.py:wrong", "must give (function, args)"),
+        (["model.py"], "is not MODULE:FUNC"),
+        (["missing.py:build"], "there is no file missing.py"),
+        (
+            ["missing:build"],
+            "there is no module 'missing' here or on sys.path; a file has its suffix: missing.py",
+        ),
+        (["model.py:nothing"], "has no function 'nothing'"),
+        (["model.py:wrong"], "must give (function, args)"),
+        (["model:build", "--option", "capture_limit"], "is not NAME=VALUE"),
     ],
 )
-def test_explain_says_what_is_wrong_with_its_target(folder: Path, target: str, message: str) -> None:
-    ran = air("explain", target, cwd=folder)
-    assert ran.returncode != 0
-    assert message in ran.stderr
+@pytest.mark.parametrize("command", ["explain", "bisect"])
+def test_a_command_says_what_is_wrong_with_its_target(
+    folder: Path, command: str, words: list[str], message: str
+) -> None:
+    with pytest.raises(SystemExit, match=re.escape(message)):
+        main([command, *words])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--mode", "turbo"], "WrongValue: option 'mode': the value is not allowed"),
+        (["--option", "capture_limits=3"], "did you mean 'capture_limit'"),
+        (["--option", "colour=red"], "python -m air_config show --all"),
+        (["--option", "capture_limit=many"], "an int from 1 up"),
+        (["--mode", "max-autotune", "--option", "air.engine=atc"], "RefusedOption"),
+    ],
+)
+def test_an_error_of_air_is_its_text_and_not_a_traceback(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
+    assert main(["explain", "model.py:build", *words]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("air explain: ")
+    assert message in said
+    assert "Traceback" not in said
+
+
+def test_an_error_of_the_users_code_keeps_its_traceback(folder: Path) -> None:
+    (folder / "model.py").write_text("def build():\n    raise KeyError('mine')\n")
+    with pytest.raises(KeyError, match="mine"):
+        main(["explain", "model.py:build"])
 
 
 def test_run_gives_the_script_air_under_the_name_torchair_and_its_arguments(folder: Path) -> None:
@@ -104,18 +147,20 @@ def test_run_gives_the_script_air_under_the_name_torchair_and_its_arguments(fold
     assert ran.stdout.strip() == "air_backend ['--sim', '-x'] __main__"
 
 
-def test_run_of_a_missing_script_is_an_error(folder: Path) -> None:
-    ran = air("run", "nothing.py", cwd=folder)
-    assert ran.returncode == 2
-    assert "there is no script nothing.py" in ran.stderr
+def test_run_of_a_missing_script_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "nothing.py"]) == 2
+    assert "there is no script nothing.py" in capsys.readouterr().err
 
 
-def test_sim_without_torch_npu_says_what_to_install(folder: Path) -> None:
-    probe = (
-        "import importlib.util, sys; real = importlib.util.find_spec\n"
-        "importlib.util.find_spec = lambda name, *a: None if name == 'torch_npu' else real(name, *a)\n"
-        "from air_backend.cli import main; sys.exit(main(['demo', '--sim']))"
-    )
-    ran = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True)
-    assert ran.returncode == 1
-    assert "install it: pip install" in ran.stderr
+@pytest.mark.parametrize(("package", "advice"), [("torch_npu", "air-backend[npu]"), ("air_sim", "air-sim")])
+def test_sim_without_what_it_needs_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], package: str, advice: str
+) -> None:
+    there = importlib.machinery.ModuleSpec("there", None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == package else there)
+    monkeypatch.delitem(sys.modules, package, raising=False)
+    assert main(["demo", "--sim"]) == 1
+    said = capsys.readouterr().err
+    assert f"--sim needs {package.replace('air_', 'air-')}" in said
+    assert "install it: pip install" in said
+    assert advice in said

@@ -55,6 +55,8 @@ class UnknownOption(ConfigError, AttributeError, ValueError):
         meant = f"; did you mean {nearest!r}?" if nearest else ""
         place = f" ({where})" if where else ""
         listing = f"\n  known here: {', '.join(self.known)}" if self.known else ""
+        if not nearest and not self.known:
+            listing = "\n  all      python -m air_config show --all"
         super().__init__(f"unknown option {path!r}{place}{meant}{listing}")
 
     def __reduce__(self) -> tuple[object, ...]:

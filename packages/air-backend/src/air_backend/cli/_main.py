@@ -9,7 +9,8 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from air_backend._npu_plugin import keep_unloaded
@@ -46,7 +47,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if reason := keep_unloaded():
         print(f"air: {reason}", file=sys.stderr)
     parsed = _parser(words).parse_args(words)
-    return int(importlib.import_module(f"air_backend.cli._{parsed.command}").run(parsed))
+    run: Callable[[argparse.Namespace], int] = importlib.import_module(
+        f"air_backend.cli._{parsed.command}"
+    ).run
+    if parsed.command == "run":
+        return run(parsed)  # what the script raises is the script's
+    warnings.filterwarnings("ignore", "Failed to initialize NumPy")  # torch's; no command needs it
+    try:
+        return run(parsed)
+    except Exception as error:
+        if not (said := _of_ours(error)):
+            raise
+        print(f"air {parsed.command}: {said}", file=sys.stderr)
+        return 1
+
+
+def _of_ours(error: Exception) -> str:
+    """The text of an error that AIR raised, also where Dynamo has wrapped it; empty for all others."""
+    cause = getattr(error, "inner_exception", error)
+    return f"{type(cause).__name__}: {cause}" if type(cause).__module__.startswith("air_") else ""
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:

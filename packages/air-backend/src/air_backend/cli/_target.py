@@ -33,7 +33,9 @@ def config_of(arguments: argparse.Namespace) -> CompilerConfig:
     if arguments.mode:
         config.mode = arguments.mode
     for text in arguments.option:
-        name, _, value = text.partition("=")
+        name, given, value = text.partition("=")
+        if not given:
+            raise SystemExit(f"air: --option {text!r} is not NAME=VALUE, for example capture_limit=8")
         config.set_text(name, value)
     return config
 
@@ -58,7 +60,7 @@ def _module(name: str, command: str) -> Any:
     path = Path(name)
     sys.path.insert(0, str(path.resolve().parent if path.suffix == ".py" else Path.cwd()))
     if path.suffix != ".py":
-        return importlib.import_module(name)
+        return _imported(name, command)
     if not path.is_file():
         raise SystemExit(f"air {command}: there is no file {name}")
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -68,3 +70,14 @@ def _module(name: str, command: str) -> Any:
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
     return module
+
+
+def _imported(name: str, command: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise  # something that the module itself imports
+        raise SystemExit(
+            f"air {command}: there is no module {error.name!r} here or on sys.path; a file has its suffix: {name}.py"
+        ) from None
