@@ -1,4 +1,4 @@
-"""How the time to lower a graph grows with its nodes.
+"""How the time to lower a graph grows with its nodes: the last line compares the largest graph with the smallest.
 
 python packages/air-geir/benchmarks/conversion.py [--nodes 2500 5000 10000 20000]
 """
@@ -48,6 +48,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, nargs="+", default=[2500, 5000, 10000, 20000])
     chosen = parser.parse_args()
     lower_program(graph_of(10), [])
+    costs: dict[int, float] = {}
     for nodes in chosen.nodes:
         gm = graph_of(nodes)
         start = time.perf_counter()
@@ -56,6 +57,7 @@ def main() -> None:
         optimize(program)
         verify(program.graph)
         done = time.perf_counter()
+        costs[nodes] = (done - start) / nodes
         tracemalloc.start()
         lower_program(gm, [])
         peak = tracemalloc.get_traced_memory()[1]
@@ -65,6 +67,11 @@ def main() -> None:
             f"passes and verifier {(done - lowered) / nodes * 1e6:6.1f} us/node, "
             f"peak {peak / nodes / 1024:5.1f} KiB/node"
         )
+    small, large = min(costs), max(costs)
+    print(
+        f"a node of {large} costs {costs[large] / costs[small]:.2f} of a node of {small} (1 is linear growth, "
+        f"{large / small:.0f} quadratic)"
+    )
 
 
 if __name__ == "__main__":

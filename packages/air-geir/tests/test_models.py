@@ -190,13 +190,7 @@ def small(make: Model) -> Any:
     return model
 
 
-@pytest.mark.npu
-@pytest.mark.filterwarnings("ignore::FutureWarning")
-@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
-@pytest.mark.parametrize(("make", "inputs"), MODELS, ids=[m.__name__ for m, _ in MODELS])
-def test_a_model_on_the_graph_engine_equals_eager(
-    make: Model, inputs: Callable[[int, int], dict[str, Any]], dynamic: bool
-) -> None:
+def check_on_device(make: Model, inputs: Inputs, dynamic: bool) -> None:
     pytest.importorskip("torch_npu")
     torch.manual_seed(0)
     torch._dynamo.reset()
@@ -215,7 +209,23 @@ def test_a_model_on_the_graph_engine_equals_eager(
 
 @pytest.mark.npu
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-@pytest.mark.parametrize("make", [llama, qwen2])
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+def test_a_layer_of_a_model_on_the_graph_engine_equals_eager(dynamic: bool) -> None:
+    check_on_device(vit, images, dynamic)
+
+
+@pytest.mark.slow
+@pytest.mark.npu
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize(("make", "inputs"), MODELS, ids=[m.__name__ for m, _ in MODELS])
+def test_every_model_on_the_graph_engine_equals_eager(make: Model, inputs: Inputs, dynamic: bool) -> None:
+    check_on_device(make, inputs, dynamic)
+
+
+@pytest.mark.npu
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("make", [llama, pytest.param(qwen2, marks=pytest.mark.slow)])
 def test_a_cache_on_the_device_is_filled_in_place_without_a_copy(make: Model) -> None:
     pytest.importorskip("torch_npu")
     torch.manual_seed(0)
