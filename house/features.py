@@ -5,7 +5,7 @@
     python -m house.features --results FOLDER    fail when a row counted as shown has no test that passed there
 
 A test shows a row when it is called `test_S14_...`; one test may show several: `test_S14_S16_...`. A row without a test
-says why in the ledger (`open = "..."`), or the page calls it open without a reason.
+says why in the ledger (`open = "..."`), and a row with one does not.
 
 A section of the guide explains a row when `<!-- features: S14 S16 -->` stands below its heading. Such a section has a
 snippet that runs, and every row that is shown has a section.
@@ -79,6 +79,17 @@ def faults_of_guide(ledger: dict[str, dict[str, str]], guide: list[Section]) -> 
 def unexplained(tests: dict[str, list[tuple[str, Path]]], guide: list[Section]) -> list[str]:
     """The rows that are shown by tests and that no section of the guide explains."""
     return sorted(set(tests) - {row for section in guide for row in section.rows})
+
+
+def faults_of_ledger(
+    ledger: dict[str, dict[str, str]], tests: dict[str, list[tuple[str, Path]]]
+) -> Iterator[str]:
+    """Rows that are open without a reason, or have a reason although tests show them."""
+    for row, entry in ledger.items():
+        if row not in tests and not entry.get("open"):
+            yield f'{LEDGER}: {row} has no test and does not say why: open = "..."'
+        if row in tests and "open" in entry:
+            yield f"{LEDGER}: {row} is called open, and {tests[row][0][0]} shows it"
 
 
 def tests_by_row(root: Path) -> dict[str, list[tuple[str, Path]]]:
@@ -160,7 +171,7 @@ def main(arguments: list[str], root: Path) -> int:
         )
         return 1 if missing else 0
     guide = sections(root)
-    wrong = list(faults_of_guide(ledger, guide))
+    wrong = [*faults_of_guide(ledger, guide), *faults_of_ledger(ledger, tests)]
     text = page(ledger, tests, guide)
     if not parsed.check:
         (root / PAGE).write_text(text)

@@ -62,6 +62,26 @@ def test_a_page_out_of_date_fails_the_check(root: Path) -> None:
     assert features.main(["--check"], root) == 1
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "fault"),
+    [
+        ('open = "later"', "", "S02 has no test and does not say why"),
+        (
+            'feature = "first"',
+            'feature = "first"\nopen = "later"',
+            "S01 is called open, and test_S01_works shows it",
+        ),
+    ],
+)
+def test_a_row_is_shown_or_says_why_it_is_not(
+    root: Path, capsys: pytest.CaptureFixture[str], before: str, after: str, fault: str
+) -> None:
+    ledger = root / "docs/features.toml"
+    ledger.write_text(ledger.read_text().replace(before, after))
+    assert features.main(["--check"], root) == 1
+    assert fault in capsys.readouterr().out
+
+
 def test_a_row_whose_tests_did_not_pass_fails(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert features.main(["--results", str(root / "results")], root) == 1
     assert "N01" in capsys.readouterr().out

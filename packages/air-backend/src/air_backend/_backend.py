@@ -20,7 +20,7 @@ from torch._guards import TracingContext
 
 import air_aclgraph
 import air_streams
-from air_backend import _devices, _logs, _records, repro
+from air_backend import _devices, _logs, _records, _variables, repro
 from air_backend._compile import compile_aten
 from air_backend._record import Role
 from air_backend.dump import DebugFolder, debug_folder, readable
@@ -186,4 +186,5 @@ def compile_fx(
 
 
 _logs.read_variable()
+_variables.warn_of_unread()
 air = Backend()
