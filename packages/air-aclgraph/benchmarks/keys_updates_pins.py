@@ -10,7 +10,7 @@ import importlib
 import itertools
 import logging
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
@@ -26,8 +26,24 @@ from air_aclgraph import Executable
 _COPIES: Final = itertools.count()
 
 
+class Turn:
+    """Calls one function with several arguments: again with the last ones, or with the next."""
+
+    def __init__(self, call: Callable[[Any], Any], arguments: Sequence[Any]) -> None:
+        self._call = call
+        self._arguments = arguments
+        self._at = 0
+
+    def again(self) -> Any:
+        return self._call(self._arguments[self._at])
+
+    def next(self) -> Any:
+        self._at = (self._at + 1) % len(self._arguments)
+        return self._call(self._arguments[self._at])
+
+
 def keys(parameters: int, device: str) -> list[Row]:
-    """The same executable with one key, and with five visited in turn."""
+    """Five keys of one executable: a call of the key of the last call, and a call of the next key, in turn."""
     module = model(parameters, 32).to(device)
     executables: list[Executable] = []
     compiled = torch.compile(module, backend=ours(executables), dynamic=True)
@@ -36,13 +52,15 @@ def keys(parameters: int, device: str) -> list[Row]:
         for x in inputs * 3:
             compiled(x)
     (run,) = executables
-    given = [tuple(_arguments(run, key, x)) for key, x in zip(run.keys(), inputs, strict=True)]
-    turn, switch = itertools.cycle(given), itertools.cycle(inputs)
+    alone = Turn(
+        run.boxed, [tuple(_arguments(run, key, x)) for key, x in zip(run.keys(), inputs, strict=True)]
+    )
+    whole = Turn(compiled, inputs)
     return [
-        Row(f"executable, {parameters} parameters, one key", lambda: run.boxed(given[0])),
-        Row(f"executable, {parameters} parameters, 5 keys in turn", lambda: run.boxed(next(turn))),
-        Row(f"compiled, {parameters} parameters, one key", lambda: compiled(inputs[0])),
-        Row(f"compiled, {parameters} parameters, 5 keys in turn", lambda: compiled(next(switch))),
+        Row(f"executable, {parameters} parameters, the same key", alone.again),
+        Row(f"executable, {parameters} parameters, another key", alone.next),
+        Row(f"compiled, {parameters} parameters, the same key", whole.again),
+        Row(f"compiled, {parameters} parameters, another key", whole.next),
     ]
 
 
@@ -170,8 +188,9 @@ def main() -> None:
     }
     for title, make in groups.items():
         rows = make()
+        rounds, burst = (10 * arguments.rounds, 1) if title == "keys" else (arguments.rounds, 10)
         with torch.no_grad():
-            interleave(rows, rounds=arguments.rounds, device=device_of(arguments.device))
+            interleave(rows, rounds=rounds, burst=burst, device=device_of(arguments.device))
         base = rows[0].least_us, rows[0].median_us
         show(table(title, rows, base, f"base: the first row.  {NOTE if arguments.device == 'npu' else ''}"))
         write(arguments.json, {title: numbers(rows)})

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 import torch
 from torch import Tensor
 
-from air_aclgraph import _addresses
+from air_aclgraph import _addresses, native
 
 TESTS = [("mapped", _addresses.mapped)]
 if _addresses.compiled() is not None:
@@ -53,6 +54,26 @@ def test_an_argument_that_is_no_tensor_is_an_error_not_a_crash(
         same(*args)
 
 
+def test_keys_with_the_same_addresses_share_a_test_for_as_long_as_one_uses_it() -> None:
+    tensors = [torch.randn(2) for _ in range(8)]
+    made: list[int] = []
+
+    def counted(indices: Sequence[int], tensors: Sequence[Tensor]) -> _addresses.AddressTest:
+        made.append(len(indices))
+        return _addresses.mapped(indices, tensors)
+
+    shared = _addresses.Shared(counted)
+    first, second = shared(range(8), tensors), shared(range(8), [*tensors])
+    assert first is second
+    others = shared(range(8), [*tensors[:7], torch.randn(2)])
+    assert others is not first
+    assert not others(*tensors)
+    assert made == [8, 8]
+    del first, second, others
+    shared(range(8), tensors)
+    assert made == [8, 8, 8]
+
+
 def test_the_compiled_test_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACLGRAPH_NATIVE_ADDRESSES", "0")
     assert _addresses.compiled() is None
@@ -61,10 +82,10 @@ def test_the_compiled_test_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) 
 def test_without_a_compiler_the_portable_test_is_used(
     monkeypatch: pytest.MonkeyPatch, tmp_path: object
 ) -> None:
-    monkeypatch.setattr(_addresses, "cache_dir", lambda: str(tmp_path))
+    monkeypatch.setattr(native, "cache_dir", lambda: str(tmp_path))
     monkeypatch.setattr("shutil.which", lambda name: None)
-    _addresses._library.cache_clear()
+    native.library.cache_clear()
     try:
         assert _addresses.compiled() is None
     finally:
-        _addresses._library.cache_clear()
+        native.library.cache_clear()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import FrameType
@@ -17,7 +19,7 @@ import air_aclgraph
 from aclgraph_backend import executable
 from air_aclgraph import Executable, HostRuntime, Recording, Request, _addresses
 
-SOURCES = ("<air call>", "_executable.py", "_key.py", "_memory.py")
+SOURCES = ("<air call>", "_path.py", "_executable.py", "_key.py", "_memory.py")
 
 
 class Still(HostRuntime):
@@ -131,6 +133,20 @@ def test_H14_calls_warn_nobody_and_leave_the_filters_of_warnings_alone() -> None
         for rows in (3, 4, 3, 4):
             run(torch.ones(rows, 2))
     assert warnings.filters == before
+
+
+def test_an_executable_ends_with_its_last_reference_and_not_with_the_garbage_collector() -> None:
+    run, args = many(2)
+    run.boxed(list(args))
+    gone = weakref.ref(run)
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        del run
+        assert gone() is None
+    finally:
+        if collecting:
+            gc.enable()
 
 
 @pytest.mark.npu

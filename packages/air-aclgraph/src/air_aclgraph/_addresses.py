@@ -18,23 +18,15 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
-import logging
 import os
-import shutil
-import subprocess
-import tempfile
+import weakref
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Protocol
 
-import torch
 from torch import Tensor
-from torch._C._dynamo import guards
-from torch._inductor.runtime.cache_dir_utils import cache_dir
 
-log = logging.getLogger(__name__)
+from air_aclgraph import native
 
 #: Whether the bound inputs of a call are where they were; called with all arguments of the call.
 AddressTest = Callable[..., bool]
@@ -46,8 +38,6 @@ class AddressTests(Protocol):
     def __call__(self, indices: Sequence[int], tensors: Sequence[Tensor]) -> AddressTest:
         """The test that the arguments at these indices have the addresses of these tensors."""
 
-
-SOURCE: Final = Path(__file__).with_name("_addresses.cpp")
 
 #: Under this many tensors the loop in Python is as fast as any other.
 _FEW: Final = 6
@@ -83,8 +73,8 @@ def _extension_test(found: Any, indices: Sequence[int], tensors: Sequence[Tensor
 
 def compiled() -> AddressTests | None:
     """The compiled test, or None where it cannot be had; compiled once per machine and version."""
-    entry: int | None = getattr(guards, "_torchinductor_pyobject_tensor_data_ptr", None)
-    library = None if os.environ.get("ACLGRAPH_NATIVE_ADDRESSES") == "0" else _library()
+    entry = native.data_ptr_entry()
+    library = None if os.environ.get("ACLGRAPH_NATIVE_ADDRESSES") == "0" else native.library()
     if library is None or entry is None:
         return None
     make = library.air_address_test
@@ -110,30 +100,18 @@ def _compiled_test(make: Any, entry: int, indices: Sequence[int], tensors: Seque
     return test
 
 
-@functools.cache
-def _library() -> ctypes.PyDLL | None:
-    compiler = shutil.which(os.environ.get("CXX", "g++")) or shutil.which("clang++")
-    source = SOURCE.read_bytes()
-    digest = hashlib.sha256(source + torch.__version__.encode()).hexdigest()[:16]
-    target = Path(cache_dir()) / "air_aclgraph" / f"addresses_{digest}.so"
-    if not target.exists() and (compiler is None or not _build(compiler, target)):
-        return None
-    try:
-        return ctypes.PyDLL(str(target))
-    except OSError as error:
-        log.warning("%s cannot be loaded (%s): addresses are compared without it", target, error)
-        return None
+class Shared:
+    """Gives keys whose inputs have the same addresses one test: a switch of keys finds it in the caches."""
 
+    def __init__(self, tests: AddressTests) -> None:
+        self._tests = tests
+        self._made: weakref.WeakValueDictionary[object, AddressTest] = weakref.WeakValueDictionary()
 
-def _build(compiler: str, target: Path) -> bool:
-    """Compiles into a file of its own and renames it, so that no process reads half a library."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-        made = Path(folder) / target.name
-        command = [compiler, "-O2", "-shared", "-fPIC", "-fvisibility=hidden", str(SOURCE), "-o", str(made)]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-        if result.returncode:
-            log.warning("%s failed: %s", " ".join(command), result.stderr.strip().partition("\n")[0])
-            return False
-        made.replace(target)
-    return True
+    def __call__(self, indices: Sequence[int], tensors: Sequence[Tensor]) -> AddressTest:
+        key = tuple(
+            (i, t.data_ptr(), t.untyped_storage()._cdata) for i, t in zip(indices, tensors, strict=True)
+        )
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = self._tests(indices, tensors)
+        return made

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from air_aclgraph._addresses import AddressTests
+from air_aclgraph._copies import Copies
 from air_aclgraph._key import Key
 from air_aclgraph._memory import byte_range, flat, overlaps_itself
 from air_aclgraph._outputs import Finish, Output, Own
@@ -41,6 +42,7 @@ class Plumbing:
 
     ready: StreamTest | None
     tests: AddressTests
+    copies: Copies | None
     finish: Finish
     fixed: tuple[Any, ...] | None
     before_replay: tuple[Callable[[], object], ...]
@@ -152,7 +154,7 @@ def make_run(
         _overlap_lines(lines, captured_inputs, kinds)
     if plumbing.watch is not None:
         lines.add(f"if {lines.bind(plumbing.watch)}(args): return None")
-    _copy_lines(lines, captured_inputs, kinds)
+    _copy_lines(lines, captured_inputs, kinds, plumbing.copies)
     for step in plumbing.before_replay:
         lines.add(f"{lines.bind(step)}()")
     if recording.replay_with is None or plumbing.values is None:
@@ -170,7 +172,7 @@ def make_run(
     return lines.function(recording.explain_error)
 
 
-def _copy_lines(lines: _Lines, inputs: Sequence[Any], kinds: Sequence[Kind]) -> None:
+def _copy_lines(lines: _Lines, inputs: Sequence[Any], kinds: Sequence[Kind], copies: Copies | None) -> None:
     plain = []
     for index, (target, kind) in enumerate(zip(inputs, kinds, strict=True)):
         if kind not in COPIES or not target.numel():
@@ -180,7 +182,10 @@ def _copy_lines(lines: _Lines, inputs: Sequence[Any], kinds: Sequence[Kind]) -> 
             lines.add(f"{copy}({lines.bind(flat)}(args[{index}]), True)")
         else:
             plain.append((index, target))
-    if len(plain) == 1:
+    if copies is not None and plain:
+        sources = ", ".join(f"args[{index}]" for index, _ in plain)
+        lines.add(f"{lines.bind(copies([target for _, target in plain]))}({sources})")
+    elif len(plain) == 1:
         index, target = plain[0]
         lines.add(f"{lines.bind(target.copy_)}(args[{index}], True)")
     elif plain:

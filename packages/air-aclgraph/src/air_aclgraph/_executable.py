@@ -1,8 +1,8 @@
 """An executable: one graph, its captured shape keys, and the path of a call.
 
 A call does: key (only if the graph has symbols), one address test, the copies that are needed, replay,
-outputs.  Everything else (the first call of a key, a moved address, an eviction) happens off that path, in
-`_first` and `_moved`, and leaves a count and a cause behind.
+outputs: `_path.Path`.  Everything else (the first call of a key, a moved address, an eviction) happens off that path,
+in `_off_path`, and leaves a count and a cause behind.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
-from torch._dynamo.utils import counters
 from torch.fx import GraphModule
 from torch.utils._pytree import tree_flatten
 
-from air_aclgraph import _captured
+from air_aclgraph import _addresses, _captured
 from air_aclgraph._captured import CHECKED, COPIES, Captured, Plumbing
 from air_aclgraph._key import Key, key_function
 from air_aclgraph._memory import Buffers, flat, overlaps_itself
 from air_aclgraph._options import Options
 from air_aclgraph._outputs import Ledger, Own, describe, finisher
+from air_aclgraph._path import Path
 from air_aclgraph._pin import Pinned
 from air_aclgraph._plan import ResourcePlan, refuse_shortage
 from air_aclgraph._policy import KeyPolicy, Watch
@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 _POLICIES_LIMIT: Final = 4096
 
 
-class Executable:
+class Executable(Path):
     """A compiled graph: call it with the graph's inputs, get the graph's outputs."""
 
     def __init__(
@@ -66,17 +66,20 @@ class Executable:
         self.runtime = runtime
         self.slots = tuple(slots)
         self._body = body
-        self._given, self._names, self._spec, self._flat = _outputs_of(gm)
+        self._given, self._names, spec, self._flat = _outputs_of(gm)
         self._updates = updates
         self._kernels = kernels
         self.resources = resources
-        self._key_of = key_function(self.slots, () if updates is None else updates.keyless)
+        key_of = key_function(self.slots, () if updates is None else updates.keyless)
+        super().__init__(
+            runtime.lock, key_of, None if self._flat else spec, always_off=options.force_recapture
+        )
         self._watches: dict[Key, Watch] = {}
-        self._captured: OrderedDict[Key, Captured] = OrderedDict()
         self._policies: OrderedDict[Key, KeyPolicy] = OrderedDict()
         self._seen: dict[Key, int] = {}
         self._buffers = Buffers(runtime.device)
-        self._tests = runtime.address_tests()
+        self._tests = _addresses.Shared(runtime.address_tests())
+        self._copies = runtime.copies()
         self._ready = runtime.ready()
         self._ledger = Ledger(name)
         self._stats = Stats()
@@ -91,19 +94,6 @@ class Executable:
         """Runs the graph on its inputs."""
         return self.boxed(args)
 
-    def boxed(self, args: Sequence[Any]) -> Any:
-        """The same with the inputs in one list or tuple: the calling convention of AOTAutograd."""
-        with self._lock:
-            key: Key = () if self._key_of is None else self._key_of(args)
-            captured = self._captured.get(key)
-            outputs = None if captured is None or self._forced else captured.run(args)
-            if outputs is None:
-                outputs = self._off_path(key, captured, list(args))
-            elif self._key_of is not None:
-                self._captured.move_to_end(key)
-            counters["air"]["calls"] += 1
-            return outputs if self._flat else self._unflatten(outputs)
-
     def boxed_callable(self) -> Callable[[list[Any]], Any]:
         """A plain function for AOTAutograd, which asks a compiled function whether it takes one list."""
 
@@ -114,11 +104,9 @@ class Executable:
         call.__dict__["_boxed_call"] = True
         return call
 
-    def _unflatten(self, outputs: tuple[Any, ...]) -> Any:
-        return torch.utils._pytree.tree_unflatten(list(outputs), self._spec)
-
-    def _off_path(self, key: Key, captured: Captured | None, args: list[Any]) -> tuple[Any, ...]:
+    def _off_path(self, key: Key, args: list[Any]) -> tuple[Any, ...]:
         """A call that cannot simply be replayed: finds out why, and captures if that is the answer."""
+        captured = self._captured.get(key)
         self._refuse_closed()
         if self.runtime.is_recording():
             return self._eagerly(args, "inside a capture of somebody else")
@@ -183,9 +171,8 @@ class Executable:
             self._stats.recaptured("stable input bound")
             return None
         inputs, recording = captured.inputs, captured.recording
-        again = self._captured[captured.key] = self._finish(
-            captured.key, captured.kinds, policy, inputs, recording, captured.count
-        )
+        again = self._finish(captured.key, captured.kinds, policy, inputs, recording, captured.count)
+        self._keep(again)
         return again.run(args)
 
     def _explain_move(self, captured: Captured, policy: KeyPolicy, moved: Sequence[int]) -> None:
@@ -236,7 +223,8 @@ class Executable:
         inputs = self._capture_inputs(args, kinds)
         with showing(self._body.progress, f"{self.name} key {key}"):
             recording = self._record(key, inputs, kinds)
-        captured = self._captured[key] = self._finish(key, kinds, policy, inputs, recording)
+        captured = self._finish(key, kinds, policy, inputs, recording)
+        self._keep(captured)
         self._stats.captured(time.perf_counter() - started)
         log.info(
             "%s key %s captured: %d tasks, %d bytes, %.1f ms",
@@ -334,6 +322,7 @@ class Executable:
         plumbing = Plumbing(
             ready=self._ready,
             tests=self._tests,
+            copies=self._copies,
             finish=finisher(outputs, mode, self._ledger),
             fixed=_captured.fixed_outputs(outputs, mode),
             before_replay=((lambda: self._ledger.overwrite(own)),) if mode == "guarded" else (),
@@ -355,7 +344,7 @@ class Executable:
         The graph runs on `args` only where the key is not captured yet, or for other addresses.
         """
         with self._lock:
-            key: Key = () if self._key_of is None else self._key_of(args)
+            key = self._key(args)
             captured = self._captured.get(key)
             if captured is None or captured.moved(args):
                 self.boxed(args)
@@ -405,7 +394,7 @@ class Executable:
                 self._drop(key)
 
     def _drop(self, key: Key) -> None:
-        old = self._captured.pop(key, None)
+        old = self._forget(key)
         if old is not None:
             self._stats.past_replays += old.count[0]
             self._stats.past_copies += old.count[0] * old.copies

@@ -20,6 +20,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 
 from air_aclgraph._addresses import AddressTests
+from air_aclgraph._copies import Copies
 from air_aclgraph.errors import Where
 
 Body = Callable[..., Any]
@@ -197,6 +198,9 @@ class Runtime(Protocol):
 
     def ready(self) -> StreamTest | None:
         """A test to make before each replay; None where nothing can be in its way."""
+
+    def copies(self) -> Copies | None:
+        """Makes the copies into buffers; None where torch's own are the ones to use."""
 
     def buffer_like(self, tensor: Tensor) -> Tensor | None:
         """A buffer for a tensor whose memory is not plain strided; None when an ordinary one will do."""

@@ -5,13 +5,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
+import os
 import warnings
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
 from torch import Tensor
 
+from air_aclgraph._copies import Driver
 from air_aclgraph._runtime import Request
 
 #: Streams and events one A2 or A3 device has; the driver has no call that says so.
@@ -27,16 +31,50 @@ def torch_npu() -> ModuleType:
     return importlib.import_module("torch_npu")
 
 
+#: `int64_t at_npu::native::get_npu_format(const at::Tensor&)` of torch_npu's header NPUFormat.h.
+_FORMAT_OF: Final = "_ZN6at_npu6native14get_npu_formatERKN2at6TensorE"
+
+
+def format_of(tensor: Tensor) -> int:
+    """The number of the memory format of a tensor."""
+    return int(torch_npu().get_npu_format(tensor))
+
+
+def is_plain(tensor: Tensor) -> bool:
+    """Whether the memory of a tensor is what its strides say."""
+    return tensor.device.type == "npu" and format_of(tensor) in _PLAIN
+
+
 def formatted_like(tensor: Tensor) -> Tensor | None:
     """Memory in the private format of `tensor` (NZ weights and the like); None for plain formats."""
-    package = torch_npu()
-    number = int(package.get_npu_format(tensor))
+    number = format_of(tensor)
     if number in _PLAIN:
         return None
-    made: Tensor = package.empty_with_format(
+    made: Tensor = torch_npu().empty_with_format(
         tensor.shape, dtype=tensor.dtype, device=tensor.device, acl_format=number
     )
     return made
+
+
+def driver(index: int) -> Driver | None:
+    """What a copy by the driver goes through; None where something is missing or torch_npu watches every launch."""
+    stream = getattr(torch_npu()._C, "_npu_getCurrentRawStream", None)
+    watched = os.environ.get("ASCEND_LAUNCH_BLOCKING") == "1" or "TORCH_NPU_SANITIZER" in os.environ
+    if stream is None or watched:
+        return None
+    try:
+        memcpy_async = _address(ctypes.CDLL("libascendcl.so"), "aclrtMemcpyAsync")
+        package = Path(str(torch_npu().__file__)).parent
+        asks = _address(ctypes.CDLL(str(package / "lib" / "libtorch_npu.so")), _FORMAT_OF)
+    except (OSError, AttributeError):
+        return None
+    return Driver(memcpy_async, asks, stream, _PLAIN, index)
+
+
+def _address(library: ctypes.CDLL, name: str) -> int:
+    address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+    assert address is not None, "a symbol that was found has an address"
+    return address
 
 
 def determinism() -> int:

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 import air_streams
-from air_aclgraph import _addresses
+from air_aclgraph import _addresses, _copies
 from air_aclgraph._runtime import (
     Abilities,
     Body,
@@ -306,6 +306,18 @@ class AcceleratorRuntime:
     def address_tests(self) -> _addresses.AddressTests:
         modules = [_npu.torch_npu()._C, torch._C] if self.name == "npu" else [torch._C]
         return _addresses.compiled() or _addresses.of_extension(*modules) or _addresses.mapped
+
+    def copies(self) -> _copies.Copies | None:
+        if self.name != "npu":
+            return None
+        driver = _npu.driver(self.device.index or 0)
+        fast = None if driver is None else _copies.through(driver)
+        plain = fast or _copies.formats_asked(_npu.is_plain)
+
+        def made(buffers: Sequence[Tensor]) -> _copies.Copy:
+            return (plain if all(map(_npu.is_plain, buffers)) else _copies.one_by_one)(buffers)
+
+        return made
 
     def buffer_like(self, tensor: Tensor) -> Tensor | None:
         """A buffer for a tensor whose memory is not plain strided; None when an ordinary one will do."""

@@ -187,6 +187,9 @@ class HostRuntime:
     def ready(self) -> None:
         return None
 
+    def copies(self) -> None:
+        return None
+
     def buffer_like(self, tensor: Tensor) -> None:
         return None
 

@@ -1,36 +1,15 @@
 // Compares the addresses of many tensors with recorded ones: one call, a few nanoseconds per tensor.
 //
-// The test is a builtin function of Python, made without a header of Python or of torch: what it calls is in
-// Python's stable ABI, and torch's entry for generated code is handed over.
+// What is called is in Python's stable ABI, and torch's entry for generated code is handed over.
 //
 // When the test runs, Dynamo's guards have just filled the processor's caches with other things.  The storages of the
 // tensors are therefore asked for a few tensors ahead, at the place where they were when the test was made.  That is a
 // hint and nothing more: what is compared is read through the tensors of the call.
 
-extern "C" {
-
-using Object = void;
-
-struct MethodDef {
-    const char* name;
-    Object* (*function)(Object* self, Object* const* args, long count);
-    int flags;
-    const char* doc;
-};
-
-Object* PyBool_FromLong(long value);
-Object* PyCFunction_NewEx(MethodDef* method, Object* self, Object* module);
-Object* PyCapsule_New(void* pointer, const char* name, void (*destroy)(Object* capsule));
-void* PyCapsule_GetPointer(Object* capsule, const char* name);
-Object* PyObject_Vectorcall(Object* callable, Object* const* args, unsigned long count, Object* names);
-void Py_DecRef(Object* object);
-void Py_IncRef(Object* object);
-
-}
+#include "python.h"
 
 namespace {
 
-constexpr int kFastCall = 0x0080;
 constexpr long kAhead = 16;
 constexpr long kStorageBytes = 64;
 
@@ -89,9 +68,5 @@ extern "C" __attribute__((visibility("default"))) Object* air_address_test(
     auto* const places = new Place[count];
     for (long i = 0; i < count; ++i) places[i] = {indices[i], pointers[i], storages[i]};
     Py_IncRef(careful);
-    Object* const capsule = PyCapsule_New(new Expected{data_ptr, careful, count, places}, nullptr, destroy);
-    if (capsule == nullptr) return nullptr;
-    Object* const test = PyCFunction_NewEx(&same_method, capsule, nullptr);
-    Py_DecRef(capsule);
-    return test;
+    return builtin(&same_method, new Expected{data_ptr, careful, count, places}, destroy);
 }

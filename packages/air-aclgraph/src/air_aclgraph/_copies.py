@@ -1,0 +1,155 @@
+"""Copies the inputs of a call into the buffers that a captured graph reads.
+
+`Tensor.copy_` finds out in every call what it copies, prepares an operator and launches it.  For a small tensor
+like its buffer the driver's memory copy does the same, and is launched in a third of the time when the processor's
+caches are cold, as Dynamo's guards leave them.  What decides is asked in every call and in C++: type, dtype,
+device, sizes and strides by torch's own test of guards, the memory format by torch_npu, the alignment by the
+address.  A tensor that is not like its buffer, or a driver that refuses, gets `Tensor.copy_`.
+
+    up to 4 tensors of up to 1 MiB       the driver's copy
+    more, or larger                      one `_foreach_copy_`, which takes plain memory formats only
+    anything else                        `copy_`, one by one
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import torch
+from torch import Tensor
+from torch._C._dynamo.guards import TensorGuards
+
+from air_aclgraph import native
+from air_aclgraph._memory import extent
+
+#: Copies its arguments into the buffers it was made for.
+Copy = Callable[..., object]
+
+#: How many tensors, and of how many bytes, are copied by the driver one by one.
+DIRECT_TENSORS: Final = 4
+DIRECT_BYTES: Final = 1 << 20
+
+#: What the driver's copy asks of both addresses.
+ALIGNMENT: Final = 64
+
+
+class Copies(Protocol):
+    """Makes the copy into some buffers."""
+
+    def __call__(self, buffers: Sequence[Tensor]) -> Copy:
+        """A function of as many tensors as there are buffers, which copies them."""
+
+
+@dataclass(frozen=True)
+class Driver:
+    """The entries of a driver and of its torch package that a copy goes through.
+
+    `memcpy_async` and `format_of` are addresses of C functions: `aclrtMemcpyAsync`, and from `const at::Tensor&` to
+    the number of its memory format.  `stream` launches what is queued on the current stream of a device and gives
+    the stream's number.  `plain` are the formats whose memory is what the strides say.
+    """
+
+    memcpy_async: int
+    format_of: int
+    stream: Callable[[int], int]
+    plain: frozenset[int]
+    device: int
+
+
+def one_by_one(buffers: Sequence[Tensor]) -> Copy:
+    """`copy_` for each tensor: right for everything."""
+    if len(buffers) == 1:
+        only: Copy = buffers[0].copy_
+        return lambda source: only(source, True)
+    into = [buffer.copy_ for buffer in buffers]
+
+    def copy(*sources: Tensor) -> None:
+        for one, source in zip(into, sources, strict=True):
+            one(source, True)
+
+    return copy
+
+
+def batched(buffers: Sequence[Tensor]) -> Copy:
+    """One call for all tensors; their memory must be what their strides say."""
+    targets = list(buffers)
+
+    def copy(*sources: Tensor) -> None:
+        torch._foreach_copy_(targets, list(sources), True)
+
+    return copy
+
+
+def formats_asked(is_plain: Callable[[Tensor], bool]) -> Copies:
+    """Without the builtin: one call for several tensors after each was asked for its memory format."""
+
+    def copies(buffers: Sequence[Tensor]) -> Copy:
+        careful = one_by_one(buffers)
+        if len(buffers) == 1:
+            return careful
+        together = batched(buffers)
+
+        def copy(*sources: Tensor) -> None:
+            (together if all(map(is_plain, sources)) else careful)(*sources)
+
+        return copy
+
+    return copies
+
+
+def through(driver: Driver) -> Copies | None:
+    """Copies by a driver; None where the builtin for it cannot be had."""
+    entry, library = native.data_ptr_entry(), native.library()
+    if entry is None or library is None:
+        return None
+    make = library.air_copies
+    make.argtypes = (
+        ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ulong, ctypes.POINTER(ctypes.c_void_p),
+        ctypes.c_long, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_ulong),
+    )  # fmt: skip
+    make.restype = ctypes.py_object
+    plain = _bits(driver.plain)
+
+    def copies(buffers: Sequence[Tensor]) -> Copy:
+        direct = _are_direct(buffers)
+        if not direct and len(buffers) == 1:
+            return one_by_one(buffers)
+        check = TensorGuards(*buffers, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
+        whole = None if direct else batched(buffers)
+        held = (check, whole, one_by_one(buffers), driver.stream, driver.device, "_cdata")
+        count = len(buffers)
+        copy: Copy = make(
+            entry, driver.format_of, driver.memcpy_async, plain, _objects(held),
+            count, (ctypes.c_void_p * count)(*[buffer.data_ptr() for buffer in buffers]),
+            (ctypes.c_ulong * count)(*[_nbytes(buffer) for buffer in buffers]),
+        )  # fmt: skip
+        return copy
+
+    return copies
+
+
+def _bits(formats: Iterable[int]) -> int:
+    """One bit per format; the undefined one, -1, is the lowest."""
+    return sum(1 << (number + 1) for number in formats)
+
+
+def _objects(held: Sequence[Any]) -> Any:
+    """The objects as C sees them, `None` as a null pointer."""
+    return (ctypes.c_void_p * len(held))(*[None if thing is None else id(thing) for thing in held])
+
+
+def _nbytes(tensor: Tensor) -> int:
+    return tensor.numel() * tensor.element_size()
+
+
+def _are_direct(buffers: Sequence[Tensor]) -> bool:
+    """Whether the driver copies these one by one: few, small, each an unbroken and aligned piece of memory."""
+    return len(buffers) <= DIRECT_TENSORS and all(
+        0 < _nbytes(buffer) <= DIRECT_BYTES
+        and extent(buffer) == buffer.numel()
+        and buffer.data_ptr() % ALIGNMENT == 0
+        for buffer in buffers
+    )

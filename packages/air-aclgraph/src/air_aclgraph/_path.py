@@ -1,0 +1,73 @@
+"""The path of a call that needs nothing but a replay.
+
+Its fields are slots that lie side by side, and it touches few objects: when a call comes, Dynamo's guards have
+filled the processor's caches with other things, and every object is fetched from far away.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+from torch._dynamo.utils import counters
+from torch.utils._pytree import TreeSpec, tree_unflatten
+
+from air_aclgraph._captured import Captured, Run
+from air_aclgraph._key import Key, KeyOf
+
+
+class Path:
+    """The captured keys of a graph, the least recently used first, and the call that replays one of them."""
+
+    __slots__ = ("_acquire", "_always_off", "_captured", "_key_of", "_only", "_release", "_structure")
+
+    def __init__(
+        self, lock: Any, key_of: KeyOf | None, structure: TreeSpec | None, *, always_off: bool
+    ) -> None:
+        self._acquire, self._release = lock.acquire, lock.release
+        self._captured: OrderedDict[Key, Captured] = OrderedDict()
+        self._key_of = key_of
+        self._structure = structure  # of the outputs; None for a flat tuple
+        self._always_off = always_off
+        self._only: Run | None = None  # of a graph that has one key
+
+    def boxed(self, args: Sequence[Any]) -> Any:
+        """Runs the graph on its inputs, given in one list or tuple: the calling convention of AOTAutograd."""
+        self._acquire()
+        try:
+            key_of = self._key_of
+            if key_of is None:
+                key: Key = ()
+                run = self._only
+                outputs = None if run is None else run(args)
+            else:
+                key = key_of(args)
+                captured = None if self._always_off else self._captured.get(key)
+                outputs = None if captured is None else captured.run(args)
+                if outputs is not None:
+                    self._captured.move_to_end(key)
+            if outputs is None:
+                outputs = self._off_path(key, list(args))
+            counters["air"]["calls"] += 1
+            return outputs if self._structure is None else tree_unflatten(list(outputs), self._structure)
+        finally:
+            self._release()
+
+    def _off_path(self, key: Key, args: list[Any]) -> tuple[Any, ...]:
+        """Handles a call that cannot simply be replayed."""
+        raise NotImplementedError
+
+    def _key(self, args: Sequence[Any]) -> Key:
+        return () if self._key_of is None else self._key_of(args)
+
+    def _keep(self, captured: Captured) -> None:
+        """Replays this capture in calls of its key."""
+        self._captured[captured.key] = captured
+        if self._key_of is None and not self._always_off:
+            self._only = captured.run
+
+    def _forget(self, key: Key) -> Captured | None:
+        """Replays the capture of a key no more, and gives it back."""
+        self._only = None
+        return self._captured.pop(key, None)

@@ -1,0 +1,38 @@
+// What the builtins here use of Python's stable ABI, declared without a header of Python or of torch.
+#pragma once
+
+extern "C" {
+
+using Object = void;
+
+struct MethodDef {
+    const char* name;
+    Object* (*function)(Object* self, Object* const* args, long count);
+    int flags;
+    const char* doc;
+};
+
+Object* PyBool_FromLong(long value);
+Object* PyCFunction_NewEx(MethodDef* method, Object* self, Object* module);
+Object* PyCapsule_New(void* pointer, const char* name, void (*destroy)(Object* capsule));
+void* PyCapsule_GetPointer(Object* capsule, const char* name);
+Object* PyObject_Vectorcall(Object* callable, Object* const* args, unsigned long count, Object* names);
+Object* PyObject_GetAttr(Object* object, Object* name);
+int PyObject_IsTrue(Object* object);
+void* PyLong_AsVoidPtr(Object* number);
+Object* PyErr_Occurred();
+void Py_DecRef(Object* object);
+void Py_IncRef(Object* object);
+
+}
+
+constexpr int kFastCall = 0x0080;
+
+// A builtin that owns `state`, which `destroy` deletes; null with Python's error set when memory is short.
+inline Object* builtin(MethodDef* method, void* state, void (*destroy)(Object* capsule)) {
+    Object* const capsule = PyCapsule_New(state, nullptr, destroy);
+    if (capsule == nullptr) return nullptr;
+    Object* const made = PyCFunction_NewEx(method, capsule, nullptr);
+    Py_DecRef(capsule);
+    return made;
+}
