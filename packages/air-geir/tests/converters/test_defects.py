@@ -9,6 +9,8 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
+from air_geir import compile_graph, converts
+from air_geir.converters import unregister
 from air_geir.lowering import UnsupportedGraphError
 from air_geir.proof import check_call, compile_call
 
@@ -117,19 +119,55 @@ def test_reseeding_changes_what_a_compiled_graph_draws() -> None:
     assert not torch.equal(first, other)
 
 
-def test_bitwise_reductions_are_refused_by_name() -> None:
+@pytest.mark.parametrize("how", ["band", "bor", "bxor"])
+def test_bitwise_reductions_are_refused_by_name(how: str) -> None:
     def reduce(x: torch.Tensor) -> Any:
-        return torch.ops._c10d_functional.all_reduce(x, "band", "0")
+        return torch.ops._c10d_functional.all_reduce(x, how, "0")
 
     gm = torch.fx.symbolic_trace(reduce)
     for node in gm.graph.nodes:
         node.meta["val"] = torch.ones(2, device="meta") if node.op != "output" else None
         if node.op == "call_function":
             node.target = torch.ops._c10d_functional.all_reduce.default
-    from air_geir import compile_graph
-
-    with pytest.raises(UnsupportedGraphError, match="band"):
+    with pytest.raises(UnsupportedGraphError, match=how):
         compile_graph(gm, [torch.ones(2)])
+
+
+def test_a_negated_size_is_a_number_of_the_graph() -> None:
+    check(lambda x: (x + -x.shape[0], x[-(x.shape[0] // 2) :]), torch.randn(5, 2))
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8])
+def test_a_number_beside_a_tensor_of_whole_numbers_takes_its_type(dtype: torch.dtype) -> None:
+    check(lambda x: (x * 3, x + 1, torch.clamp(x, 2, 5)), torch.arange(7).to(dtype))
+
+
+class Odd(Exception):
+    """An error whose constructor takes more than a text."""
+
+    def __init__(self, code: int, place: str) -> None:
+        super().__init__(f"{code} at {place}")
+        self.code = code
+
+
+def test_an_error_inside_a_converter_arrives_as_it_was_raised() -> None:
+    library = torch.library.Library("geir_defects_test", "DEF")
+    library.define("odd(Tensor x) -> Tensor")
+    library.impl("odd", torch.clone, "CompositeExplicitAutograd")
+    op = torch.ops.geir_defects_test.odd.default
+
+    def broken(ctx: Any, x: Any) -> Any:
+        raise Odd(7, "here") from KeyError("the cause")
+
+    converts(op)(broken)
+    try:
+        with pytest.raises(Odd) as caught:
+            compile_call(op, (torch.ones(2),), {})
+    finally:
+        unregister(op)
+    assert caught.value.code == 7
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert caught.traceback[-1].name == "broken"
 
 
 def test_every_missing_operator_is_listed_once_with_its_places() -> None:

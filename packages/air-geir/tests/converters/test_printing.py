@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from air_config import CompilerConfig, Context, resolve
 from air_geir import Executable, compile_graph
 from air_geir.proof import trace
 
@@ -63,3 +64,27 @@ def test_half_precision_is_printed_as_float32() -> None:
     (text, _) = run.program.graph.of_type("StringFormat")
     assert text.inputs[0] is not None
     assert text.inputs[0].node.op_type == "Cast"
+
+
+@pytest.mark.npu
+@pytest.mark.filterwarnings("ignore")
+def test_G36_a_print_runs_each_time_on_the_graph_engine(capfd: pytest.CaptureFixture[str]) -> None:
+    """air-sim formats nothing: its engine shows the first tensor of a print as torch writes it."""
+    pytest.importorskip("torch_npu")
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        torch.ops.air_backend.print([y], "twice: {}", "{}", 2, False)
+        return y + 1
+
+    example = torch.ones(3)
+    settings = resolve(CompilerConfig(), Context(device="npu"))
+    run = compile_graph(trace(step, [example]), [example.to("npu")], settings=settings)
+    assert run.engine == "torchair_extension"
+    capfd.readouterr()
+    for start in (11.0, 21.0):
+        x = torch.arange(3.0) + start
+        torch.testing.assert_close(run(x.to("npu"))[0].cpu(), x * 2 + 1)
+        torch.npu.synchronize()  # type: ignore[attr-defined]  # torch_npu adds it
+        shown = [word for word in capfd.readouterr().err.split() if word.isdecimal()]
+        assert shown[:3] == [str(int(v)) for v in x * 2]

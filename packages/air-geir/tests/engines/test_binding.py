@@ -115,7 +115,7 @@ def test_a_strided_argument_is_made_dense_and_written_back() -> None:
     assert torch.equal(base, torch.full((2, 3), 7.0))
 
 
-def test_geir_6_1_16_seed_and_offsets_are_read_at_each_call() -> None:
+def test_seed_and_offsets_are_read_at_each_call() -> None:
     made = program((SeedInput(), OffsetInput((10, 3))), (), 0)
     recorder = Recorder()
     call = bind(made, recorder)

@@ -124,7 +124,7 @@ def test_a_closed_graph_says_so() -> None:
         product((random(4), random(4)), ())
 
 
-def test_geir_6_2_18_signal_handlers_stay_as_they_were() -> None:
+def test_signal_handlers_stay_as_they_were() -> None:
     numbers = (signal.SIGTERM, signal.SIGINT)
     before = [signal.getsignal(number) for number in numbers]
     theirs = {name for name in sys.modules if name.startswith("torchair.") and "._" not in name}

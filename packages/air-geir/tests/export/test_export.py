@@ -95,7 +95,7 @@ def test_large_weights_are_raw_files_named_after_them(tmp_path: Path) -> None:
     assert constant.attr("shape") == (96, 32)
 
 
-def test_geir_6_1_3_a_transposed_weight_is_written_as_it_is_seen(tmp_path: Path) -> None:
+def test_a_transposed_weight_is_written_as_it_is_seen(tmp_path: Path) -> None:
     model = Counter()
     model.weight = torch.nn.Parameter(torch.randn(3, 3).t()[1])
     made = dynamo_export(torch.randn(3), model=model, export_path=tmp_path)
@@ -121,7 +121,7 @@ def test_G22_module_paths_are_recorded_on_request(tmp_path: Path) -> None:
     assert any("qkv" in s for s in stacks)
 
 
-def test_geir_6_2_20_one_export_does_not_change_the_next(tmp_path: Path) -> None:
+def test_one_export_does_not_change_the_next(tmp_path: Path) -> None:
     first, _ = export(tmp_path / "a")
     config = CompilerConfig()
     config.export.experimental.enable_record_nn_module_stack = True
@@ -130,7 +130,7 @@ def test_geir_6_2_20_one_export_does_not_change_the_next(tmp_path: Path) -> None
     assert first.model.read_bytes() == second.model.read_bytes()
 
 
-def test_geir_6_2_22_a_symbolic_link_is_an_error(tmp_path: Path) -> None:
+def test_a_symbolic_link_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     with pytest.raises(ExportError, match="symbolic link"):

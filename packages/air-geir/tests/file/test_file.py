@@ -197,7 +197,7 @@ def test_attributes_of_any_kind_survive_the_way_through_a_file(attrs: dict[str, 
     assert {k: a for k, a in again.attrs.items()} == node.attrs
 
 
-def test_geir_6_1_1_lists_of_strings_say_what_they_hold() -> None:
+def test_lists_of_strings_say_what_they_hold() -> None:
     for values in ([], ["a", "b"]):
         message = AttrDef()
         message.ParseFromString(encode_attr(Attr.of(AttrKind.LIST_STR, values)))

@@ -384,7 +384,7 @@ def test_the_product_takes_in_the_transposes() -> None:
     verify(graph)
 
 
-def test_geir_6_1_14_a_shared_transpose_stays_for_its_other_reader() -> None:
+def test_a_shared_transpose_stays_for_its_other_reader() -> None:
     graph, made = quantised([1, 0], shared=True)
     assert TransposeInProduct()(made).changed == 1
     assert len(list(graph.of_type("Transpose"))) == 1
@@ -393,7 +393,7 @@ def test_geir_6_1_14_a_shared_transpose_stays_for_its_other_reader() -> None:
     verify(graph)
 
 
-def test_geir_6_1_14_another_permutation_is_refused() -> None:
+def test_another_permutation_is_refused() -> None:
     graph, made = quantised([0, 1])
     result = TransposeInProduct()(made)
     assert result.changed == 0
@@ -406,14 +406,14 @@ def test_a_bitcast_that_changes_the_width_is_refused() -> None:
     assert "changes the width" in TransposeInProduct()(made).refusals[0].reason
 
 
-def test_geir_6_1_14_unfed_optional_inputs_are_no_obstacle() -> None:
+def test_unfed_optional_inputs_are_no_obstacle() -> None:
     graph = Graph("q")
     x, w = graph.data("x", F32), graph.data("w", F32)
     graph.output([graph.add("QuantBatchMatmulV4", x, w, dtype=0, outputs=F32)])
     assert TransposeInProduct()(program(graph)).changed == 0
 
 
-def test_geir_6_1_15_control_edges_do_not_shift_inputs() -> None:
+def test_control_edges_do_not_shift_inputs() -> None:
     graph, made = quantised([1, 0])
     mm = next(graph.of_type("QuantBatchMatmulV4"))
     mm.run_after(graph.inputs[0])

@@ -23,7 +23,7 @@ from air_geir.ir import Attr, AttrKind, DataType, TensorValue
         lambda t: t.unfold(0, 2, 1),
     ],
 )
-def test_geir_6_1_3_a_constant_from_a_view_holds_the_elements_of_the_view(view: object) -> None:
+def test_a_constant_from_a_view_holds_the_elements_of_the_view(view: object) -> None:
     base = torch.arange(24, dtype=torch.float32).reshape(4, 6)
     value = view(base)  # type: ignore[operator]  # a parametrised lambda
     held = TensorValue.of(value)

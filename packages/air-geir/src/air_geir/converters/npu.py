@@ -275,7 +275,9 @@ def npu_top_k_top_p(ctx: Context, logits: Value, p: Value | None = None, k: Valu
     lowest = ctx.number(float("-inf"), torch.float32)
     count = ctx.size(shape[-1])
     if k is not None:
+        last = ctx.emit("Sub", count, ctx.const(1, torch.int64), shape=())
         place = ctx.emit("Sub", count, ctx.cast(k, torch.int64), shape=k.shape)
+        place = ctx.emit("Minimum", place, last, shape=k.shape)  # an engine may run the graph once over zeros
         place = ctx.reshape(place, (*k.dims, 1))
         least = ctx.emit("GatherElements", values, place, dim=-1, shape=(*shape[:-1], 1))
         values = ctx.emit(
