@@ -10,7 +10,8 @@ import torch
 import air_config
 from air_aclgraph.static_kernel import first_step_skipped
 
-_KEY: Final = "air/static_kernels/local_world_size"
+_FIRST: Final = "air/static_kernels/local_world_size"
+_OTHER: Final = "air/static_kernels/another_local_world_size"
 
 
 def profiler() -> air_config.ProfilerState | None:
@@ -20,14 +21,18 @@ def profiler() -> air_config.ProfilerState | None:
 
 
 def local_world_sizes() -> tuple[int, ...]:
-    """LOCAL_WORLD_SIZE of the rank that came here first, and of this one.
+    """LOCAL_WORLD_SIZE of the rank that came here first, and one that differs, or else that of this rank.
 
     The ranks meet in the store of the default process group and wait for nobody: a rank whose node differs from
-    the first one's knows it at once, whatever the others are doing.
+    the first one's knows it at once, and leaves word for those that come after it.
     """
     text = os.environ.get("LOCAL_WORLD_SIZE", "").strip()
     distributed = torch.distributed
     if not text.isdigit() or not distributed.is_available() or not distributed.is_initialized():
         return ()
     store = distributed.distributed_c10d._get_default_store()
-    return (int(store.compare_set(_KEY, "", text)), int(text))
+    first = int(store.compare_set(_FIRST, "", text))
+    if first != int(text):
+        store.set(_OTHER, text)
+    other = int(store.get(_OTHER)) if store.check([_OTHER]) else first
+    return (first, other)

@@ -35,6 +35,8 @@ def test_S11_the_first_rank_fixes_the_size_of_a_node_and_another_one_is_seen(
     graph = make_fx(lambda x: x + 1)(torch.ones(2))
     context = context_of(graph, torch.device("cpu"), multi_stream=False, training=False, static_kernels=True)
     assert context.local_world_sizes == (4, 2)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    assert _static_kernels.local_world_sizes() == (4, 2), "those that were right are told at their next graph"
     sizes = Context(world_size=8, local_world_sizes=context.local_world_sizes)
     with pytest.raises(RefusedOption, match="must be the same on every node"):
         resolve(config, sizes).check()
