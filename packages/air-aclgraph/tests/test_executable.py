@@ -327,7 +327,7 @@ def test_N09_the_plan_refuses_a_capture_the_device_cannot_hold() -> None:
     torch.testing.assert_close(run(torch.ones(3, 2))[0], torch.full((3, 2), 3.0))
 
 
-def test_explain_prints_the_plan_and_the_inputs() -> None:
+def test_N09_explain_prints_the_plan_and_the_inputs() -> None:
     run = executable(affine, torch.randn(3, 4), torch.randn(4, 4), static=[1])
     run(torch.randn(3, 4), torch.randn(4, 4))
     told = run.explain()

@@ -91,7 +91,7 @@ def test_N13_A34_a_length_changes_between_replays_without_a_capture() -> None:
     assert [u["parameters"] for u in run.explain()["updates"]] == [["lengths"], ["lengths"]]
 
 
-def test_W01_the_values_of_one_key_do_not_reach_another() -> None:
+def test_N13_W01_the_values_of_one_key_do_not_reach_another() -> None:
     run = compiled(attention_like(size_too=True))
     for first, second in ((3, 5), (8, 2), (3, 6), (8, 5), (3, 4)):
         x = torch.randn(2, 8)
@@ -103,7 +103,7 @@ def test_W01_the_values_of_one_key_do_not_reach_another() -> None:
     assert {entry["key"] for entry in run.explain()["keys"]} == {(3,), (8,)}
 
 
-def test_a_value_the_device_computes_is_refused_with_the_parameter() -> None:
+def test_N13_a_value_the_device_computes_is_refused_with_the_parameter() -> None:
     graph = Graph()
     x = graph.placeholder("x")
     total = graph.call_function(torch.ops.aten.sum.default, (x,))
