@@ -40,7 +40,7 @@ def bert(layers: int) -> Any:
 
 
 def vit(layers: int) -> Any:
-    sizes = {"image_size": 16, "patch_size": 4, "num_attention_heads": 4}
+    sizes: dict[str, Any] = {"image_size": 16, "patch_size": 4, "num_attention_heads": 4}
     return transformers.ViTModel(
         transformers.ViTConfig(hidden_size=32, intermediate_size=64, num_hidden_layers=layers, **sizes)
     )
@@ -129,6 +129,8 @@ def check_cache(name: str, layers: int, device: torch.device) -> None:
     """Decoding writes the keys and values where they are: same addresses, an Assign each, and no copy of a cache."""
     before = executables()
     model = built(name, layers)
+    cache: Any
+    held: Any
     cache, held = (transformers.StaticCache(config=model.config, max_cache_len=16) for _ in range(2))
     steps = [(torch.randint(0, 50, (2, 1)), torch.tensor([at])) for at in range(3)]
     with torch.no_grad():

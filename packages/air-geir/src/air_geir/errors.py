@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 
 class GeirError(Exception):
     """Base of every error this package raises on purpose.
@@ -69,6 +72,53 @@ class DTypeError(GeirError):
 
     Cast the tensor to a type that both sides have.
     """
+
+
+class ConverterError(GeirError):
+    """A converter does not fit its operator, or two converters claim the same one.
+
+    Give the function the parameters of the operator's schema, and `unregister()` a converter that it replaces.
+    """
+
+
+class CannotConvert(GeirError):
+    """A converter met arguments it has no translation for; `ctx.refuse()` raises it.
+
+    Change the call as the text says; the graph's `UnsupportedGraphError` lists it with the line of your model.
+    """
+
+
+@dataclass(frozen=True)
+class Unsupported:
+    """One node that cannot be lowered."""
+
+    target: str
+    node: str
+    reason: str
+    source: str | None = None
+
+
+class UnsupportedGraphError(GeirError):
+    """Operators of a graph have no translation to Ascend IR; every one is listed.
+
+    Register a converter or give a decomposition for them, or run them eagerly with `config.air.unsupported = "eager"`.
+    """
+
+    def __init__(self, graph: str, found: Sequence[Unsupported]) -> None:
+        self.graph = graph
+        self.found = tuple(found)
+        nodes = len(self.found)
+        targets = dict.fromkeys(u.target for u in self.found)
+        lines = [f"graph {graph}: {len(targets)} operators ({nodes} nodes) cannot be lowered to Ascend IR"]
+        for target in targets:
+            group = [u for u in self.found if u.target == target]
+            lines.append(f"  {target} ({len(group)}x): {group[0].reason}")
+            lines.extend(f"      {place}" for place in dict.fromkeys(u.source or u.node for u in group))
+        super().__init__(
+            "\n".join(lines),
+            advice="register a converter (docs/writing-a-converter.md), give a decomposition, or run these parts "
+            "eagerly with fallback='eager' (config.air.unsupported = 'eager')",
+        )
 
 
 class FileFormatError(GeirError):

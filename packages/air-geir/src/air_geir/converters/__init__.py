@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from air_geir.converters._registry import (
     Converter,
-    ConverterError,
     add,
     all_converters,
     check,
@@ -19,6 +18,7 @@ from air_geir.converters._registry import (
     unregister,
 )
 from air_geir.converters._sample import Sample, SampleTensor
+from air_geir.errors import ConverterError
 
 find_converter = find
 

@@ -17,14 +17,10 @@ import torch
 
 from air_geir.converters._load import load_families
 from air_geir.converters._sample import Sample
-from air_geir.errors import GeirError
+from air_geir.errors import ConverterError
 
 Target: TypeAlias = "torch._ops.OpOverload | torch._ops.HigherOrderOperator | str"
 Function: TypeAlias = Callable[..., Any]
-
-
-class ConverterError(GeirError):
-    """A converter does not fit its operator, or two converters claim the same one."""
 
 
 @dataclass(frozen=True)

@@ -164,58 +164,25 @@ def _into(ctx: Context, results: Sequence[Value], out: Sequence[Value]) -> tuple
     return written
 
 
-@converts("npu.npu_fused_infer_attention_score.out")
-def npu_fused_infer_attention_score_out(
-    ctx: Context, query: Value, key: Value, value: Value, *, pse_shift: Value | None = None,
-    atten_mask: Value | None = None, actual_seq_lengths: Lengths = None, actual_seq_lengths_kv: Lengths = None,
-    dequant_scale1: Value | None = None, quant_scale1: Value | None = None, dequant_scale2: Value | None = None,
-    quant_scale2: Value | None = None, quant_offset2: Value | None = None, antiquant_scale: Value | None = None,
-    antiquant_offset: Value | None = None, key_antiquant_scale: Value | None = None,
-    key_antiquant_offset: Value | None = None, value_antiquant_scale: Value | None = None,
-    value_antiquant_offset: Value | None = None, block_table: Value | None = None,
-    query_padding_size: Value | None = None, kv_padding_size: Value | None = None,
-    key_shared_prefix: Value | None = None, value_shared_prefix: Value | None = None,
-    actual_shared_prefix_len: Lengths = None, query_rope: Value | None = None, key_rope: Value | None = None,
-    key_rope_antiquant_scale: Value | None = None, num_heads: int = 1, scale: float = 1.0,
-    pre_tokens: int = 2147483647, next_tokens: int = 2147483647, input_layout: str = "BSH",
-    num_key_value_heads: int = 0, sparse_mode: int = 0, inner_precise: int = 0, block_size: int = 0,
-    antiquant_mode: int = 0, key_antiquant_mode: int = 0, value_antiquant_mode: int = 0,
-    softmax_lse_flag: bool = False, workspace: Value | None = None, out: Sequence[Value] = (),
-) -> tuple[Value, ...]:  # fmt: skip
-    """npu_fused_infer_attention_score.out(Tensor query, ..., Tensor? workspace=None, Tensor[] out) -> (Tensor, Tensor)
-
-    The engine plans scratch memory itself: the workspace is not used.
-    """
-    given = {n: v for n, v in locals().items() if n not in ("ctx", "workspace", "out")}
-    return _into(ctx, npu_fused_infer_attention_score(ctx, **given), out)
+def _arguments(attention: Function) -> list[str]:
+    """The schema's arguments: a converter's parameters behind the context."""
+    return list(inspect.signature(attention).parameters)[1:]
 
 
-@converts("npu.npu_fused_infer_attention_score_v2.out")
-def npu_fused_infer_attention_score_v2_out(
-    ctx: Context, query: Value, key: Value, value: Value, *, query_rope: Value | None = None,
-    key_rope: Value | None = None, pse_shift: Value | None = None, atten_mask: Value | None = None,
-    actual_seq_qlen: Lengths = None, actual_seq_kvlen: Lengths = None, block_table: Value | None = None,
-    dequant_scale_query: Value | None = None, dequant_scale_key: Value | None = None,
-    dequant_offset_key: Value | None = None, dequant_scale_value: Value | None = None,
-    dequant_offset_value: Value | None = None, dequant_scale_key_rope: Value | None = None,
-    quant_scale_out: Value | None = None, quant_offset_out: Value | None = None,
-    quant_scale_p: Value | None = None, learnable_sink: Value | None = None, num_query_heads: int = 1,
-    num_key_value_heads: int = 0, softmax_scale: float = 1.0, pre_tokens: int = 2147483647,
-    next_tokens: int = 2147483647, input_layout: str = "BSH", sparse_mode: int = 0, block_size: int = 0,
-    query_quant_mode: int = 0, key_quant_mode: int = 0, value_quant_mode: int = 0, inner_precise: int = 0,
-    return_softmax_lse: bool = False, query_dtype: Any = None, key_dtype: Any = None, value_dtype: Any = None,
-    query_rope_dtype: Any = None, key_rope_dtype: Any = None, key_shared_prefix_dtype: Any = None,
-    value_shared_prefix_dtype: Any = None, dequant_scale_query_dtype: Any = None,
-    dequant_scale_key_dtype: Any = None, dequant_scale_value_dtype: Any = None,
-    dequant_scale_key_rope_dtype: Any = None, out_dtype: Any = None, workspace: Value | None = None,
-    out: Sequence[Value] = (),
-) -> tuple[Value, ...]:  # fmt: skip
-    """npu_fused_infer_attention_score_v2.out(Tensor query, ..., Tensor? workspace=None, Tensor[] out) -> (Tensor, Tensor)
+def _out_variant(attention: Function) -> Function:
+    """The overload that is given the tensors for its results; it takes the arguments of the attention itself."""
 
-    The engine plans scratch memory itself: the workspace is not used.
-    """  # noqa: E501
-    given = {n: v for n, v in locals().items() if n not in ("ctx", "workspace", "out")}
-    return _into(ctx, npu_fused_infer_attention_score_v2(ctx, **given), out)
+    def into(
+        ctx: Context, *args: Any, workspace: Value | None = None, out: Sequence[Value] = (), **options: Any
+    ) -> tuple[Value, ...]:
+        """npu_fused_infer_attention_score.out(Tensor query, ..., Tensor? workspace=None, Tensor[] out) -> (Tensor, Tensor)
+
+        The engine plans scratch memory itself: the workspace is not used.
+        """  # noqa: E501
+        return _into(ctx, attention(ctx, *args, **options), out)
+
+    into.arguments = [*_arguments(attention), "workspace", "out"]  # type: ignore[attr-defined]  # read by check
+    return into
 
 
 def _workspace(attention: Function) -> Function:
@@ -228,7 +195,7 @@ def _workspace(attention: Function) -> Function:
         """
         return ctx.fill(ctx.out_shape, 0, ctx.out_dtype)
 
-    workspace.arguments = list(inspect.signature(attention).parameters)[1:]  # type: ignore[attr-defined]  # read by check
+    workspace.arguments = _arguments(attention)  # type: ignore[attr-defined]  # read by check
     return workspace
 
 
@@ -236,6 +203,7 @@ for _version, _attention in (
     ("", npu_fused_infer_attention_score),
     ("_v2", npu_fused_infer_attention_score_v2),
 ):
+    converts(f"npu.npu_fused_infer_attention_score{_version}.out")(_out_variant(_attention))
     converts(f"npu._npu_fused_infer_attention_score{_version}_get_max_workspace.default")(
         _workspace(_attention)
     )

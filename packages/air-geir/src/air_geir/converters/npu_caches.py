@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -128,24 +129,22 @@ def npu_mla_prolog_v3(
     return query, rope, *scales
 
 
-@converts("npu.npu_mla_prolog_v3_functional.default")
-def npu_mla_prolog_v3_functional(
-    ctx: Context, token_x: Value, weight_dq: Value, weight_uq_qr: Value, weight_uk: Value, weight_dkv_kr: Value,
-    rmsnorm_gamma_cq: Value, rmsnorm_gamma_ckv: Value, rope_sin: Value, rope_cos: Value, kv_cache: Value,
-    kr_cache: Value, *, cache_index: Value | None = None, dequant_scale_x: Value | None = None,
-    dequant_scale_w_dq: Value | None = None, dequant_scale_w_uq_qr: Value | None = None,
-    dequant_scale_w_dkv_kr: Value | None = None, quant_scale_ckv: Value | None = None,
-    quant_scale_ckr: Value | None = None, smooth_scales_cq: Value | None = None,
-    actual_seq_len: Value | None = None, k_nope_clip_alpha: Value | None = None,
-    rmsnorm_epsilon_cq: float = 1e-05, rmsnorm_epsilon_ckv: float = 1e-05, cache_mode: str = "PA_BSND",
-    query_norm_flag: bool = False, weight_quant_mode: int = 0, kv_cache_quant_mode: int = 0,
-    query_quant_mode: int = 0, ckvkr_repo_mode: int = 0, quant_scale_repo_mode: int = 0, tile_size: int = 128,
-    qc_qr_scale: float = 1.0, kc_scale: float = 1.0, token_x_dtype: Any = None, weight_dq_dtype: Any = None,
-    weight_uq_qr_dtype: Any = None, weight_dkv_kr_dtype: Any = None, kv_cache_dtype: Any = None,
-) -> tuple[Value, ...]:  # fmt: skip
-    """npu_mla_prolog_v3_functional(Tensor token_x, ..., Tensor kv_cache, Tensor kr_cache, *, ...) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"""  # noqa: E501
-    given = dict(locals())
+_PROLOG = inspect.signature(npu_mla_prolog_v3)
+
+
+def npu_mla_prolog_v3_functional(ctx: Context, *args: Any, **kwargs: Any) -> tuple[Value, ...]:
+    """npu_mla_prolog_v3_functional(Tensor token_x, ..., Tensor kv_cache, Tensor kr_cache, *, ...) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)
+
+    It takes what npu_mla_prolog_v3 takes, and writes copies of the caches.
+    """  # noqa: E501
+    bound = _PROLOG.bind(ctx, *args, **kwargs)
+    bound.apply_defaults()
+    given = bound.arguments
     for name in ("kv_cache", "kr_cache"):
         given[name] = ctx.emit("TensorMove", given[name], shape=given[name].shape)
     query, rope, kv, kr, *scales = _prolog(ctx, given)
     return query, rope, *scales, kv, kr
+
+
+npu_mla_prolog_v3_functional.arguments = list(_PROLOG.parameters)[1:]  # type: ignore[attr-defined]  # read by check
+converts("npu.npu_mla_prolog_v3_functional.default")(npu_mla_prolog_v3_functional)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from air_geir.errors import CannotConvert, Unsupported, UnsupportedGraphError
 from air_geir.lowering._context import Context, Number, Size, current_context
 from air_geir.lowering._decompose import Expansions, Table, writes_inside
-from air_geir.lowering._errors import CannotConvert, Unsupported, UnsupportedGraphError
 from air_geir.lowering._program import lower, lower_program
 from air_geir.lowering._promote import computation_dtype, float_dtype
 from air_geir.lowering._source import source_of

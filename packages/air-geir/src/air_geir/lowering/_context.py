@@ -12,8 +12,8 @@ from torch import fx
 
 from air_geir import prototypes
 from air_geir.engines import InputBinding, OffsetInput, SeedInput
+from air_geir.errors import CannotConvert
 from air_geir.ir import DataType, Dim, Format, Graph, Node, Placement, TensorDesc, as_dim
-from air_geir.lowering._errors import CannotConvert, UseDecomposition
 from air_geir.lowering._infer import Shape, dtype_of, shape_of
 from air_geir.lowering._numbers import float_value
 from air_geir.lowering._promote import computation_dtype
@@ -34,6 +34,10 @@ _RELATIONS = {
 }
 _UNSET: Any = object()
 _current: ContextVar[Context] = ContextVar("air_geir_context")
+
+
+class UseDecomposition(Exception):
+    """A converter leaves this call to torch's decomposition."""
 
 
 class Context:

@@ -11,11 +11,10 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from air_geir.converters import Converter, find_converter, name_of
-from air_geir.errors import ExpressionError, GeirError
+from air_geir.errors import CannotConvert, ExpressionError, GeirError, Unsupported
 from air_geir.ir import DataType, Expr, Graph, Origin, TensorDesc
-from air_geir.lowering._context import Context
+from air_geir.lowering._context import Context, UseDecomposition
 from air_geir.lowering._decompose import Expansions, is_dynamic_leaf
-from air_geir.lowering._errors import CannotConvert, Unsupported, UseDecomposition
 from air_geir.lowering._scopes import Scopes
 from air_geir.lowering._sizes import Sizes, dims_of
 from air_geir.lowering._source import source_of

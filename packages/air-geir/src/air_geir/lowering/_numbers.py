@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import sympy  # type: ignore[import-untyped]  # sympy ships no annotations
 import torch
 
+from air_geir.errors import CannotConvert
 from air_geir.ir import as_dim
-from air_geir.lowering._errors import CannotConvert
 from air_geir.lowering._value import Value
 
 if TYPE_CHECKING:

@@ -21,10 +21,10 @@ from air_geir.engines import (
     SizeOutput,
     SymbolSource,
 )
+from air_geir.errors import CannotConvert, Unsupported, UnsupportedGraphError
 from air_geir.ir import Expr, Graph, Node, Placement, Port, TensorDesc, as_dim
 from air_geir.lowering._context import Context
 from air_geir.lowering._decompose import Expansions, Table, writes_inside
-from air_geir.lowering._errors import CannotConvert, Unsupported, UnsupportedGraphError
 from air_geir.lowering._lower import Lowering
 from air_geir.lowering._sizes import Sizes, dims_of
 from air_geir.lowering._value import Value

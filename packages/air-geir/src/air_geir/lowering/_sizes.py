@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from air_geir.engines import InputBinding, SymbolSource, SymInput, SymPackInput
+from air_geir.errors import CannotConvert
 from air_geir.ir import DataType, Dim, Expr, Graph, Node, Placement, Port, TensorDesc, as_dim
-from air_geir.lowering._errors import CannotConvert
 from air_geir.lowering._value import Value
 
 if TYPE_CHECKING:
