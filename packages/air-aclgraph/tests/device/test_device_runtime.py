@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from aclgraph_backend import executable, settings
-from air_aclgraph import AcceleratorRuntime, Executable, compile_graph
+from air_aclgraph import AcceleratorRuntime, Executable, Request, compile_graph
+from air_aclgraph._runtime import UpdatableCall
 from air_aclgraph.errors import AclGraphError, CaptureFailed, Closed
 
 
@@ -216,6 +217,43 @@ def test_H11_a_length_of_the_attention_operator_changes_without_a_capture() -> N
         (found,) = run(q, k, v, length)
         torch.testing.assert_close(found, step(q, k, v, length)[0], rtol=1e-2, atol=1e-2)
     assert run.stats()["captures"] == 1
+
+
+def test_a_length_inside_a_scope_of_core_limits_is_patched_with_these_limits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = torch.get_device_module("npu")
+    runtime = AcceleratorRuntime("npu:0")
+    attention = torch.ops.npu.npu_fused_infer_attention_score.default
+    call = UpdatableCall(attention, {"actual_seq_lengths_kv": "actual_seq_lengths_kv"})
+    fixed = {"num_heads": 2, "num_key_value_heads": 2, "input_layout": "BSH", "scale": 0.25}
+    q = torch.randn(1, 1, 32, device="npu", dtype=torch.float16)
+    k, v = (torch.randn(1, 16, 32, device="npu", dtype=torch.float16) for _ in range(2))
+
+    def body(*inputs: Tensor) -> tuple[Tensor, ...]:
+        runtime.limit_cores(4, 8)
+        out = runtime.updatable(call, inputs, {**fixed, "actual_seq_lengths_kv": [5]})
+        runtime.restore_cores()
+        return (out[0],)
+
+    recording = runtime.record(body, (q, k, v), Request())
+    before = module.get_stream_limit(module.current_stream())
+    set_limit = module.set_stream_limit
+    asked: list[tuple[int, int]] = []
+
+    def limited(stream: Any, cube: int, vector: int) -> None:
+        asked.append((cube, vector))
+        set_limit(stream, cube, vector)
+
+    monkeypatch.setattr(module, "set_stream_limit", limited)
+    assert recording.replay_with is not None
+    for length in (9, 3):
+        recording.replay_with([{"actual_seq_lengths_kv": [length]}])
+        expected = attention(q, k, v, **fixed, actual_seq_lengths_kv=[length])[0]
+        torch.testing.assert_close(recording.outputs[0], expected, rtol=1e-2, atol=1e-2)
+    restored = (before["cube_core_num"], before["vector_core_num"])
+    assert asked == [(4, 8), restored] * 2
+    recording.release()
 
 
 def _first(values: tuple[Tensor, ...]) -> Tensor:

@@ -100,7 +100,14 @@ class AcceleratorRuntime:
         if self._groups is None:
             return call.overload(*args, **kwargs)
         level = _npu.determinism() if self._levels else None
-        return self._groups.capture(call, args, kwargs, level)
+        return self._groups.capture(call, args, kwargs, level, self._cores())
+
+    def _cores(self) -> tuple[int, int] | None:
+        """The limits of cores in force inside a scope that sets them."""
+        if not self._limits:
+            return None
+        limits = self._module.get_stream_limit(self._module.current_stream(self.device))
+        return limits["cube_core_num"], limits["vector_core_num"]
 
     def new_event(self) -> Any:
         return self._module.Event()
@@ -157,12 +164,13 @@ class AcceleratorRuntime:
         self._anchor(pool)
         self._groups = groups if self.abilities.parameter_update else None
         graph, outputs = self._capture(body, inputs, request, pool)
-        if request.super_kernel:
-            try:
+        try:
+            groups.check_order()
+            if request.super_kernel:
                 _npu.super_kernel(graph, request)
-            except BaseException:
-                graph.reset()
-                raise
+        except BaseException:
+            graph.reset()
+            raise
         if request.share_outputs:
             known = {t.untyped_storage()._cdata for t in inputs if isinstance(t, Tensor)}
             outputs = tuple(_weakened(value, known) for value in outputs)

@@ -5,8 +5,11 @@
 
 The graph stops in front of each updatable operator until its event is recorded, so an operator never runs
 with the values of another call.  The update stream first waits for the end of the previous round: a host
-that runs ahead cannot patch a task that has not run yet.  All records belong to one capture; another shape
-key has its own.
+that runs ahead cannot patch a task that has not run yet.  That this suffices is checked for what each capture
+did (`_update_order`).  All records belong to one capture; another shape key has its own.
+
+A patch prepares the operator again, on the update stream: it does so with the level of determinism and the limits of
+cores with which the operator was captured.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -23,6 +26,7 @@ from torch.utils._pytree import tree_map_only
 
 from air_aclgraph._runtime import UpdatableCall
 from air_aclgraph.device import _npu
+from air_aclgraph.device._update_order import Action, round_of, violations
 from air_aclgraph.errors import UpdateRefused
 
 log = logging.getLogger(__name__)
@@ -39,6 +43,7 @@ class _Group:
     handle: Any
     event: Any
     level: int | None = None
+    cores: tuple[int, int] | None = None
     last: Mapping[str, Any] | None = None
 
 
@@ -48,23 +53,47 @@ class TaskGroups:
     def __init__(self, module: Any) -> None:
         self._module = module
         self.groups: list[_Group] = []
+        self._captured: list[Action] = []
 
     def capture(
-        self, call: UpdatableCall, args: tuple[Any, ...], kwargs: dict[str, Any], level: int | None = None
+        self,
+        call: UpdatableCall,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        level: int | None = None,
+        cores: tuple[int, int] | None = None,
     ) -> Any:
-        """Captures the operator as a group of tasks that can be patched, again with that level of determinism."""
+        """Captures the operator as a group of tasks that can be patched, again with that level and those cores."""
         launch, named, result = _into_own_memory(call, args, kwargs)
         stream = self._module.current_stream()
         event = self._module.ExternalEvent()
+        self._did(stream, "wait", event)
         event.wait(stream)
+        self._did(stream, "reset", event)
         event.reset(stream)
         self._module.graph_task_group_begin(stream)
         try:
             returned = launch(*args, **named)
+            self._captured.append(Action(_name(self._module.current_stream()), "run", len(self.groups)))
         finally:
             handle = self._module.graph_task_group_end(stream)
-        self.groups.append(_Group(call, launch, args, named, handle, event, level))
+        self.groups.append(_Group(call, launch, args, named, handle, event, level, cores))
         return returned if result is None else result
+
+    def _did(self, stream: Any, kind: Literal["wait", "reset"], event: Any) -> None:
+        self._captured.append(Action(_name(stream), kind, id(event)))
+
+    def check_order(self) -> None:
+        """Raises where a replay of this capture could run an operator with the values of another call."""
+        events = [id(group.event) for group in self.groups]
+        found = violations(self._captured, round_of(events), events)
+        if found:
+            raise UpdateRefused(
+                "the captured graph cannot be patched safely: " + "; ".join(found),
+                advice="keep each updatable operator on the stream that is current when it is called, or take it out "
+                "of the table (unregister_updatable) so that its values become part of the shape key",
+                operator=", ".join(sorted({str(group.call.overload) for group in self.groups})),
+            )
 
     def replayer(
         self, replay: Callable[[], None], stream: Any
@@ -93,14 +122,29 @@ class TaskGroups:
 def _patch(module: Any, group: _Group, value: Mapping[str, Any], stream: Any) -> None:
     args, kwargs = group.call.with_values(group.args, group.kwargs, value)
     before = None if group.level is None else _npu.set_determinism(group.level)
+    limits = None if group.cores is None else _limited(module, stream, group.cores)
     module.graph_task_update_begin(stream, group.handle)
     try:
         group.launch(*args, **kwargs)
     finally:
         module.graph_task_update_end(stream)
+        if limits is not None:
+            module.set_stream_limit(stream, *limits)
         if before is not None:
             _npu.set_determinism(before)
     group.last = None if any(isinstance(v, Tensor) for v in value.values()) else dict(value)
+
+
+def _limited(module: Any, stream: Any, cores: tuple[int, int]) -> tuple[int, int]:
+    """Sets the limits of cores of a stream; gives the ones from before."""
+    before = module.get_stream_limit(stream)
+    module.set_stream_limit(stream, *cores)
+    return before["cube_core_num"], before["vector_core_num"]
+
+
+def _name(stream: Any) -> tuple[Any, ...]:
+    """What tells a stream from others, and from the two that are outside every capture."""
+    return ("captured", getattr(stream, "stream_id", id(stream)))
 
 
 def _into_own_memory(
