@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from air_geir._by_schema import register_by_schema
 from air_geir._compile import Executable, compile_graph
 from air_geir._engines import choose_engine, register_engine
 from air_geir._version import __version__
@@ -22,6 +23,7 @@ __all__ = [
     "converts",
     "lower",
     "lower_program",
+    "register_by_schema",
     "register_engine",
     "register_fx_node_ge_converter",
 ]
