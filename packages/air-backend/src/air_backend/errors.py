@@ -347,7 +347,7 @@ class CannotSimulate(AirError):
     install: str
 
     def what(self) -> str:
-        return f"--sim needs {self.package}, which is not installed"
+        return f"--sim needs {self.package}: not installed"
 
     def advice(self) -> str:
         return f"install it: {self.install}"

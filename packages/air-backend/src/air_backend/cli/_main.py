@@ -46,13 +46,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     if reason := keep_unloaded():
         print(f"air: {reason}", file=sys.stderr)
+    if words[:1] != ["run"]:
+        warnings.filterwarnings("ignore", "Failed to initialize NumPy")  # torch's; no command needs it
     parsed = _parser(words).parse_args(words)
     run: Callable[[argparse.Namespace], int] = importlib.import_module(
         f"air_backend.cli._{parsed.command}"
     ).run
     if parsed.command == "run":
         return run(parsed)  # what the script raises is the script's
-    warnings.filterwarnings("ignore", "Failed to initialize NumPy")  # torch's; no command needs it
     try:
         return run(parsed)
     except Exception as error:

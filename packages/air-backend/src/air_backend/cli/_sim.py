@@ -8,18 +8,20 @@ import sys
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
-from air_backend._npu_plugin import INSTALL, npu_plugin
+from air_backend._npu_plugin import npu_plugin
 from air_backend.errors import CannotSimulate
 
-INSTALL_SIM: Final = "pip install air-sim"
+INSTALL: Final = "pip install 'air-backend[npu,sim]'"
 
 
 def restart(words: Sequence[str]) -> NoReturn:
     """Replaces this process by `air WORDS` on the software Ascend."""
-    if importlib.util.find_spec("air_sim") is None:
-        raise CannotSimulate("air-sim", INSTALL_SIM)
-    if npu_plugin().state == "missing":
-        raise CannotSimulate("torch_npu", INSTALL)
+    found = {
+        "air-sim": importlib.util.find_spec("air_sim") is not None,
+        "torch_npu": npu_plugin().state != "missing",
+    }
+    if missing := [name for name, is_there in found.items() if not is_there]:
+        raise CannotSimulate(" and ".join(missing), INSTALL)
     command = [sys.executable, "-m", "air_sim", "run", "--", "python", "-m", "air_backend.cli", *words]
     sys.stdout.flush()
     os.execv(sys.executable, command)

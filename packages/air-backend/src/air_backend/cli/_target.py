@@ -79,5 +79,5 @@ def _imported(name: str, command: str) -> Any:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise  # something that the module itself imports
         raise SystemExit(
-            f"air {command}: there is no module {error.name!r} here or on sys.path; a file has its suffix: {name}.py"
+            f"air {command}: there is no module {error.name!r} here or on sys.path (a file: {name}.py:FUNC)"
         ) from None
