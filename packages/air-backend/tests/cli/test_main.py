@@ -141,10 +141,11 @@ def test_an_error_of_the_users_code_keeps_its_traceback(folder: Path) -> None:
 
 def test_run_gives_the_script_air_under_the_name_torchair_and_its_arguments(folder: Path) -> None:
     (folder / "script.py").write_text(
-        "import sys, torchair\nprint(torchair.__name__, sys.argv[1:], __name__)\n"
+        "import sys, torchair\nprint(torchair.get_npu_backend.__module__, sys.argv[1:], __name__)\n"
     )
-    ran = air("run", "script.py", "--sim", "-x", cwd=folder)
-    assert ran.stdout.strip() == "air_backend ['--sim', '-x'] __main__"
+    ran = air("run", "script.py", "--sim", "-x", cwd=folder, BREAK_GRAPH_OP_LIST="SLICE")
+    assert ran.stdout.strip() == "air_backend._backend ['--sim', '-x'] __main__"
+    assert ran.stderr.count("BREAK_GRAPH_OP_LIST=SLICE is ignored") == 1
 
 
 def test_run_of_a_missing_script_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
