@@ -13,8 +13,8 @@ import torch
 from air_config import CompilerConfig
 from air_geir import file
 from air_geir.engines import ArgInput, EngineOptions, GraphOutput, Program, bind
-from air_geir.errors import ExportError
-from air_geir.export import Exported, dynamo_export
+from air_geir.errors import ExportError, UnsupportedGraphError
+from air_geir.export import Exported, as_data, dynamo_export
 from air_geir.ir import Graph
 from air_geir.reference import ReferenceEngine
 
@@ -73,6 +73,40 @@ def test_G20_an_exported_block_equals_eager(tmp_path: Path) -> None:
     x, scale = torch.randn(2, 5, 32), torch.tensor(0.5)
     (result,) = run(file.read(made.model), x, scale)
     torch.testing.assert_close(result, model(x, scale=scale))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_G49_an_exported_program_becomes_a_graph_its_bytes_and_what_each_node_became(dynamic: bool) -> None:
+    torch.manual_seed(0)
+    model, scale = Block().eval(), torch.tensor(0.5)
+    sizes = {"x": {0: torch.export.Dim.AUTO, 1: torch.export.Dim.AUTO}, "scale": {}} if dynamic else None
+    exported = torch.export.export(
+        model, (torch.randn(2, 5, 32),), {"scale": scale}, dynamic_shapes=sizes, strict=False
+    )
+    before = str(exported.graph)
+    data = as_data(exported, name="block")
+    x = torch.randn(3, 7, 32) if dynamic else torch.randn(2, 5, 32)
+    (result,) = run(file.from_bytes(data.message), x, scale)
+    torch.testing.assert_close(result, model(x, scale=scale))
+    assert str(exported.graph) == before
+    calls = {n.name: n.target for n in data.functional.graph.nodes if n.op == "call_function"}
+    assert set(data.operators) == set(calls)
+    (softmax,) = (name for name, target in calls.items() if target is torch.ops.aten.softmax.int)
+    assert [n.op_type for n in data.operators[softmax]] == ["SoftmaxV2"]
+    made = [node for nodes in data.operators.values() for node in nodes]
+    assert len(made) == len(set(made))
+    assert all(node.graph is data.graph for node in made)
+
+
+def test_G49_a_program_with_missing_operators_is_told_all_of_them() -> None:
+    class Missing(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return torch.linalg.qr(x)[0], torch.linalg.svdvals(x)
+
+    exported = torch.export.export(Missing(), (torch.randn(3, 3),))
+    with pytest.raises(UnsupportedGraphError) as caught:
+        as_data(exported)
+    assert len({u.target for u in caught.value.found}) == 2
 
 
 def test_a_dynamic_export_takes_other_sizes(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from air_geir.ge_passes import (
     run_passes,
 )
 from air_geir.ir import Graph
-from air_geir.lowering import lower_program
+from air_geir.lowering import Table, lower_program
 from air_geir.verify import verify
 
 log = logging.getLogger(__name__)
@@ -82,9 +82,8 @@ def dynamo_export(
     folder = _folder(Path(export_path))
     rank, world = _ranks()
     record = settings.export.experimental.enable_record_nn_module_stack
-    program, weights, groups = to_program(
-        model, args, kwargs, dynamic=dynamic, name=export_name, record_modules=record
-    )
+    exported = _trace(model, args, dict(kwargs), dynamic)
+    program, weights, groups = to_program(exported, name=export_name, record_modules=record)
     embed(program, weights)
     finish(program)
     name = f"{export_name}{rank}" if world > 1 else export_name
@@ -115,19 +114,13 @@ def finish(program: Program) -> None:
 
 
 def to_program(
-    model: torch.nn.Module,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    *,
-    dynamic: bool,
-    name: str,
-    record_modules: bool = False,
+    exported: ExportedProgram, *, name: str, record_modules: bool = False, decompositions: Table | None = None
 ) -> tuple[Program, dict[int, tuple[str, torch.Tensor]], dict[str, Sequence[int]]]:
     """The lowered model, its weights by argument, and the process groups its collectives use."""
-    exported = _trace(model, args, dict(kwargs), dynamic)
     module = exported.graph_module
     holders = [n for n in module.graph.nodes if n.op == "placeholder"]
-    program = lower_program(module, [n.meta.get("val") for n in holders], name=name, sizes_on_host=False)
+    examples = [n.meta.get("val") for n in holders]
+    program = lower_program(module, examples, name=name, sizes_on_host=False, decompositions=decompositions)
     weights: dict[int, tuple[str, torch.Tensor]] = {}
     state = {**exported.constants, **exported.state_dict}
     for arg, spec in enumerate(exported.graph_signature.input_specs):
