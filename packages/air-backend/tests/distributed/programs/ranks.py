@@ -1,13 +1,16 @@
-"""Every collective that can be compiled, and a model split over the ranks, in every mode: run under torchrun.
+"""Every collective that can be compiled, and a model split over the ranks, in every mode; then a rank dies.
 
-Each case is a function of a tensor that differs between the ranks; all of them in one graph are compared with their
-eager forms three times with new values, so that a capture which froze anything is found out. `--device npu` takes HCCL.
+Run under torchrun. Each case is a function of a tensor that differs between the ranks; all of them in one graph are
+compared with their eager forms three times with new values, so that a capture which froze anything is found out.
+`--device npu` takes HCCL. In the end one rank leaves between two calls without a word, as a killed process does, and
+the others go on to the next call.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,6 +25,7 @@ from air_backend.demo import parallel
 
 MODES = ("run_eagerly", "reduce-overhead", "max-autotune")
 ROWS = 4
+DEAD, CODE = 1, 7
 
 
 def functional_sum(x: Tensor) -> Tensor:
@@ -121,6 +125,24 @@ def compare(mode: str, device: torch.device) -> None:
             torch.testing.assert_close(ours, expected[name], msg=described)
 
 
+def total(x: Tensor) -> Tensor:
+    summed: Tensor = functional.all_reduce(x * 2, "sum", dist.group.WORLD)  # type: ignore[arg-type]  # there is a group
+    return summed + 1
+
+
+def die(device: torch.device) -> None:
+    """One rank leaves after two calls."""
+    backend = get_npu_backend(compiler_config=parallel.config_of("reduce-overhead"))
+    compiled: Any = torch.compile(total, backend=backend, fullgraph=True, dynamic=False)
+    x = torch.ones(4, device=device)
+    for _ in range(2):
+        print(compiled(x).cpu().tolist(), flush=True)
+    if dist.get_rank() == DEAD:
+        os._exit(CODE)
+    print(compiled(x).cpu().tolist(), flush=True)
+    print("went on", flush=True)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--device", default="cpu", choices=("cpu", "npu"))
@@ -138,6 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for mode, worst in parallel.compare(device, modes=modes).items():
         if dist.get_rank() == 0:
             print(f"llama {mode} equal ({worst:.1e})", flush=True)
+    die(device)
     if kind == "npu":
         torch.accelerator.synchronize()
     dist.destroy_process_group()
