@@ -25,8 +25,8 @@ SMALL: dict[str, Any] = {
 MODES = ("reduce-overhead", "max-autotune")
 
 
-def llama() -> Any:
-    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**SMALL))
+def llama(layers: int = 2) -> Any:
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**SMALL | {"num_hidden_layers": layers}))
 
 
 def qwen() -> Any:
@@ -85,8 +85,7 @@ def test_S03_S04_prefill_and_decode_of_llama_equal_eager_on_torch_npu(mode: str)
 @pytest.mark.parametrize("mode", MODES)
 def test_S23_one_graph_serves_every_length(mode: str) -> None:
     torch.manual_seed(0)
-    config = transformers.LlamaConfig(**SMALL | {"num_hidden_layers": 1})
-    model: Any = transformers.LlamaForCausalLM(config).eval()
+    model = llama(layers=1).eval()
     call = compiled(model, mode, dynamic=True)
     with torch.no_grad():
         for length in (4, 9, 5, 9):
