@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,8 +16,19 @@ from torch._dynamo.backends.common import aot_autograd
 from torch.fx import GraphModule
 
 import air_aclgraph
-from air_aclgraph import Executable, Passage
+from air_aclgraph import Executable, Passage, _direct, native
 from air_aclgraph._direct import without_side_effects
+
+
+@pytest.fixture(autouse=True, params=["builtin", "python"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Everything holds with the builtin, and with the Python function that stands in for it."""
+    if request.param == "python":
+        monkeypatch.setattr(_direct, "_without_frames", lambda *objects: None)
+    elif native.library() is None:
+        pytest.skip("needs a C++ compiler, as the builtins do")
+    way: str = request.param
+    return way
 
 
 class Watched:
@@ -210,3 +223,73 @@ def test_first_calls_of_several_threads_are_all_right() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+class Doubles:
+    """An executor that keeps what it was given."""
+
+    def __init__(self) -> None:
+        self.given: list[Sequence[Any]] = []
+
+    def boxed(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        self.given.append(args)
+        if args[0] is None:
+            raise KeyError("no input")
+        return (args[0] * 2,)
+
+
+def straight(executor: Doubles) -> Callable[..., Any]:
+    """A passage whose wrapper does nothing, after its first call."""
+    passage = Passage()
+    passage.enter(executor)
+    passage._plain = True
+
+    def wrapper(*args: Any) -> Any:
+        given = tuple(args)
+        outputs = executor.boxed(given)
+        passage._seen.append((given, outputs))
+        return outputs
+
+    call = passage.around(wrapper)
+    call(torch.ones(1))
+    return call
+
+
+@torch.no_grad()
+def test_the_executor_is_called_without_a_frame_in_between(way: str) -> None:
+    executor = Doubles()
+    call = straight(executor)
+    seen: list[str] = []
+    sys.setprofile(
+        lambda frame, event, argument: seen.append(frame.f_code.co_name) if event == "call" else None
+    )
+    try:
+        call(torch.ones(1), 2)
+    finally:
+        sys.setprofile(None)
+    assert seen == (["boxed"] if way == "builtin" else ["call", "boxed"])
+    assert executor.given[-1] == (torch.ones(1), 2)
+
+
+@torch.no_grad()
+def test_errors_and_wrong_calls_are_the_executors_and_pythons() -> None:
+    call = straight(Doubles())
+    with pytest.raises(KeyError, match="no input"):
+        call(None)
+    with pytest.raises(TypeError):
+        call(x=torch.ones(1))
+    assert call(torch.ones(1))[0].item() == 2
+
+
+@torch.no_grad()
+def test_what_dynamo_calls_keeps_the_executor_and_lets_go_of_it() -> None:
+    executor = Doubles()
+    alive = weakref.ref(executor)
+    call = straight(executor)
+    del executor
+    gc.collect()
+    assert alive() is not None
+    assert call(torch.ones(1))[0].item() == 2
+    del call
+    gc.collect()
+    assert alive() is None

@@ -19,6 +19,7 @@ call shows it for all.  Otherwise the wrapper stays.
 
 from __future__ import annotations
 
+import ctypes
 import operator
 import threading
 import weakref
@@ -29,6 +30,8 @@ from typing import Any, Final, Protocol
 
 import torch
 from torch._guards import TracingContext
+
+from air_aclgraph import native
 
 
 class Boxed(Protocol):
@@ -136,10 +139,11 @@ def _call(
     lock = threading.RLock()
     has_gradients, set_gradients = torch.is_grad_enabled, torch._C._set_grad_enabled
     casts = torch._C._is_any_autocast_enabled
-    direct, decided = False, False
+    decided = False
+    cell: list[Callable[[Sequence[Any]], Any] | None] = [None]  # `run` as soon as it may be called
 
     def call(*args: Any) -> Any:
-        if not direct:
+        if cell[0] is None:
             return compiled(*args) if decided else first(args)
         if casts():
             return without_casts(args)
@@ -156,22 +160,35 @@ def _call(
             return run(args)
 
     def first(args: tuple[Any, ...]) -> Any:
-        nonlocal direct, decided
+        nonlocal decided
         with lock:
             results, direct = passage.try_out(compiled, args)
-            decided = True
+            cell[0], decided = run if direct else None, True
             if direct and _witness is not None:
                 _witness.append(Seen(passage.executor, args, results))
         return results
 
     def look_again() -> None:
-        nonlocal direct, decided
-        direct = decided = False
+        nonlocal decided
+        cell[0], decided = None, False
 
     passage.look_again = look_again
     _passages.add(passage)
     call.__dict__["air_passage"] = passage  # which lives as long as what Dynamo calls
-    return call
+    return _without_frames(cell, casts, has_gradients, call) or call
+
+
+def _without_frames(
+    cell: list[Any], casts: Callable[[], bool], gradients: Callable[[], bool], careful: Callable[..., Any]
+) -> Callable[..., Any] | None:
+    """`careful` as a builtin that hands its arguments to `cell[0]` where that is all `careful` would do."""
+    library = native.library()
+    if library is None:
+        return None
+    make = library.air_passage
+    make.argtypes, make.restype = (ctypes.py_object,) * 4, ctypes.py_object
+    made: Callable[..., Any] = make(cell, casts, gradients, careful)
+    return made
 
 
 def _counted(run: Callable[[Sequence[Any]], Any], written: tuple[int, ...]) -> Callable[[Sequence[Any]], Any]:

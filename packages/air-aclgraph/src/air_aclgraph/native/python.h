@@ -17,8 +17,10 @@ Object* PyCFunction_NewEx(MethodDef* method, Object* self, Object* module);
 Object* PyCapsule_New(void* pointer, const char* name, void (*destroy)(Object* capsule));
 void* PyCapsule_GetPointer(Object* capsule, const char* name);
 Object* PyObject_Vectorcall(Object* callable, Object* const* args, unsigned long count, Object* names);
+Object* PyObject_CallObject(Object* callable, Object* args);
 Object* PyObject_GetAttr(Object* object, Object* name);
 int PyObject_IsTrue(Object* object);
+Object* PyList_GetItem(Object* list, long index);
 void* PyLong_AsVoidPtr(Object* number);
 Object* PyErr_Occurred();
 void Py_DecRef(Object* object);
@@ -26,6 +28,7 @@ void Py_IncRef(Object* object);
 
 }
 
+constexpr int kVarArgs = 0x0001;
 constexpr int kFastCall = 0x0080;
 
 // A builtin that owns `state`, which `destroy` deletes; null with Python's error set when memory is short.

@@ -1,0 +1,60 @@
+// What Dynamo calls for a graph whose executor needs nothing around it: hands the tuple of arguments on as it is.
+//
+// A Python function of `*args` copies its arguments twice, once into its frame and once into a tuple: for hundreds of
+// parameters that is a part of the call.  `cell` is a list of one: the executor, or None as long as it is not known
+// that it may be called; `careful` takes the arguments then, and also under autocast or with gradients on.
+
+#include "python.h"
+
+namespace {
+
+struct Passage {
+    Object* cell;
+    Object* casts;
+    Object* gradients;
+    Object* careful;
+};
+
+// 1 or 0; -1: an error of Python is set.
+int is_on(Object* asked) {
+    Object* const found = PyObject_Vectorcall(asked, nullptr, 0, nullptr);
+    if (found == nullptr) return -1;
+    const int on = PyObject_IsTrue(found);
+    Py_DecRef(found);
+    return on;
+}
+
+Object* enter(Object* self, Object* args) {
+    const auto& passage = *static_cast<const Passage*>(PyCapsule_GetPointer(self, nullptr));
+    Object* const run = PyList_GetItem(passage.cell, 0);
+    if (run == nullptr) return nullptr;
+    int around = PyObject_IsTrue(run) == 1 ? 0 : 1;
+    if (around == 0) around = is_on(passage.casts);
+    if (around == 0) around = is_on(passage.gradients);
+    if (around < 0) return nullptr;
+    if (around == 1) return PyObject_CallObject(passage.careful, args);
+    Py_IncRef(run);
+    Object* const outputs = PyObject_Vectorcall(run, &args, 1, nullptr);
+    Py_DecRef(run);
+    return outputs;
+}
+
+void destroy(Object* capsule) {
+    auto* const passage = static_cast<Passage*>(PyCapsule_GetPointer(capsule, nullptr));
+    Object* const held[] = {passage->cell, passage->casts, passage->gradients, passage->careful};
+    for (Object* one : held) Py_DecRef(one);
+    delete passage;
+}
+
+MethodDef enter_method = {"captured_graph", reinterpret_cast<Object* (*)(Object*, Object* const*, long)>(enter), kVarArgs,
+                          nullptr};
+
+}
+
+// The builtin holds its four objects.
+extern "C" __attribute__((visibility("default"))) Object* air_passage(
+    Object* cell, Object* casts, Object* gradients, Object* careful) {
+    Object* const held[] = {cell, casts, gradients, careful};
+    for (Object* one : held) Py_IncRef(one);
+    return builtin(&enter_method, new Passage{cell, casts, gradients, careful}, destroy);
+}
