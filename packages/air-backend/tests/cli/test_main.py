@@ -72,6 +72,18 @@ def test_demo_prints_what_it_did_as_a_table_or_as_json(
     assert all(row["difference"] <= 1e-4 for row in rows.values())
 
 
+def test_a_reader_that_has_enough_is_no_error(
+    host_demo: demo.DemoReport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_demo, "run_demo", lambda ground: host_demo)
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as screen:
+        monkeypatch.setattr(sys, "stdout", screen)
+        assert main(["demo"]) == 0
+        monkeypatch.undo()
+
+
 def test_doctor_says_what_is_there_and_what_to_do_about_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
     main(["doctor", "--json"])
     findings = {finding["subject"]: finding for finding in json.loads(capsys.readouterr().out)}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -55,7 +56,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.command == "run":
         return run(parsed)  # what the script raises is the script's
     try:
-        return run(parsed)
+        code = run(parsed)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # whoever reads, `head` for example, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except Exception as error:
         if not (said := _of_ours(error)):
             raise
