@@ -9,7 +9,7 @@ import torch
 
 from air_geir.converters._registry import converts
 from air_geir.converters._sample import Sample, boolean, f32, f64, i64
-from air_geir.converters.views import slice_axis
+from air_geir.converters.views import flat_diagonal, slice_axis
 from air_geir.ir import Dim, maximum
 from air_geir.lowering import Context, Number, Size, Value
 
@@ -303,6 +303,25 @@ def slice_scatter(
     bounds = [ctx.size(d) for d in (first, limit, ctx.dim(step))]
     places = ctx.emit("Range", *bounds, dtype=torch.int64, shape=(count,))
     return put(ctx, self, [*[None] * axis, places], src, False)
+
+
+@converts(
+    aten.diagonal_scatter.default,
+    samples=[
+        Sample(f32(3, 4), f32(3)),
+        Sample(f32(2, 3, 3), f32(2, 2), 1, 1, 2),
+        Sample(f32(4, 3), f32(3), -1),
+        Sample(f32(3, 2, 4), f32(2, 3), 0, 2, 0),
+    ],
+)
+def diagonal_scatter(
+    ctx: Context, self: Value, src: Value, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Value:
+    """diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor"""
+    flat, order, places = flat_diagonal(ctx, self, offset, dim1, dim2, src.dims[-1])
+    written = put(ctx, flat, [*[None] * (self.rank - 2), places], src, False)
+    moved = ctx.reshape(written, [self.dims[axis] for axis in order])
+    return ctx.transpose(moved, [order.index(axis) for axis in range(self.rank)])
 
 
 def _start(ctx: Context, start: Any, size: Dim) -> Dim:

@@ -66,6 +66,22 @@ def baddbmm(
     return _added(ctx, self, product, beta, alpha)
 
 
+@converts(
+    aten.addbmm.default,
+    samples=[
+        Sample(f32(3, 5), f32(2, 3, 4), f32(2, 4, 5)),
+        Sample(f32(5), f32(2, 3, 4), f32(2, 4, 5), beta=0.5, alpha=2),
+    ],
+)
+def addbmm(
+    ctx: Context, self: Value, batch1: Value, batch2: Value, *, beta: Number = 1, alpha: Number = 1
+) -> Value:
+    """addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"""
+    shape = (*batch1.dims[:2], batch2.dims[2])
+    product = ctx.emit("BatchMatMul", batch1, batch2, shape=shape)
+    return _added(ctx, self, ctx.emit("ReduceSum", product, [0], shape=shape[1:]), beta, alpha)
+
+
 @converts(aten.mv.default, samples=[Sample(f32(3, 4), f32(4))])
 def mv(ctx: Context, self: Value, vec: Value) -> Value:
     """mv(Tensor self, Tensor vec) -> Tensor"""

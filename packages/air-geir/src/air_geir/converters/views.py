@@ -209,23 +209,29 @@ def as_strided(
     return ctx.emit("AsStrided", self, ctx.shape(list(size)), ctx.shape(list(stride)), ctx.shape([offset]))
 
 
-@converts(
-    aten.diagonal.default, samples=[Sample(f32(3, 4)), Sample(f32(2, 3, 3), 1, 1, 2), Sample(f32(4, 3), -1)]
-)
-def diagonal(ctx: Context, self: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
-    """diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)"""
+def flat_diagonal(
+    ctx: Context, self: Value, offset: int, dim1: int, dim2: int, length: Dim
+) -> tuple[Value, list[int], Value]:
+    """The matrices of two axes as rows of one length, the order of axes before that, and where the diagonal is."""
     first, second = self.axis(dim1), self.axis(dim2)
-    rest = [a for a in range(self.rank) if a not in (first, second)]
-    moved = ctx.transpose(self, [*rest, first, second])
+    order = [*(a for a in range(self.rank) if a not in (first, second)), first, second]
+    moved = ctx.transpose(self, order)
     *outer, rows, columns = moved.dims
-    length = ctx.out_shape[-1]
-    flat = ctx.reshape(moved, (*outer, rows * columns))
     begin = offset if offset >= 0 else columns * -offset
     places = ctx.emit(
         "Range", ctx.size(begin), ctx.size(begin + length * (columns + 1)), ctx.size(columns + 1),
         dtype=torch.int64, shape=(length,),
     )  # fmt: skip
-    return ctx.emit("GatherV2", flat, places, [len(outer)])
+    return ctx.reshape(moved, (*outer, rows * columns)), order, places
+
+
+@converts(
+    aten.diagonal.default, samples=[Sample(f32(3, 4)), Sample(f32(2, 3, 3), 1, 1, 2), Sample(f32(4, 3), -1)]
+)
+def diagonal(ctx: Context, self: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
+    """diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)"""
+    flat, _, places = flat_diagonal(ctx, self, offset, dim1, dim2, ctx.out_shape[-1])
+    return ctx.emit("GatherV2", flat, places, [self.rank - 2])
 
 
 @converts(aten.flip.default, samples=[Sample(f32(2, 3), [0, -1])])
