@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -332,6 +333,17 @@ def _start(ctx: Context, start: Any, size: Dim) -> Dim:
 
 
 @converts(
+    aten.take.default,
+    samples=[Sample(f32(3, 4), i64(2, 2, low=-12, high=12)), Sample(f32(3, 4), i64(low=0, high=12))],
+)
+def take(ctx: Context, self: Value, index: Value) -> Value:
+    """take(Tensor self, Tensor index) -> Tensor"""
+    flat = ctx.reshape(self, (math.prod(self.dims),))
+    _, places = _spelled_out(ctx, flat, [index])
+    return ctx.emit("GatherV2", flat, places[0], [0], shape=index.shape)
+
+
+@converts(
     aten.nonzero.default, samples=[Sample(torch.tensor([[0.0, 1, 2], [3, 0, 0]])), Sample(boolean(3, 4))]
 )
 def nonzero(ctx: Context, self: Value) -> Value:
@@ -347,8 +359,12 @@ def masked_select(ctx: Context, self: Value, mask: Value) -> Value:
 
 @converts(
     aten.masked_scatter.default,
-    samples=[Sample(f32(3, 4), boolean(3, 4), f32(12)), Sample(f32(3, 4), boolean(4), f32(12))],
+    samples=[
+        Sample(f32(3, 4), boolean(3, 4), f32(12)),
+        Sample(f32(3, 4), boolean(4), f32(12)),
+        Sample(f32(4), boolean(3, 4), f32(12)),
+    ],
 )
 def masked_scatter(ctx: Context, self: Value, mask: Value, source: Value) -> Value:
     """masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor"""
-    return ctx.emit("MaskedScatter", self, ctx.broadcast(mask, self.dims), source)
+    return ctx.emit("MaskedScatter", *(ctx.broadcast(v, ctx.out_shape) for v in (self, mask)), source)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
@@ -304,12 +306,12 @@ def _untouched_axes(pads: list[int], rank: int) -> int:
 
 
 def _pad_inner(x: Tensor, pads: list[int], mode: str) -> Tensor:
-    """Torch pads the last k axes of a tensor of rank k + 2: fold the leading axes into that form."""
+    """Torch pads the last k axes of a tensor of rank k + 2: the leading axes are the batch, maybe empty."""
     axes = len(pads) // 2
     if not axes:
         return x.clone()
     lead, inner = x.shape[: x.dim() - axes], x.shape[x.dim() - axes :]
-    padded = F.pad(x.reshape(1, -1, *inner), pads, mode)
+    padded = F.pad(x.reshape(math.prod(lead), 1, *inner), pads, mode)
     return padded.reshape(*lead, *padded.shape[2:])
 
 
