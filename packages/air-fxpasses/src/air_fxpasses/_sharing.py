@@ -22,10 +22,11 @@ from typing import Final
 
 import torch
 from torch.fx import Node
+from torch.fx.node import map_arg
 
 from air_fxpasses._facts import Facts, Touch
 from air_fxpasses._fake import KEEPS_OFFSET
-from air_fxpasses._geometry import Region, repeated_element, same_extents
+from air_fxpasses._geometry import Region, is_dense, repeated_element, same_extents, surely_within
 from air_fxpasses._refusal import Refusal
 from air_fxpasses._scatters import SCATTERS, slot_region
 
@@ -120,15 +121,16 @@ class _Question:
         source = copy.args[1]
         if not isinstance(source, Node) or self.facts.storage(source) != self.facts.storage(self.value):
             return False
-        there, here = self.facts.region(source), self.facts.region(self.value)
-        moved = Region(
-            there.offset - here.offset + self.facts.region(self.home).offset,
-            there.size,
-            there.stride,
-            there.itemsize,
-        )
         target = self.facts.region(touch.value)
-        return moved.same(target) and self.covers_home(target)
+        return self._at_home(source).same(target) and self.covers_home(target)
+
+    def _at_home(self, member: Node) -> Region:
+        """Where the value, or a view of it, is once the value lives at home: the value takes the strides it finds."""
+        home = self.facts.region(self.home)
+        if member is self.value:
+            return home
+        there, here = self.facts.region(member), self.facts.region(self.value)
+        return Region(there.offset - here.offset + home.offset, there.size, there.stride, there.itemsize)
 
     @cached_property
     def killer(self) -> Touch | None:
@@ -220,20 +222,31 @@ def _provenance(ask: _Question) -> Refusal | None:
 
 
 def _reads_absolute_offset(ask: _Question) -> Node | None:
+    """Who addresses the value by the offset in its storage, and would find something else there at home."""
     facts = ask.facts
-    if facts.region(ask.home).same(facts.region(ask.value)):
-        return None
+    is_same_place = facts.region(ask.home).same(facts.region(ask.value))
     waiting = list(facts.members(facts.storage(ask.value) or -1))
     while waiting:
         member = waiting.pop()
         for user in member.users:
             if not user.args or user.args[0] is not member:
                 continue
-            if user.target in _BY_OFFSET:
+            if user.target in _BY_OFFSET and not (is_same_place and _reads_within(ask, user, member)):
                 return user
             if user.target in KEEPS_OFFSET:
                 waiting.extend(facts.members(facts.storage(user) or -1))
     return None
+
+
+def _reads_within(ask: _Question, user: Node, member: Node) -> bool:
+    """Whether what `user` names by offset are elements of the value: the storage of a scatter holds more."""
+    values, own = ask.facts.values, ask.facts.region(ask.value)
+    start = 2 if user.target in SCATTERS else 1
+    kwargs = {name: value for name, value in user.kwargs.items() if name not in ("self", "src")}
+    args, kwargs = map_arg((user.args[start:], kwargs), lambda n: n.meta["val"])
+    with values.active():
+        named = Region.of(aten.as_strided.default(values.of(member), *args, **kwargs))
+    return is_dense(own) and surely_within(named, own)
 
 
 def _input(ask: _Question) -> Refusal | None:

@@ -133,3 +133,13 @@ def test_fuzz_a_window_between_the_elements_of_its_base_is_not_written() -> None
     assert difference(eager, run_graph(gm, inputs)) is None
     assert torch.equal(inputs[0].as_strided((8,), (1,), 0)[1::2], storage[1::2])
     assert any("may not be a part of its base" in r.reason for r in report.refusals)
+
+
+@pytest.mark.parametrize("update", [lambda t: t.cumsum(0), lambda t: t.masked_fill(t > 5, 2)])
+def test_fuzz_a_result_that_takes_transposed_strides_is_still_copied_back(
+    update: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    """Found by fuzzing: in the memory of the transposed input the result is no copy of itself any more."""
+    square = torch.arange(16.0).reshape(4, 4)
+    ops, _ = written(lambda c: (c.copy_(update(c.t())), c.sum())[1], square)
+    assert "aten.copy_.default" in ops

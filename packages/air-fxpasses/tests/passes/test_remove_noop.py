@@ -103,3 +103,15 @@ def test_a_copy_of_an_input_that_is_overwritten_before_the_copy_is_read_stays() 
     assert "aten.copy_.default" in [str(n.target) for n in graph.graph.nodes]
     assert ops[-1] == "aten.copy_.default"
     assert not reasons or "written while the result is still needed" in reasons[0]
+
+
+def test_fuzz_a_scatter_over_its_whole_base_stays_when_more_of_its_storage_is_read() -> None:
+    """Found by fuzzing: the storage of a scatter holds what lay around its base, that of its source does not."""
+
+    def window(x: torch.Tensor) -> torch.Tensor:
+        base = x.as_strided((2,), (1,), 0)
+        return torch.as_strided_scatter(base, base + 1, (2,), (1,), 0).as_strided((3,), (1,), 2)
+
+    ops, reasons = removed(window, torch.arange(12.0))
+    assert "aten.as_strided_scatter.default" in ops
+    assert any("absolute storage offset" in r for r in reasons), reasons

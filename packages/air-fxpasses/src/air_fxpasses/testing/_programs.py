@@ -196,6 +196,7 @@ def build_program(
     The sizes of the inputs are symbols in a dynamic program.
     """
     mode = FakeTensorMode(shape_env=ShapeEnv() if is_dynamic else None)
+    mode.cache_enabled = False  # it is the process's: the program would depend on those before it
     builder = Builder(iter(choices), mode=mode, is_dynamic=is_dynamic)
     for index in range(1 + builder.draw(MOST_INPUTS)):
         builder.add_input(_filled(builder.one_of(_SIZES), builder.one_of(_TYPES), index, builder.draw(3)))
