@@ -44,3 +44,9 @@ def test_attention_is_lowered_without_tracing_a_decomposition(monkeypatch: Any) 
     query = torch.randn(1, 2, 3, 8)
     run, tensors = compile_call(scaled_dot_product_attention, (query, query, query), {})
     torch.testing.assert_close(run(*tensors)[0], scaled_dot_product_attention(query, query, query))
+
+
+def test_a_safe_softmax_of_one_number_of_minus_infinity_is_zero() -> None:
+    lowest = torch.tensor(float("-inf"))
+    run, tensors = compile_call(torch.ops.aten._safe_softmax.default, (lowest, 0), {})
+    assert run(*tensors)[0] == 0

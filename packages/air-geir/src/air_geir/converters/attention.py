@@ -34,6 +34,7 @@ def repeated_heads(ctx: Context, value: Value, heads: Dim) -> Value:
     samples=[
         Sample(f32(3, 4), -1),
         Sample(bf16(2, 3), 0, torch.float32),
+        Sample(f32(), 0),
     ],
 )
 def safe_softmax(ctx: Context, self: Value, dim: int, dtype: torch.dtype | None = None) -> Value:
@@ -46,7 +47,7 @@ def safe_softmax(ctx: Context, self: Value, dim: int, dtype: torch.dtype | None 
 
 def _safe(ctx: Context, wide: Value, dim: int) -> Value:
     if not wide.rank:
-        return ctx.emit("OnesLike", wide)
+        return ctx.reshape(_safe(ctx, ctx.reshape(wide, (1,)), 0), ())
     hidden = ctx.emit("Equal", wide, ctx.const(float("-inf"), wide.dtype), shape=wide.shape)
     one = tuple(1 if at == wide.axis(dim) else size for at, size in enumerate(wide.dims))
     empty = ctx.emit("ReduceAll", hidden, [dim], keep_dims=True, shape=one)
