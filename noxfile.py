@@ -70,6 +70,7 @@ DEPTRY = ("--ignore", "DEP002", "--per-rule-ignores", "DEP003=sympy")  # torch's
 PICTURED = ("air-streams", "air-backend")  # their pages are opened in a browser by tests
 UNTYPED_TESTS = ("air-sim",)  # tests that speak to torch_npu, which has no types, all along
 NOOP = {"AIR_SIM_NOOP": "1"}
+WORKERS = ("-n", "2", "--dist", "worksteal")  # long tests of one module end up on both
 
 
 class Benchmark(NamedTuple):
@@ -234,7 +235,7 @@ def tests(session: nox.Session, package: str) -> None:
     install(session, *with_tests(package))
     if package in PICTURED:
         browser(session)
-    pytest(session, "-n", "2", "-m", "not npu and not slow", f"packages/{package}/tests", env=ENV)
+    pytest(session, *WORKERS, "-m", "not npu and not slow", f"packages/{package}/tests", env=ENV)
 
 
 def types(session: nox.Session, package: str) -> None:
@@ -255,7 +256,7 @@ def npu(session: nox.Session, package: str) -> None:
     ignored = ("--ignore", "packages/air-sim/tests/ops/test_opinfo.py") if package == "air-sim" else ()
     wanted = "not slow" if package == "air-sim" else "npu and not slow"
     where = f"packages/{package}/tests"
-    pytest(session, "--sim", "-n", "2", "-m", wanted, *ignored, where, env=NPU_ENV)
+    pytest(session, "--sim", *WORKERS, "-m", wanted, *ignored, where, env=NPU_ENV)
 
 
 def bench(session: nox.Session, package: str) -> None:
@@ -290,7 +291,7 @@ def family(check: Callable[[nox.Session, str], None], name: str, package: str, *
 def tests_pure(session: nox.Session) -> None:
     """The tests of the package that needs no torch, on every Python that the machine has."""
     session.install("-q", "pytest>=8", "pytest-timeout>=2.3", "pytest-xdist>=3.6", *with_tests(PURE))
-    pytest(session, "-n", "2", f"packages/{PURE}/tests", env=ENV)
+    pytest(session, *WORKERS, f"packages/{PURE}/tests", env=ENV)
 
 
 for _package in PACKAGES:
