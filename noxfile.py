@@ -125,9 +125,8 @@ def reveal_interpreters() -> None:
 
 
 reveal_interpreters()
-os.environ.pop(
-    "PYTHONDONTWRITEBYTECODE", None
-)  # the tests start hundreds of processes: compile a module once
+# the tests start hundreds of processes: compile a module once
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 Project = TypedDict(  # what the sessions read of a `[project]` table

@@ -90,9 +90,8 @@ class Facts:
             old = self._stamps.get(node)
             stamps[node] = stamp
             if node.op == "output":
-                node.meta.pop(
-                    "val", None
-                )  # what some propagations leave: the output has no memory of its own
+                # some propagations leave a value here, though the output has no memory of its own
+                node.meta.pop("val", None)
                 continue
             if "val" not in node.meta:
                 self.values.fill(node, position)

@@ -28,7 +28,7 @@ from air_fxpasses._facts import Facts, Touch
 from air_fxpasses._fake import KEEPS_OFFSET
 from air_fxpasses._geometry import Region, is_dense, repeated_element, same_extents, surely_within
 from air_fxpasses._refusal import Refusal
-from air_fxpasses._scatters import SCATTERS, slot_region
+from air_fxpasses._scatters import SCATTERS, slot_region, view_arguments
 
 aten = torch.ops.aten
 
@@ -241,9 +241,8 @@ def _reads_absolute_offset(ask: _Question) -> Node | None:
 def _reads_within(ask: _Question, user: Node, member: Node) -> bool:
     """Whether what `user` names by offset are elements of the value: the storage of a scatter holds more."""
     values, own = ask.facts.values, ask.facts.region(ask.value)
-    start = 2 if user.target in SCATTERS else 1
-    kwargs = {name: value for name, value in user.kwargs.items() if name not in ("self", "src")}
-    args, kwargs = map_arg((user.args[start:], kwargs), lambda n: n.meta["val"])
+    given = view_arguments(user) if user.target in SCATTERS else (user.args[1:], user.kwargs)
+    args, kwargs = map_arg(given, lambda n: n.meta["val"])
     with values.active():
         named = Region.of(aten.as_strided.default(values.of(member), *args, **kwargs))
     return is_dense(own) and surely_within(named, own)
