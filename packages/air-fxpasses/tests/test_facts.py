@@ -6,6 +6,7 @@ import operator
 
 import torch
 from torch.fx import Graph, GraphModule
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from air_fxpasses import Facts
 from air_fxpasses.testing import functional_graph
@@ -175,3 +176,16 @@ def test_a_scatter_follows_the_storage_offset_of_a_base_that_moves() -> None:
     gm = functional_graph(lambda x: torch.select_scatter((x + 1)[2:4], x[0], 0, 0), torch.ones(4))
     facts = Facts(gm)
     assert facts.falsehood() is None
+
+
+def test_fuzz_a_graph_traced_with_static_sizes_is_read_with_the_kernels_that_traced_it() -> None:
+    """Found by fuzzing: the reference of a scatter counts the elements of its base, its kernel those of the storage."""
+
+    def behind(x: torch.Tensor) -> torch.Tensor:
+        return torch.as_strided_scatter(x, x.as_strided((2,), (2,), 5) + 1, (2,), (2,), 5)
+
+    window = torch.arange(8.0)[:4]
+    gm = make_fx(behind, tracing_mode="fake")(window)
+    scatter = next(n for n in gm.graph.nodes if n.target is aten.as_strided_scatter.default)
+    again = Facts(gm, (window,)).values.evaluate(scatter)
+    assert again.shape == scatter.meta["val"].shape

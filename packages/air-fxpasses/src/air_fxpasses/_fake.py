@@ -105,7 +105,7 @@ class FakeValues:
         env = self.mode.shape_env
         quiet = env.ignore_fresh_unbacked_symbols() if env is not None else contextlib.nullcontext()
         # as tracing does: operators decompose for symbolic sizes, and keep their own kernels otherwise
-        symbolic = enable_python_dispatcher() if env is not None else contextlib.nullcontext()
+        symbolic = contextlib.nullcontext() if self.mode.static_shapes else enable_python_dispatcher()
         with self.mode, symbolic, quiet, torch.no_grad(), inference:
             yield
 

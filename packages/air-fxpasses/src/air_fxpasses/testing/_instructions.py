@@ -114,6 +114,14 @@ def view(b: Builder) -> None:
         strided(b)
 
 
+def turned(b: Builder) -> None:
+    """Two dimensions swapped, and mostly something computed there: the result lies as the swapped value does."""
+    slot = b.pool[b.draw(len(b.live_inputs))] if b.draw(2) else b.tensor()
+    swapped = b.call(aten.transpose.int, slot, _dim(b, slot), _dim(b, slot))
+    if swapped is not None and b.draw(3):
+        b.call(b.one_of(_UNARY[:4]), swapped)
+
+
 def expanded(b: Builder) -> None:
     slot = b.call(aten.unsqueeze.default, b.tensor(), 0)
     if slot is not None:
@@ -257,6 +265,7 @@ FUNCTIONAL: Final[tuple[Instruction, ...]] = (
     view,
     view,
     view,
+    turned,
     split,
     scatter,
     scatter,
