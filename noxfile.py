@@ -125,8 +125,9 @@ def reveal_interpreters() -> None:
 
 
 reveal_interpreters()
-# the tests start hundreds of processes: compile a module once
+# the tests start hundreds of processes: compile a module once, and of the packages installed only what is imported
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+os.environ["PIP_COMPILE"] = "0"
 
 
 Project = TypedDict(  # what the sessions read of a `[project]` table
