@@ -340,6 +340,16 @@ def slow(session: nox.Session) -> None:
     )
 
 
+@nox.session(name="npu-slow", venv_params=WITHOUT_PIP)
+def npu_slow(session: nox.Session) -> None:
+    """The tests marked `slow` of every package, on the real torch_npu over air-sim; paths after `--` run fewer."""
+    see(session, site_of(base(session)), npu_base(session))
+    session.install("-q", "--no-build-isolation", *(w for p in NPU_TESTED for w in with_tests(p)), env=ENV)
+    where = session.posargs or [f"packages/{package}/tests" for package in NPU_TESTED]
+    command = ("python", "-m", "pytest", "-q", "--sim", *WORKERS, "-m", "slow and npu", *where)
+    session.run(*command, env=NPU_ENV, success_codes=[0, 5])
+
+
 @nox.session(tags=["ci"], venv_params=WITHOUT_PIP)
 def layers(session: nox.Session) -> None:
     """Declared dependencies and imports point down; nothing undeclared is imported."""

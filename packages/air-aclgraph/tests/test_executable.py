@@ -235,6 +235,13 @@ def test_A58_counters_tell_captures_calls_and_causes() -> None:
     assert counters["air"]["calls"] == 4
     assert counters["air"]["captures"] == 2
     assert counters["air"]["recaptures: static input moved"] == 1
+    stats = run.stats()
+    for name in ("replays", "copies", "copied_bytes", "capture_seconds"):
+        assert counters["air"][name] == stats[name], name
+    assert stats["copied_bytes"] == x.nbytes * stats["replays"] > 0
+    counters.clear()
+    run(x, w)
+    assert dict(counters["air"]) == {"calls": 1, "replays": 1, "copies": 1, "copied_bytes": x.nbytes}
 
 
 def needs_the_host(x: Tensor) -> tuple[Any, ...]:

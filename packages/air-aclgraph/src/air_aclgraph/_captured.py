@@ -8,6 +8,10 @@ outputs.  It returns None, having done nothing, when an address has moved; the e
         copy0(args[5], True)
         replay()
         count[0] += 1
+        counted = counters["air"]
+        counted["replays"] += 1
+        counted["copies"] += 1
+        counted["copied_bytes"] += 4096
         return fixed
 """
 
@@ -19,6 +23,7 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
+from torch._dynamo.utils import counters
 
 from air_aclgraph._addresses import AddressTests
 from air_aclgraph._copies import Copies
@@ -165,11 +170,27 @@ def make_run(
         if kind is Kind.CARRIED:
             lines.add(f"args[{index}].copy_({lines.bind(target)}, True)")
     lines.add(f"{lines.bind(count)}[0] += 1")
+    _count_lines(lines, *copied_by(captured_inputs, kinds))
     if plumbing.fixed is not None:
         lines.add(f"return {lines.bind(plumbing.fixed)}")
     else:
         lines.add(f"return {lines.bind(plumbing.finish)}(args)")
     return lines.function(recording.explain_error)
+
+
+def copied_by(inputs: Sequence[Any], kinds: Sequence[Kind]) -> tuple[int, int]:
+    """How many inputs a call copies, and their bytes."""
+    copied = [t for t, kind in zip(inputs, kinds, strict=True) if kind in COPIES]
+    return len(copied), sum(t.nbytes for t in copied)
+
+
+def _count_lines(lines: _Lines, copies: int, copied_bytes: int) -> None:
+    """Dynamo's counters are asked for in every call: `torch._dynamo.reset` makes new ones."""
+    lines.add(f'counted = {lines.bind(counters)}["air"]')
+    lines.add('counted["replays"] += 1')
+    if copies:
+        lines.add(f'counted["copies"] += {copies}')
+        lines.add(f'counted["copied_bytes"] += {copied_bytes}')
 
 
 def _copy_lines(lines: _Lines, inputs: Sequence[Any], kinds: Sequence[Kind], copies: Copies | None) -> None:

@@ -332,10 +332,9 @@ class Executable(Path):
         )
         count = [0] if count is None else count
         run = _captured.make_run(inputs, kinds, pointers, indices, recording, count, plumbing)
-        copied = [t for t, kind in zip(inputs, kinds, strict=True) if kind in COPIES]
         return Captured(
             key, recording, kinds, inputs, pointers, indices, outputs, run, count, plumbing,
-            len(copied), sum(t.numel() * t.element_size() for t in copied),
+            *_captured.copied_by(inputs, kinds),
         )  # fmt: skip
 
     def pin(self, *args: Any) -> Pinned:

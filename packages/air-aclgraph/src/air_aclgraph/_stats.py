@@ -27,6 +27,7 @@ class Stats:
         self.captures += 1
         self.capture_seconds += seconds
         counters["air"]["captures"] += 1
+        counters["air"]["capture_seconds"] += seconds  # type: ignore[assignment]  # a Counter adds what it is given
 
     def recaptured(self, cause: str) -> None:
         self.recaptures[cause] += 1
