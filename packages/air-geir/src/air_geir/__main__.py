@@ -16,11 +16,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("coverage", help="how core ATen is lowered, and what is missing")
     page = commands.add_parser("operators", help="the page of every operator with a converter")
-    page.add_argument("--output", type=Path, help="file to write; standard output when left out")
+    place = page.add_mutually_exclusive_group()
+    place.add_argument("--output", type=Path, help="file to write; standard output when left out")
+    place.add_argument("--check", type=Path, metavar="FILE", help="fail when the file is out of date")
     chosen = parser.parse_args(arguments)
     text = report(core_coverage()) if chosen.command == "coverage" else operators_page()
     target: Path | None = getattr(chosen, "output", None)
-    if target is None:
+    written: Path | None = getattr(chosen, "check", None)
+    if written is not None:
+        if written.read_text(encoding="utf-8") != text:
+            print(
+                f"{written} is out of date: python -m air_geir operators --output {written}", file=sys.stderr
+            )
+            return 1
+    elif target is None:
         print(text)
     else:
         target.write_text(text, encoding="utf-8")
