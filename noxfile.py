@@ -269,7 +269,10 @@ def bench(session: nox.Session, package: str) -> None:
     for benchmark in BENCHMARKS[package]:
         script = ROOT / "packages" / package / "benchmarks" / benchmark.script
         python = ("air-sim", "run", "python") if benchmark.simulated else ("python",)
-        json = ("--json", str(results / f"{package}-{script.stem}.json")) if benchmark.writes_json else ()
+        queue = "-queue" if benchmark.queue == "1" else ""
+        json = (
+            ("--json", str(results / f"{package}-{script.stem}{queue}.json")) if benchmark.writes_json else ()
+        )
         env = NPU_ENV | {"TASK_QUEUE_ENABLE": benchmark.queue} if benchmark.simulated else ENV
         env = env | NOOP if benchmark.simulated and benchmark.noop else env
         session.run(*python, str(script), *json, *session.posargs, env=env)
