@@ -54,7 +54,8 @@ def environment(libraries: Libraries, switches: Switches) -> dict[str, str]:
     }
     if _newest_protobuf_is_too_strict() and "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION" not in os.environ:
         log.info(
-            "protobuf >= 4: TorchAir's descriptors need PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION=python; set"
+            "air-sim sets PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION=python for this program: protobuf 4 and later do not "
+            "load TorchAir's descriptors otherwise"
         )
         result["PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"] = "python"
     return result
