@@ -199,6 +199,12 @@ def install(session: nox.Session, *what: str) -> None:
     session.install("-q", "--no-build-isolation", *what)
 
 
+def install_beside_npu(session: nox.Session, *what: str) -> None:
+    """The same with torch_npu in sight, which does not load while pip runs."""
+    see(session, site_of(base(session)), npu_base(session))
+    session.install("-q", "--no-build-isolation", *what, env=ENV)
+
+
 def editable(*packages: str, extra: str = "") -> list[str]:
     """pip arguments that install the packages, and the siblings they need, from their sources."""
     wanted = {package: f"packages/{package}{extra}" for package in packages}
@@ -252,8 +258,7 @@ def types(session: nox.Session, package: str) -> None:
 
 def npu(session: nox.Session, package: str) -> None:
     """The tests marked `npu`, on the real torch_npu over air-sim."""
-    see(session, site_of(base(session)), npu_base(session))
-    session.install("-q", "--no-build-isolation", *with_tests(package), *editable("air-sim"), env=ENV)
+    install_beside_npu(session, *with_tests(package), *editable("air-sim"))
     ignored = ("--ignore", "packages/air-sim/tests/ops/test_opinfo.py") if package == "air-sim" else ()
     wanted = "not slow" if package == "air-sim" else "npu and not slow"
     where = f"packages/{package}/tests"
@@ -312,16 +317,14 @@ for _package in BENCHMARKS:
 @nox.session(name="sim-opinfo", venv_params=WITHOUT_PIP)
 def sim_opinfo(session: nox.Session) -> None:
     """torch's operator database on the npu device of air-sim; AIR_SIM_OPINFO=full takes every sample."""
-    see(session, site_of(base(session)), npu_base(session))
-    session.install("-q", "--no-build-isolation", *with_tests("air-sim"), env=ENV)
+    install_beside_npu(session, *with_tests("air-sim"))
     pytest(session, "--sim", "packages/air-sim/tests/ops/test_opinfo.py", env=NPU_ENV)
 
 
 @nox.session(name="sim-sanitize", venv_params=WITHOUT_PIP)
 def sim_sanitize(session: nox.Session) -> None:
     """The C++ tests of air-sim's runtime under the thread and the address sanitizer."""
-    see(session, site_of(base(session)), npu_base(session))
-    session.install("-q", "--no-build-isolation", *editable("air-sim"), env=ENV)
+    install_beside_npu(session, *editable("air-sim"))
     for sanitizer in session.posargs or ("thread", "address"):
         session.run("python", "packages/air-sim/tests/native/sanitize.py", sanitizer, env=ENV)
 
@@ -348,8 +351,7 @@ def slow(session: nox.Session) -> None:
 @nox.session(name="npu-slow", venv_params=WITHOUT_PIP)
 def npu_slow(session: nox.Session) -> None:
     """The tests marked `slow` of every package, on the real torch_npu over air-sim; paths after `--` run fewer."""
-    see(session, site_of(base(session)), npu_base(session))
-    session.install("-q", "--no-build-isolation", *(w for p in NPU_TESTED for w in with_tests(p)), env=ENV)
+    install_beside_npu(session, *(w for p in NPU_TESTED for w in with_tests(p)))
     where = session.posargs or [f"packages/{package}/tests" for package in NPU_TESTED]
     command = ("python", "-m", "pytest", "-q", "--sim", *WORKERS, "-m", "slow and npu", *where)
     session.run(*command, env=NPU_ENV, success_codes=[0, 5])
@@ -390,8 +392,7 @@ def house(session: nox.Session) -> None:
 @nox.session(tags=["ci"], venv_params=WITHOUT_PIP)
 def docs(session: nox.Session) -> None:
     """Generated pages are up to date, links lead somewhere, and the marked snippets run."""
-    see(session, site_of(base(session)), npu_base(session))
-    session.install("-q", "--no-build-isolation", *editable("air-backend", "air-sim"), env=ENV)
+    install_beside_npu(session, *editable("air-backend", "air-sim"))
     for _, command in GENERATED:
         session.run("python", *command, env=ENV)
     session.run("python", "-m", "house.links", env=ENV)
@@ -426,8 +427,7 @@ def install_wheels(session: nox.Session) -> None:
 def demo(session: nox.Session) -> None:
     """The main job: a tiny Llama in eager, run-eagerly, reduce-overhead and max-autotune, compared."""
     if "--sim" in session.posargs:
-        see(session, site_of(base(session)), npu_base(session))
-        session.install("-q", "--no-build-isolation", *editable("air-backend", "air-sim"), env=ENV)
+        install_beside_npu(session, *editable("air-backend", "air-sim"))
         session.run("air", "demo", *session.posargs, env=NPU_ENV)
         return
     install(session, *editable("air-backend"))

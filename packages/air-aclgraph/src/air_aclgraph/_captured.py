@@ -185,7 +185,7 @@ def copied_by(inputs: Sequence[Any], kinds: Sequence[Kind]) -> tuple[int, int]:
 
 
 def _count_lines(lines: _Lines, copies: int, copied_bytes: int) -> None:
-    """Dynamo's counters are asked for in every call: `torch._dynamo.reset` makes new ones."""
+    """Dynamo's counter is asked for in every call: whoever clears the counters drops the one of the last call."""
     lines.add(f'counted = {lines.bind(counters)}["air"]')
     lines.add('counted["replays"] += 1')
     if copies:
