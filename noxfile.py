@@ -230,6 +230,13 @@ def browser(session: nox.Session) -> None:
     session.run("apt-get", *package, external=True, silent=True, env=quiet)
 
 
+def proofs(package: str) -> tuple[str, ...]:
+    """pytest arguments that make Hypothesis draw the same examples in every run: CI fails for what was changed."""
+    extras = project(package).get("optional-dependencies", {}).get("test", [])
+    used = any(Requirement(text).name == "hypothesis" for text in extras)
+    return ("--hypothesis-profile", "ci") if used else ()
+
+
 def pytest(session: nox.Session, *arguments: str, env: dict[str, str]) -> None:
     """Runs pytest with its results kept for the ledger; finding no test at all is a failure."""
     result = ROOT / ".nox" / "results" / f"{session.name}.xml"
@@ -242,7 +249,15 @@ def tests(session: nox.Session, package: str) -> None:
     install(session, *with_tests(package))
     if package in PICTURED:
         browser(session)
-    pytest(session, *WORKERS, "-m", "not npu and not slow", f"packages/{package}/tests", env=ENV)
+    pytest(
+        session,
+        *WORKERS,
+        *proofs(package),
+        "-m",
+        "not npu and not slow",
+        f"packages/{package}/tests",
+        env=ENV,
+    )
 
 
 def types(session: nox.Session, package: str) -> None:
@@ -262,7 +277,7 @@ def npu(session: nox.Session, package: str) -> None:
     ignored = ("--ignore", "packages/air-sim/tests/ops/test_opinfo.py") if package == "air-sim" else ()
     wanted = "not slow" if package == "air-sim" else "npu and not slow"
     where = f"packages/{package}/tests"
-    pytest(session, "--sim", *WORKERS, "-m", wanted, *ignored, where, env=NPU_ENV)
+    pytest(session, "--sim", *WORKERS, *proofs(package), "-m", wanted, *ignored, where, env=NPU_ENV)
 
 
 def bench(session: nox.Session, package: str) -> None:
@@ -297,11 +312,12 @@ def family(check: Callable[[nox.Session, str], None], name: str, package: str, *
         check(session, package)
 
 
-@nox.session(name=f"tests-{PURE}", python=PYTHONS, tags=["ci", "tests"])
+@nox.session(name=f"tests-{PURE}", python=PYTHONS, tags=["ci", "tests"], venv_backend="virtualenv")
 def tests_pure(session: nox.Session) -> None:
     """The tests of the package that needs no torch, on every Python that the machine has."""
-    session.install("-q", "pytest>=8", "pytest-timeout>=2.3", "pytest-xdist>=3.6", *with_tests(PURE))
-    pytest(session, *WORKERS, f"packages/{PURE}/tests", env=ENV)
+    session.install("-q", *(tool for tool in TOOLS if not tool.startswith("mypy")))
+    session.install("-q", "--no-build-isolation", *with_tests(PURE))
+    pytest(session, *WORKERS, *proofs(PURE), f"packages/{PURE}/tests", env=ENV)
 
 
 for _package in PACKAGES:

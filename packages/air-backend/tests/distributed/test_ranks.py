@@ -14,6 +14,7 @@ import pytest
 
 PROGRAM = Path(__file__).parent / "programs" / "ranks.py"
 MODES = ("run_eagerly", "reduce-overhead", "max-autotune")
+LOST = "told: .*([Cc]onnection (closed|reset) by peer|[Bb]roken pipe)"  # what gloo says, by which of the two ends was first
 LIMIT_S = 300
 
 
@@ -50,7 +51,7 @@ def test_S25_S27_N22_ranks_equal_one_process_on_gloo_and_a_death_ends_the_job() 
     done = launched("cpu")
     equal_in(MODES, done)
     ended_with_a_message(done)
-    assert re.search("RuntimeError: .*[Cc]onnection (closed|reset) by peer", done.stderr)
+    assert re.search(LOST, done.stdout), done.stdout + done.stderr[-4000:]
     assert time.monotonic() - started < LIMIT_S
 
 

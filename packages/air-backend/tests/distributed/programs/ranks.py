@@ -3,7 +3,8 @@
 Run under torchrun. Each case is a function of a tensor that differs between the ranks; all of them in one graph are
 compared with their eager forms three times with new values, so that a capture which froze anything is found out.
 `--device npu` takes HCCL. In the end one rank leaves between two calls without a word, as a killed process does, and
-the others go on to the next call.
+the others go on to the next call. On gloo they say what they were told there, and only then let torchrun end them: it
+notices the death as well, and whoever of the two is first would decide what can be seen.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 import argparse
 import functools
 import os
+import signal
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -139,8 +142,24 @@ def die(device: torch.device) -> None:
         print(compiled(x).cpu().tolist(), flush=True)
     if dist.get_rank() == DEAD:
         os._exit(CODE)
-    print(compiled(x).cpu().tolist(), flush=True)
+    if device.type == "cpu":
+        survive(lambda: compiled(x))
+    else:
+        compiled(x).cpu()
     print("went on", flush=True)
+
+
+def survive(call: Callable[[], object]) -> None:
+    """Makes a call that fails, prints what it raised, and waits for torchrun to end this process."""
+    asked: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, frame: asked.append(number))
+    try:
+        call()
+    except RuntimeError as error:
+        print(f"told: {error}", flush=True)
+        while not asked:
+            time.sleep(0.05)
+        raise
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
