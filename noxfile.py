@@ -249,15 +249,8 @@ def tests(session: nox.Session, package: str) -> None:
     install(session, *with_tests(package))
     if package in PICTURED:
         browser(session)
-    pytest(
-        session,
-        *WORKERS,
-        *proofs(package),
-        "-m",
-        "not npu and not slow",
-        f"packages/{package}/tests",
-        env=ENV,
-    )
+    where = f"packages/{package}/tests"
+    pytest(session, *WORKERS, *proofs(package), "-m", "not npu and not slow", where, env=ENV)
 
 
 def types(session: nox.Session, package: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 PROGRAM = Path(__file__).parent / "programs" / "ranks.py"
 MODES = ("run_eagerly", "reduce-overhead", "max-autotune")
-LOST = "told: .*([Cc]onnection (closed|reset) by peer|[Bb]roken pipe)"  # what gloo says, by which of the two ends was first
+LOST = "told: .*([Cc]onnection (closed|reset) by peer|[Bb]roken pipe)"  # gloo's words, by what it was doing just then
 LIMIT_S = 300
 
 
