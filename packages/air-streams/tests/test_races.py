@@ -12,6 +12,8 @@ from air_streams import StreamPlan
 from streams_judge import is_correct
 from streams_programs import Op, Program, graph_of, random_chain, random_program
 
+FOUR = [(4, part, 4) for part in range(4)]  # programs of four operations, in parts that workers share
+
 
 def races_are_right(program: Program, storages: int, *, elements: bool = False) -> bool:
     gm, _ = graph_of(program, storages, values=elements)
@@ -26,12 +28,13 @@ def every_program(length: int) -> Iterator[Program]:
     return itertools.product(alphabet, repeat=length)
 
 
-@pytest.mark.parametrize("length", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize(("length", "part", "parts"), [(0, 0, 1), (1, 0, 1), (2, 0, 1), (3, 0, 1), *FOUR])
 def test_N05_the_verdict_is_right_for_every_program_of_two_streams_two_events_two_storages(
-    length: int,
+    length: int, part: int, parts: int
 ) -> None:
-    verdicts = [races_are_right(program, 2) for program in every_program(length)]
-    assert len(verdicts) == 16**length
+    programs = itertools.islice(every_program(length), part, None, parts)
+    verdicts = [races_are_right(program, 2) for program in programs]
+    assert len(verdicts) == 16**length // parts
     if length >= 2:
         assert any(verdicts)
         assert not all(verdicts)
