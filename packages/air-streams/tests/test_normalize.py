@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch._dynamo.exc import BackendCompilerFailed
+from torch._dynamo.graph_bytecode_inputs import get_external_object_by_index, store_user_object_weakrefs
 
 import air_streams as tng
 from air_streams import StreamPlan, errors, normalize
@@ -28,11 +29,31 @@ def native_events(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     with second:
         done.wait()
         z = y * 2
-        y.record_stream(second)
     return (z,)
 
 
 def tagged_events(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    with switch("a"):
+        y = x + 1
+        tng.ops.npu_tagged_event_record(tagged_done)
+    with switch("b"):
+        tng.ops.npu_tagged_event_wait(tagged_done)
+        z = y * 2
+    return (z,)
+
+
+def native_lifetime(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    with first:
+        y = x + 1
+        done.record()
+    with second:
+        done.wait()
+        z = y * 2
+        y.record_stream(second)
+    return (z,)
+
+
+def tagged_lifetime(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     with switch("a"):
         y = x + 1
         tng.ops.npu_tagged_event_record(tagged_done)
@@ -109,8 +130,12 @@ def tagged_stream_for_inside(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return (y,)
 
 
+traces_record_stream = pytest.mark.skipif(
+    torch.__version__ < "2.12", reason="torch 2.11 cannot trace Tensor.record_stream"
+)
 PAIRS = [
     (native_events, tagged_events),
+    pytest.param(native_lifetime, tagged_lifetime, marks=traces_record_stream),
     (native_explicit_streams, tagged_explicit_streams),
     (native_wait_stream, tagged_wait_stream),
     (native_stream_made_inside, tagged_stream_for_inside),
@@ -141,7 +166,7 @@ def test_nothing_native_is_left_in_the_graph() -> None:
 
 
 def test_every_stream_operator_has_its_own_site() -> None:
-    _, backend = compiled(tagged_events, torch.ones(3))
+    _, backend = compiled(tagged_lifetime, torch.ones(3))
     sites = [node.args[-1] for node in backend.graphs[0].graph.nodes if node.target in STREAM_OPS]
     assert len(set(sites)) == len(sites) == 7
 
@@ -215,6 +240,40 @@ def test_a_graph_that_was_not_normalised_is_refused() -> None:
             node.target = torch.ops.streams.record_event.default
     with pytest.raises(errors.NativeStreamError, match="normalize"):
         StreamPlan.of(captured[0])
+
+
+def methods(name: str, *objects: torch.Stream | torch.Event) -> torch.fx.GraphModule:
+    """A graph as torch 2.11 makes it, where the first of two numbered objects is asked to do something."""
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    store_user_object_weakrefs(*objects)
+    nodes = [graph.call_function(get_external_object_by_index, (n,)) for n in range(len(objects))]
+    graph.call_method(name, tuple(nodes))
+    graph.output((x,))
+    return torch.fx.GraphModule({}, graph)
+
+
+@pytest.mark.parametrize(
+    ("name", "objects", "expected"),
+    [
+        ("wait_event", (second, done), ["event_wait native"]),
+        ("record_event", (second, done), ["event_record native"]),
+        ("wait_stream", (second, first), ["event_record wait_stream", "event_wait wait_stream"]),
+    ],
+)
+def test_calls_that_torch_2_11_writes_as_methods_are_read(
+    name: str, objects: tuple[torch.Stream | torch.Event, ...], expected: list[str]
+) -> None:
+    gm = methods(name, *objects)
+    assert normalize(gm).replaced == {f"streams.{name}": 1}
+    calls = [node for node in gm.graph.nodes if node.target in STREAM_OPS]
+    told = [f"{node.target._opname} {str(node.args[0]).partition(':')[0]}" for node in calls]
+    assert told == [w for call in expected for w in ("stream_enter native", call, "stream_exit native")]
+
+
+def test_an_event_made_while_the_graph_runs_is_refused() -> None:
+    with pytest.raises(errors.NativeStreamError, match="give it"):
+        normalize(methods("record_event", second))
 
 
 def test_a_graph_without_native_code_is_only_numbered() -> None:

@@ -8,6 +8,9 @@
 Dynamo tells the stream of a node in two ways: an annotation in the node's metadata (`with stream:`) and calls
 of `set_stream` (torch_npu's stream context, or the user). An annotation wins. Both are removed, together with
 the numbered objects, so that AOTAutograd's own stream passes find nothing to do.
+
+torch 2.11 writes some calls as methods of the numbered objects, `wait_event(object 2, object 1)`, where later
+versions write operators of their numbers: both forms are read.
 """
 
 from __future__ import annotations
@@ -86,7 +89,7 @@ class _Normalizer:
             self.dead.append(node)
             return
         if node.op == "call_method" and _is_native_object(node.args[0] if node.args else None):
-            raise _refusal(node, f"`{node.target}` of a stream or event asks the host to look at the device")
+            raise _refused_method(node)
         self._scope(node)
 
     def _scope(self, node: Node) -> None:
@@ -233,8 +236,18 @@ _HANDLERS: Final[dict[str, _Handler]] = {
 }
 
 
+_METHODS: Final[dict[str, tuple[int, int]]] = {  # where a method has what the operator of its name is given
+    "wait_event": (1, 0),
+    "record_event": (1, 0),
+    "wait_stream": (0, 1),
+}
+
+
 def _name(node: Node) -> str:
     """How the table calls a node's target: an operator of torch's `streams`, or a device module's function."""
+    if node.op == "call_method":
+        known = node.target in _METHODS and len(node.args) == 2 and all(map(_is_native_object, node.args))
+        return f"streams.{node.target}" if known else ""
     if node.op != "call_function":
         return ""
     target = node.target
@@ -247,7 +260,11 @@ def _name(node: Node) -> str:
 
 
 def _numbers(node: Node) -> tuple[int, int]:
+    """The two objects of a call, by number, in the order of the operators."""
     first, second = node.args
+    if node.op == "call_method":
+        numbers = [arg.args[0] for arg in node.args if isinstance(arg, Node)]
+        first, second = (numbers[place] for place in _METHODS[str(node.target)])
     assert isinstance(first, int)
     assert isinstance(second, int)
     return first, second
@@ -267,6 +284,16 @@ def _refusal(node: Node, why: str) -> NativeStreamError:
         where=str(source_of(node)),
         advice="let streams wait for each other (wait_event, wait_stream), or synchronise outside the function",
     )
+
+
+def _refused_method(node: Node) -> NativeStreamError:
+    if node.target == "record_event":
+        return NativeStreamError(
+            "`record_event()` makes an event while the graph runs, which a captured graph cannot do",
+            where=str(source_of(node)),
+            advice="make the event outside the function, and give it: `stream.record_event(event)`",
+        )
+    return _refusal(node, f"`{node.target}` of a stream or event asks the host to look at the device")
 
 
 def _forget_annotation(node: Node) -> None:
