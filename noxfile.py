@@ -6,6 +6,7 @@
     nox -s tests-air-streams     the tests of one package, with only what it declares
     nox -s npu-air-aclgraph      the tests marked `npu`, on the real torch_npu over air-sim
     nox -t types                 mypy --strict for every package
+    nox -s older-torch           the tests of every package on torch 2.11 and 2.12
     nox -s bench-aclgraph        the benchmarks of a package, as a table and as JSON
     nox -s build install         wheels, then the wheels installed from dist/ alone
     nox -l                       all sessions, also those that CI does not run
@@ -23,7 +24,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
@@ -37,6 +38,7 @@ nox.options.tags = ["ci"]
 
 ROOT = Path(__file__).resolve().parent
 TORCH = "torch==2.13.0"
+OLDER_TORCHES = ("2.11.0", "2.12.1")  # supported as well; their wheels bring CUDA, gigabytes of it
 TORCH_NPU = "torch_npu==2.13.0"
 TORCH_NPU_NEEDS = (
     "numpy",
@@ -63,6 +65,7 @@ LAYERS = (  # lowest first; a package may only depend on packages of an earlier 
     ("air-backend",),
 )
 PACKAGES = tuple(package for layer in LAYERS for package in layer)
+TORCH_TESTED = ("air-fxpasses", "air-streams", "air-aclgraph", "air-geir", "air-backend")
 NPU_TESTED = ("air-sim", "air-streams", "air-aclgraph", "air-geir", "air-backend")
 PURE = "air-config"  # needs no torch: tested on every Python the machine has
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
@@ -70,6 +73,7 @@ DEPTRY = ("--ignore", "DEP002", "--per-rule-ignores", "DEP003=sympy")  # torch's
 PICTURED = ("air-streams", "air-backend")  # their pages are opened in a browser by tests
 UNTYPED_TESTS = ("air-sim",)  # tests that speak to torch_npu, which has no types, all along
 NOOP = {"AIR_SIM_NOOP": "1"}
+NO_TESTS = 5  # pytest's exit code
 WORKERS = ("-n", "2", "--dist", "worksteal")  # long tests of one module end up on both
 
 
@@ -161,14 +165,14 @@ def site_of(prefix: Path | str) -> Path:
     return Path(sysconfig.get_path("purelib", vars={"base": str(prefix)}))
 
 
-def base(session: nox.Session) -> Path:
+def base(session: nox.Session, torch: str = TORCH) -> Path:
     """Installs torch and the tools once; returns that environment."""
-    key = hashlib.sha256("\n".join((sys.version, TORCH, *TOOLS)).encode()).hexdigest()[:12]
+    key = hashlib.sha256("\n".join((sys.version, torch, *TOOLS)).encode()).hexdigest()[:12]
     prefix = Path(os.environ.get("AIR_TORCH_ENV", ROOT / ".nox")) / f"torch-{key}"
     if not (prefix / "complete").exists():
         session.run(sys.executable, "-m", "venv", "--clear", str(prefix), external=True)
         session.run(
-            str(prefix / "bin/python"), "-m", "pip", "install", "-q", "-U", TORCH, *TOOLS, external=True
+            str(prefix / "bin/python"), "-m", "pip", "install", "-q", "-U", torch, *TOOLS, external=True
         )
         (prefix / "complete").touch()
     return prefix
@@ -193,9 +197,9 @@ def see(session: nox.Session, *sites: Path) -> None:
     (site_of(session.virtualenv.location) / "air-base.pth").write_text(lines)
 
 
-def install(session: nox.Session, *what: str) -> None:
+def install(session: nox.Session, *what: str, torch: str = TORCH) -> None:
     """Makes importable: torch, the tools, and `what` with what it declares."""
-    see(session, site_of(base(session)))
+    see(session, site_of(base(session, torch)))
     session.install("-q", "--no-build-isolation", *what)
 
 
@@ -315,7 +319,7 @@ def tests_pure(session: nox.Session) -> None:
 
 for _package in PACKAGES:
     family(types, "types", _package, "ci")
-    if _package not in (PURE, "air-sim"):
+    if _package in TORCH_TESTED:
         family(tests, "tests", _package, "ci")
 for _package in NPU_TESTED:
     family(npu, "npu", _package, "ci")
@@ -347,23 +351,38 @@ def fuzz(session: nox.Session) -> None:
     session.run(*command, "-n", "2", "-p", "no:logging", env=ENV)  # captured logs would fill the memory
 
 
+def in_turn(session: nox.Session, packages: Sequence[str], *arguments: str, env: dict[str, str]) -> None:
+    """pytest for one package after the other: modules of two test folders may have the same name.
+
+    Paths after `--` are tested instead. That a package has no such test is no failure here.
+    """
+    for where in session.posargs or [f"packages/{package}/tests" for package in packages]:
+        command = ("python", "-m", "pytest", "-q", "--timeout", "1800", *WORKERS, *arguments, where)
+        session.run(*command, env=env, success_codes=[0, NO_TESTS])
+
+
 @nox.session(venv_params=WITHOUT_PIP)
 def slow(session: nox.Session) -> None:
     """The tests marked `slow` of every package, on the CPU; `-- packages/air-aclgraph/tests` runs those of one."""
-    install(session, *[word for package in PACKAGES if package != "air-sim" for word in with_tests(package)])
-    where = session.posargs or [f"packages/{package}/tests" for package in PACKAGES if package != "air-sim"]
-    session.run(
-        "python", "-m", "pytest", "-q", "-m", "slow and not npu", *where, env=ENV, success_codes=[0, 5]
-    )
+    install(session, *(word for package in TORCH_TESTED for word in with_tests(package)))
+    in_turn(session, TORCH_TESTED, "-m", "slow and not npu", env=ENV)
 
 
 @nox.session(name="npu-slow", venv_params=WITHOUT_PIP)
 def npu_slow(session: nox.Session) -> None:
     """The tests marked `slow` of every package, on the real torch_npu over air-sim; paths after `--` run fewer."""
-    install_beside_npu(session, *(w for p in NPU_TESTED for w in with_tests(p)))
-    where = session.posargs or [f"packages/{package}/tests" for package in NPU_TESTED]
-    command = ("python", "-m", "pytest", "-q", "--sim", *WORKERS, "-m", "slow and npu", *where)
-    session.run(*command, env=NPU_ENV, success_codes=[0, 5])
+    install_beside_npu(session, *(word for package in NPU_TESTED for word in with_tests(package)))
+    in_turn(session, NPU_TESTED, "--sim", "-m", "slow and npu", env=NPU_ENV)
+
+
+@nox.session(name="older-torch", venv_params=WITHOUT_PIP)
+@nox.parametrize("torch", OLDER_TORCHES)
+def older_torch(session: nox.Session, torch: str) -> None:
+    """The tests that need no device, of every package, on an older torch that AIR supports."""
+    install(
+        session, *(word for package in TORCH_TESTED for word in with_tests(package)), torch=f"torch=={torch}"
+    )
+    in_turn(session, TORCH_TESTED, "-m", "not npu and not slow", env=ENV)
 
 
 @nox.session(tags=["ci"], venv_params=WITHOUT_PIP)

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import torch
 
 PROGRAM = Path(__file__).parent / "programs" / "ranks.py"
 MODES = ("run_eagerly", "reduce-overhead", "max-autotune")
 LOST = "told: .*([Cc]onnection (closed|reset) by peer|[Bb]roken pipe)"  # gloo's words, by what it was doing just then
+COLLECTIVES = 11 if torch.__version__ >= "2.12" else 10  # gloo of torch 2.11 has no all_to_all of lists
 LIMIT_S = 300
 
 
@@ -32,7 +34,7 @@ def launched(device: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def equal_in(modes: Sequence[str], done: subprocess.CompletedProcess[str]) -> None:
     for mode in modes:
-        assert f"11 collectives {mode} equal" in done.stdout, done.stdout + done.stderr[-4000:]
+        assert f"{COLLECTIVES} collectives {mode} equal" in done.stdout, done.stdout + done.stderr[-4000:]
         assert f"llama {mode} equal" in done.stdout, done.stdout + done.stderr[-4000:]
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 from air_geir.lowering import Expansions
-from air_geir.proof import compile_call
+from air_geir.proof import check_call, compile_call
 
 FLASH = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
 
@@ -22,6 +23,14 @@ def test_half_precision_is_computed_in_full_as_eager_does() -> None:
         run(*tensors)[0].double(), exact, atol=4e-3, rtol=8e-3
     )  # one rounding, to bfloat16
     assert [n for n in run.program.graph.of_type("SoftmaxV2") if n.output.desc.dtype.name != "FLOAT"] == []
+
+
+@pytest.mark.skipif(
+    torch.__version__ < "2.13", reason="torch traced float32 for what its kernel gives in float64"
+)
+def test_double_precision_stays_double() -> None:
+    query, key, value = (torch.randn(1, 2, 3, 4, dtype=torch.float64) for _ in range(3))
+    check_call(FLASH, (query, key, value), {})
 
 
 def test_a_query_that_sees_no_key_attends_to_nothing() -> None:

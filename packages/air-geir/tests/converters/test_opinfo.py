@@ -34,6 +34,8 @@ NOT_COMPARABLE = {
     "addbmm": "adds the products in another order: torch's own table gives it a tolerance of its own",
     "as_strided": "reads beyond the view it is given",
 }
+if torch.__version__ < "2.12":
+    NOT_COMPARABLE["nanquantile"] = "asks for the data of a tensor while torch 2.11 traces it"
 SAID: dict[str, dict[str, Any]] = {
     "sort": {"stable": True},
     "argsort": {"stable": True},

@@ -56,6 +56,7 @@ def test_every_converter_has_samples_or_a_test_elsewhere() -> None:
     assert [c.target for c in without] == []
 
 
+@pytest.mark.skipif(torch.__version__ < "2.12", reason="collectives have other schemas in torch 2.11")
 def test_the_first_line_of_a_docstring_is_the_schema() -> None:
     wrong = []
     for converter in all_converters():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 
 from air_geir.converters._registry import converts
-from air_geir.converters._sample import Sample, bf16, f32, f64
+from air_geir.converters._sample import Sample, bf16, f32
 from air_geir.ir import Dim
 from air_geir.lowering import Context, Value
 
@@ -79,7 +79,6 @@ _Q, _K = f32(2, 4, 3, 8), f32(2, 4, 5, 8)
         Sample(_Q, _Q, _Q, 0.0, True),
         Sample(_Q, _K, _K, attn_mask=f32(2, 1, 3, 5), scale=0.25),
         Sample(_Q, f32(2, 2, 5, 8), f32(2, 2, 5, 8)),
-        Sample(f64(1, 2, 3, 4), f64(1, 2, 3, 4), f64(1, 2, 3, 4)),
     ],
 )
 def flash_attention_on_cpu(
