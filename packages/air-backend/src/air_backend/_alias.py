@@ -1,8 +1,8 @@
 """Makes `import torchair` mean AIR, for a script that was written for TorchAir.
 
-torch_npu puts its own torchair into `sys.modules` when it is imported; `install()` takes that away and answers every
-later `import torchair` and `import torchair.x.y` with `air_backend` and `air_backend.x.y`. A name AIR does not have
-is an error that says so, not a mixture of the two.
+`import torch` imports torch_npu, which puts its own torchair into `sys.modules` (that of torch 2.11 over whatever is
+there). `install()` waits for that, takes it away, and answers every later `import torchair` and `import torchair.x.y`
+with `air_backend` and `air_backend.x.y`. A name AIR does not have is an error that says so, not a mixture of the two.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 def install() -> None:
     """From now on `import torchair` gives AIR."""
+    importlib.import_module("torch")
     for name in [name for name in sys.modules if name == FOREIGN or name.startswith(f"{FOREIGN}.")]:
         del sys.modules[name]
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):

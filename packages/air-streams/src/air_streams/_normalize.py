@@ -9,8 +9,8 @@ Dynamo tells the stream of a node in two ways: an annotation in the node's metad
 of `set_stream` (torch_npu's stream context, or the user). An annotation wins. Both are removed, together with
 the numbered objects, so that AOTAutograd's own stream passes find nothing to do.
 
-torch 2.11 writes some calls as methods of the numbered objects, `wait_event(object 2, object 1)`, where later
-versions write operators of their numbers: both forms are read.
+torch 2.11 writes some calls as methods of the numbered objects, of `current_stream()` and of the event that
+`record_event()` gives, where later versions write operators of numbers only: both forms are read.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class _Normalizer:
         self.graph = gm.graph
         self.ambient: str | None = None
         self.open: list[_Open] = []
-        self.ambient_of: dict[Node, str | None] = {}
+        self.ambient_of: dict[Any, str | None] = {}  # what `current_stream()` gave
+        self.made: dict[Any, str] = {}  # what `record_event()` gave
         self.replaced: dict[str, int] = {}
         self.streams: dict[str, None] = {}
         self.events: dict[str, None] = {}
@@ -89,7 +90,7 @@ class _Normalizer:
             self.dead.append(node)
             return
         if node.op == "call_method" and _is_native_object(node.args[0] if node.args else None):
-            raise _refused_method(node)
+            raise _refusal(node, f"`{node.target}` of a stream or event asks the host to look at the device")
         self._scope(node)
 
     def _scope(self, node: Node) -> None:
@@ -143,8 +144,10 @@ class _Normalizer:
         self.streams[tag] = None
         return tag
 
-    def _stream_argument(self, node: Node, index: int) -> str:
-        tag = self._tag(index)
+    def _stream_argument(self, node: Node, operand: Any) -> str:
+        if operand in self.ambient_of:
+            return self.ambient_of[operand] or ENTRY_TAG
+        tag = self._tag(_number(node, operand))
         annotated = (node.meta.get("custom") or {}).get("stream") is not None
         if tag == ENTRY_TAG and not annotated and self.ambient not in (None, ENTRY_TAG):
             raise NativeStreamError(
@@ -154,9 +157,16 @@ class _Normalizer:
             )
         return tag
 
-    def _key(self, index: int) -> str:
-        key = _native.event_key(_native.object_at(index))
+    def _key(self, node: Node, operand: Any) -> str:
+        key = self.made.get(operand)
+        if key is None:
+            key = _native.event_key(_native.object_at(_number(node, operand)))
         self.events[key] = None
+        return key
+
+    def _new_key(self, kind: str) -> str:
+        key = f"{kind}:{self.pairs}"
+        self.pairs += 1
         return key
 
     def _on(self, node: Node, tag: str, *calls: tuple[Any, tuple[Any, ...]]) -> None:
@@ -168,51 +178,43 @@ class _Normalizer:
             self._call(node, op, args)
 
     def record_event(self, node: Node) -> None:
-        event, stream = _numbers(node)
-        self._on(node, self._stream_argument(node, stream), (_library.EVENT_RECORD, (self._key(event),)))
+        *event, stream = _operands(node)
+        if not event:
+            self.made[node] = self._new_key("record_event")
+        key = self._key(node, *(event or [node]))
+        self._on(node, self._stream_argument(node, stream), (_library.EVENT_RECORD, (key,)))
 
     def wait_event(self, node: Node) -> None:
-        event, stream = _numbers(node)
-        self._on(node, self._stream_argument(node, stream), (_library.EVENT_WAIT, (self._key(event),)))
+        event, stream = _operands(node)
+        self._on(node, self._stream_argument(node, stream), (_library.EVENT_WAIT, (self._key(node, event),)))
 
     def wait_stream(self, node: Node) -> None:
-        waiting, waited_on = (self._stream_argument(node, index) for index in _numbers(node))
-        key = f"wait_stream:{self.pairs}"
-        self.pairs += 1
+        waiting, waited_on = (self._stream_argument(node, operand) for operand in _operands(node))
+        key = self._new_key("wait_stream")
         self._on(node, waited_on, (_library.EVENT_RECORD, (key,)))
         self._on(node, waiting, (_library.EVENT_WAIT, (key,)))
 
     def record_stream(self, node: Node) -> None:
         tensor, stream = node.args
-        assert isinstance(stream, int)
         self._call(node, _library.RECORD_STREAM, (tensor, self._stream_argument(node, stream)))
 
     def sync_dealloc(self, node: Node) -> None:
         event, stream, tensor = node.args
-        assert isinstance(event, int)
-        assert isinstance(stream, int)
-        tag = self._tag(stream)
-        wait = (_library.EVENT_WAIT, (self._key(event),))
+        tag = self._tag(_number(node, stream))
+        wait = (_library.EVENT_WAIT, (self._key(node, event),))
         self._on(node, tag, wait, (_library.RECORD_STREAM, (tensor, tag)))
 
     def set_stream(self, node: Node) -> None:
         target = node.args[0]
-        assert isinstance(target, Node)
-        if target.target is get_external_object_by_index:
-            index = target.args[0]
-            assert isinstance(index, int)
-            self.ambient = self._tag(index)
-        elif target in self.ambient_of:
-            self.ambient = self.ambient_of[target]
-        else:
-            raise _refusal(node, f"set_stream is given {target}, which is not a stream known at compile time")
+        known = target in self.ambient_of
+        self.ambient = self.ambient_of[target] if known else self._tag(_number(node, target))
 
     def current_stream(self, node: Node) -> None:
         self.ambient_of[node] = self.ambient
 
     def fork_or_join(self, node: Node) -> None:
-        _, to_index = _numbers(node)
-        self.ambient = self._tag(to_index)
+        _, stream = _operands(node)
+        self.ambient = self._tag(_number(node, stream))
 
     def refuse_host_wait(self, node: Node) -> None:
         raise _refusal(node, f"{_name(node).removeprefix('streams.')} makes the host wait for the device")
@@ -228,25 +230,30 @@ _HANDLERS: Final[dict[str, _Handler]] = {
     "streams.sync_dealloc": _Normalizer.sync_dealloc,
     "streams.fork": _Normalizer.fork_or_join,
     "streams.join": _Normalizer.fork_or_join,
+    "streams.synchronize": _Normalizer.refuse_host_wait,
     "streams.synchronize_event": _Normalizer.refuse_host_wait,
     "streams.synchronize_stream": _Normalizer.refuse_host_wait,
     "streams.synchronize_device": _Normalizer.refuse_host_wait,
     "set_stream": _Normalizer.set_stream,
     "current_stream": _Normalizer.current_stream,
+    "fake_record_stream": _Normalizer.record_stream,  # how torch_npu 2.11 has it traced
 }
+_FUNCTIONS: Final = frozenset(name for name in _HANDLERS if not name.startswith("streams."))
 
 
-_METHODS: Final[dict[str, tuple[int, int]]] = {  # where a method has what the operator of its name is given
+_METHODS: Final[dict[str, tuple[int, ...]]] = {  # where a method has what the operator of its name is given
     "wait_event": (1, 0),
     "record_event": (1, 0),
     "wait_stream": (0, 1),
+    "record_stream": (0, 1),
+    "synchronize": (0,),
 }
 
 
 def _name(node: Node) -> str:
     """How the table calls a node's target: an operator of torch's `streams`, or a device module's function."""
     if node.op == "call_method":
-        known = node.target in _METHODS and len(node.args) == 2 and all(map(_is_native_object, node.args))
+        known = node.target in _METHODS and any(map(_is_native_object, node.args))
         return f"streams.{node.target}" if known else ""
     if node.op != "call_function":
         return ""
@@ -256,18 +263,26 @@ def _name(node: Node) -> str:
         space, _, name = str(packet._qualified_op_name).partition("::")
         return f"streams.{name}" if space == "streams" else ""
     name = getattr(target, "__name__", "")
-    return name if name in ("set_stream", "current_stream") else ""
+    return name if name in _FUNCTIONS else ""
 
 
-def _numbers(node: Node) -> tuple[int, int]:
-    """The two objects of a call, by number, in the order of the operators."""
-    first, second = node.args
-    if node.op == "call_method":
-        numbers = [arg.args[0] for arg in node.args if isinstance(arg, Node)]
-        first, second = (numbers[place] for place in _METHODS[str(node.target)])
-    assert isinstance(first, int)
-    assert isinstance(second, int)
-    return first, second
+def _operands(node: Node) -> list[Any]:
+    """What a call is given, in the order of the operators; an event that is not given is left out."""
+    if node.op != "call_method":
+        return list(node.args)
+    return [node.args[place] for place in _METHODS[str(node.target)] if place < len(node.args)]
+
+
+def _number(node: Node, operand: Any) -> int:
+    """The number of a stream or an event, of which some calls have the object."""
+    if isinstance(operand, Node) and operand.target is get_external_object_by_index:
+        (operand,) = operand.args
+    if not isinstance(operand, int):
+        name = _name(node).removeprefix("streams.")
+        raise _refusal(
+            node, f"{name} is given {operand}, which is not a stream or event known at compile time"
+        )
+    return operand
 
 
 def _is_op(node: Node, op: Any) -> bool:
@@ -275,7 +290,12 @@ def _is_op(node: Node, op: Any) -> bool:
 
 
 def _is_native_object(arg: Any) -> bool:
-    return isinstance(arg, Node) and arg.target is get_external_object_by_index
+    """A node whose value is a stream or an event: a numbered one, the current stream, or one just recorded."""
+    if not isinstance(arg, Node):
+        return False
+    if arg.op == "call_method":
+        return arg.target == "record_event" and any(map(_is_native_object, arg.args))
+    return arg.target is get_external_object_by_index or _name(arg) == "current_stream"
 
 
 def _refusal(node: Node, why: str) -> NativeStreamError:
@@ -284,16 +304,6 @@ def _refusal(node: Node, why: str) -> NativeStreamError:
         where=str(source_of(node)),
         advice="let streams wait for each other (wait_event, wait_stream), or synchronise outside the function",
     )
-
-
-def _refused_method(node: Node) -> NativeStreamError:
-    if node.target == "record_event":
-        return NativeStreamError(
-            "`record_event()` makes an event while the graph runs, which a captured graph cannot do",
-            where=str(source_of(node)),
-            advice="make the event outside the function, and give it: `stream.record_event(event)`",
-        )
-    return _refusal(node, f"`{node.target}` of a stream or event asks the host to look at the device")
 
 
 def _forget_annotation(node: Node) -> None:

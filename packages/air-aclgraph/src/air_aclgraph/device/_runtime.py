@@ -284,8 +284,9 @@ class AcceleratorRuntime:
         graph.reset()
         extension = _npu.torch_npu()._C if self.name == "npu" else torch._C
         index = self.device.index or 0
+        older = getattr(extension, f"_{self.name}_endAllocateCurrentStreamToPool", None)  # torch_npu 2.11
         with suppress(RuntimeError):  # what is not open cannot be closed
-            getattr(extension, f"_{self.name}_endAllocateToPool")(index, pool)
+            (older or getattr(extension, f"_{self.name}_endAllocateToPool"))(index, pool)
             getattr(extension, f"_{self.name}_releasePool")(index, pool)
         self._spoilt.add(pool)
         if pool == self._pool:
