@@ -22,46 +22,36 @@ tagged_done, tagged_ready = tng.ops.npu_create_tagged_event("done"), tng.ops.npu
 switch = tng.scope.npu_stream_switch
 
 
-def native_events(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+def native_events(x: torch.Tensor, *, lent: bool = False) -> tuple[torch.Tensor, ...]:
     with first:
         y = x + 1
         done.record()
     with second:
         done.wait()
         z = y * 2
+        if lent:
+            y.record_stream(second)
     return (z,)
 
 
-def tagged_events(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+def tagged_events(x: torch.Tensor, *, lent: bool = False) -> tuple[torch.Tensor, ...]:
     with switch("a"):
         y = x + 1
         tng.ops.npu_tagged_event_record(tagged_done)
     with switch("b"):
         tng.ops.npu_tagged_event_wait(tagged_done)
         z = y * 2
+        if lent:
+            tng.ops.npu_record_tagged_stream(y, "b")
     return (z,)
 
 
 def native_lifetime(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    with first:
-        y = x + 1
-        done.record()
-    with second:
-        done.wait()
-        z = y * 2
-        y.record_stream(second)
-    return (z,)
+    return native_events(x, lent=True)
 
 
 def tagged_lifetime(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    with switch("a"):
-        y = x + 1
-        tng.ops.npu_tagged_event_record(tagged_done)
-    with switch("b"):
-        tng.ops.npu_tagged_event_wait(tagged_done)
-        z = y * 2
-        tng.ops.npu_record_tagged_stream(y, "b")
-    return (z,)
+    return tagged_events(x, lent=True)
 
 
 def native_explicit_streams(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -157,8 +147,9 @@ def test_A42_native_and_tagged_forms_have_the_same_plan(
     assert from_native.plans[0].is_multi_stream
 
 
-def test_nothing_native_is_left_in_the_graph() -> None:
-    _, backend = compiled(native_events, torch.ones(3))
+@pytest.mark.parametrize("native", [native_events, pytest.param(native_lifetime, marks=traces_record_stream)])
+def test_nothing_native_is_left_in_the_graph(native: Callable[..., Any]) -> None:
+    _, backend = compiled(native, torch.ones(3))
     for gm in (*backend.dynamo, *backend.graphs):
         assert all("stream" not in (node.meta.get("custom") or {}) for node in gm.graph.nodes)
         assert not [n for n in gm.graph.nodes if "streams." in str(n.target).replace("air_streams.", "")]
@@ -270,6 +261,11 @@ def test_calls_that_torch_2_11_writes_as_methods_are_read(
     calls = [node for node in gm.graph.nodes if node.target in STREAM_OPS]
     told = [f"{node.target._opname} {str(node.args[0]).partition(':')[0]}" for node in calls]
     assert told == [w for call in expected for w in ("stream_enter native", call, "stream_exit native")]
+
+
+def test_making_the_host_wait_is_refused_as_torch_2_11_writes_it() -> None:
+    with pytest.raises(errors.NativeStreamError, match="host wait"):
+        normalize(methods("synchronize", second))
 
 
 def test_a_graph_without_native_code_is_only_numbered() -> None:

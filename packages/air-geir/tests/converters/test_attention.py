@@ -28,9 +28,10 @@ def test_half_precision_is_computed_in_full_as_eager_does() -> None:
 @pytest.mark.skipif(
     torch.__version__ < "2.13", reason="torch traced float32 for what its kernel gives in float64"
 )
-def test_double_precision_stays_double() -> None:
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_double_precision_stays_double(dynamic: bool) -> None:
     query, key, value = (torch.randn(1, 2, 3, 4, dtype=torch.float64) for _ in range(3))
-    check_call(FLASH, (query, key, value), {})
+    check_call(FLASH, (query, key, value), {}, dynamic=dynamic)
 
 
 def test_a_query_that_sees_no_key_attends_to_nothing() -> None:
