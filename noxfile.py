@@ -11,8 +11,9 @@
     nox -s build install         wheels, then the wheels installed from dist/ alone
     nox -l                       all sessions, also those that CI does not run
 
-torch is installed once, into a base environment; every session is a thin environment of its own that sees
-the base through a `.pth` file and contains, besides, only what the package under test declares.
+torch is installed once, into a base environment, and so is every library that packages or their tests declare, each
+into a folder of its own; every session is a thin environment that sees, through a `.pth` file, the base and those of
+the libraries that the package under test declares.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ TOOLS = (
     "pytest-xdist>=3.6",
     "mypy>=1.15",
 )
+RUFF = "ruff>=0.17,<0.18"
 LAYERS = (  # lowest first; a package may only depend on packages of an earlier row
     ("air-config", "air-sim"),
     ("air-fxpasses", "air-streams"),
@@ -191,6 +193,27 @@ def npu_base(session: nox.Session) -> Path:
     return site
 
 
+def declared_libraries(package: str) -> set[str]:
+    """What a package, the siblings it needs and its tests ask for from elsewhere, except torch."""
+    asked = {text for name in closure(package) for text in project(name)["dependencies"]}
+    asked.update(project(package).get("optional-dependencies", {}).get("test", []))
+    return {text for text in asked if Requirement(text).name not in (*PACKAGES, "torch")}
+
+
+def library(session: nox.Session, requirement: str, torch: str = TORCH) -> Path:
+    """Installs a library, with what it needs and the base lacks, once; returns the folder it lies in."""
+    prefix = base(session, torch)
+    folder = prefix / "libraries" / requirement
+    site = site_of(folder)
+    if not (folder / "complete").exists():
+        session.run(sys.executable, "-m", "venv", "--clear", *WITHOUT_PIP, str(folder), external=True)
+        (site / "air-base.pth").write_text(f"{site_of(prefix)}\n")
+        pip = (str(prefix / "bin/python"), "-m", "pip", "--python", str(folder / "bin/python"))
+        session.run(*pip, "install", "-q", requirement, external=True, env=ENV)
+        (folder / "complete").touch()
+    return site
+
+
 def see(session: nox.Session, *sites: Path) -> None:
     """Lets the session's environment import what lies in other folders."""
     lines = "".join(f"{site}\n" for site in sites)
@@ -207,6 +230,13 @@ def install_beside_npu(session: nox.Session, *what: str) -> None:
     """The same with torch_npu in sight, which does not load while pip runs."""
     see(session, site_of(base(session)), npu_base(session))
     session.install("-q", "--no-build-isolation", *what, env=ENV)
+
+
+def install_tested(session: nox.Session, package: str, *beside: Path) -> None:
+    """Makes importable: torch, the tools, and a package with what it and its tests declare."""
+    libraries = (library(session, text) for text in sorted(declared_libraries(package)))
+    see(session, site_of(base(session)), *beside, *libraries)
+    session.install("-q", "--no-build-isolation", *with_tests(package), env=ENV)
 
 
 def editable(*packages: str, extra: str = "") -> list[str]:
@@ -250,7 +280,7 @@ def pytest(session: nox.Session, *arguments: str, env: dict[str, str]) -> None:
 
 def tests(session: nox.Session, package: str) -> None:
     """The tests that need no device, with only what the package declares."""
-    install(session, *with_tests(package))
+    install_tested(session, package)
     if package in PICTURED:
         browser(session)
     where = f"packages/{package}/tests"
@@ -258,19 +288,27 @@ def tests(session: nox.Session, package: str) -> None:
 
 
 def types(session: nox.Session, package: str) -> None:
-    """mypy --strict over the sources and the tests."""
-    install(session, *with_tests(package))
-    session.chdir(ROOT / "packages" / package)
+    """mypy --strict over the sources and the tests.
+
+    Every package is checked beside the same libraries: mypy would analyse torch anew where one more of those that torch
+    may import is found, or one less.
+    """
+    texts = sorted({text for each in PACKAGES for text in declared_libraries(each)})
+    see(session, site_of(base(session)), *(library(session, text) for text in texts))
+    folder = ROOT / "packages" / package
+    what = ["src"] if package in UNTYPED_TESTS else ["src", "tests"]
+    own = what if any((folder / "tests").glob("[!t_c]*.py")) else ["src"]
+    siblings = [f"../{name}/src" for name in closure(package) if name != package]
+    session.chdir(folder)
     command = ("python", "-m", "mypy", "--config-file", "../../pyproject.toml")
-    what = ("src",) if package in UNTYPED_TESTS else ("src", "tests")
-    path = "src:tests" if any((ROOT / "packages" / package / "tests").glob("[!t_c]*.py")) else "src"
     cache = ("--cache-dir", str(ROOT / ".mypy_cache"))
-    session.run(*command, *cache, *what, env=ENV | {"MYPYPATH": path})
+    session.run(*command, *cache, *what, env=ENV | {"MYPYPATH": ":".join([*own, *siblings])})
 
 
 def npu(session: nox.Session, package: str) -> None:
     """The tests marked `npu`, on the real torch_npu over air-sim."""
-    install_beside_npu(session, *with_tests(package), *editable("air-sim"))
+    install_tested(session, package, npu_base(session))
+    session.install("-q", "--no-build-isolation", *editable("air-sim"), env=ENV)
     ignored = ("--ignore", "packages/air-sim/tests/ops/test_opinfo.py") if package == "air-sim" else ()
     wanted = "not slow" if package == "air-sim" else "npu and not slow"
     where = f"packages/{package}/tests"
@@ -312,7 +350,7 @@ def family(check: Callable[[nox.Session, str], None], name: str, package: str, *
 @nox.session(name=f"tests-{PURE}", python=PYTHONS, tags=["ci", "tests"], venv_backend="virtualenv")
 def tests_pure(session: nox.Session) -> None:
     """The tests of the package that needs no torch, on every Python that the machine has."""
-    session.install("-q", *(tool for tool in TOOLS if not tool.startswith("mypy")))
+    session.install("-q", *(tool for tool in TOOLS if Requirement(tool).name not in ("pip", "mypy")))
     session.install("-q", "--no-build-isolation", *with_tests(PURE))
     pytest(session, *WORKERS, *proofs(PURE), f"packages/{PURE}/tests", env=ENV)
 
@@ -399,10 +437,10 @@ def layers(session: nox.Session) -> None:
             session.run("python", "-m", "deptry", "src", *DEPTRY, env=ENV)
 
 
-@nox.session(tags=["ci"])
+@nox.session(tags=["ci"], venv_params=WITHOUT_PIP)
 def lint(session: nox.Session) -> None:
     """ruff check, ruff format, and the house rules that ruff cannot check."""
-    session.install("-q", "ruff>=0.17,<0.18", "pytest>=8")
+    install(session, RUFF)
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("python", "-m", "house.files")
@@ -411,7 +449,7 @@ def lint(session: nox.Session) -> None:
 @nox.session(tags=["ci"], venv_params=WITHOUT_PIP)
 def house(session: nox.Session) -> None:
     """The checks check: each of them fails on a copy of the repository that breaks its rule; they are typed."""
-    install(session, "nox", "ruff>=0.17,<0.18")
+    install(session, "nox", RUFF)
     mypy = ("python", "-m", "mypy", "--config-file", "pyproject.toml", "--python-version", "3.11")
     session.run(*mypy, "--cache-dir", str(ROOT / ".mypy_cache"), "house", "noxfile.py", env=ENV)
     pytest(session, "house/tests", env=ENV | {"AIR_TORCH_ENV": str(base(session).parent)})

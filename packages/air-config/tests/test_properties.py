@@ -30,7 +30,7 @@ PYTHON_TYPES: Mapping[str, tuple[type, ...]] = {
 """The exact types a kind takes, by its name: what the reference page tells a user."""
 DIRECTORY, FILE = os.getcwd(), os.path.join(os.path.dirname(__file__), "conftest.py")
 FUNCTIONS = [json.loads, json.dumps, os.path.join, os.path.split, re.match]
-QUICK = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 junk = st.one_of(
     st.none(),

@@ -20,6 +20,7 @@ from torch._dynamo.source import ConstantSource
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import Graph, GraphModule, Node
+from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 from torch.fx.node import map_aggregate
 from torch.utils._pytree import tree_leaves
@@ -64,7 +65,7 @@ class Program:
         """The graph once more, to transform it."""
         graph = Graph()
         graph.output(graph.graph_copy(self.gm.graph, {}))
-        return GraphModule(torch.nn.Module(), graph)
+        return _module(graph)
 
     def difference(self, gm: GraphModule, rtol: float = 0.0) -> str | None:
         """What a caller of `gm` sees that eager did not do; `None` when they agree."""
@@ -218,9 +219,14 @@ def build_program(
     _write_back(builder)
     outputs = _outputs(builder)
     builder.graph.output(tuple(slot.node for slot in outputs))
-    gm = GraphModule(torch.nn.Module(), builder.graph)
+    gm = _module(builder.graph)
     eager = Outcome(tuple(slot.value for slot in outputs), tuple(builder.live_inputs))
     return Program(gm, tuple(pristine), eager)
+
+
+def _module(graph: Graph) -> GraphModule:
+    """A module whose code is generated when it is called; `run_graph` needs none."""
+    return _LazyGraphModule(torch.nn.Module(), graph)
 
 
 def _filled(size: tuple[int, ...], dtype: torch.dtype, seed: int, layout: int) -> torch.Tensor:
