@@ -105,6 +105,7 @@ BENCHMARKS = {
         Benchmark("reference_decode.py"),
         Benchmark("against_torchair.py", simulated=True),
     ),
+    "air-backend": (Benchmark("first_call.py"),),
 }
 GENERATED = (  # documents that are made from code: package, module that makes or checks them
     ("air-config", ("-m", "air_config", "docs", "--check")),

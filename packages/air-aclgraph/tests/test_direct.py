@@ -16,7 +16,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch.fx import GraphModule
 
 import air_aclgraph
-from air_aclgraph import Executable, Passage, _direct, native
+from air_aclgraph import Executable, Passage, Wrapped, _direct, native
 from air_aclgraph._direct import without_side_effects
 
 
@@ -241,8 +241,7 @@ class Doubles:
 def straight(executor: Doubles) -> Callable[..., Any]:
     """A passage whose wrapper does nothing, after its first call."""
     passage = Passage()
-    passage.enter(executor)
-    passage._plain = True
+    passage.enter(executor, Wrapped(plain=True))
 
     def wrapper(*args: Any) -> Any:
         given = tuple(args)

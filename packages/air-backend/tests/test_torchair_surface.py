@@ -15,7 +15,7 @@ from torch import nn
 
 import air_backend
 from air_backend._absent import ABSENT, table
-from air_backend.errors import BadAddresses, BadPrint, NotServed, WeightsOnHost
+from air_backend.errors import BadAddresses, BadPrint, WeightsOnHost
 from air_config import FLAT_OPTIONS, OPTIONS
 
 WALK = """
@@ -108,17 +108,6 @@ def test_no_reason_is_left_for_a_name_the_wheel_does_not_have(wheel: Any) -> Non
     }
     known = paths | set(wheel["options"])
     assert [row.name for row in ABSENT if row.name not in known] == []
-
-
-@pytest.mark.parametrize("row", [row for row in ABSENT if has(row.name)], ids=lambda row: row.name)
-def test_calling_a_name_that_is_not_served_says_why_and_what_to_do(row: Any) -> None:
-    value: Any = air_backend
-    for part in row.name.split("."):
-        value = getattr(value, part)
-    with pytest.raises(NotServed) as failure:
-        value(torch.ones(2), anything=1)
-    assert row.reason in str(failure.value)
-    assert failure.value.advice() == row.instead
 
 
 def test_the_migration_page_shows_the_same_rows() -> None:

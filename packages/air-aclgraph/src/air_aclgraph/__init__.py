@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from air_aclgraph._compile import compile_graph, run_eagerly, runtime_for, use_runtime
-from air_aclgraph._direct import Passage, Seen, witnessed
+from air_aclgraph._direct import Passage, Seen, Wrapped, witnessed
 from air_aclgraph._executable import Executable
 from air_aclgraph._pin import Pinned
 from air_aclgraph._runtime import Abilities, Limits, Recording, Request, Runtime
@@ -23,6 +23,7 @@ __all__ = [
     "Request",
     "Runtime",
     "Seen",
+    "Wrapped",
     "__version__",
     "compile_graph",
     "run_eagerly",

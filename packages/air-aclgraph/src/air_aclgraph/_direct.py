@@ -62,6 +62,23 @@ class Seen:
     outputs: Any
 
 
+@dataclass(frozen=True, slots=True)
+class Wrapped:
+    """What AOTAutograd's wrapper around one graph does besides passing values on; kept where a graph is kept."""
+
+    plain: bool = False
+    """Whether it does nothing but move version counters."""
+    written: tuple[int, ...] = ()
+    """The inputs whose version counters it moves."""
+
+    @classmethod
+    def now(cls) -> Wrapped:
+        """As the compilation in progress says; careful where there is none."""
+        context = TracingContext.try_get()
+        metadata = None if context is None else context.fw_metadata
+        return cls(without_side_effects(metadata), tuple(getattr(metadata, _VERSIONS, ())))
+
+
 _passages: Final[weakref.WeakSet[Passage]] = weakref.WeakSet()
 _witness: list[Seen] | None = None
 
@@ -85,18 +102,17 @@ class Passage:
     def __init__(self) -> None:
         self.look_again: Callable[[], None] = lambda: None
         self._executors: list[Boxed] = []
-        self._plain = False
-        self._versions: tuple[int, ...] = ()
+        self._wrapped = Wrapped()
         self._seen: list[tuple[Sequence[Any], Sequence[Any]]] = []
         self._watching = False
 
-    def enter(self, executor: Boxed) -> Callable[[list[Any]], Sequence[Any]]:
-        """The executor as the inference compiler returns it to AOTAutograd."""
+    def enter(self, executor: Boxed, wrapped: Wrapped | None = None) -> Callable[[list[Any]], Sequence[Any]]:
+        """The executor as the inference compiler returns it to AOTAutograd.
+
+        `wrapped` is what the compilation that traced the graph knew, where it is not the one in progress.
+        """
         self._executors.append(executor)
-        context = TracingContext.try_get()
-        metadata = None if context is None else context.fw_metadata
-        self._plain = without_side_effects(metadata)
-        self._versions = tuple(getattr(metadata, _VERSIONS, ()))
+        self._wrapped = Wrapped.now() if wrapped is None else wrapped
         run = executor.boxed
 
         def call(args: list[Any]) -> Sequence[Any]:
@@ -112,9 +128,9 @@ class Passage:
 
     def around(self, compiled: Callable[..., Any]) -> Callable[..., Any]:
         """What Dynamo calls: the executor itself as soon as it is known that nothing is in between."""
-        if len(self._executors) != 1 or not self._plain:
+        if len(self._executors) != 1 or not self._wrapped.plain:
             return compiled
-        return _call(self, _counted(self._executors[0].boxed, self._versions), compiled)
+        return _call(self, _counted(self._executors[0].boxed, self._wrapped.written), compiled)
 
     @property
     def executor(self) -> Boxed:

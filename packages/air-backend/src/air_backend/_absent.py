@@ -1,18 +1,14 @@
 """What TorchAir has and AIR has not, each with its reason and with what to do instead.
 
-The rows make three things: the functions under TorchAir's names, which raise `NotServed` when they are called; the
-table in docs/migration.md (`python -m air_backend._absent` prints it); and the list that a test holds against the
-public names of the torchair inside the torch_npu wheel.
+The rows make two things: the table in docs/migration.md (`python -m air_backend._absent` prints it), and the list that
+a test holds against the public names of the torchair inside the torch_npu wheel.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn
-
-from air_backend.errors import NotServed
+from typing import Final
 
 
 @dataclass(frozen=True)
@@ -25,16 +21,6 @@ class Absent:
 
 
 ABSENT: Final = (
-    Absent(
-        "inference.cache_compile",
-        "a compiled function is not written to disk in this version",
-        "use torch.compile(model, backend=get_npu_backend(compiler_config=config)); it is compiled at its first call",
-    ),
-    Absent(
-        "inference.readable_cache",
-        "there is no compile cache to read in this version",
-        "config.debug.graph_dump writes the graph, air_backend.explain(model, *inputs) what was decided about it",
-    ),
     Absent(
         "configs.compiler_config.OptionValue",
         "options are typed fields of air_config, not objects with a `.value`",
@@ -71,20 +57,6 @@ ABSENT: Final = (
         'torch.compile(backend="air", mode="npugraph_ex", options={...}) takes the same names, per model',
     ),
 )
-
-_BY_NAME: Final = {row.name: row for row in ABSENT}
-
-
-def refused(name: str) -> Callable[..., NoReturn]:
-    """The function under a name that is not served: calling it says why, and what to do."""
-    row = _BY_NAME[name]
-
-    def call(*args: Any, **kwargs: Any) -> NoReturn:
-        raise NotServed(row.name, row.reason, row.instead)
-
-    call.__name__ = call.__qualname__ = name.rpartition(".")[2]
-    call.__doc__ = f"Not served: {row.reason}. Instead: {row.instead}."
-    return call
 
 
 def table() -> str:

@@ -15,15 +15,13 @@ from typing import Any
 import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
-from torch._functorch._aot_autograd.utils import make_boxed_func
-from torch._guards import TracingContext
 
-import air_aclgraph
 import air_streams
 from air_backend import _devices, _logs, _records, _variables, repro
+from air_backend._compilation import Compilation
 from air_backend._compile import compile_aten
-from air_backend._record import Role
-from air_backend.dump import DebugFolder, debug_folder, readable
+from air_backend._keeping import keeping
+from air_backend.dump import debug_folder, readable
 from air_backend.errors import NotAGraphModule, OptionsOfWrongType, UnknownMode
 from air_config import PRESETS, CompilerConfig
 
@@ -60,8 +58,14 @@ class Backend:
         folder = debug_folder()
         if folder is not None:
             folder.text("dynamo_out_graph.txt", readable(gm))
+        kept = keeping(gm, config, self.decompositions)
         air_streams.normalize(gm)
-        return _through_aot(gm, example_inputs, config, self.decompositions, folder)
+        compilation = Compilation(config, folder, to_file=kept == "file")
+        if kept == "no":
+            return _through_aot(gm, example_inputs, compilation, self.decompositions)
+        from air_backend import _saved  # with Inductor, whose cache it is
+
+        return _saved.through_aot(gm, example_inputs, compilation)
 
     def reset(self) -> None:
         """Drops captured graphs, pools and caches; torch calls it from `torch._dynamo.reset()`."""
@@ -92,61 +96,21 @@ def effective_config(
 def _through_aot(
     gm: fx.GraphModule,
     example_inputs: Sequence[Any],
-    config: CompilerConfig,
+    compilation: Compilation,
     decompositions: Mapping[Any, Callable[..., Any]],
-    folder: DebugFolder | None,
 ) -> Callable[..., Any]:
     """Makes the graph functional by AOTAutograd and compiles what comes out."""
-    passage = air_aclgraph.Passage()
     compiled: Callable[..., Any] = aot_autograd(
-        fw_compiler=_compiler(config, "forward", folder=folder),
-        bw_compiler=_compiler(config, "backward", folder=folder),
-        inference_compiler=_compiler(config, "inference", passage, folder),
+        fw_compiler=compilation.compiler("forward"),
+        bw_compiler=compilation.compiler("backward"),
+        inference_compiler=compilation.compiler("inference"),
         decompositions=dict(decompositions),
-        keep_inference_input_mutations=config.experimental_config.keep_inference_input_mutations,
+        keep_inference_input_mutations=compilation.config.experimental_config.keep_inference_input_mutations,
     )(gm, example_inputs)
     compiled = repro.unboxed(compiled)
     if torch._dynamo.config.repro_after is not None:  # the minifier wants to see every call
         return compiled
-    return passage.around(compiled)
-
-
-def _compiler(
-    config: CompilerConfig,
-    role: Role,
-    passage: air_aclgraph.Passage | None = None,
-    folder: DebugFolder | None = None,
-) -> Callable[..., Any]:
-    """A compiler of ATen graphs with one role, wrapped so that torch's minifier can cut in."""
-
-    def compile_role(gm: fx.GraphModule, example_inputs: Sequence[Any], **_: Any) -> Callable[..., Any]:
-        static = () if role == "backward" else static_inputs()
-        record, run = compile_aten(gm, example_inputs, config, role=role, static_inputs=static, folder=folder)
-        _records.keep(record, run)
-        if passage is not None and isinstance(run, air_aclgraph.Executable):
-            return passage.enter(run)
-        return _boxed(run)
-
-    return repro.watched(compile_role, config)
-
-
-def _boxed(run: Callable[..., Any]) -> Callable[..., Any]:
-    """The calling convention AOTAutograd prefers: one list, which the callee may empty."""
-    boxed: Callable[..., Any] = make_boxed_func(run)
-    if inner := getattr(run, "boxed", None):
-
-        def boxed(args: list[Any]) -> Any:
-            return inner(args)
-
-        boxed._boxed_call = True  # type: ignore[attr-defined]  # the mark torch looks for
-    return boxed
-
-
-def static_inputs() -> tuple[int, ...]:
-    """The inputs whose address does not change between calls: parameters, buffers, marked tensors."""
-    context = TracingContext.try_get()
-    metadata = context.fw_metadata if context is not None else None
-    return tuple(metadata.static_input_indices or ()) if metadata is not None else ()
+    return compilation.passage.around(compiled)
 
 
 def get_npu_backend(
@@ -160,7 +124,7 @@ def get_npu_backend(
 
 def get_compiler(compiler_config: CompilerConfig | None = None) -> Callable[..., Any]:
     """A compiler of ATen graphs, `compiler(gm, example_inputs)`, for a backend that calls AOTAutograd itself."""
-    return _compiler(_given(compiler_config, "get_compiler"), "inference")
+    return Compilation(_given(compiler_config, "get_compiler")).compiler("inference")
 
 
 def _given(config: CompilerConfig | None, call: str) -> CompilerConfig:

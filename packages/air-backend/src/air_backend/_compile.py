@@ -43,10 +43,12 @@ def compile_aten(
     role: Role = "inference",
     static_inputs: Sequence[int] = (),
     folder: dump.DebugFolder | None = None,
+    to_file: bool = False,
 ) -> tuple[CompiledGraph, Callable[..., Any]]:
     """Compiles a graph of ATen operators by the configuration; gives the record and what runs the graph.
 
-    `folder` is where TORCH_COMPILE_DEBUG wants the files of the model.
+    `folder` is where TORCH_COMPILE_DEBUG wants the files of the model; `to_file` says that the function is, or was,
+    written into a file.
     """
     started = time.perf_counter()
     number = next(_numbers)
@@ -62,6 +64,7 @@ def compile_aten(
             ground,
             multi_stream=plan.is_multi_stream,
             training=role == "forward",
+            compile_cache=to_file,
             static_kernels=config.experimental_config.aclgraph._aclnn_static_shape_kernel,
         )
         settings = air_config.resolve(config, context).check()

@@ -19,6 +19,7 @@ def context_of(
     *,
     multi_stream: bool,
     training: bool,
+    compile_cache: bool = False,
     static_kernels: bool = False,
 ) -> air_config.Context:
     """The context of one graph on its ground; what only static kernels ask for is looked up for them alone."""
@@ -35,6 +36,7 @@ def context_of(
         ),
         point_to_point=_is_point_to_point(gm),
         training=training,
+        compile_cache=compile_cache,
         world_size=_world_size(),
         profiler=_static_kernels.profiler() if static_kernels else None,
         local_world_sizes=_static_kernels.local_world_sizes() if static_kernels else (),

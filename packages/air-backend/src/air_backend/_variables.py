@@ -10,7 +10,6 @@ from air_backend._logs import logger
 
 UNREAD: Final[Mapping[str, str]] = {
     "BREAK_GRAPH_OP_LIST": "torch.compiler.disable and torch._dynamo.graph_break break a graph where you say",
-    "TORCHAIR_CACHE_HOME": "there is no compile cache; air.static_kernel.cache_dir is where static kernels are kept",
 }
 """The name of each, and what does its job."""
 

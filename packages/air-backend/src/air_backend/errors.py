@@ -238,7 +238,7 @@ class NumpyMissing(AirError):
 
 @dataclass
 class NotServed(AirError):
-    """A name of TorchAir that AIR has for its explanation alone.
+    """Something that TorchAir does and AIR does not.
 
     The advice names what does the same job.
     """
@@ -252,6 +252,74 @@ class NotServed(AirError):
 
     def advice(self) -> str:
         return self.instead
+
+
+@dataclass
+class CannotSave(AirError):
+    """A compiled function is to be written to disk, and another process could not use what would be written.
+
+    The text says what stands in the way.
+    """
+
+    reason: str
+
+    def what(self) -> str:
+        return f"this function cannot be kept for other processes: {self.reason}"
+
+    def advice(self) -> str:
+        return (
+            "take that out of the function, or call it through torch.compile, which compiles in each process"
+        )
+
+
+@dataclass
+class TwoConfigurations(AirError):
+    """A call got a configuration and a backend that has another one.
+
+    Give one of the two.
+    """
+
+    call: str
+
+    def what(self) -> str:
+        return f"{self.call}(config=..., backend=...) got two different configurations"
+
+    def advice(self) -> str:
+        return "give one of them, or make the backend with the same configuration"
+
+
+@dataclass
+class NotACache(AirError):
+    """A file is not one that `cache_compile` wrote, or not for this function.
+
+    `cache_compile` itself leaves such a file alone and traces the function anew.
+    """
+
+    path: str
+    reason: str
+
+    def what(self) -> str:
+        return f"{self.path} cannot be read as a file of cache_compile: {self.reason}"
+
+    def advice(self) -> str:
+        return "name a file compiled_module* below the cache_dir of cache_compile"
+
+
+@dataclass
+class UnsafeCache(AirError):
+    """A file or folder of compiled functions could have been written by somebody else; reading it runs code.
+
+    Take it over (`chown`, `chmod go-w`) if you trust it, or choose another `cache_dir`.
+    """
+
+    path: str
+    reason: str
+
+    def what(self) -> str:
+        return f"{self.path} is not read, because reading it runs the code in it: {self.reason}"
+
+    def advice(self) -> str:
+        return "make it yours alone (chown, chmod go-w) if you trust what is in it, or give another cache_dir"
 
 
 @dataclass

@@ -17,7 +17,7 @@ STATIC: Final = "experimental_config.aclgraph._aclnn_static_shape_kernel"
 
 @group("air.cache")
 class AirCache(Group):
-    """Bounds of what is kept."""
+    """What is kept, and how much of it."""
 
     limit_bytes: int | None = option(
         None,
@@ -25,6 +25,14 @@ class AirCache(Group):
         "Device bytes that the captured graphs of one backend may hold; the least recently used are dropped. "
         "None sets no bound by bytes (`debug.aclgraph.static_capture_size_limit` bounds by count).",
         area.CAPTURE,
+        "experimental",
+    )
+    save: bool = option(
+        False,
+        boolean(),
+        "Keep what AOTAutograd traced in torch's cache on disk, so that another process that compiles the same graph "
+        "skips the tracing; torch.compiler.save_cache_artifacts() takes it along.",
+        area.FRONT,
         "experimental",
     )
 

@@ -1,0 +1,87 @@
+"""One call of the backend: what all graphs of ATen operators that come out of it are compiled with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import fx
+from torch._functorch._aot_autograd.utils import make_boxed_func
+from torch._guards import TracingContext
+
+import air_aclgraph
+from air_backend import _records, repro
+from air_backend._compile import compile_aten
+from air_backend._record import Role
+from air_backend.dump import DebugFolder
+from air_config import CompilerConfig
+
+
+@dataclass(frozen=True)
+class Known:
+    """What AOTAutograd knew of a graph, beside the graph itself."""
+
+    role: Role
+    static_inputs: tuple[int, ...]
+    wrapped: air_aclgraph.Wrapped
+
+    @classmethod
+    def now(cls, role: Role) -> Known:
+        """As the compilation in progress says."""
+        static = () if role == "backward" else static_inputs()
+        return cls(role, static, air_aclgraph.Wrapped.now())
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """The configuration, the folder of debug files, and the way of calls past AOTAutograd's wrapper."""
+
+    config: CompilerConfig
+    folder: DebugFolder | None = None
+    to_file: bool = False
+    """Whether what is compiled is written into a file, or comes from one."""
+    passage: air_aclgraph.Passage = field(default_factory=air_aclgraph.Passage)
+
+    def compile(self, gm: fx.GraphModule, example_inputs: Sequence[Any], known: Known) -> Callable[..., Any]:
+        """Compiles a graph; the result takes one list, which it may empty."""
+        record, run = compile_aten(
+            gm,
+            example_inputs,
+            self.config,
+            role=known.role,
+            static_inputs=known.static_inputs,
+            folder=self.folder,
+            to_file=self.to_file,
+        )
+        _records.keep(record, run)
+        if known.role == "inference" and isinstance(run, air_aclgraph.Executable):
+            return self.passage.enter(run, known.wrapped)
+        return _boxed(run)
+
+    def compiler(self, role: Role) -> Callable[..., Any]:
+        """A compiler of the graphs with one role, wrapped so that torch's minifier can cut in."""
+
+        def compile_role(gm: fx.GraphModule, example_inputs: Sequence[Any], **_: Any) -> Callable[..., Any]:
+            return self.compile(gm, example_inputs, Known.now(role))
+
+        return repro.watched(compile_role, self.config)
+
+
+def _boxed(run: Callable[..., Any]) -> Callable[..., Any]:
+    """The calling convention AOTAutograd prefers: one list, which the callee may empty."""
+    boxed: Callable[..., Any] = make_boxed_func(run)
+    if inner := getattr(run, "boxed", None):
+
+        def boxed(args: list[Any]) -> Any:
+            return inner(args)
+
+        boxed._boxed_call = True  # type: ignore[attr-defined]  # the mark torch looks for
+    return boxed
+
+
+def static_inputs() -> tuple[int, ...]:
+    """The inputs whose address does not change between calls: parameters, buffers, marked tensors."""
+    context = TracingContext.try_get()
+    metadata = context.fw_metadata if context is not None else None
+    return tuple(metadata.static_input_indices or ()) if metadata is not None else ()

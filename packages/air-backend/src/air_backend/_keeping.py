@@ -1,0 +1,55 @@
+"""Decides whether a compilation is kept for other processes, before what keeps it (and Inductor) is imported."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import torch
+from torch import fx
+from torch._dynamo import config as dynamo_config
+
+from air_backend.errors import CannotSave
+from air_config import CompilerConfig
+
+log = logging.getLogger(__name__)
+
+Keeping = Literal["no", "cache", "file"]
+
+OBJECTS_OF_THE_PROCESS: Final = "get_external_object_by_index"
+STREAMS: Final = "streams"
+
+
+def keeping(gm: fx.GraphModule, config: CompilerConfig, decompositions: Mapping[Any, Any]) -> Keeping:
+    """Where the result goes: into a file where `aot_compile` asks for it, into torch's cache by `air.cache.save`."""
+    to_file: bool = torch._functorch.config.bypass_autograd_cache_key  # which only aot_compile sets
+    if not to_file and not config.air.cache.save:
+        return "no"
+    reason = _obstacle(gm, decompositions)
+    if reason is None:
+        return "file" if to_file else "cache"
+    if to_file:
+        raise CannotSave(reason)
+    log.warning("air.cache.save: this graph is compiled and not kept: %s", reason)
+    return "no"
+
+
+def _obstacle(gm: fx.GraphModule, decompositions: Mapping[Any, Any]) -> str | None:
+    """Why another process could not compile from what is kept."""
+    if decompositions:
+        return "the graph depends on custom_decompositions, functions that no key can hold"
+    if dynamo_config.repro_after is not None:
+        return "torch's minifier (repro_after) takes the place of the compiler"
+    for node in gm.graph.nodes:
+        if node.op == "call_function" and _is_of_the_process(node.target):
+            return f"{node.name} uses a stream or event object of this process (those with a tag can be kept)"
+    return None
+
+
+def _is_of_the_process(target: Any) -> bool:
+    namespace = (
+        getattr(target, "namespace", None)
+        or str(getattr(target, "_qualified_op_name", "")).partition("::")[0]
+    )
+    return namespace == STREAMS or getattr(target, "__name__", "") == OBJECTS_OF_THE_PROCESS

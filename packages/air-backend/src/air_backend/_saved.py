@@ -1,0 +1,165 @@
+"""Keeps a compilation where torch keeps compilations: in its cache on disk, and in the files of `aot_compile`.
+
+    torch.compile(model, backend="air", options={"air.cache.save": True})     # torch's cache of AOTAutograd
+    torch.compile(f, backend="air", fullgraph=True).aot_compile(((x,), {}))   # a file, by save_compiled_function
+
+What is kept is the graph as AOTAutograd made it, before streams, passes and executors see it, with what AOTAutograd
+knew of it. The process that finds it lowers it anew, by the configuration of its own: tracing is what takes long, and
+addresses, captures and loaded engines belong to a process anyway. torch makes the key: the graph of Dynamo, the
+inputs, versions, and the settings of torch; `_mark` adds what is ours. A lowering works in the sizes that it was traced
+with, in a shape environment of its own; the conditions on sizes that it relied on are kept by torch, and checked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from typing import Any, Final
+
+import torch
+from torch import fx
+from torch._dynamo.aot_compile_types import SerializableCallable
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch._aot_autograd.aot_autograd_result import deserialize_bundled_cache_entry
+from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompiler
+from torch._guards import TracingContext, tracing
+from torch._inductor.output_code import OutputCode
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx._graph_pickler import GraphPickler, Options
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+from air_backend._compilation import Compilation, Known
+from air_backend._record import Role
+from air_backend._version import __version__
+from air_backend.dump import readable
+from air_config import CompilerConfig
+
+METADATA: Final = ("val", "tensor_meta", "stack_trace", "custom", "partitioner_tag")
+"""What of a node's metadata a lowering reads; the rest may hold objects of the process."""
+
+TORCH_SETTINGS: Final = {
+    "bundled_autograd_cache": True,  # the graph lies in the entry itself, not in Inductor's cache
+    "force_non_lazy_backward_lowering": True,  # an entry holds forward and backward
+}
+
+_in_progress: Final[ContextVar[Compilation | None]] = ContextVar("air_backend_compilation", default=None)
+
+
+class Saved(OutputCode):
+    """A compiled graph that torch can write down: the bytes of the graph, and in this process what runs it."""
+
+    def __init__(self, graph: bytes, known: Known, config: CompilerConfig, run: Callable[..., Any]) -> None:
+        super().__init__()
+        self._boxed_call = True  # torch looks for it among the attributes of the object itself
+        self._graph = graph
+        self._known = known
+        self.config = config
+        self._run: Callable[..., Any] | None = run
+
+    def __call__(self, inputs: Sequence[Any]) -> Any:
+        assert self._run is not None, "post_compile comes before the first call"
+        return self._run(inputs)
+
+    def prepare_for_serialization(self) -> None:
+        """Leaves behind what belongs to the process; torch calls it on a copy."""
+        self._run = None
+
+    def post_compile(self, *_: Any) -> None:
+        """Lowers the graph in the process that found it."""
+        if self._run is not None:
+            return
+        gm, mode = self.graph_module()
+        with tracing(TracingContext(mode)):
+            inputs = [node.meta["val"] for node in gm.graph.find_nodes(op="placeholder")]
+            compilation = _in_progress.get() or Compilation(self.config)
+            self._run = compilation.compile(gm, inputs, self._known)
+
+    def graph_module(self) -> tuple[fx.GraphModule, FakeTensorMode]:
+        """The graph as AOTAutograd made it, and the mode of its values; it brings its sizes along."""
+        mode = FakeTensorMode(shape_env=ShapeEnv())
+        gm = GraphPickler.loads(self._graph, mode)
+        assert isinstance(gm, fx.GraphModule)
+        gm.recompile()
+        return gm, mode
+
+    def set_triton_bundle(self, triton_bundle: Any) -> None:
+        """Nothing: the lowering makes no Triton kernels."""
+
+
+class SavedFunction(SerializableCallable):
+    """What the backend returns to `aot_compile`, which writes it into a file."""
+
+    def __init__(self, call: Callable[..., Any], serialize: Callable[[], Any]) -> None:
+        self._call = call
+        self._serialize = serialize
+
+    def __call__(self, *args: Any) -> Any:
+        return self._call(*args)
+
+    def text(self) -> str:
+        """The graph, for people."""
+        gm, _ = self._serialize().compiled_fw.result.graph_module()
+        return readable(gm)
+
+    @classmethod
+    def serialize_compile_artifacts(cls, fn: SavedFunction) -> bytes:
+        with torch._functorch.config.patch(TORCH_SETTINGS):
+            return pickle.dumps(fn._serialize())
+
+    @classmethod
+    def deserialize_compile_artifacts(cls, data: bytes) -> SavedFunction:
+        entry = pickle.loads(data)
+        compilation = Compilation(entry.compiled_fw.result.config, to_file=True)
+        with in_progress(compilation):
+            compiled = deserialize_bundled_cache_entry(entry)
+        return cls(compilation.passage.around(compiled), vars(compiled)["serialize"])
+
+
+def through_aot(
+    gm: fx.GraphModule, example_inputs: Sequence[Any], compilation: Compilation
+) -> Callable[..., Any]:
+    """As the backend does it where nothing is kept; what torch has kept of this graph it finds."""
+    _mark(gm)
+    with in_progress(compilation), torch._functorch.config.patch(TORCH_SETTINGS):
+        compiled: Callable[..., Any] = aot_autograd(
+            fw_compiler=_saving(compilation, "forward"),
+            bw_compiler=_saving(compilation, "backward"),
+            inference_compiler=_saving(compilation, "inference"),
+            keep_inference_input_mutations=compilation.config.experimental_config.keep_inference_input_mutations,
+        )(gm, example_inputs)
+    call = compilation.passage.around(compiled)
+    return SavedFunction(call, vars(compiled)["serialize"]) if compilation.to_file else call
+
+
+@contextlib.contextmanager
+def in_progress(compilation: Compilation) -> Iterator[None]:
+    """Makes a compilation the one by which graphs found inside are lowered."""
+    token = _in_progress.set(compilation)
+    try:
+        yield
+    finally:
+        _in_progress.reset(token)
+
+
+def _saving(compilation: Compilation, role: Role) -> SerializableAOTDispatchCompiler:
+    """The compiler of the graphs with one role, of which torch keeps the results."""
+
+    def compile_role(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> Saved:
+        graph = GraphPickler.dumps(
+            gm, Options(ops_filter=None, node_metadata_key_filter=METADATA.__contains__)
+        )
+        known = Known.now(role)
+        return Saved(graph, known, compilation.config, compilation.compile(gm, example_inputs, known))
+
+    return SerializableAOTDispatchCompiler(Saved, compile_role)
+
+
+def _mark(gm: fx.GraphModule) -> None:
+    """Puts into a graph, and so into torch's key for it, what the key lacks: us, annotations and the user's lines."""
+    hasher = hashlib.sha256(f"air {__version__}".encode())
+    for node in gm.graph.nodes:
+        hasher.update(repr((node.meta.get("custom"), node.meta.get("stack_trace"))).encode())
+    vars(gm)["_air_key"] = hasher.hexdigest()

@@ -1,0 +1,264 @@
+"""A function of `cache_compile` is traced once: the next process reads it, unless something has changed."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch._dynamo.utils import counters
+
+import air_backend
+import cached_llama
+import cached_step
+from air_backend.errors import CannotSave, NotServed, OptionsOfWrongType, TwoConfigurations, UnsafeCache
+from air_backend.inference import cache_compile
+
+TESTS = Path(__file__).parents[1]
+MODES = ("reduce-overhead", "max-autotune")
+
+
+def traced() -> int:
+    """How many graphs Dynamo has made since the test began."""
+    return int(counters["stats"].get("unique_graphs", 0))
+
+
+@pytest.fixture(autouse=True)
+def counted() -> None:
+    counters.clear()
+
+
+def files(function: Any) -> list[str]:
+    return sorted(path.name for path in function.folder.iterdir())
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("mode", MODES)
+def test_A51_G17_a_function_that_was_written_is_read_and_equals_eager(
+    mode: str, dynamic: bool, tmp_path: Path
+) -> None:
+    first, x = cached_step.made(), cached_step.inputs()
+    torch.testing.assert_close(
+        cached_step.cached(first, str(tmp_path), mode, dynamic)(x), cached_step.expected(x)
+    )
+    assert traced() == 1
+    torch._dynamo.reset()
+    again = cached_step.made()
+    function = cached_step.cached(again, str(tmp_path), mode, dynamic)
+    torch.testing.assert_close(function(x), cached_step.expected(x))
+    torch.testing.assert_close(function(x), cached_step.expected(x))
+    assert torch.equal(again.cache[0], x[0]), "the cache of the model is written"
+    other = cached_step.inputs(5)
+    before = traced()
+    torch.testing.assert_close(function(other), cached_step.expected(other))
+    assert traced() - before == (0 if dynamic else 1), "only static sizes are traced once more"
+    assert files(function) == ["compiled_module"] + ["compiled_module.1"] * (not dynamic)
+
+
+def test_A51_G17_another_process_reads_it(tmp_path: Path) -> None:
+    function = cached_step.cached(cached_step.made(), str(tmp_path), "reduce-overhead", True)
+    function(cached_step.inputs())
+    command = [
+        sys.executable,
+        "-c",
+        "import sys, cached_step; cached_step.main(*sys.argv[1:])",
+        str(tmp_path),
+        "reduce-overhead",
+    ]
+    path = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
+    ran = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout.splitlines()[-1])
+    assert found["traced"] == 0, ran.stderr
+    assert found["difference"] < 1e-5
+
+
+def read_again(folder: Path, caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What is said when the files of a folder are read once more; they have to be traced anew."""
+    torch._dynamo.reset()
+    counters.clear()
+    caplog.clear()
+    x = cached_step.inputs()
+    with caplog.at_level(logging.WARNING):
+        result = cached_step.cached(cached_step.made(), str(folder), "max-autotune")(x)
+    torch.testing.assert_close(result, cached_step.expected(x))
+    assert traced() == 1
+    return [record.getMessage() for record in caplog.records]
+
+
+def test_W28_a_global_number_that_changed_is_noticed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cached_step.cached(cached_step.made(), str(tmp_path), "max-autotune")(cached_step.inputs())
+    monkeypatch.setattr(cached_step, "SCALE", 3)
+    assert any("is not 2 any more" in said for said in read_again(tmp_path, caplog))
+
+
+def test_W28_source_code_that_changed_is_noticed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = tmp_path / "edited_program.py"
+    text = "def program(x):\n    return x.sin() + 1\n"
+    module.write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    program = importlib.import_module("edited_program")
+    x = torch.randn(4)
+    cache_compile(program.program, cache_dir=tmp_path)(x)
+    module.write_text(text.replace("sin", "cos"))
+    os.utime(module, (1, 1))
+    program = importlib.reload(program)
+    with caplog.at_level(logging.WARNING):
+        torch.testing.assert_close(cache_compile(program.program, cache_dir=tmp_path)(x), x.cos() + 1)
+    assert "the source code of edited_program has changed" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["air-backend", "torch"])
+def test_W28_W29_a_file_of_another_version_is_not_read(
+    name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    function = cached_step.cached(cached_step.made(), str(tmp_path), "max-autotune")
+    function(cached_step.inputs())
+    key = function._store.key
+    versions = {**key.versions, name: "0.0.0"}
+    assert type(key)(key.function, key.dynamic, key.config, versions).name != key.name
+    path = function.folder / "compiled_module"
+    data = path.read_bytes()
+    path.write_bytes(data[:100])  # and one that was cut off
+    assert any(str(path) in said and "not used" in said for said in read_again(tmp_path, caplog))
+    assert files(function) == ["compiled_module", "compiled_module.1"], "nothing is deleted"
+
+
+def test_parameters_of_another_type_are_traced_anew(tmp_path: Path) -> None:
+    cached_step.cached(cached_step.made(), str(tmp_path), "reduce-overhead")(cached_step.inputs())
+    torch._dynamo.reset()
+    counters.clear()
+    x = cached_step.inputs(dtype=torch.float64)
+    function = cached_step.cached(cached_step.made(torch.float64), str(tmp_path), "reduce-overhead")
+    torch.testing.assert_close(function(x), cached_step.expected(x))
+    assert traced() == 1
+
+
+def test_other_options_have_files_of_their_own(tmp_path: Path) -> None:
+    folders = {
+        cached_step.cached(cached_step.made(), str(tmp_path), mode, dynamic).folder
+        for mode in MODES
+        for dynamic in (False, True)
+    }
+    assert len(folders) == 4
+
+
+def test_each_rank_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    step = cached_step.made().step
+    one = cache_compile(step, cache_dir=tmp_path, global_rank=3, tp_rank=1, pp_rank=0)
+    assert one.folder.parent.name == "world1global_rank3_tp_rank1_pp_rank0"
+    assert cache_compile(step, cache_dir=tmp_path).folder.parent.name == "world1global_rank0"
+
+
+def test_the_variable_of_torchair_names_the_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHAIR_CACHE_HOME", str(tmp_path / "home"))
+    assert cache_compile(cached_step.made().step).folder.is_relative_to(tmp_path / "home")
+
+
+def test_files_that_others_may_write_are_not_run(tmp_path: Path) -> None:
+    function = cached_step.cached(cached_step.made(), str(tmp_path), "max-autotune")
+    function(cached_step.inputs())
+    path = function.folder / "compiled_module"
+    assert path.stat().st_mode & 0o077 == 0
+    path.chmod(0o666)
+    torch._dynamo.reset()
+    with pytest.raises(UnsafeCache, match=r"compiled_module is not read.*others may write") as failure:
+        cached_step.cached(cached_step.made(), str(tmp_path), "max-autotune")(cached_step.inputs())
+    assert "chmod go-w" in failure.value.advice()
+
+
+def custom(x: Tensor) -> Tensor:
+    return x.sin()
+
+
+def test_what_cannot_be_kept_is_refused_with_the_reason() -> None:
+    step = cached_step.made().step
+    with pytest.raises(CannotSave, match="custom_decompositions"):
+        cache_compile(step, custom_decompositions={torch.ops.aten.sin.default: custom})
+    config = air_backend.CompilerConfig()
+    config.post_grad_custom_pre_pass = lambda gm, inputs, config: None
+    with pytest.raises(CannotSave, match="post_grad_custom_pre_pass"):
+        cache_compile(step, config=config)
+    with pytest.raises(NotServed, match="ge_cache"):
+        cache_compile(step, ge_cache=True)
+    other = air_backend.CompilerConfig()
+    other.mode = "reduce-overhead"
+    with pytest.raises(TwoConfigurations):
+        cache_compile(
+            step,
+            config=other,
+            backend=air_backend.get_npu_backend(compiler_config=air_backend.CompilerConfig()),
+        )
+    with pytest.raises(OptionsOfWrongType, match=r"cache_compile\(config=\.\.\.\) got a dict"):
+        cache_compile(step, config={"mode": "max-autotune"})  # type: ignore[arg-type]
+
+
+def test_an_export_does_not_go_to_a_file(tmp_path: Path) -> None:
+    config = air_backend.CompilerConfig()
+    config.export.export_mode = True
+    with pytest.raises(Exception, match="compile-cache-limits"):
+        cache_compile(cached_step.made().step, config=config, cache_dir=tmp_path)(cached_step.inputs())
+
+
+def test_the_configuration_of_a_backend_is_used(tmp_path: Path) -> None:
+    config = air_backend.CompilerConfig()
+    config.mode = "reduce-overhead"
+    backend = air_backend.get_npu_backend(compiler_config=config)
+    x = cached_step.inputs()
+    function = cache_compile(cached_step.made().step, backend=backend, cache_dir=tmp_path)
+    torch.testing.assert_close(function(x), cached_step.expected(x))
+    assert counters["air"]["captures"] == 1
+
+
+def test_A51_a_model_of_transformers_is_read_with_other_sizes(tmp_path: Path) -> None:
+    model = cached_llama.made()
+    ids, more = torch.arange(8)[None], torch.arange(11)[None]
+    for _ in range(2):
+        torch._dynamo.reset()
+        counters.clear()
+        function = cache_compile(model.logits, cache_dir=tmp_path)
+        with torch.no_grad():
+            torch.testing.assert_close(function(ids), model.logits(ids))
+            torch.testing.assert_close(function(more), model.logits(more))
+    assert traced() == 0
+    assert files(function) == ["compiled_module"]
+
+
+@pytest.mark.npu
+@pytest.mark.parametrize("mode", MODES)
+def test_A51_G17_a_function_on_the_device_is_read_and_equals_the_cpu(mode: str, tmp_path: Path) -> None:
+    x = cached_step.inputs()
+    for _ in range(2):
+        torch._dynamo.reset()
+        counters.clear()
+        function = cached_step.cached(cached_step.made().to("npu"), str(tmp_path), mode)
+        for _ in range(3):
+            torch.testing.assert_close(
+                function(x.to("npu")).cpu(), cached_step.expected(x), rtol=1e-4, atol=1e-4
+            )
+    assert traced() == 0
+
+
+class Plain(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x + 1
+
+
+def test_a_plain_function_and_a_forward_are_compiled_as_well(tmp_path: Path) -> None:
+    x = torch.ones(2)
+    assert torch.equal(cache_compile(custom, cache_dir=tmp_path)(x), x.sin())
+    assert torch.equal(cache_compile(Plain().forward, cache_dir=tmp_path)(x), x + 1)

@@ -1,0 +1,203 @@
+"""What torch's cache keeps of a compilation is found by the next one, and lowered by the options of that one."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, fx
+from torch._dynamo.utils import counters
+from torch._inductor.utils import fresh_cache
+
+import air_backend
+from air_backend import _saved
+from air_backend._keeping import keeping
+from air_backend._records import alive
+from air_backend.errors import CannotSave
+
+MODES = ("reduce-overhead", "max-autotune")
+X = torch.randn(4, 8, generator=torch.Generator().manual_seed(0))
+Y = torch.randn(8, 5, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.fixture(autouse=True)
+def own_cache() -> Iterator[None]:
+    with fresh_cache():
+        counters.clear()
+        yield
+
+
+def step(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    z = torch.relu(x @ y)
+    x.add_(1)
+    return z.sum(0), (z * 2).t()
+
+
+def compiled(
+    function: Callable[..., Any], mode: str = "max-autotune", *, dynamic: bool | None = None, **options: Any
+) -> Any:
+    torch._dynamo.reset()
+    wanted = {"air.cache.save": True, "mode": mode, **options}
+    return torch.compile(function, backend="air", options=wanted, fullgraph=True, dynamic=dynamic)
+
+
+def looked_up() -> tuple[int, int]:
+    """How many graphs torch's cache had, and how many it had not."""
+    found = counters["aot_autograd"]
+    return found["autograd_cache_hit"], found["autograd_cache_miss"]
+
+
+def check(function: Any, x: Tensor, y: Tensor) -> None:
+    given, same = x.clone(), x.clone()
+    with torch.no_grad():
+        torch.testing.assert_close(function(given, y), step(same, y))
+    assert torch.equal(given, same)
+
+
+@pytest.mark.parametrize("dynamic", [None, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("mode", MODES)
+def test_N18_the_next_compilation_finds_the_traced_graph(mode: str, dynamic: bool | None) -> None:
+    check(compiled(step, mode, dynamic=dynamic), X, Y)
+    assert looked_up() == (0, 1)
+    function = compiled(step, mode, dynamic=dynamic)
+    check(function, X, Y)
+    assert looked_up() == (1, 1)
+    if dynamic:
+        check(function, torch.cat([X, X]), Y)
+        assert looked_up() == (1, 1)
+
+
+def test_N18_artifacts_go_to_another_machine(tmp_path: Path) -> None:
+    check(compiled(step), X, Y)
+    saved = torch.compiler.save_cache_artifacts()
+    assert saved is not None
+    data, info = saved
+    assert info.aot_autograd_artifacts
+    with fresh_cache():
+        torch.compiler.load_cache_artifacts(data)
+        check(compiled(step), X, Y)
+    assert looked_up() == (1, 1)
+
+
+def test_N18_the_graph_is_lowered_by_the_options_of_the_process_that_finds_it() -> None:
+    check(compiled(step, "max-autotune"), X, Y)
+    function = compiled(step, "reduce-overhead")
+    check(function, X, Y)
+    assert looked_up() == (1, 1)
+    assert counters["air"]["captures"] == 1
+    assert alive()[-1][0].settings.mode == "reduce-overhead"
+
+
+def test_N18_another_version_of_air_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    check(compiled(step), X, Y)
+    monkeypatch.setattr(_saved, "__version__", "0.0.0")
+    check(compiled(step), X, Y)
+    assert looked_up() == (0, 2)
+
+
+def test_N18_an_annotation_that_torchs_key_lacks_is_in_ours() -> None:
+    def on(tag: str) -> Callable[..., Tensor]:
+        def two_streams(x: Tensor) -> Tensor:
+            with air_backend.scope.npu_stream_switch(tag):
+                y = x.sin()
+            air_backend.scope.npu_wait_tensor(x, y)
+            return y + x.cos()
+
+        return two_streams
+
+    for tag in ("first", "second", "second"):
+        function = compiled(on(tag), "reduce-overhead")
+        with torch.no_grad():
+            torch.testing.assert_close(function(X), X.sin() + X.cos())
+        assert tag in str(alive()[-1][0].plan.resources)
+    assert looked_up() == (1, 2)
+
+
+def test_N18_forward_and_backward_are_kept_together() -> None:
+    def loss(x: Tensor, w: Tensor) -> Tensor:
+        return torch.tanh(x @ w).square().sum()
+
+    weight = Y.clone().requires_grad_()
+    (expected,) = torch.autograd.grad(loss(X, weight), weight)
+    for _ in range(2):
+        (gradient,) = torch.autograd.grad(compiled(loss, "reduce-overhead")(X, weight), weight)
+        torch.testing.assert_close(gradient, expected)
+    assert looked_up() == (1, 1)
+
+
+def test_N18_a_damaged_entry_is_traced_anew() -> None:
+    check(compiled(step), X, Y)
+    folder = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]) / "aotautograd"
+    for entry in folder.rglob("*"):
+        if entry.is_file():
+            entry.write_bytes(b"damaged")
+    check(compiled(step), X, Y)
+    assert looked_up() == (0, 2)
+    shutil.rmtree(folder)
+    check(compiled(step), X, Y)
+
+
+def test_nothing_is_kept_that_nobody_asked_for() -> None:
+    torch._dynamo.reset()
+    check(torch.compile(step, backend="air", fullgraph=True), X, Y)
+    assert looked_up() == (0, 0)
+
+
+def test_N18_what_cannot_be_kept_is_compiled_and_says_why(caplog: pytest.LogCaptureFixture) -> None:
+    config = air_backend.CompilerConfig()
+    config.air.cache.save = True
+    backend = air_backend.get_npu_backend(
+        compiler_config=config, custom_decompositions={torch.ops.aten.relu.default: lambda x: x.clamp(min=0)}
+    )
+    torch._dynamo.reset()
+    with caplog.at_level(logging.WARNING):
+        check(torch.compile(step, backend=backend, fullgraph=True), X, Y)
+    assert (
+        "air.cache.save: this graph is compiled and not kept: the graph depends on custom_decompositions"
+        in caplog.text
+    )
+    assert looked_up() == (0, 0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_N18_torchs_aot_compile_writes_a_function_that_torch_loads(mode: str, tmp_path: Path) -> None:
+    torch._dynamo.reset()
+    with torch.no_grad(), torch._dynamo.config.patch(enable_aot_compile=True):
+        function = torch.compile(step, backend="air", options={"mode": mode}, fullgraph=True)
+        traced = function.aot_compile(((X.clone(), Y), {}))  # type: ignore[attr-defined]
+    check(traced, X, Y)
+    traced.save_compiled_function(str(tmp_path / "step"))
+    torch._dynamo.reset()
+    counters.clear()
+    with (tmp_path / "step").open("rb") as file:
+        loaded = torch.compiler.load_compiled_function(file)
+    check(loaded, X, Y)
+    assert not counters["stats"], "nothing is traced"
+    with torch.no_grad(), pytest.raises(RuntimeError, match="size mismatch"):
+        loaded(torch.cat([X, X]), Y)
+
+
+def test_aot_compile_refuses_a_graph_with_objects_of_the_process() -> None:
+    config = air_backend.CompilerConfig()
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    from torch._dynamo.graph_bytecode_inputs import get_external_object_by_index
+
+    graph.call_function(get_external_object_by_index, (0,))
+    graph.output(x)
+    gm = fx.GraphModule({}, graph)
+    assert keeping(gm, config, {}) == "no"
+    with torch._functorch.config.patch(bypass_autograd_cache_key=True):
+        with pytest.raises(CannotSave, match="a stream or event object of this process"):
+            keeping(gm, config, {})
+        gm.graph.erase_node(gm.graph.find_nodes(op="call_function", target=get_external_object_by_index)[0])
+        assert keeping(gm, config, {}) == "file"
+        gm.graph.call_function(torch.ops.streams.record_event.default, (0, 0))
+        with pytest.raises(CannotSave, match="a stream or event object of this process"):
+            keeping(gm, config, {})
