@@ -22,12 +22,13 @@ class Step(nn.Module):
     def __init__(self, dtype: t.dtype = t.float32) -> None:
         super().__init__()
         self.linear = nn.Linear(8, 8, dtype=dtype)
+        self.factor = 1.5  # with dynamic sizes it goes into the graph as a tensor
         self.register_buffer("cache", t.zeros(4, 8, dtype=dtype))
 
     def step(self, x: Tensor, row: int = 0) -> Tensor:
         """Writes the first row of `x` and returns all of the cache, as seen through the layer."""
         self.cache[row].copy_(x[0])
-        return t.relu(self.linear(x)).sum(0) * SCALE + self.cache.sum(0)
+        return t.relu(self.linear(x)).sum(0) * SCALE * self.factor + self.cache.sum(0)
 
 
 def made(dtype: t.dtype = t.float32) -> Step:

@@ -148,6 +148,8 @@ CASES = (
         "through torch.compile",
     ),
     Wrong(wrong.cache_of_what_ge_makes, "NotServed", "ge_cache=True", "leave ge_cache out"),
+    Wrong(wrong.cache_of_a_module, "OptionsOfWrongType", "got a ReLU", "such as model.forward"),
+    Wrong(wrong.cache_of_a_function_that_holds_a_tensor, "CannotSave", "'weight', a Tensor", "take that out"),
     Wrong(wrong.cache_file_that_is_none, "NotACache", "BadZipFile", "below the cache_dir"),
     Wrong(wrong.print_without_a_tensor, "BadPrint", "no argument is a tensor", "give at least one tensor"),
     Wrong(wrong.internal_format_on_the_host, "WeightsOnHost", "weight is on 'cpu'", "model.npu()"),

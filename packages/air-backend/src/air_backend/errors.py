@@ -129,6 +129,8 @@ class OptionsOfWrongType(AirError):
     def advice(self) -> str:
         if self.call.startswith("torch.compile"):
             return "give a dict of option names to values, or an air_backend.CompilerConfig"
+        if self.call == "cache_compile(func)":
+            return "give a function or a method, such as model.forward"
         return "give an air_backend.CompilerConfig; CompilerConfig.from_options({...}) makes one of a dict"
 
 

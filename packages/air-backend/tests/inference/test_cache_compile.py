@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import json
 import logging
@@ -130,12 +131,26 @@ def test_W28_W29_a_file_of_another_version_is_not_read(
     function(cached_step.inputs())
     key = function._store.key
     versions = {**key.versions, name: "0.0.0"}
-    assert type(key)(key.function, key.dynamic, key.config, versions).name != key.name
+    assert dataclasses.replace(key, versions=versions).name != key.name
     path = function.folder / "compiled_module"
     data = path.read_bytes()
     path.write_bytes(data[:100])  # and one that was cut off
     assert any(str(path) in said and "not used" in said for said in read_again(tmp_path, caplog))
     assert files(function) == ["compiled_module", "compiled_module.1"], "nothing is deleted"
+
+
+def test_W28_numbers_that_a_function_closes_over_and_defaults_are_in_the_key(tmp_path: Path) -> None:
+    def times(number: int, default: int) -> Any:
+        def program(x: Tensor, added: int = default) -> Tensor:
+            return x * number + added
+
+        return program
+
+    x = torch.ones(2)
+    for number, default in ((2, 0), (3, 0), (3, 1)):
+        torch._dynamo.reset()
+        function = cache_compile(times(number, default), cache_dir=tmp_path)
+        assert torch.equal(function(x), x * number + default)
 
 
 def test_parameters_of_another_type_are_traced_anew(tmp_path: Path) -> None:

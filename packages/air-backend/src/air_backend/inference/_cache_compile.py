@@ -16,7 +16,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any, Final
 
 import torch
@@ -65,6 +65,8 @@ def cache_compile(
         raise CannotSave("it depends on custom_decompositions, functions that no key can hold")
     chosen = _configuration(config, backend)
     owner, function = (func.__self__, func.__func__) if isinstance(func, MethodType) else (None, func)
+    if not isinstance(function, FunctionType):
+        raise OptionsOfWrongType(type(func).__name__, "cache_compile(func)")
     try:
         key = _store.Key.of(function, owner, chosen, dynamic)
     except NotSerializable as error:
@@ -82,15 +84,10 @@ class CachedFunction:
     ) -> None:
         self._func = func
         self._self = (func.__self__,) if isinstance(func, MethodType) else ()
-        with torch._dynamo.config.patch(
-            enable_aot_compile=True
-        ):  # which hangs `aot_compile` on what torch returns
+        asked: dict[str, Any] = {"guard_filter_fn": self._kept}
+        with torch._dynamo.config.patch(enable_aot_compile=True):  # hangs `aot_compile` on what torch returns
             self._compiled: Any = torch.compile(
-                func,
-                backend=backend,
-                fullgraph=True,
-                dynamic=dynamic,
-                options={"guard_filter_fn": self._kept},
+                func, backend=backend, fullgraph=True, dynamic=dynamic, options=asked
             )
         self._globals: dict[str, str] = {}
         self._store = store
@@ -148,9 +145,7 @@ class CachedFunction:
         for _ in range(RESTARTS):
             try:
                 return self._compiled.aot_compile((args, kwargs))
-            except (
-                TensorifyScalarRestartAnalysis
-            ):  # a number turned out to be a constant; torch remembers which
+            except TensorifyScalarRestartAnalysis:  # a number is a constant after all; torch remembers which
                 continue
         return self._compiled.aot_compile((args, kwargs))
 

@@ -25,13 +25,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, Final
 
 import torch
 
 from air_backend._version import __version__
-from air_backend.errors import NotACache, UnsafeCache
+from air_backend.errors import CannotSave, NotACache, UnsafeCache
 from air_config import CompilerConfig
 
 log = logging.getLogger(__name__)
@@ -53,13 +53,16 @@ class Key:
     dynamic: bool
     config: Mapping[str, Any]
     versions: Mapping[str, str]
+    captured: Mapping[str, str]
+    """What the function closes over, and its default arguments."""
 
     @classmethod
     def of(cls, function: Callable[..., Any], owner: object, config: CompilerConfig, dynamic: bool) -> Key:
         """The key of a function, or of a method and what it belongs to, in this process."""
         holder = type(owner).__qualname__ + "." if owner is not None else ""
         name = f"{function.__module__}.{holder}{function.__name__}"
-        return cls(name, dynamic, json.loads(config.to_json(only_set=True)), _versions())
+        options = json.loads(config.to_json(only_set=True))
+        return cls(name, dynamic, options, _versions(), _captured(function))
 
     @property
     def digest(self) -> str:
@@ -76,6 +79,27 @@ def _versions() -> dict[str, str]:
     found = {"air-backend": __version__, "python": platform.python_version(), "torch": torch.__version__}
     with contextlib.suppress(metadata.PackageNotFoundError):
         found["torch_npu"] = metadata.version("torch_npu")
+    return found
+
+
+def _captured(function: Any) -> dict[str, str]:
+    """Values that torch writes into the file and does not compare; one that has no name in a key is refused."""
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    named = [(name, cell.cell_contents) for name, cell in cells]
+    named += [(f"default {index}", value) for index, value in enumerate(function.__defaults__ or ())]
+    named += [(f"default {name}", value) for name, value in (function.__kwdefaults__ or {}).items()]
+    found = {}
+    for name, value in named:
+        if isinstance(value, _PLAIN):
+            found[name] = repr(value)
+        elif isinstance(value, (type, FunctionType, ModuleType)):
+            found[name] = (
+                f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value.__name__)}"
+            )
+        else:
+            raise CannotSave(
+                f"{function.__name__} holds {name!r}, a {type(value).__name__}; give it as an argument"
+            )
     return found
 
 
