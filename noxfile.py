@@ -114,7 +114,7 @@ GENERATED = (  # documents that are made from code: package, module that makes o
     ("house", ("-m", "house.error_index", "--check")),
 )
 ENV = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
-NPU_ENV = {"OMP_NUM_THREADS": "1"}
+NPU_ENV = {"OMP_NUM_THREADS": "1", "TORCH_DEVICE_BACKEND_AUTOLOAD": "1"}  # whatever the caller has set
 WITHOUT_PIP = [
     "--without-pip"
 ]  # the base's pip serves; a stock setuptools would shadow the one torch asks for
