@@ -7,7 +7,7 @@ import sys
 
 
 def pytest_collection_finish() -> None:
-    """Keeps pytest's handlers from torch's trace, a quarter of the time of tests that compile.
+    """Keeps pytest's handlers from torch's trace, which takes time in every test that compiles.
 
     torch writes the trace wherever its logger has a handler, and pytest gives one to loggers that do not propagate.
     """
