@@ -201,9 +201,9 @@ def declared_libraries(package: str) -> set[str]:
     return {text for text in asked if Requirement(text).name not in (*PACKAGES, "torch")}
 
 
-def library(session: nox.Session, requirement: str, torch: str = TORCH) -> Path:
+def library(session: nox.Session, requirement: str) -> Path:
     """Installs a library, with what it needs and the base lacks, once; returns the folder it lies in."""
-    prefix = base(session, torch)
+    prefix = base(session)
     folder = prefix / "libraries" / requirement
     site = site_of(folder)
     if not (folder / "complete").exists():

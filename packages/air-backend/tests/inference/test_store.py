@@ -73,7 +73,7 @@ def test_numbers_and_strings_among_globals_are_found_by_the_names_that_dynamo_gi
         "G['missing']",
         "G['json'].__name__",
     )
-    assert plain_values(((name, None) for name in names), cached_step.main) == {
+    assert plain_values(names, cached_step.main) == {
         "G['SCALE']": "2",
         "G['__import_cached_step'].SCALE": "2",
         "G['json'].__name__": "'json'",

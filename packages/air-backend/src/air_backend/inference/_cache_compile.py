@@ -138,7 +138,7 @@ class CachedFunction:
             not g.is_global and not CANNOT_BE_KEPT & {g.guard_type, *g.derived_guard_types} for g in guards
         ]
         dropped = [g for g, keep in zip(guards, keeps, strict=True) if not keep and g.is_global]
-        self._globals = _store.plain_values(((g.name, g.value) for g in dropped), self._func)
+        self._globals = _store.plain_values((g.name for g in dropped), self._func)
         return keeps
 
     def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

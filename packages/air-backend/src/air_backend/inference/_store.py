@@ -162,11 +162,11 @@ class Store:
 def _loaded(path: Path, key: Key, func: Callable[..., Any]) -> Any:
     with zipfile.ZipFile(path) as archive:
         about = json.loads(archive.read(ABOUT))
-        ours = json.loads(json.dumps(vars(key)))
+        ours = vars(key)
         if different := sorted(name for name in ours if about.get(name) != ours[name]):
             raise NotACache(str(path), f"it was written for another {', '.join(different)}")
         values = about[GLOBALS]
-        now = plain_values(values.items(), func)
+        now = plain_values(values, func)
         if changed := sorted(name for name, value in values.items() if now.get(name) != value):
             raise NotACache(str(path), f"{changed[0]} is not {values[changed[0]]} any more")
         data = io.BytesIO(archive.read(FUNCTION))
@@ -206,11 +206,11 @@ class _Globals(dict[str, Any]):
         return importlib.import_module(name.removeprefix(_IMPORT).replace("_dot_", "."))
 
 
-def plain_values(names: Iterable[tuple[str, Any]], func: Callable[..., Any]) -> dict[str, str]:
+def plain_values(names: Iterable[str], func: Callable[..., Any]) -> dict[str, str]:
     """The numbers and strings among global values, which Dynamo names by expressions, as they are now."""
     scope = {"G": _Globals(_function(func).__globals__)}
     found = {}
-    for name, _ in names:
+    for name in names:
         try:
             value = eval(name, scope)  # an expression of Dynamo's, from a file that only this user writes
         except Exception as error:  # whatever the attributes and keys in it raise
