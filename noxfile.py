@@ -9,6 +9,7 @@
     nox -s older-torch           the tests of every package on torch 2.11 and 2.12
     nox -s bench-aclgraph        the benchmarks of a package, as a table and as JSON
     nox -s build install         wheels, then the wheels installed from dist/ alone
+    nox -s prepare               all that other sessions install or build when they first need it
     nox -l                       all sessions, also those that CI does not run
 
 torch is installed once, into a base environment, and so is every library that packages or their tests declare, each
@@ -18,6 +19,9 @@ the libraries that the package under test declares.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import fcntl
 import functools
 import hashlib
 import os
@@ -25,7 +29,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
@@ -168,16 +172,35 @@ def site_of(prefix: Path | str) -> Path:
     return Path(sysconfig.get_path("purelib", vars={"base": str(prefix)}))
 
 
+@contextlib.contextmanager
+def alone(what: Path) -> Iterator[None]:
+    """One process at a time makes `what`: `prepare` may be at it, in the background."""
+    what.parent.mkdir(parents=True, exist_ok=True)
+    with Path(f"{what}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def once(folder: Path) -> Iterator[bool]:
+    """Whether `folder` still has to be filled; it counts as filled when the block ends without an error."""
+    with alone(folder):
+        missing = not (folder / "complete").exists()
+        if missing:
+            shutil.rmtree(folder, ignore_errors=True)
+        yield missing
+        (folder / "complete").touch()
+
+
 def base(session: nox.Session, torch: str = TORCH) -> Path:
     """Installs torch and the tools once; returns that environment."""
     key = hashlib.sha256("\n".join((sys.version, torch, *TOOLS)).encode()).hexdigest()[:12]
     prefix = Path(os.environ.get("AIR_TORCH_ENV", ROOT / ".nox")) / f"torch-{key}"
-    if not (prefix / "complete").exists():
-        session.run(sys.executable, "-m", "venv", "--clear", str(prefix), external=True)
-        session.run(
-            str(prefix / "bin/python"), "-m", "pip", "install", "-q", "-U", torch, *TOOLS, external=True
-        )
-        (prefix / "complete").touch()
+    with once(prefix) as missing:
+        if missing:
+            session.run(sys.executable, "-m", "venv", str(prefix), external=True)
+            pip = (str(prefix / "bin/python"), "-m", "pip", "install", "-q", "-U")
+            session.run(*pip, torch, *TOOLS, external=True)
     return prefix
 
 
@@ -185,20 +208,20 @@ def npu_base(session: nox.Session) -> Path:
     """Installs torch_npu once, beside the torch of the base; returns the folder it lies in."""
     python = base(session) / "bin/python"
     site = python.parents[1] / "torch_npu"
-    if not (site / "complete").exists():
-        shutil.rmtree(site, ignore_errors=True)
-        pip = (str(python), "-m", "pip", "install", "-q", "--target", str(site))
-        session.run(*pip, "--no-deps", TORCH_NPU, external=True, env=ENV)
-        session.run(*pip, *TORCH_NPU_NEEDS, external=True, env=ENV)
-        (site / "complete").touch()
+    with once(site) as missing:
+        if missing:
+            pip = (str(python), "-m", "pip", "install", "-q", "--target", str(site))
+            session.run(*pip, "--no-deps", TORCH_NPU, external=True, env=ENV)
+            session.run(*pip, *TORCH_NPU_NEEDS, external=True, env=ENV)
     return site
 
 
-def declared_libraries(package: str) -> set[str]:
-    """What a package, the siblings it needs and its tests ask for from elsewhere, except torch."""
-    asked = {text for name in closure(package) for text in project(name)["dependencies"]}
-    asked.update(project(package).get("optional-dependencies", {}).get("test", []))
-    return {text for text in asked if Requirement(text).name not in (*PACKAGES, "torch")}
+def declared_libraries(*packages: str) -> list[str]:
+    """What packages, the siblings they need and their tests ask for from elsewhere, except torch."""
+    asked = {text for name in closure(*packages) for text in project(name)["dependencies"]}
+    for package in packages:
+        asked.update(project(package).get("optional-dependencies", {}).get("test", []))
+    return sorted(text for text in asked if Requirement(text).name not in (*PACKAGES, "torch"))
 
 
 def library(session: nox.Session, requirement: str) -> Path:
@@ -206,12 +229,12 @@ def library(session: nox.Session, requirement: str) -> Path:
     prefix = base(session)
     folder = prefix / "libraries" / requirement
     site = site_of(folder)
-    if not (folder / "complete").exists():
-        session.run(sys.executable, "-m", "venv", "--clear", *WITHOUT_PIP, str(folder), external=True)
-        (site / "air-base.pth").write_text(f"{site_of(prefix)}\n")
-        pip = (str(prefix / "bin/python"), "-m", "pip", "--python", str(folder / "bin/python"))
-        session.run(*pip, "install", "-q", requirement, external=True, env=ENV)
-        (folder / "complete").touch()
+    with once(folder) as missing:
+        if missing:
+            session.run(sys.executable, "-m", "venv", *WITHOUT_PIP, str(folder), external=True)
+            (site / "air-base.pth").write_text(f"{site_of(prefix)}\n")
+            pip = (str(prefix / "bin/python"), "-m", "pip", "--python", str(folder / "bin/python"))
+            session.run(*pip, "install", "-q", requirement, external=True, env=ENV)
     return site
 
 
@@ -235,7 +258,7 @@ def install_beside_npu(session: nox.Session, *what: str) -> None:
 
 def install_tested(session: nox.Session, package: str, *beside: Path) -> None:
     """Makes importable: torch, the tools, and a package with what it and its tests declare."""
-    libraries = (library(session, text) for text in sorted(declared_libraries(package)))
+    libraries = (library(session, text) for text in declared_libraries(package))
     see(session, site_of(base(session)), *beside, *libraries)
     session.install("-q", "--no-build-isolation", *with_tests(package), env=ENV)
 
@@ -254,15 +277,16 @@ def with_tests(package: str) -> list[str]:
 
 def browser(session: nox.Session) -> None:
     """Installs Chromium where that takes no more than Debian's package; tests of pictures skip without one."""
-    if any(shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome")):
-        return
-    if not shutil.which("apt-get") or os.geteuid() != 0:
-        session.warn("no Chromium on PATH: the tests that open pictures in a browser are skipped")
-        return
-    quiet = {"DEBIAN_FRONTEND": "noninteractive"}
-    session.run("apt-get", "update", "-q", external=True, silent=True, env=quiet, success_codes=[0, 100])
-    package = ("install", "-y", "-q", "--no-install-recommends", "chromium")
-    session.run("apt-get", *package, external=True, silent=True, env=quiet)
+    with alone(ROOT / ".nox" / "chromium"):
+        if any(shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome")):
+            return
+        if not shutil.which("apt-get") or os.geteuid() != 0:
+            session.warn("no Chromium on PATH: the tests that open pictures in a browser are skipped")
+            return
+        quiet = {"DEBIAN_FRONTEND": "noninteractive"}
+        session.run("apt-get", "update", "-q", external=True, silent=True, env=quiet, success_codes=[0, 100])
+        package = ("install", "-y", "-q", "--no-install-recommends", "chromium")
+        session.run("apt-get", *package, external=True, silent=True, env=quiet)
 
 
 def proofs(package: str) -> tuple[str, ...]:
@@ -294,8 +318,8 @@ def types(session: nox.Session, package: str) -> None:
     Every package is checked beside the same libraries: mypy would analyse torch anew where one more of those that torch
     may import is found, or one less.
     """
-    texts = sorted({text for each in PACKAGES for text in declared_libraries(each)})
-    see(session, site_of(base(session)), *(library(session, text) for text in texts))
+    libraries = (library(session, text) for text in declared_libraries(*PACKAGES))
+    see(session, site_of(base(session)), *libraries)
     folder = ROOT / "packages" / package
     what = ["src"] if package in UNTYPED_TESTS else ["src", "tests"]
     own = what if any((folder / "tests").glob("[!t_c]*.py")) else ["src"]
@@ -346,6 +370,36 @@ def family(check: Callable[[nox.Session, str], None], name: str, package: str, *
     @functools.wraps(check, assigned=("__doc__",))
     def of_package(session: nox.Session) -> None:
         check(session, package)
+
+
+@nox.session(venv_params=WITHOUT_PIP)
+def prepare(session: nox.Session) -> None:
+    """Installs and builds what other sessions wait for when they first need it."""
+    for text in declared_libraries(*PACKAGES):
+        library(session, text)
+    browser(session)
+    install_beside_npu(session, *editable("air-sim"))
+    session.run("air-sim", "build", env=ENV)
+
+
+@nox.session(tags=["ci"], venv_backend="none")
+def ahead(session: nox.Session) -> None:
+    """Starts `prepare` in the background, for the moments in which the sessions after this one leave a processor idle.
+
+    A session that comes to something unfinished waits for it; what has failed it does itself, and says how.
+    """
+    report = ROOT / ".nox" / "prepare.log"
+    report.parent.mkdir(exist_ok=True)
+    command = ("nice", "-n", "19", sys.executable, "-m", "nox", "--no-color", "-s", "prepare")
+    with report.open("w") as log:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
+
+    def conclude() -> None:
+        process.terminate()
+        if process.wait():
+            session.warn(f"`nox -s prepare` did not finish in the background: {report}")
+
+    atexit.register(conclude)
 
 
 @nox.session(name=f"tests-{PURE}", python=PYTHONS, tags=["ci", "tests"], venv_backend="virtualenv")
@@ -453,7 +507,7 @@ def house(session: nox.Session) -> None:
     install(session, "nox", RUFF)
     mypy = ("python", "-m", "mypy", "--config-file", "pyproject.toml", "--python-version", "3.11")
     session.run(*mypy, "--cache-dir", str(ROOT / ".mypy_cache"), "house", "noxfile.py", env=ENV)
-    pytest(session, "house/tests", env=ENV | {"AIR_TORCH_ENV": str(base(session).parent)})
+    pytest(session, *WORKERS, "house/tests", env=ENV | {"AIR_TORCH_ENV": str(base(session).parent)})
 
 
 @nox.session(tags=["ci"], venv_params=WITHOUT_PIP)

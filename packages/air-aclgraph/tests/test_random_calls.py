@@ -15,7 +15,7 @@ from torch.fx import GraphModule
 from aclgraph_backend import settings, traced
 from air_aclgraph import Executable, compile_graph, runtime_for
 
-SEQUENCES = {"cpu": 2000, "npu": 400}  # a capture and its calls on the simulator take ten times as long
+SEQUENCES = {"cpu": 1000, "npu": 300}  # a capture and its calls on the simulator take ten times as long
 LONG_RUN = 10_000
 
 Graph = Callable[..., tuple[Any, ...]]

@@ -1,21 +1,26 @@
-"""Each test starts with a fresh Dynamo; tests marked `npu` are skipped where there is no NPU."""
+"""Each test starts with a fresh Dynamo; tests marked `npu` are skipped where there is no NPU.
+
+torch is imported where it is used: the process that hands the tests out to workers reads this file too, and runs none.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-import torch
 
-from air_backend import demo
-from air_backend._ground import Ground, npu_present
+if TYPE_CHECKING:
+    from air_backend import demo
 
 sys.path.insert(0, str(Path(__file__).parent))  # programs next to the tests, whatever the import mode
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    from air_backend._ground import npu_present
+
     if npu_present():
         return
     skip = pytest.mark.skip(reason="needs an NPU, or air-sim: nox -s npu-air-backend")
@@ -26,6 +31,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def fresh_dynamo() -> Iterator[None]:
+    import torch._dynamo
+
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()
@@ -34,4 +41,9 @@ def fresh_dynamo() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def host_demo() -> demo.DemoReport:
     """The demo on CPU tensors, as `air demo` runs it; it takes long enough to be run once."""
+    import torch
+
+    from air_backend import demo
+    from air_backend._ground import Ground
+
     return demo.run_demo(Ground(torch.device("cpu"), ("reduce-overhead", "max-autotune"), ""))
