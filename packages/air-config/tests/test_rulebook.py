@@ -69,6 +69,10 @@ CASES: dict[str, tuple[Case, Case]] = {
         Case("context.cards", {}, {"cards": 2}),
         Case("context.cards", {}, {"cards": 1}),
     ),
+    "buckets-pad-captures": (
+        Case("context.buckets", {"debug.run_eagerly": True}, {"buckets": True}),
+        Case("context.buckets", {"mode": "reduce-overhead"}, {"buckets": True}),
+    ),
     "aclgraph-products": (
         Case("mode", {"mode": "reduce-overhead"}, {"soc": OLD}, "reduce-overhead"),
         Case("mode", {"mode": "reduce-overhead"}, {"soc": A3}),

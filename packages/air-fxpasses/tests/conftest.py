@@ -1,10 +1,14 @@
-"""Options and quiet logs for the tests of this package."""
+"""Options and quiet logs for the tests of this package, and the modules next to them, whatever the import mode."""
 
 from __future__ import annotations
 
 import logging
+import sys
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch._guards import TracingContext
 from torch.fx import GraphModule
 
+from air_aclgraph._bucketed import BucketedExecutable
 from air_aclgraph._eager import EagerRun
 from air_aclgraph._executable import Executable
 from air_aclgraph._key import key_function
@@ -23,6 +24,7 @@ from air_aclgraph._slots import Slot, classify
 from air_aclgraph._source import where
 from air_aclgraph._straight import Lowering, Plain, straighten
 from air_aclgraph._update import UpdatePlan, accepts, plan_updates
+from air_aclgraph.buckets import Bucket, proven_buckets
 from air_aclgraph.device import AcceleratorRuntime
 from air_aclgraph.errors import InputRefused
 from air_aclgraph.host import HostRuntime
@@ -78,13 +80,17 @@ def compile_graph(
     runtime: Runtime | None = None,
     static_inputs: Sequence[int] = (),
     name: str = "graph",
+    buckets: Sequence[Bucket] | None = None,
 ) -> Executable:
     """Prepares an inference graph of AOTAutograd for capture; the first call of each shape captures.
 
     `static_inputs` are the indices of inputs that keep their address (parameters, buffers); those that
     AOTAutograd says are static are added when the call is made inside a compilation.  `plan` carries the
-    streams of the graph; without one everything runs on one stream.
+    streams of the graph; without one everything runs on one stream.  `buckets` are those that were proven on the
+    graph before passes changed it; without them they are looked for on the example inputs.
     """
+    if buckets is None:
+        buckets = proven_buckets(gm, example_inputs)
     runtime = runtime or runtime_for(device_of(gm, example_inputs))
     options = Options.of(settings)
     static = {*static_inputs, *_static_of_tracing()}
@@ -102,7 +108,8 @@ def compile_graph(
     body.progress = progress
     resources = plan_resources(gm, plan, 0 if updates is None else len(updates.calls))
     kernels = static_kernels_of(settings, runtime.device)
-    return Executable(gm, body, slots, runtime, options, name, updates, resources, kernels)
+    parts = (body, slots, runtime, options, name, updates, resources, kernels)
+    return BucketedExecutable(gm, buckets, *parts) if buckets else Executable(gm, *parts)
 
 
 def static_kernels_of(settings: Settings | None, device: torch.device) -> StaticKernels | None:

@@ -411,8 +411,8 @@ class Executable(Path):
             if not self._stats.evictions:
                 log.warning(
                     "%s holds its limit of captured shapes: key %s is dropped for %s. Raise "
-                    "debug.aclgraph.static_capture_size_limit (%d) or air.cache.limit_bytes (%s), or pad to "
-                    "fewer shapes.",
+                    "debug.aclgraph.static_capture_size_limit (%d) or air.cache.limit_bytes (%s), or have "
+                    "sizes padded to fewer (set_dim_buckets).",
                     self.name, oldest, key, self.options.limit, limit,
                 )  # fmt: skip
             self._stats.evicted()

@@ -76,6 +76,17 @@ class InputRefused(AclGraphError):
 
 
 @dataclass(eq=False)
+class BucketsRefused(AclGraphError):
+    """Buckets that were declared in a way that cannot be served, or for a graph that padding would change.
+
+    The text names the operator that lets padding reach a result, and its line. Pad in your program, where you know
+    what is safe, or declare no buckets: every size is then captured as it comes.
+    """
+
+    operator: str = ""
+
+
+@dataclass(eq=False)
 class IllegalDuringCapture(AclGraphError):
     """An operation that needs the host in the middle of a capture.
 

@@ -21,6 +21,8 @@ import air_aclgraph
 import air_config
 import air_geir
 import air_streams
+from air_aclgraph.buckets import Bucket, find_buckets, proven_buckets
+from air_aclgraph.errors import BucketsRefused
 from air_backend import _passes, dump
 from air_backend._context import context_of
 from air_backend._deadlocks import refuse_deadlocks
@@ -61,6 +63,7 @@ def compile_aten(
         plan = air_streams.StreamPlan.of(gm, sync="off")
         context = context_of(
             gm,
+            example_inputs,
             ground,
             multi_stream=plan.is_multi_stream,
             training=role == "forward",
@@ -73,13 +76,14 @@ def compile_aten(
         refuse_deadlocks(plan, settings)
         nodes, copies = len(gm.graph.nodes), _copies(gm)
         observer.before(gm, example_inputs, config, settings)
+        buckets = _buckets(gm, example_inputs, settings, role)
         report, plan = _optimise(gm, example_inputs, settings, config, plan, observer)
         observer.after(gm, settings)
         copies -= _copies(gm)
         if _dumps_in_graph(settings):
             dump.insert_saves(gm, ground, settings.dump_config.dump_path, name)
             plan = air_streams.StreamPlan.of(gm, sync="off")
-        executor, run = _executor(gm, example_inputs, settings, plan, static_inputs, name, observer)
+        executor, run = _executor(gm, example_inputs, settings, plan, static_inputs, name, observer, buckets)
     seconds = time.perf_counter() - started
     record = CompiledGraph(
         name, role, ground, settings, plan, report, executor, seconds, nodes, copies, _targets(gm)
@@ -88,6 +92,20 @@ def compile_aten(
     counters["air"]["graphs"] += 1
     log.info("%s: %s, %d nodes, on %s, by %s in %.2f s", name, role, nodes, ground, executor, seconds)
     return record, run
+
+
+def _buckets(
+    gm: fx.GraphModule, example_inputs: Sequence[Any], settings: air_config.Settings, role: Role
+) -> tuple[Bucket, ...]:
+    """The buckets of a graph that is captured, proven while it is still functional."""
+    if not find_buckets(example_inputs) or settings.mode == "max-autotune" or settings.debug.run_eagerly:
+        return ()  # where they are ignored, a rule has left a notice
+    if role != "inference":
+        raise BucketsRefused(
+            "buckets are declared on an input of a graph that is trained: its backward half would see the padding",
+            advice="compile the model under torch.no_grad() or torch.inference_mode(), or declare no buckets",
+        )
+    return proven_buckets(gm, example_inputs)
 
 
 def _copies(gm: fx.GraphModule) -> int:
@@ -130,6 +148,7 @@ def _executor(
     static_inputs: Sequence[int],
     name: str,
     observer: Observer,
+    buckets: Sequence[Bucket],
 ) -> tuple[str, Callable[..., Any]]:
     """The object that runs the graph, and the name under which it is reported."""
     wanted = settings.debug
@@ -156,7 +175,13 @@ def _executor(
         )
         return "max-autotune", run
     captured = air_aclgraph.compile_graph(
-        gm, example_inputs, settings=settings, plan=plan, static_inputs=static_inputs, name=name
+        gm,
+        example_inputs,
+        settings=settings,
+        plan=plan,
+        static_inputs=static_inputs,
+        name=name,
+        buckets=buckets,
     )
     return "reduce-overhead", captured
 

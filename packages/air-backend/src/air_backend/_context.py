@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 import torch
 from torch import fx
 
 import air_config
+from air_aclgraph.buckets import find_buckets
 from air_backend import _static_kernels
+from air_geir.gears import find_gears
 
 SEND_OR_RECEIVE: Final = ("send", "recv", "isend", "irecv", "batch_p2p")
 
 
 def context_of(
     gm: fx.GraphModule,
+    example_inputs: Sequence[Any],
     ground: torch.device,
     *,
     multi_stream: bool,
@@ -34,6 +38,8 @@ def context_of(
         dynamic=any(
             isinstance(node.meta.get("val"), torch.SymInt) for node in gm.graph.find_nodes(op="placeholder")
         ),
+        gears=bool(find_gears(example_inputs)),
+        buckets=bool(find_buckets(example_inputs)),
         point_to_point=_is_point_to_point(gm),
         training=training,
         compile_cache=compile_cache,

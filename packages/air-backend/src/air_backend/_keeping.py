@@ -10,8 +10,10 @@ import torch
 from torch import fx
 from torch._dynamo import config as dynamo_config
 
+from air_aclgraph.buckets import find_buckets
 from air_backend.errors import CannotSave
 from air_config import CompilerConfig
+from air_geir.gears import find_gears
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +43,9 @@ def _obstacle(gm: fx.GraphModule, decompositions: Mapping[Any, Any]) -> str | No
         return "the graph depends on custom_decompositions, functions that no key can hold"
     if dynamo_config.repro_after is not None:
         return "torch's minifier (repro_after) takes the place of the compiler"
+    seen = [node.meta.get("example_value") for node in gm.graph.find_nodes(op="placeholder")]
+    if find_buckets(seen) or find_gears(seen):
+        return "sizes are declared on an input (set_dim_buckets, set_dim_gears), which no key holds"
     for node in gm.graph.nodes:
         if node.op == "call_function" and _is_of_the_process(node.target):
             return f"{node.name} uses a stream or event object of this process (those with a tag can be kept)"

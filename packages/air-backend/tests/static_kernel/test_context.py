@@ -33,7 +33,9 @@ def test_S11_the_first_rank_fixes_the_size_of_a_node_and_another_one_is_seen(
     config.mode = "reduce-overhead"
     config.experimental_config.aclgraph._aclnn_static_shape_kernel = True
     graph = make_fx(lambda x: x + 1)(torch.ones(2))
-    context = context_of(graph, torch.device("cpu"), multi_stream=False, training=False, static_kernels=True)
+    context = context_of(
+        graph, [], torch.device("cpu"), multi_stream=False, training=False, static_kernels=True
+    )
     assert context.local_world_sizes == (4, 2)
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
     assert _static_kernels.local_world_sizes() == (4, 2), "those that were right are told at their next graph"
@@ -57,4 +59,4 @@ def test_without_static_kernels_nothing_is_looked_up(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(_static_kernels, "profiler", never)
     monkeypatch.setattr(_static_kernels, "local_world_sizes", never)
     graph = make_fx(lambda x: x + 1)(torch.ones(2))
-    context_of(graph, torch.device("cpu"), multi_stream=False, training=False)
+    context_of(graph, [], torch.device("cpu"), multi_stream=False, training=False)

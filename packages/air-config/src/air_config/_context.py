@@ -82,6 +82,8 @@ class Context:
     """Whether the graph has symbolic sizes."""
     gears: bool = False
     """Whether sizes are given by `set_dim_gears`."""
+    buckets: bool = False
+    """Whether sizes are padded to those of `set_dim_buckets`."""
     point_to_point: bool = False
     """Whether the graph sends to or receives from single ranks."""
     training: bool = False

@@ -14,9 +14,10 @@ from typing import Any
 
 import torch
 from torch._dynamo import mark_dynamic
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.symbolic_shapes import guard_bool, guard_int
 
+from air_fxpasses.declared import declared_on, declared_sizes
 from air_geir.engines import ArgInput, Program
 from air_geir.errors import GearError
 from air_geir.ir import Expr
@@ -54,8 +55,7 @@ def set_dim_gears(tensor: torch.Tensor, dim_gears: Mapping[int, Sequence[int]]) 
 
 def get_dim_gears(tensor: torch.Tensor) -> Gears | None:
     """The gears declared on a tensor."""
-    found: Gears | None = getattr(tensor, ATTRIBUTE, None)
-    return found
+    return declared_on(tensor, ATTRIBUTE)
 
 
 def _check(tensor: torch.Tensor, dim: int, sizes: Sequence[int]) -> tuple[int, ...]:
@@ -82,7 +82,9 @@ def find_gears(example_inputs: Sequence[Any]) -> dict[int, Gears]:
     input that shares the symbol has them too.
     """
     fakes = [v for v in example_inputs if isinstance(v, FakeTensor)]
-    by_symbol = _by_symbol(fakes[0].fake_mode) if fakes else {}
+    by_symbol = {
+        str(s): sizes for s, sizes in declared_sizes(fakes, ATTRIBUTE) if isinstance(s, torch.SymInt)
+    }
     found: dict[int, Gears] = {}
     for position, value in enumerate(example_inputs):
         if isinstance(value, FakeTensor):
@@ -91,20 +93,6 @@ def find_gears(example_inputs: Sequence[Any]) -> dict[int, Gears]:
             own = (get_dim_gears(value) if isinstance(value, torch.Tensor) else None) or {}
         if own:
             found[position] = own
-    return found
-
-
-def _by_symbol(mode: FakeTensorMode) -> dict[str, tuple[int, ...]]:
-    """Symbol of a dim -> its gears, for every real tensor the mode has a fake of."""
-    converter = mode.fake_tensor_converter.meta_converter
-    found = {}
-    for real, number in list(converter.describer.lookup_tensor.items()):
-        fake = converter.tensor_memo.get(number)
-        if fake is None:
-            continue
-        for dim, sizes in (get_dim_gears(real) or {}).items():
-            if isinstance(fake.shape[dim], torch.SymInt):
-                found[str(fake.shape[dim])] = sizes
     return found
 
 

@@ -27,7 +27,7 @@ from air_config._rulebook._conditions import (
     in_areas,
     where,
 )
-from air_config._rules import KEEP, Rule, both, fact, option_is
+from air_config._rules import KEEP, Rule, both, either, fact, option_is
 
 PLACE: Final = (
     Rule(
@@ -55,6 +55,14 @@ PLACE: Final = (
         "there is no engine for Ascend IR on CUDA; use reduce-overhead there",
         ARCHITECTURE,
         KEEP,
+    ),
+    Rule(
+        "buckets-pad-captures",
+        both(either(MAX_AUTOTUNE, EAGERLY), fact("buckets are declared", lambda context: context.buckets)),
+        ("context.buckets",),
+        "ignored",
+        "inputs are padded where sizes are captured (reduce-overhead); a graph engine gets sizes by set_dim_gears",
+        ARCHITECTURE,
     ),
 )
 

@@ -1,0 +1,172 @@
+"""N11 through the backend: models whose batches are padded, and what becomes of declared buckets elsewhere."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch._dynamo.exc import BackendCompilerFailed
+
+from air_aclgraph.errors import BucketsRefused
+from air_backend import CompilerConfig, _records, get_npu_backend
+from air_backend._ground import best_ground
+from air_backend.errors import CannotSave
+from air_backend.inference import set_dim_buckets, set_dim_gears
+from test_model_families import FAMILIES
+
+DEVICES = ["cpu", pytest.param("npu", marks=pytest.mark.npu)]
+BATCHES = (3, 4, 5, 7, 2, 8, 6, 3)
+
+
+def compiled(function: Any, mode: str = "reduce-overhead", **options: Any) -> Any:
+    config = CompilerConfig()
+    config.set("mode", mode)
+    for path, value in options.items():
+        config.set(path.replace("__", "."), value)
+    return torch.compile(function, backend=get_npu_backend(compiler_config=config), fullgraph=True)
+
+
+def rows(count: int, *shape: int) -> Tensor:
+    """A random input whose first dim has buckets."""
+    tensor = torch.randn(count, *shape)
+    set_dim_buckets(tensor, {0: [4, 8]})
+    return tensor
+
+
+def only_run() -> Any:
+    ((_, run),) = _records.alive()
+    return run
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("family", ["bert", "llama", "vit"])
+def test_N11_a_model_of_transformers_is_captured_for_its_buckets_alone(family: str, device: str) -> None:
+    ground = best_ground().device if device == "npu" else torch.device("cpu")
+    torch.manual_seed(0)
+    model = FAMILIES[family].build(1).eval()
+    twin = FAMILIES[family].build(1).eval()
+    twin.set_attn_implementation("eager")  # while it is traced, torch_npu's own holds the batch to a number
+    twin.load_state_dict(model.state_dict())
+    run = compiled(twin.to(ground), debug__aclgraph__enable_output_clone=True)
+    with torch.no_grad():
+        for batch in BATCHES:
+            inputs = FAMILIES[family].inputs(batch, 6)
+            placed = {name: v.to(ground) if isinstance(v, Tensor) else v for name, v in inputs.items()}
+            for value in placed.values():
+                if isinstance(value, Tensor):
+                    set_dim_buckets(value, {0: [4, 8]})
+            own, eager = run(**placed)[0], model(**inputs)[0]
+            torch.testing.assert_close(own.cpu(), eager, rtol=1e-3, atol=1e-4)
+            assert own.stride() == eager.stride()
+    stats = only_run().stats()
+    assert stats["captures"] == 2
+    assert stats["padded"] == len(BATCHES)
+    assert not stats["not_padded"]
+
+
+def test_N11_ids_and_mask_of_a_batch_are_padded_together() -> None:
+    model = FAMILIES["bert"].build(1).eval()
+    run = compiled(model)
+    with torch.no_grad():
+        for batch in BATCHES:
+            ids = torch.randint(0, 50, (batch, 6))
+            mask = torch.ones(batch, 6, dtype=torch.long)
+            mask[:, 4:] = torch.randint(0, 2, (batch, 2))
+            for value in (ids, mask):
+                set_dim_buckets(value, {0: [4, 8]})
+            own, eager = (
+                run(input_ids=ids, attention_mask=mask)[0],
+                model(input_ids=ids, attention_mask=mask)[0],
+            )
+            torch.testing.assert_close(own, eager, rtol=1e-3, atol=1e-4)
+    assert only_run().stats()["captures"] == 2
+
+
+def test_N11_passes_act_on_a_padded_graph_and_leave_the_proof_alone() -> None:
+    def function(x: Tensor, w: Tensor) -> Tensor:
+        y = x @ w
+        y = torch.cat([y[:, :2], y[:, 2:] * 2], 1)
+        return y.add(1).relu()
+
+    run = compiled(function)
+    with torch.no_grad():
+        for count in (3, 5, 8, 2):
+            x, w = rows(count, 4), torch.randn(4, 6)
+            torch.testing.assert_close(run(x, w), function(x, w))
+    ((record, executed),) = _records.alive()
+    assert record.passes is not None
+    assert any(step.modified for step in record.passes.steps)
+    padded: Any = executed
+    assert padded.stats()["padded"] == 4
+
+
+@pytest.mark.parametrize(
+    ("mode", "options"), [("max-autotune", {}), ("reduce-overhead", {"debug__run_eagerly": True})]
+)
+def test_N11_where_nothing_is_captured_a_notice_says_that_buckets_have_no_effect(
+    mode: str, options: dict[str, Any]
+) -> None:
+    run = compiled(lambda x: x * 2, mode, **options)
+    with torch.no_grad():
+        x = rows(3, 4)
+        torch.testing.assert_close(run(x), x * 2)
+    ((record, _),) = _records.alive()
+    (notice,) = (n for n in record.settings.notices if n.option == "context.buckets")
+    assert (notice.rule, notice.effect) == ("buckets-pad-captures", "ignored")
+
+
+def refusal(call: Callable[[], object]) -> Exception:
+    with pytest.raises(BackendCompilerFailed) as caught:
+        call()
+    cause: Any = caught.value
+    while isinstance(cause, BackendCompilerFailed):
+        cause = cause.inner_exception
+    assert isinstance(cause, Exception)
+    return cause
+
+
+def test_N11_a_graph_that_is_trained_is_refused() -> None:
+    run = compiled(lambda x, w: (x * w).relu())
+    w = torch.ones(4, requires_grad=True)
+    cause = refusal(lambda: run(rows(3, 4), w))
+    assert isinstance(cause, BucketsRefused)
+    assert "trained" in str(cause)
+    assert "no_grad" in cause.advice
+
+
+def test_N11_the_line_that_forbids_padding_is_the_users() -> None:
+    def attends(x: Tensor) -> Tensor:
+        return x.t() @ x  # over the rows
+
+    cause = refusal(lambda: compiled(attends)(rows(3, 4)))
+    assert isinstance(cause, BucketsRefused)
+    assert cause.where is not None
+    assert cause.where.file == __file__
+    assert cause.where.code.startswith("return x.t() @ x")
+
+
+@pytest.mark.parametrize("declare", [set_dim_buckets, set_dim_gears])
+def test_N11_G17_declared_sizes_are_not_kept_for_other_processes(
+    declare: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    x = torch.randn(4, 4)
+    declare(x, {0: [4, 8]})
+    run = compiled(lambda x: x * 2, air__cache__save=True)
+    with torch.no_grad(), caplog.at_level(logging.WARNING, "air_backend"):
+        run(x)
+        assert "not kept: sizes are declared on an input" in caplog.text
+        torch._dynamo.reset()
+        with pytest.raises(CannotSave, match="sizes are declared on an input"):
+            compiled(lambda x: x * 3).aot_compile(((x,), {}))
+
+
+def test_G16_references_and_gears_are_refused_together() -> None:
+    x = torch.randn(4, 4)
+    set_dim_gears(x, {0: [4, 8]})
+    run = compiled(lambda x: x * 2, "max-autotune", experimental_config__enable_ref_data=True)
+    with torch.no_grad(), pytest.raises(Exception, match="a graph with gears cannot hold references"):
+        run(x)

@@ -1,0 +1,93 @@
+"""One call of an operator as a rule sees it: arguments by their names, and the labels of those that are tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import Any
+
+import torch
+from torch import SymInt, Tensor
+from torch._ops import OpOverload
+from torch.fx import Node
+from torch.utils._pytree import tree_leaves
+
+from air_fxpasses.padding._labels import Label, Labels, PaddedSize, Unproven
+
+Given = Labels | tuple[Labels, ...] | None
+"""What is known of a node: the labels of its tensor or of each of its tensors; None of a number."""
+
+
+class Call:
+    """A node that calls an ATen operator.
+
+    `positions` are the nodes that hold, in each element, its own index in the padded dimension.
+    """
+
+    def __init__(
+        self, node: Node, padded: PaddedSize, known: Mapping[Node, Given], positions: Set[Node]
+    ) -> None:
+        assert isinstance(node.target, OpOverload)
+        self.node = node
+        self.padded = padded
+        self.schema = node.target._schema
+        self.positions = positions
+        self._known = known
+        positional = dict(zip((a.name for a in self.schema.arguments), node.args, strict=False))
+        defaults = {a.name: a.default_value for a in self.schema.arguments if a.has_default_value()}
+        self.arguments: dict[str, Any] = {**defaults, **positional, **node.kwargs}
+
+    def __getitem__(self, name: str) -> Any:
+        return self.arguments.get(name)
+
+    def value(self, argument: Any) -> Any:
+        """The example value of an argument that is a node, the argument itself otherwise."""
+        return argument.meta.get("val") if isinstance(argument, Node) else argument
+
+    def tensors(self, name: str | None = None) -> Iterator[tuple[tuple[Any, ...], Labels]]:
+        """Sizes and labels of the tensors that an argument holds, or all arguments."""
+        wanted = self.arguments.values() if name is None else [self.arguments.get(name)]
+        for leaf in tree_leaves(list(wanted)):
+            if isinstance(leaf, Node) and isinstance(leaf.meta.get("val"), Tensor):
+                yield self.padded.sizes_of(leaf.meta["val"]), self._labels(leaf)
+
+    def _labels(self, node: Node) -> Labels:
+        labels: Any = self._known[node]
+        return labels  # type: ignore[no-any-return]  # of a single tensor
+
+    def one(self, name: str = "self") -> tuple[tuple[Any, ...], Labels]:
+        """Sizes and labels of an argument that is one tensor; those of a scalar where there is none."""
+        return next(self.tensors(name), ((), ()))
+
+    def labels(self, name: str = "self") -> Labels:
+        return self.one(name)[1]
+
+    def numbers(self) -> Iterator[tuple[str, Any]]:
+        """The numbers among the arguments, as expressions, with the argument they are in."""
+        for name, argument in self.arguments.items():
+            for leaf in tree_leaves(argument):
+                value = self.value(leaf)
+                if isinstance(value, (int, SymInt)) and not isinstance(value, bool):
+                    yield name, self.padded.expression(value)
+
+    def number(self, name: str, default: int = 0) -> Any:
+        """A number as an expression; `default` where None was given."""
+        value = self.value(self[name])
+        return self.padded.expression(default if value is None else value)
+
+    def dims(self, name: str, rank: int) -> tuple[int, ...]:
+        """Dimensions an argument names, none of them negative; all of them where it names none."""
+        given = self[name]
+        if given is None or given == []:
+            return tuple(range(rank))
+        listed: Sequence[int] = given if isinstance(given, (list, tuple)) else [given]
+        return tuple(dim % rank if rank else 0 for dim in listed)
+
+    def outputs(self) -> tuple[Tensor, ...]:
+        """The example tensors of the result."""
+        value = self.node.meta.get("val")
+        return tuple(v for v in tree_leaves(value) if isinstance(v, torch.Tensor))
+
+    def require_none(self, labels: Sequence[Label | None], why: str) -> None:
+        """Refuses unless none of these dimensions has padding."""
+        if any(label is not None for label in labels):
+            raise Unproven(why)

@@ -1,0 +1,178 @@
+"""Walks a graph from its inputs to its results and carries along where padding lies."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import SymInt, Tensor
+from torch._ops import OpOverload
+from torch.fx import GraphModule, Node
+from torch.utils._pytree import tree_leaves
+
+from air_fxpasses._refusal import Refusal
+from air_fxpasses.padding._call import Call, Given
+from air_fxpasses.padding._labels import Labels, PaddedSize, Unproven, without
+from air_fxpasses.padding._rules import SIZES, SIZES_OF, holds_positions, pointwise, rule_of
+
+aten = torch.ops.aten
+
+
+@dataclass(frozen=True)
+class Proof:
+    """That padding of one size never reaches what is not padding, and where it lies in inputs and results.
+
+    `inputs` has an entry per placeholder and `results` one per leaf of the output; an entry is None for what is no
+    tensor.
+    """
+
+    size: PaddedSize
+    inputs: tuple[Labels | None, ...]
+    results: tuple[Labels | None, ...]
+
+
+def prove(gm: GraphModule, *symbols: Any) -> Proof | Refusal:
+    """Whether the inputs of a functional ATen graph may be larger in one symbolic size than the caller's.
+
+    Several symbols are one size: the caller vouches that they have the same value in every call.
+    """
+    size = PaddedSize(symbols)
+    known: dict[Node, Given] = {}
+    positions: set[Node] = set()
+    for node in gm.graph.nodes:
+        try:
+            known[node] = _given(node, size, known, positions)
+        except Unproven as why:
+            return Refusal.of(str(why), node)
+    return Proof(
+        size,
+        tuple(_of_tensor(known, node) for node in gm.graph.find_nodes(op="placeholder")),
+        tuple(_of_tensor(known, leaf) for leaf in tree_leaves(gm.graph.output_node().args[0])),
+    )
+
+
+def _of_tensor(known: dict[Node, Given], leaf: Any) -> Labels | None:
+    is_tensor = isinstance(leaf, Node) and isinstance(leaf.meta.get("val"), Tensor)
+    labels: Any = known[leaf] if is_tensor else None
+    return labels  # type: ignore[no-any-return]  # of a single tensor
+
+
+def _given(node: Node, padded: PaddedSize, known: dict[Node, Given], positions: set[Node]) -> Given:
+    value = node.meta.get("val")
+    if node.op == "placeholder":
+        return _of_input(value, padded) if isinstance(value, Tensor) else None
+    if node.op == "get_attr":
+        return (None,) * value.dim() if isinstance(value, Tensor) else None
+    if node.op == "output":
+        return None
+    if node.target is operator.getitem and not isinstance(value, Tensor):
+        return None  # a size out of several
+    if node.target is operator.getitem:
+        source: Any = known[node.args[0]]  # type: ignore[index]  # a node, whose value is a tuple
+        return source[node.args[1]]  # type: ignore[no-any-return]  # one of its tensors
+    if isinstance(node.target, OpOverload):
+        return _of_call(Call(node, padded, known, positions), value, positions)
+    if isinstance(value, (Tensor, tuple, list)):
+        return _without_rule(node, padded, known)
+    return None  # arithmetic on sizes
+
+
+def _of_input(value: Tensor, padded: PaddedSize) -> Labels:
+    labels = padded.at_the_end(value)
+    strides = [padded.expression(stride) for stride in value.stride()]
+    if not without(labels) and any(
+        stride == 0 and padded.expression(size) != 1
+        for stride, size in zip(strides, value.shape, strict=True)
+    ):
+        raise Unproven("the input repeats its memory (it was expanded): it has no room for padding")
+    return labels
+
+
+def _without_rule(node: Node, padded: PaddedSize, known: dict[Node, Given]) -> Given:
+    """What nobody knows is let through only where padding has not come."""
+    reached = any(not _is_clean(known[source]) for source in node.all_input_nodes)
+    outputs = [leaf for leaf in tree_leaves(node.meta.get("val")) if isinstance(leaf, Tensor)]
+    if reached or any(not without(padded.at_the_end(output)) for output in outputs):
+        raise Unproven("nobody has said what it does to padding")
+    clean = tuple((None,) * output.dim() for output in outputs)
+    return clean if isinstance(node.meta.get("val"), (tuple, list)) else clean[0]
+
+
+def _is_clean(given: Given) -> bool:
+    return given is None or all(
+        entry is None or (isinstance(entry, tuple) and without(entry)) for entry in given
+    )
+
+
+def _of_call(call: Call, value: Any, positions: set[Node]) -> Given:
+    outputs = call.outputs()
+    sized = [not without(call.padded.at_the_end(output)) for output in outputs]
+    reached = any(not without(labels) for _, labels in call.tensors())
+    if not reached and not any(sized) and not any(_numbers(call)):
+        labels: tuple[Labels, ...] = tuple((None,) * output.dim() for output in outputs)
+    else:
+        labels = _by_rule(call, reached)
+        for one, output in zip(labels, outputs, strict=True):
+            _check(one, output, call.padded)
+    if isinstance(value, Tensor):
+        if holds_positions(call, labels[0]):
+            positions.add(call.node)
+        return labels[0]
+    return labels if isinstance(value, (tuple, list)) else None
+
+
+def _numbers(call: Call) -> Iterator[str]:
+    """The arguments that hold the padded size as a number, where they are no sizes."""
+    name = call.schema.name.partition("::")[2]
+    allowed = SIZES | SIZES_OF.get(name, frozenset())
+    return (
+        argument
+        for argument, number in call.numbers()
+        if argument not in allowed and call.padded.is_in(number)
+    )
+
+
+def _by_rule(call: Call, reached: bool) -> tuple[Labels, ...]:
+    target = call.node.target
+    assert isinstance(target, OpOverload)
+    namespace, _, name = call.schema.name.partition("::")
+    if call.schema.is_mutable:
+        return _written(call)
+    if (
+        not call.outputs()
+        and not reached
+        and isinstance(call.node.meta.get("val"), (int, SymInt, type(None)))
+    ):
+        return ()  # a size read off a tensor, or an assertion about sizes
+    if name in ("sym_size", "sym_numel", "sym_stride"):
+        return ()
+    for argument in _numbers(call):
+        raise Unproven(f"its {argument} is computed from the padded size")
+    if torch.Tag.nondeterministic_seeded in target.tags and call["dropout_p"] != 0:
+        raise Unproven("it draws random numbers, more of them for a larger input")
+    rule = rule_of(name) if namespace == "aten" else None
+    if rule is None and torch.Tag.pointwise in target.tags:
+        rule = pointwise
+    if rule is None:
+        raise Unproven("nobody has said what it does to padding")
+    return rule(call)
+
+
+def _written(call: Call) -> tuple[Labels, ...]:
+    """The copies into inputs at the end of a functional graph, of values that padding has not reached."""
+    if call.node.target is not aten.copy_.default:
+        raise Unproven("it writes in place: only a functional graph can be judged")
+    if not without(call.labels("self")):
+        raise Unproven("the graph writes this input, whose padding would have to be taken off again")
+    return (pointwise(call)[0],)
+
+
+def _check(labels: Labels, output: Tensor, padded: PaddedSize) -> None:
+    """Labels fit the sizes of the result: a rule that is wrong about an operator ends here."""
+    factors = [padded.multiple(size) for size in output.shape]
+    found = [None if label is None else label.outer * label.inner for label in labels]
+    if factors != found:
+        raise Unproven(f"its result has sizes {tuple(output.shape)}, for which its rule is not made")

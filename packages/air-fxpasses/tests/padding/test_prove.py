@@ -1,0 +1,219 @@
+"""What may be padded and what may not: programs, each judged by running it at two sizes."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from air_fxpasses import Refusal
+from air_fxpasses.padding import PaddedSize, Proof, prove
+from padded_runs import check, symbols_of, traced
+
+aten = torch.ops.aten
+ROWS = 5  # the padded size in all of these programs: the first input's first dimension
+X, Y, W = (ROWS, 7), (ROWS, 7), (7, 11)
+
+PROVEN: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
+    "elementwise": (lambda x, y: (x * 2 + y).relu().sigmoid(), (X, Y)),
+    "a row is broadcast": (lambda x, b: x + b, (X, (7,))),
+    "a linear layer": (lambda x, w, b: torch.addmm(b, x, w), (X, W, (11,))),
+    "softmax of a row": (lambda x: x.softmax(-1), (X,)),
+    "the norm of a layer": (lambda x: functional.layer_norm(x, (7,)), (X,)),
+    "the mean of a row": (lambda x: x.mean(-1, keepdim=True) + x.sum(1)[:, None], (X,)),
+    "rows merged and split again": (
+        lambda x, w: (x.view(-1, 7) @ w).view(x.shape[0], 3, 11).transpose(1, 2),
+        ((ROWS, 3, 7), W),
+    ),
+    "padding between rows": (lambda x: x.reshape(-1, 7) * 2, ((3, ROWS, 7),)),
+    "attention of each sequence": (
+        lambda q, k, v: functional.scaled_dot_product_attention(q, k, v),
+        ((ROWS, 2, 3, 4), (ROWS, 2, 3, 4), (ROWS, 2, 3, 4)),
+    ),
+    "causal attention of a longer sequence": (
+        lambda q, k, v: functional.scaled_dot_product_attention(q, k, v, is_causal=True),
+        ((2, 3, ROWS, 4), (2, 3, ROWS, 4), (2, 3, ROWS, 4)),
+    ),
+    "the first row": (lambda x: x[0] * 2, (X,)),
+    "what is counted from the beginning": (lambda x: x.cumsum(0), (X,)),
+    "positions": (lambda x: x + torch.arange(x.shape[0])[:, None], (X,)),
+    "each row picks its own": (lambda x: x[torch.arange(x.shape[0]), 3], (X,)),
+    "a table as long as the padding": (lambda x, t: x + t[: x.shape[0]], (X, (13, 7))),
+    "columns beside one another": (lambda x, y: torch.cat([x, y], 1), (X, Y)),
+    "a mask of positions": (lambda x: x @ x.new_ones(7, 7).tril(), (X,)),
+    "a triangle of rows": (lambda x: (x[:, None, 0] * x[None, :, 0]).tril(), (X,)),
+    "the largest of a row": (lambda x: x.topk(3, dim=-1), (X,)),
+    "convolution": (
+        lambda x, w: functional.max_pool2d(functional.conv2d(x, w, padding=1), 2),
+        ((ROWS, 3, 8, 8), (4, 3, 3, 3)),
+    ),
+    "rows and columns of a square": (lambda x: x + x.t(), ((ROWS, ROWS),)),
+    "the other input's sum": (lambda x, y: x * y.sum(), (X, (4, 3))),
+}
+
+REFUSED: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], str]] = {
+    "the sum of a column": (lambda x: x.sum(0), (X,), "reduces over the padded dimension"),
+    "the sum of all": (lambda x: x.sum(), (X,), "reduces over the padded dimension"),
+    "softmax of a column": (lambda x: x.softmax(0), (X,), "along the padded dimension"),
+    "a product over rows": (lambda x: x.t() @ x, (X,), "sums over the padded dimension"),
+    "attention over what is padded": (
+        lambda q, k, v: functional.scaled_dot_product_attention(q, k, v),
+        ((2, 3, 4, 6), (2, 3, ROWS, 6), (2, 3, ROWS, 6)),
+        "sums over the padded dimension",
+    ),
+    "the last row": (lambda x: x[-1], (X,), "from the end"),
+    "the last rows": (lambda x: x[-2:], (X,), "from the end"),
+    "all rows but one": (lambda x: x[1:], (X,), "no multiple|ends in its padding"),
+    "rows in another order": (lambda x: x.flip(0), (X,), "order of the padded dimension"),
+    "rows behind rows": (lambda x, y: torch.cat([x, y], 0), (X, Y), "behind one another"),
+    "rows by number": (lambda x, i: x[i.long()], (X, (3,)), "picked by number"),
+    "rows of a table of unknown length": (
+        lambda x, t: t[torch.arange(x.shape[0])],
+        (X, (13, 7)),
+        "not padded as well",
+    ),
+    "the number of rows as a number": (lambda x: x / x.shape[0], (X,), "computed from the padded size"),
+    "noise": (lambda x: x + torch.rand_like(x), (X,), "random"),
+    "as many as are positive": (lambda x: x[x > 0], (X,), "depends on values|picked by number"),
+    "an input that is written": (lambda x: x.add_(1), (X,), "in place"),
+    "rows repeated": (lambda x: x.repeat(2, 1), (X,), "repeated|no multiple"),
+    "columns and rows merged": (
+        lambda x: x.t().reshape(-1).view(x.shape[0], 7),
+        (X,),
+        "cuts through the padded size",
+    ),
+    "statistics of the batch": (
+        lambda x: functional.batch_norm(x, torch.zeros(7), torch.ones(7), training=True),
+        (X,),
+        "nobody has said|in place",
+    ),
+}
+
+
+def inputs_of(shapes: tuple[tuple[int, ...], ...]) -> list[Tensor]:
+    torch.manual_seed(0)
+    return [torch.rand(shape) for shape in shapes]
+
+
+def proof_of(function: Callable[..., Any], inputs: list[Tensor]) -> tuple[Any, Proof | Refusal]:
+    gm = traced(function, *inputs)
+    (symbol,) = [symbol for symbol, value in symbols_of(gm).items() if value == ROWS]
+    return gm, prove(gm, symbol)
+
+
+@pytest.mark.parametrize("name", PROVEN)
+def test_N11_what_does_not_mix_rows_may_be_padded(name: str) -> None:
+    function, shapes = PROVEN[name]
+    inputs = inputs_of(shapes)
+    gm, proof = proof_of(function, inputs)
+    assert isinstance(proof, Proof), str(proof)
+    check(gm, proof, inputs)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_N11_what_mixes_rows_is_refused_with_the_operator(name: str) -> None:
+    function, shapes, reason = REFUSED[name]
+    _, refusal = proof_of(function, inputs_of(shapes))
+    assert isinstance(refusal, Refusal)
+    assert re.search(reason, refusal.reason), refusal.reason
+    assert refusal.node
+
+
+def test_N11_the_judge_of_these_tests_finds_a_wrong_proof() -> None:
+    inputs = inputs_of((X,))
+    gm, proof = proof_of(lambda x: x.relu(), inputs)
+    assert isinstance(proof, Proof)
+    mixing = traced(lambda x: x.relu().softmax(0), *inputs)
+    with pytest.raises(AssertionError):
+        check(mixing, replace(proof, size=PaddedSize(tuple(symbols_of(mixing))[:1])), inputs)
+    assert check(gm, proof, inputs) == 1
+
+
+def test_N11_two_sizes_that_are_always_equal_are_padded_as_one() -> None:
+    def picks(x: Tensor, mask: Tensor) -> Tensor:
+        return x * mask[torch.arange(x.shape[0]), 0][:, None]
+
+    x, mask = torch.rand(5, 7), torch.rand(6, 3)
+    gm = traced(picks, x, mask)
+    rows, others = (symbol for symbol, value in symbols_of(gm).items() if value in (5, 6))
+    alone = prove(gm, rows)
+    assert isinstance(alone, Refusal)
+    assert "not padded as well" in alone.reason
+    assert isinstance(prove(gm, rows, others), Proof)
+
+
+def test_N11_expanded_memory_has_no_room_for_padding() -> None:
+    refusal = proof_of(operator.neg, [torch.rand(1, 7).expand(ROWS, 7)])[1]
+    assert isinstance(refusal, Refusal)
+    assert "repeats its memory" in refusal.reason
+
+
+def test_N11_an_operator_without_a_rule_is_let_through_where_no_padding_comes() -> None:
+    def both(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        return x * 2, torch.linalg.inv(y)
+
+    inputs = [torch.rand(ROWS, 7), torch.eye(4)]
+    gm, proof = proof_of(both, inputs)
+    assert isinstance(proof, Proof)
+    assert check(gm, proof, inputs) == 1
+    refusal = proof_of(torch.linalg.inv, [torch.rand(ROWS, 4, 4)])[1]
+    assert isinstance(refusal, Refusal)
+    assert "nobody has said" in refusal.reason
+
+
+def test_N11_rows_of_a_table_are_picked_for_padding_too() -> None:
+    table = torch.rand(13, 7)
+    inputs = [torch.randint(13, (ROWS, 3))]
+    gm = traced(lambda ids: functional.embedding(ids, table), *inputs)
+    (symbol,) = [symbol for symbol, value in symbols_of(gm).items() if value == ROWS]
+    proof = prove(gm, symbol)
+    assert isinstance(proof, Proof), str(proof)
+    assert check(gm, proof, inputs) == 1
+
+
+def test_N11_views_of_one_dtype_as_another_keep_their_rows() -> None:
+    inputs = [torch.randint(99, (ROWS, 4))]
+    gm, proof = proof_of(lambda ids: ids.view(torch.int32) + 1, inputs)
+    assert isinstance(proof, Proof), str(proof)
+    assert check(gm, proof, inputs) == 1
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [((ROWS, 3, 4), (4, 6)), ((ROWS, 3, 4), (ROWS, 4, 6)), ((ROWS, 4), (4,)), ((3, ROWS, 4), (2, 1, 4, 6))],
+)
+def test_N11_a_product_that_a_device_keeps_whole(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    inputs = inputs_of((left, right))
+    check(*kept(torch.matmul, aten.matmul.default, inputs), inputs)
+
+
+def test_N11_a_linear_layer_that_a_device_keeps_whole() -> None:
+    inputs = inputs_of(((ROWS, 3, 7), (11, 7), (11,)))
+    check(*kept(functional.linear, aten.linear.default, inputs), inputs)
+
+
+def kept(function: Callable[..., Any], target: Any, inputs: list[Tensor]) -> tuple[Any, Proof]:
+    """A graph of one operator, which tracing would take apart, and the proof of it."""
+    gm = traced(function, *inputs)
+    result: Any = gm.graph.output_node().args[0]
+    value = result.meta["val"]
+    graph = torch.fx.Graph()
+    placeholders = []
+    for node in gm.graph.find_nodes(op="placeholder"):
+        placeholders.append(graph.placeholder(node.name))
+        placeholders[-1].meta["val"] = node.meta["val"]
+    result = graph.call_function(target, tuple(placeholders))
+    result.meta["val"] = value
+    graph.output(result)
+    whole = torch.fx.GraphModule(gm, graph)
+    (symbol,) = [symbol for symbol, size in symbols_of(whole).items() if size == ROWS]
+    proof = prove(whole, symbol)
+    assert isinstance(proof, Proof), str(proof)
+    return whole, proof
