@@ -91,6 +91,21 @@ def test_N11_what_padding_would_change_is_refused_with_the_line(device: str) -> 
     assert cause.operator == "aten._softmax.default"
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * (1.0 / x.shape[0]),
+        lambda x: x / x.shape[0],
+        lambda x: x * (x.shape[0] > 5),
+    ],
+    ids=["fraction", "count", "comparison"],
+)
+def test_N11_the_padded_size_as_a_number_is_refused(function: Callable[..., Any]) -> None:
+    run, _ = compiled(function, "cpu")
+    with pytest.raises(BackendCompilerFailed, match="is computed from the padded size"):
+        run(bucketed(3, 6, device="cpu"))
+
+
 def test_N11_two_dims_are_padded_each_to_its_own_bucket(device: str) -> None:
     run, backend = compiled(lambda x, w: (x @ w).relu(), device)
     w = torch.randn(6, 5, device=device)

@@ -80,6 +80,11 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], str]] 
         "not padded as well",
     ),
     "the number of rows as a number": (lambda x: x / x.shape[0], (X,), "computed from the padded size"),
+    "the number of rows as a fraction": (
+        lambda x: x * (1.0 / x.shape[0]),
+        (X,),
+        "computed from the padded size",
+    ),
     "noise": (lambda x: x + torch.rand_like(x), (X,), "random"),
     "as many as are positive": (lambda x: x[x > 0], (X,), "depends on values|picked by number"),
     "an input that is written": (lambda x: x.add_(1), (X,), "in place"),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import torch
-from torch import SymInt, Tensor
+from torch import SymBool, SymFloat, SymInt, Tensor
 from torch._ops import OpOverload
 from torch.fx import Node
 from torch.utils._pytree import tree_leaves
@@ -66,7 +66,7 @@ class Call:
         for name, argument in self.arguments.items():
             for leaf in tree_leaves(argument):
                 value = self.value(leaf)
-                if isinstance(value, (int, SymInt)) and not isinstance(value, bool):
+                if isinstance(value, (int, SymInt, SymFloat, SymBool)) and not isinstance(value, bool):
                     yield name, self.padded.expression(value)
 
     def number(self, name: str, default: int = 0) -> Any:
