@@ -103,6 +103,7 @@ BENCHMARKS = {
         Benchmark("keys_updates_pins.py", simulated=True, writes_json=True),
         Benchmark("capture_cost.py", simulated=True, writes_json=True, noop=False),
         Benchmark("host_decode.py", writes_json=True),
+        Benchmark("bucket_cost.py", writes_json=True),
     ),
     "air-geir": (
         Benchmark("conversion.py"),

@@ -56,6 +56,8 @@ class BucketedExecutable(Executable):
         self._leaves = leaves_of(gm)
         self._sources = _sources_of(self._examples, self.name)
         self._places = self._padded_inputs()
+        self._kinds = [slot.kind for slot in self.slots]
+        self._writes = Kind.MUTATED in self._kinds
         self._homes: dict[Key, list[Home]] = {}
         self._fits: OrderedDict[tuple[int, ...], _Fit | str] = OrderedDict()
         self._serving: Key | None = None
@@ -113,8 +115,7 @@ class BucketedExecutable(Executable):
         ready = self._ready
         if ready is not None and ready.current() != ready.last[0] and not ready.switch():
             return "inside a capture of somebody else"
-        kinds = [slot.kind for slot in self.slots]
-        if Kind.MUTATED in kinds and any(_captured.overlaps_written(args, kinds, i) for i in self._places):
+        if self._writes and any(_captured.overlaps_written(args, self._kinds, i) for i in self._places):
             return "a padded input shares memory that the graph writes"
         return None
 
