@@ -216,6 +216,34 @@ def test_N11_a_graph_may_write_inputs_that_padding_does_not_reach(device: str) -
     assert backend.only.stats()["padded"] == 3
 
 
+def test_N11_a_decode_step_writes_a_paged_cache_at_the_callers_slots_only(device: str) -> None:
+    torch.manual_seed(0)
+    queries, keys = torch.randn(8, 8, device=device), torch.randn(8, 8, device=device)
+    cache, eager_cache = torch.zeros(64, 8, device=device), torch.zeros(64, 8, device=device)
+
+    def step(x: Tensor, slots: Tensor, pages: Tensor, cache: Tensor) -> Tensor:
+        cache[slots] = x @ keys  # one row for each sequence
+        held = cache[pages]  # [batch, tokens, width]
+        weights = ((x @ queries)[:, None] @ held.transpose(1, 2)).softmax(-1)
+        return (weights @ held).squeeze(1)
+
+    run, backend = compiled(step, device)
+    taken = torch.randperm(64).tolist()
+    for rows in (3, 5, 3, 16, 7, 9):
+        x = bucketed(rows, 8, device=device)
+        slots = torch.tensor([taken.pop() for _ in range(rows)], device=device)
+        pages = torch.stack([slots, slots.flip(0), slots.roll(1)], 1)
+        for value in (slots, pages):
+            set_dim_buckets(value, DIM0)
+        torch.testing.assert_close(
+            run(x, slots, pages, cache), step(x, slots, pages, eager_cache), rtol=1e-4, atol=1e-4
+        )
+        torch.testing.assert_close(cache, eager_cache, rtol=1e-4, atol=1e-4)
+    stats = backend.only.stats()
+    assert stats["captures"] == 3
+    assert stats["padded"] == 6
+
+
 def test_N11_an_input_that_shares_memory_with_what_is_written_is_not_padded(device: str) -> None:
     def writes(x: Tensor, cache: Tensor) -> Tensor:
         cache.mul_(2)

@@ -1,7 +1,8 @@
 """The judge of proofs: runs a graph at the caller's size and at a larger one, and compares what is no padding.
 
 What is added to an input is noise, not copies of its rows, wherever a number can be noise: a result that depends on
-it is found out.  Whole numbers are copies of the first row, since they may be indices.
+it is found out.  Whole numbers are copies of the first row, since they may be indices; so is everything where a proof
+holds for copies alone.
 """
 
 from __future__ import annotations
@@ -46,13 +47,15 @@ def accepts(gm: GraphModule, values: dict[Any, int]) -> bool:
     return all(environment.replace(guard.expr).xreplace(values) == True for guard in environment.guards)  # noqa: E712  # sympy's true
 
 
-def enlarged(tensor: Tensor, labels: Labels, more: int, used: int) -> Tensor:
-    """The tensor with `more` rows of noise for each padded dimension."""
+def enlarged(tensor: Tensor, labels: Labels, more: int, used: int, *, noise: bool) -> Tensor:
+    """The tensor with `more` rows of noise, or copies of its first ones, for each padded dimension."""
     for dim, label in enumerate(labels):
         if label is not None:
             block = tensor.shape[dim] // used
-            rows = tensor.narrow(dim, 0, block).repeat_interleave(more, dim)
-            if rows.is_floating_point():
+            rows = tensor.narrow(dim, 0, block).repeat(
+                *[more if d == dim else 1 for d in range(tensor.dim())]
+            )
+            if noise and rows.is_floating_point():
                 rows = torch.randn_like(rows) * 1e3
             tensor = torch.cat([tensor, rows], dim)
     return tensor
@@ -73,8 +76,9 @@ def check(gm: GraphModule, proof: Proof, inputs: Sequence[Any], more: int = 3) -
     """Compares every result; gives how many have padding."""
     values = symbols_of(gm)
     used = values[proof.size.symbol]
+    noise = not proof.needs_copies
     larger = [
-        enlarged(value, labels, more, used) if isinstance(value, Tensor) and labels is not None else value
+        value if labels is None else enlarged(value, labels, more, used, noise=noise)
         for value, labels in zip(inputs, proof.inputs, strict=True)
     ]
     torch.manual_seed(0)

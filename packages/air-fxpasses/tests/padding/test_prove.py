@@ -55,6 +55,10 @@ PROVEN: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
         ((ROWS, 3, 8, 8), (4, 3, 3, 3)),
     ),
     "rows and columns of a square": (lambda x: x + x.t(), ((ROWS, ROWS),)),
+    "part of each row replaced": (
+        lambda x, y: torch.select_scatter(torch.slice_scatter(x, y[:, :2], 1, 3, 5), y[:, 0], 1, 0),
+        (X, Y),
+    ),
     "the other input's sum": (lambda x, y: x * y.sum(), (X, (4, 3))),
 }
 
@@ -222,3 +226,91 @@ def kept(function: Callable[..., Any], target: Any, inputs: list[Tensor]) -> tup
     proof = prove(whole, symbol)
     assert isinstance(proof, Proof), str(proof)
     return whole, proof
+
+
+SLOTS = 40
+
+
+def scattered(cache: Tensor, keys: Tensor, slots: Tensor) -> Tensor:
+    return torch.scatter(cache, 0, slots[:, None].expand(-1, 7), keys.relu())
+
+
+WRITES: dict[str, Callable[..., Any]] = {
+    "slots of a cache": lambda cache, keys, slots: torch.index_put(cache, (slots,), keys * 2),
+    "rows by index_copy": lambda cache, keys, slots: cache.index_copy(0, slots, keys + 1),
+    "rows by scatter": scattered,
+    "one number for all": lambda cache, keys, slots: cache.index_fill(0, slots, 3.0) + keys[0],
+    "columns by number": lambda cache, keys, slots: aten.index_put(cache.t(), [None, slots], keys.t()),
+}
+UNSAFE_WRITES: dict[str, tuple[Callable[..., Any], str]] = {
+    "what is added up": (lambda cache, keys, slots: torch.index_put(cache, (slots,), keys, True), "added"),
+    "slots by position": (
+        lambda cache, keys, slots: torch.index_put(cache, (torch.arange(keys.shape[0]),), keys),
+        "own place",
+    ),
+    "slots that depend on the position": (
+        lambda cache, keys, slots: torch.index_put(cache, (slots + torch.arange(keys.shape[0]),), keys),
+        "own place",
+    ),
+    "rows that depend on the rows before": (
+        lambda cache, keys, slots: torch.index_put(cache, (slots,), keys.cumsum(0)),
+        "own place",
+    ),
+    "rows of a table": (
+        lambda cache, keys, slots: torch.index_put(cache, (slots,), cache[: keys.shape[0]]),
+        "own place",
+    ),
+    "into rows that are padded": (
+        lambda cache, keys, slots: torch.index_put(keys, (slots % 2,), cache[0]),
+        "some are padding",
+    ),
+    "to its own row": (
+        lambda cache, keys, slots: cache.scatter(1, slots[:, None] % 7, keys[:, :1]),
+        "own place",
+    ),
+    "summed by number": (lambda cache, keys, slots: cache.index_add(0, slots, keys), "added"),
+}
+
+
+def cache_inputs() -> list[Tensor]:
+    torch.manual_seed(0)
+    return [torch.rand(SLOTS, 7), torch.rand(ROWS, 7), torch.randperm(SLOTS - 1)[:ROWS] + 1]
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_N11_padding_writes_again_what_the_first_row_writes(name: str) -> None:
+    inputs = cache_inputs()
+    gm, proof = proof_of(WRITES[name], inputs)
+    assert isinstance(proof, Proof), str(proof)
+    assert proof.needs_copies
+    check(gm, proof, inputs)
+
+
+@pytest.mark.parametrize("name", UNSAFE_WRITES)
+def test_N11_padding_that_would_write_something_else_is_refused(name: str) -> None:
+    function, reason = UNSAFE_WRITES[name]
+    _, refusal = proof_of(function, cache_inputs())
+    assert isinstance(refusal, Refusal), refusal
+    assert reason in refusal.reason, refusal.reason
+
+
+def test_N11_a_proof_that_relies_on_no_copies_says_so() -> None:
+    proof = proof_of(torch.relu, inputs_of((X,)))[1]
+    assert isinstance(proof, Proof)
+    assert not proof.needs_copies
+
+
+def test_N11_a_row_that_each_row_picks_by_its_position_is_a_copy_and_a_column_is_not() -> None:
+    def by_row(cache: Tensor, keys: Tensor, slots: Tensor) -> Tensor:
+        return torch.index_put(cache, (slots,), keys[torch.arange(keys.shape[0])])
+
+    def by_column(cache: Tensor, keys: Tensor, slots: Tensor) -> Tensor:
+        return torch.index_put(
+            cache, (slots,), keys[:, torch.arange(keys.shape[0])][:, 0, None].expand(-1, 7)
+        )
+
+    inputs = cache_inputs()
+    gm, proof = proof_of(by_row, inputs)
+    assert isinstance(proof, Proof), str(proof)
+    check(gm, proof, inputs)
+    assert isinstance(proof_of(by_column, inputs)[1], Refusal)

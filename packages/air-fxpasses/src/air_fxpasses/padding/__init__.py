@@ -8,8 +8,9 @@ the result of the graph at the caller's own size.  It goes by operator (elementw
 another dimension); an operator without a rule is a refusal, never a guess.
 
 What fills an input up must be copies of its first rows: then the graph runs as if the caller had repeated them, and
-no index, divisor or logarithm is one that the caller's own values would not be.  The larger size must be one that the
-graph accepts, by its own guards.
+no index, divisor or logarithm is one that the caller's own values would not be.  Writes by number (a KV cache) rest on
+that: padding writes again what the first rows write.  The larger size must be one that the graph accepts, by its own
+guards.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -17,20 +18,28 @@ Given = Labels | tuple[Labels, ...] | None
 """What is known of a node: the labels of its tensor or of each of its tensors; None of a number."""
 
 
+@dataclass
+class Known:
+    """What is known of the nodes so far."""
+
+    labels: dict[Node, Given] = field(default_factory=dict)
+    positions: set[Node] = field(default_factory=set)
+    """Those that hold, in each element, its own index in the padded dimension."""
+    copies: set[Node] = field(default_factory=set)
+    """Those whose padding is copies of their first rows, as that of the inputs is."""
+    needs_copies: bool = False
+
+
 class Call:
-    """A node that calls an ATen operator.
+    """A node that calls an ATen operator."""
 
-    `positions` are the nodes that hold, in each element, its own index in the padded dimension.
-    """
-
-    def __init__(
-        self, node: Node, padded: PaddedSize, known: Mapping[Node, Given], positions: Set[Node]
-    ) -> None:
+    def __init__(self, node: Node, padded: PaddedSize, known: Known) -> None:
         assert isinstance(node.target, OpOverload)
         self.node = node
         self.padded = padded
         self.schema = node.target._schema
-        self.positions = positions
+        self.positions: Set[Node] = known.positions
+        self.copies: Set[Node] = known.copies
         self._known = known
         positional = dict(zip((a.name for a in self.schema.arguments), node.args, strict=False))
         defaults = {a.name: a.default_value for a in self.schema.arguments if a.has_default_value()}
@@ -51,8 +60,16 @@ class Call:
                 yield self.padded.sizes_of(leaf.meta["val"]), self._labels(leaf)
 
     def _labels(self, node: Node) -> Labels:
-        labels: Any = self._known[node]
+        labels: Any = self._known.labels[node]
         return labels  # type: ignore[no-any-return]  # of a single tensor
+
+    def rely_on_copies(self, relies: bool) -> None:
+        """Says that what is proven holds for padding that is copies of first rows, and no other."""
+        self._known.needs_copies |= relies
+
+    def is_padded(self, node: Node) -> bool:
+        """Whether a tensor has padding."""
+        return isinstance(node.meta.get("val"), Tensor) and any(self._labels(node))
 
     def one(self, name: str = "self") -> tuple[tuple[Any, ...], Labels]:
         """Sizes and labels of an argument that is one tensor; those of a scalar where there is none."""

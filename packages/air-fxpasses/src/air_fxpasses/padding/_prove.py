@@ -14,9 +14,10 @@ from torch.fx import GraphModule, Node
 from torch.utils._pytree import tree_leaves
 
 from air_fxpasses._refusal import Refusal
-from air_fxpasses.padding._call import Call, Given
+from air_fxpasses.padding._call import Call, Given, Known
 from air_fxpasses.padding._labels import Labels, PaddedSize, Unproven, without
 from air_fxpasses.padding._rules import SIZES, SIZES_OF, holds_positions, pointwise, rule_of
+from air_fxpasses.padding._writes import depends_on_place
 
 aten = torch.ops.aten
 
@@ -32,6 +33,8 @@ class Proof:
     size: PaddedSize
     inputs: tuple[Labels | None, ...]
     results: tuple[Labels | None, ...]
+    needs_copies: bool = False
+    """Whether it holds only for padding that is copies of the first rows of every input."""
 
 
 def prove(gm: GraphModule, *symbols: Any) -> Proof | Refusal:
@@ -40,29 +43,30 @@ def prove(gm: GraphModule, *symbols: Any) -> Proof | Refusal:
     Several symbols are one size: the caller vouches that they have the same value in every call.
     """
     size = PaddedSize(symbols)
-    known: dict[Node, Given] = {}
-    positions: set[Node] = set()
+    known = Known()
     for node in gm.graph.nodes:
         try:
-            known[node] = _given(node, size, known, positions)
+            known.labels[node] = _given(node, size, known)
         except Unproven as why:
             return Refusal.of(str(why), node)
     return Proof(
         size,
         tuple(_of_tensor(known, node) for node in gm.graph.find_nodes(op="placeholder")),
         tuple(_of_tensor(known, leaf) for leaf in tree_leaves(gm.graph.output_node().args[0])),
+        known.needs_copies,
     )
 
 
-def _of_tensor(known: dict[Node, Given], leaf: Any) -> Labels | None:
+def _of_tensor(known: Known, leaf: Any) -> Labels | None:
     is_tensor = isinstance(leaf, Node) and isinstance(leaf.meta.get("val"), Tensor)
-    labels: Any = known[leaf] if is_tensor else None
+    labels: Any = known.labels[leaf] if is_tensor else None
     return labels  # type: ignore[no-any-return]  # of a single tensor
 
 
-def _given(node: Node, padded: PaddedSize, known: dict[Node, Given], positions: set[Node]) -> Given:
+def _given(node: Node, padded: PaddedSize, known: Known) -> Given:
     value = node.meta.get("val")
     if node.op == "placeholder":
+        known.copies.add(node)
         return _of_input(value, padded) if isinstance(value, Tensor) else None
     if node.op == "get_attr":
         return (None,) * value.dim() if isinstance(value, Tensor) else None
@@ -71,10 +75,13 @@ def _given(node: Node, padded: PaddedSize, known: dict[Node, Given], positions: 
     if node.target is operator.getitem and not isinstance(value, Tensor):
         return None  # a size out of several
     if node.target is operator.getitem:
-        source: Any = known[node.args[0]]  # type: ignore[index]  # a node, whose value is a tuple
+        several: Any = node.args[0]
+        if several in known.copies:
+            known.copies.add(node)
+        source: Any = known.labels[several]
         return source[node.args[1]]  # type: ignore[no-any-return]  # one of its tensors
     if isinstance(node.target, OpOverload):
-        return _of_call(Call(node, padded, known, positions), value, positions)
+        return _of_call(Call(node, padded, known), value, known)
     if isinstance(value, (Tensor, tuple, list)):
         return _without_rule(node, padded, known)
     return None  # arithmetic on sizes
@@ -91,9 +98,9 @@ def _of_input(value: Tensor, padded: PaddedSize) -> Labels:
     return labels
 
 
-def _without_rule(node: Node, padded: PaddedSize, known: dict[Node, Given]) -> Given:
+def _without_rule(node: Node, padded: PaddedSize, known: Known) -> Given:
     """What nobody knows is let through only where padding has not come."""
-    reached = any(not _is_clean(known[source]) for source in node.all_input_nodes)
+    reached = any(not _is_clean(known.labels[source]) for source in node.all_input_nodes)
     outputs = [leaf for leaf in tree_leaves(node.meta.get("val")) if isinstance(leaf, Tensor)]
     if reached or any(not without(padded.at_the_end(output)) for output in outputs):
         raise Unproven("nobody has said what it does to padding")
@@ -107,7 +114,7 @@ def _is_clean(given: Given) -> bool:
     )
 
 
-def _of_call(call: Call, value: Any, positions: set[Node]) -> Given:
+def _of_call(call: Call, value: Any, known: Known) -> Given:
     outputs = call.outputs()
     sized = [not without(call.padded.at_the_end(output)) for output in outputs]
     reached = any(not without(labels) for _, labels in call.tensors())
@@ -117,11 +124,24 @@ def _of_call(call: Call, value: Any, positions: set[Node]) -> Given:
         labels = _by_rule(call, reached)
         for one, output in zip(labels, outputs, strict=True):
             _check(one, output, call.padded)
+        if _copies_rows(call, labels):
+            known.copies.add(call.node)
     if isinstance(value, Tensor):
         if holds_positions(call, labels[0]):
-            positions.add(call.node)
+            known.positions.add(call.node)
         return labels[0]
     return labels if isinstance(value, (tuple, list)) else None
+
+
+def _copies_rows(call: Call, labels: tuple[Labels, ...]) -> bool:
+    """Whether padding of the results is copies of their first rows."""
+    padded = (node for node in call.node.all_input_nodes if call.is_padded(node))
+    own = (
+        call.positions if call.schema.name == "aten::index" and any(call.labels()) else ()
+    )  # rows pick their own
+    return all(node in call.copies or node in own for node in padded) and not any(
+        depends_on_place(call, one) for one in labels
+    )
 
 
 def _numbers(call: Call) -> Iterator[str]:

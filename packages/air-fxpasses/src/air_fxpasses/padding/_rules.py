@@ -13,7 +13,7 @@ import sympy  # type: ignore[import-untyped]  # sympy ships no annotations
 import torch
 from torch import Tensor
 
-from air_fxpasses.padding import _shapes
+from air_fxpasses.padding import _shapes, _writes
 from air_fxpasses.padding._call import Call
 from air_fxpasses.padding._labels import Label, Labels, PaddedSize, Unproven, joined, without
 
@@ -258,7 +258,6 @@ def _spatial(count: int) -> Callable[[Call], int]:
     return lambda call: count
 
 
-WRITES: Final = "rows of padding would be written into it"
 DATA: Final = "how many elements its result has depends on values, those of the padding too"
 ATTENTION: Final = "bhqd,bhkd,bhkv->bhqv"
 
@@ -270,7 +269,6 @@ REDUCTIONS: Final = (
 ALONG: Final = (
     "_log_softmax", "_safe_softmax", "_softmax", "argsort", "glu", "log_softmax", "softmax", "sort", "topk",
 )  # fmt: skip
-CUMULATIVE: Final = ("cummax", "cummin", "cumprod", "cumsum", "logcumsumexp")
 SAME: Final = ("_conj", "_to_copy", "alias", "clone", "contiguous", "detach", "fill", "lift_fresh")
 MADE_LIKE: Final = ("empty_like", "full_like", "ones_like", "zeros_like")
 MADE: Final = (
@@ -281,9 +279,9 @@ POINTWISE: Final = (
     "_prelu_kernel", "complex", "copy", "floor_divide", "hardswish", "lerp", "masked_fill", "polar", "rsub", "where",
 )  # fmt: skip
 WRITING: Final = (
-    "index_add", "index_copy", "index_fill", "index_put", "_unsafe_index_put", "index_reduce", "masked_scatter", "put",
-    "scatter", "scatter_add", "scatter_reduce", "select_scatter", "slice_scatter", "diagonal_scatter",
+    "diagonal_scatter", "index_reduce", "masked_scatter", "put",
 )  # fmt: skip
+ADDING: Final = ("index_add", "scatter_add", "scatter_reduce")
 DATA_DEPENDENT: Final = (
     "_unique2",
     "bincount",
@@ -297,12 +295,13 @@ DATA_DEPENDENT: Final = (
 RULES: Final[Mapping[str, Rule]] = {
     **dict.fromkeys(REDUCTIONS, reduces()),
     **dict.fromkeys(ALONG, along()),
-    **dict.fromkeys(CUMULATIVE, cumulates),
+    **dict.fromkeys(_writes.CUMULATIVE, cumulates),
     **dict.fromkeys(SAME, same),
     **dict.fromkeys(MADE_LIKE, same),
     **dict.fromkeys(MADE, made),
     **dict.fromkeys(POINTWISE, pointwise),
-    **dict.fromkeys(WRITING, refused(WRITES)),
+    **dict.fromkeys(WRITING, refused(_writes.PLACED)),
+    **dict.fromkeys(ADDING, refused(_writes.ADDED)),
     **dict.fromkeys(DATA_DEPENDENT, refused(DATA)),
     "arange": counted,
     # shapes
@@ -363,6 +362,14 @@ RULES: Final[Mapping[str, Rule]] = {
     "pixel_shuffle": rows("self", mixed=_spatial(3)),
     "upsample_bilinear2d": rows("self", "input", mixed=_spatial(2)),
     "upsample_nearest2d": rows("self", "input", mixed=_spatial(2)),
+    # writing by number
+    "_unsafe_index_put": _writes.index_put,
+    "index_copy": _writes.index_copy,
+    "index_fill": _writes.index_copy,
+    "index_put": _writes.index_put,
+    "scatter": _writes.scatter,
+    "select_scatter": _writes.part,
+    "slice_scatter": _writes.part,
     # picking by number
     "_unsafe_index": index,
     "embedding": rows_by_index,
