@@ -64,6 +64,10 @@ IN_CI = CHOSEN[::4]
 """Every fourth, which keeps the session short; `-m slow` runs them all, with more samples."""
 
 
+UNTRACED = {"geqrf", "histogramdd", "resize_", "resize_as_", "to_sparse"}
+"""torch itself has no fake kernel for them, or fails on sizes of its own: they cannot be traced with dynamic sizes."""
+
+
 def check(op: Any, count: int, dynamic: bool, dtype: torch.dtype = torch.float32) -> None:
     """The first samples of an operator that is supported as a whole; an unsupported one must say so."""
     for sample in islice(op.sample_inputs("cpu", dtype), count):
@@ -87,6 +91,8 @@ def test_N03_samples_of_torch_give_what_eager_gives(op: Any) -> None:
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("op", CHOSEN, ids=lambda op: op.full_name)
 def test_N03_every_sample_of_torch_gives_what_eager_gives(op: Any, dynamic: bool) -> None:
+    if dynamic and op.name in UNTRACED:
+        pytest.skip("torch cannot trace it with dynamic sizes")
     check(op, 4, dynamic)
 
 

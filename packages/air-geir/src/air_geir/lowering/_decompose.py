@@ -64,7 +64,7 @@ def is_dynamic_leaf(leaf: object) -> bool:
 
 def _decomposition(op: Overload, custom: Table) -> Callable[..., Any] | None:
     found = custom.get(op) or decomposition_table.get(op) or foreach_decomposition(op)
-    if found is None and op._can_decompose():
+    if found is None and torch._C._dispatch_has_kernel(op.name()) and op._can_decompose():
         return op.decompose
     return found
 

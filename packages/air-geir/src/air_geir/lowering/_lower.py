@@ -11,7 +11,7 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from air_geir.converters import Converter, find_converter, name_of
-from air_geir.errors import CannotConvert, ExpressionError, GeirError, Unsupported
+from air_geir.errors import AttributeKindError, CannotConvert, ExpressionError, GeirError, Unsupported
 from air_geir.ir import DataType, Expr, Graph, Origin, TensorDesc
 from air_geir.lowering._context import Context, UseDecomposition
 from air_geir.lowering._decompose import Expansions, is_dynamic_leaf
@@ -20,7 +20,8 @@ from air_geir.lowering._sizes import Sizes, dims_of
 from air_geir.lowering._source import source_of
 from air_geir.lowering._value import Value
 
-_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool)
+_SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
+_SYMBOLIC = (*_SYMBOLS, int, float, bool)
 
 
 class Lowering:
@@ -107,7 +108,7 @@ class Lowering:
             return source[index]
         meta = node.meta.get("val")
         converter = None if self.expansions.overridden(target) else find_converter(target)
-        if isinstance(meta, _SYMBOLIC) and converter is None:
+        if converter is None and _are_sizes(meta):
             return meta
         try:
             return self._convert(node, converter, meta)
@@ -127,6 +128,10 @@ class Lowering:
                 self._write_back(node, self.ctx.written)
         except UseDecomposition:
             return self._expand(node, args, kwargs)
+        except AttributeKindError as wrong:
+            if not any(isinstance(leaf, _SYMBOLS) for leaf in pytree.tree_leaves((args, dict(kwargs)))):
+                raise
+            raise CannotConvert(f"{wrong.what}: attributes are fixed, this one is a symbolic size") from wrong
         if isinstance(meta, _SYMBOLIC):
             self._carry_number(meta, settled)
             return meta
@@ -223,8 +228,20 @@ class Lowering:
             return [self._stand_in(m) for m in meta]
         if not isinstance(meta, torch.Tensor):
             return meta
-        desc = TensorDesc(DataType.of(meta.dtype), dims_of(meta.shape))
-        return Value(self.ctx.graph.data("unsupported", desc), meta.dtype, dims_of(meta.shape))
+        try:
+            dims = dims_of(meta.shape)
+        except ExpressionError:
+            sizes: list[Any] = list(meta.shape)  # as large as they are now
+            dims = tuple(int(size.node.hint) if isinstance(size, torch.SymInt) else size for size in sizes)
+        desc = TensorDesc(DataType.of(meta.dtype), dims)
+        return Value(self.ctx.graph.data("unsupported", desc), meta.dtype, dims)
+
+
+def _are_sizes(meta: Any) -> bool:
+    """Whether a node gives a symbolic number, or several sizes: they are known without an operator."""
+    if isinstance(meta, (list, tuple)):
+        return bool(meta) and all(isinstance(one, _SYMBOLIC) for one in meta)
+    return isinstance(meta, _SYMBOLIC)
 
 
 def _told(refused: GeirError) -> str:

@@ -1,0 +1,41 @@
+"""Attributes and sizes that Ascend IR cannot express are reported with their operator, and sizes need no operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from air_geir.errors import UnsupportedGraphError
+from air_geir.proof import check_call
+
+
+def pooled(x: Tensor, y: Tensor) -> Tensor:
+    return functional.adaptive_avg_pool2d(x, (y.shape[0], 2))
+
+
+def enlarged(x: Tensor, y: Tensor) -> Tensor:
+    return functional.interpolate(x, scale_factor=1.7, mode="nearest")
+
+
+@pytest.mark.parametrize(
+    ("function", "operator", "reason"),
+    [
+        (pooled, "adaptive_avg_pool2d", "this one is a symbolic size"),
+        (enlarged, "arange|_to_copy|mul|upsample|index", "no counterpart in Ascend IR"),
+    ],
+)
+def test_a_size_that_cannot_be_expressed_is_reported_with_its_operator(
+    function: Callable[..., Any], operator: str, reason: str
+) -> None:
+    with pytest.raises(UnsupportedGraphError, match=reason) as caught:
+        check_call(function, (torch.rand(1, 3, 9, 7), torch.rand(5, 2)), {}, dynamic=True)
+    assert any(name in one.target for one in caught.value.found for name in operator.split("|"))
+
+
+def test_sizes_that_a_graph_asks_for_together_are_known_without_an_operator() -> None:
+    check_call(torch.take_along_dim, (torch.rand(5, 7), torch.randint(5, (5, 7)), 0), {}, dynamic=True)
