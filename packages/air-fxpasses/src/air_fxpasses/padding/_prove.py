@@ -173,7 +173,7 @@ def _by_rule(call: Call, reached: bool) -> tuple[Labels, ...]:
         raise Unproven(f"its {argument} is computed from the padded size")
     if torch.Tag.nondeterministic_seeded in target.tags and call["dropout_p"] != 0:
         raise Unproven("it draws random numbers, more of them for a larger input")
-    rule = rule_of(name) if namespace == "aten" else None
+    rule = rule_of(namespace, name)
     if rule is None and torch.Tag.pointwise in target.tags:
         rule = pointwise
     if rule is None:

@@ -39,7 +39,7 @@ def depends_on_place(call: Call, labels: Labels) -> bool:
     return bool(call["is_causal"]) and not without(labels[-2:-1])
 
 
-def _copied(call: Call, *arguments: Any) -> None:
+def require_copies(call: Call, *arguments: Any) -> None:
     """Refuses unless padding of these tensors is copies of their first rows."""
     padded = [one for one in arguments if isinstance(one, Node) and call.is_padded(one)]
     if any(one not in call.copies for one in padded):
@@ -77,7 +77,7 @@ def index_put(call: Call) -> tuple[Labels, ...]:
     given = [one for one in call["indices"] if one is not None]
     if any(call.value(one).dtype in (torch.bool, torch.uint8) for one in given):
         raise Unproven(PLACED)
-    _copied(call, *given, call["values"])
+    require_copies(call, *given, call["values"])
     operands = list(call.tensors("indices"))
     picked = joined(operands, max(len(sizes) for sizes, _ in operands))
     indexed = [d for d, one in enumerate(call["indices"]) if one is not None]
@@ -93,7 +93,7 @@ def index_copy(call: Call) -> tuple[Labels, ...]:
     """Rows of a dimension, by number: `index_copy` and `index_fill`."""
     labels = call.labels()
     call.require_none(labels, PADDED)
-    _copied(call, call["index"], call["source"])
+    require_copies(call, call["index"], call["source"])
     (dim,) = call.dims("dim", len(labels))
     source = call.labels("source")
     if any(label is not None for d, label in enumerate(source) if d != dim):
@@ -107,7 +107,7 @@ def scatter(call: Call) -> tuple[Labels, ...]:
     call.require_none(labels, PADDED)
     if call["reduce"] is not None:
         raise Unproven(ADDED)
-    _copied(call, call["index"], call["src"])
+    require_copies(call, call["index"], call["src"])
     numbers = call.labels("index")
     (dim,) = call.dims("dim", len(labels))
     if any(label is not None for d, label in enumerate(numbers) if d != dim):
