@@ -278,6 +278,26 @@ def test_N11_an_evicted_bucket_gives_its_memory_back(device: str) -> None:
     assert len(only._homes) == 1
 
 
+def test_N11_memory_made_in_inference_mode_serves_calls_outside_of_it(device: str) -> None:
+    run, backend = compiled(lambda x: x * 2, device)
+    for mode in (torch.inference_mode, torch.no_grad, torch.inference_mode, torch.no_grad):
+        for rows in (3, 5):
+            with mode():
+                x = bucketed(rows, 6, device=device)
+                same(run(x), x * 2)
+    assert all(one.stats()["padded"] for one in backend.executables)
+
+
+def test_N11_a_dropped_bucket_leaves_no_memory_behind(device: str) -> None:
+    run, backend = compiled(lambda x: x * 2, device)
+    run(bucketed(3, 6, device=device))
+    only: Any = backend.only
+    assert only._homes
+    only.invalidate()
+    assert not only._homes
+    assert not [fit for fit in only._fits.values() if not isinstance(fit, str)]
+
+
 def test_N11_captures_are_made_again_after_they_were_dropped(device: str) -> None:
     run, backend = compiled(lambda x: x * 2, device)
     x = bucketed(3, 6, device=device)

@@ -66,14 +66,7 @@ class BucketedExecutable(Executable):
 
     def _padded_inputs(self) -> tuple[int, ...]:
         """The inputs that are padded, each in the place that a copy of it can take."""
-        found = sorted(
-            {
-                i
-                for bucket in self.buckets
-                for i, labels in enumerate(bucket.proof.inputs)
-                if labels and any(labels)
-            }
-        )
+        found = sorted({index for bucket in self.buckets for index in _padded_by(bucket)})
         for index in found:
             slot = self.slots[index]
             if slot.kind not in _PADDED:
@@ -99,7 +92,10 @@ class BucketedExecutable(Executable):
                 torch._foreach_copy_(paddings, first, True)
             self._padded_calls += 1
             self._serving = fit.key
-            return self._cut(super().boxed(padded), fit, args)
+            try:
+                return self._cut(super().boxed(padded), fit, args)
+            finally:
+                self._serving = None
 
     def _cut(self, outputs: Any, fit: _Fit, args: Sequence[Any]) -> Any:
         leaves = outputs if self._structure is None else tree_leaves(outputs)
@@ -209,7 +205,7 @@ class BucketedExecutable(Executable):
     def _drop(self, key: Key) -> None:
         super()._drop(key)
         if key == self._serving:
-            return  # captured anew
+            return  # to be captured anew, from the same memory
         if self._homes.pop(key, None) is not None:
             for sizes in [s for s, fit in self._fits.items() if not isinstance(fit, str) and fit.key == key]:
                 del self._fits[sizes]
@@ -229,11 +225,7 @@ class BucketedExecutable(Executable):
             {
                 "sizes": list(bucket.sizes),
                 "symbols": [str(symbol) for symbol in bucket.symbols],
-                "inputs": [
-                    self.slots[i].name
-                    for i, labels in enumerate(bucket.proof.inputs)
-                    if labels and any(labels)
-                ],
+                "inputs": [self.slots[index].name for index in _padded_by(bucket)],
             }
             for bucket in self.buckets
         ]
