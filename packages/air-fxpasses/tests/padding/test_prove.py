@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch._dynamo.source import ConstantSource
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 from torch.nn import functional
 
 from air_fxpasses import Refusal
@@ -88,6 +91,21 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], str]] 
         lambda x: x * (1.0 / x.shape[0]),
         (X,),
         "computed from the padded size",
+    ),
+    "a row of a table, counted from the number of rows": (
+        lambda x, t: x + t.select(0, x.shape[0] - 1),
+        (X, (13, 7)),
+        "which element is taken depends",
+    ),
+    "rows of a table behind the number of rows": (
+        lambda x, t: x + t[x.shape[0] : x.shape[0] + 1],
+        (X, (13, 7)),
+        "where a slice lies depends",
+    ),
+    "numbers counted from the number of rows": (
+        lambda x: x + torch.arange(x.shape[0], x.shape[0] + 7),
+        (X,),
+        "counted from the padded size",
     ),
     "noise": (lambda x: x + torch.rand_like(x), (X,), "random"),
     "as many as are positive": (lambda x: x[x > 0], (X,), "depends on values|picked by number"),
@@ -314,3 +332,21 @@ def test_N11_a_row_that_each_row_picks_by_its_position_is_a_copy_and_a_column_is
     assert isinstance(proof, Proof), str(proof)
     check(gm, proof, inputs)
     assert isinstance(proof_of(by_column, inputs)[1], Refusal)
+
+
+def test_N11_a_branch_that_the_padded_size_decides_is_refused() -> None:
+    environment = ShapeEnv()
+    mode = FakeTensorMode(shape_env=environment)
+    rows = environment.create_unspecified_symint_and_symbol(ROWS, ConstantSource("rows"), DimDynamic.DYNAMIC)
+    graph = torch.fx.Graph()
+    size, y, true, false = (graph.placeholder(name) for name in ("size", "y", "true", "false"))
+    with mode:
+        size.meta["val"], y.meta["val"] = rows, torch.rand(7)
+    decides = graph.call_function(operator.gt, (size, 3))
+    decides.meta["val"] = rows > 3
+    branch = graph.call_function(torch.ops.higher_order.cond, (decides, true, false, (y,)))
+    branch.meta["val"] = (y.meta["val"],)
+    graph.output((graph.call_function(operator.getitem, (branch, 0)),))
+    refusal = prove(torch.fx.GraphModule({}, graph), size.meta["val"].node.expr)
+    assert isinstance(refusal, Refusal)
+    assert (refusal.node, refusal.reason) == ("cond", "nobody has said what it does to padding")

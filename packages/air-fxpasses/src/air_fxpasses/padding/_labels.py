@@ -15,6 +15,7 @@ from typing import Any
 
 import sympy  # type: ignore[import-untyped]  # sympy ships no annotations
 import torch
+from torch import SymBool, SymFloat, SymInt
 
 
 class Unproven(Exception):
@@ -59,6 +60,10 @@ class PaddedSize:
     def is_in(self, expression: Any) -> bool:
         """Whether a number depends on the padded size."""
         return bool(expression.has(self.symbol))
+
+    def is_in_value(self, value: Any) -> bool:
+        """Whether an example value is a number that depends on the padded size."""
+        return isinstance(value, (SymInt, SymFloat, SymBool)) and self.is_in(self.expression(value))
 
     def sizes_of(self, tensor: torch.Tensor) -> tuple[Any, ...]:
         """The size of a tensor as expressions."""

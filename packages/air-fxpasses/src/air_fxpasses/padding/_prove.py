@@ -100,7 +100,10 @@ def _of_input(value: Tensor, padded: PaddedSize) -> Labels:
 
 def _without_rule(node: Node, padded: PaddedSize, known: Known) -> Given:
     """What nobody knows is let through only where padding has not come."""
-    reached = any(not _is_clean(known.labels[source]) for source in node.all_input_nodes)
+    reached = any(
+        not _is_clean(known.labels[source]) or padded.is_in_value(source.meta.get("val"))
+        for source in node.all_input_nodes
+    )
     outputs = [leaf for leaf in tree_leaves(node.meta.get("val")) if isinstance(leaf, Tensor)]
     if reached or any(not without(padded.at_the_end(output)) for output in outputs):
         raise Unproven("nobody has said what it does to padding")
@@ -118,7 +121,8 @@ def _of_call(call: Call, value: Any, known: Known) -> Given:
     outputs = call.outputs()
     sized = [not without(call.padded.at_the_end(output)) for output in outputs]
     reached = any(not without(labels) for _, labels in call.tensors())
-    if not reached and not any(sized) and not any(_numbers(call)):
+    numbered = any(call.padded.is_in(number) for _, number in call.numbers())
+    if not reached and not any(sized) and not numbered:
         labels: tuple[Labels, ...] = tuple((None,) * output.dim() for output in outputs)
     else:
         labels = _by_rule(call, reached)

@@ -386,11 +386,13 @@ KEEPS_ELEMENTS: Final = (
     "view",
 )  # fmt: skip
 
-SIZES: Final = frozenset({"size", "shape", "stride", "repeats", "N", "HxW"})
+SIZES: Final = frozenset({"size", "shape", "repeats", "N", "HxW"})
 """Arguments that say how large a result is: the padded size may be among them."""
 
 SIZES_OF: Final[Mapping[str, frozenset[str]]] = {
-    "arange": frozenset({"end"}),
+    "arange": frozenset({"start", "end", "step"}),
+    "empty_strided": frozenset({"stride"}),
+    "new_empty_strided": frozenset({"stride"}),
     "slice": frozenset({"start", "end", "step"}),
     "select": frozenset({"index"}),
 }

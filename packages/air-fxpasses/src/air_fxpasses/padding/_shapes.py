@@ -104,6 +104,8 @@ def select(call: Call) -> tuple[Labels, ...]:
     label = labels.pop(dim)
     if label is not None:
         _counted_from_the_beginning(label, call.number("index"), call.padded)
+    elif call.padded.is_in(call.number("index")):
+        raise Unproven("which element is taken depends on the padded size")
     return (tuple(labels),)
 
 
