@@ -115,6 +115,23 @@ def test_N11_two_dims_are_padded_each_to_its_own_bucket(device: str) -> None:
     assert {key[:2] for key in list(backend.only.keys())} == {(4, 8), (4, 32), (8, 8)}
 
 
+def test_N11_two_padded_sizes_meet_inside_a_graph_and_not_in_its_results(device: str) -> None:
+    w = torch.randn(6, 5, device=device)
+
+    def inside(x: Tensor) -> Tensor:
+        return (x.view(-1, 6) @ w).view(x.shape[0], x.shape[1], 5) + 1
+
+    dims = {0: [4, 8], 1: [8, 32]}
+    run, backend = compiled(inside, device)
+    for batch, length in ((3, 5), (5, 9), (2, 17)):
+        x = bucketed(batch, length, 6, device=device, dims=dims)
+        same(run(x), inside(x))
+    assert backend.only.stats()["padded"] == 3
+    merged, _ = compiled(lambda x: x.view(-1, 6) * 2, device)
+    with pytest.raises(BackendCompilerFailed, match="is a product of two sizes with buckets"):
+        merged(bucketed(3, 5, 6, device=device, dims=dims))
+
+
 def test_N11_results_whose_padding_lies_inside_are_copied_together(device: str) -> None:
     def merged(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return x.transpose(0, 1).reshape(-1, 6) * 2, x.sum(1).t(), (x + 1).permute(2, 0, 1).contiguous()

@@ -56,6 +56,7 @@ class BucketedExecutable(Executable):
         self._leaves = leaves_of(gm)
         self._sources = _sources_of(self._examples, self.name)
         self._places = self._padded_inputs()
+        _refuse_mixed(self.buckets, self.name)
         self._kinds = [slot.kind for slot in self.slots]
         self._writes = Kind.MUTATED in self._kinds
         self._homes: dict[Key, list[Home]] = {}
@@ -239,6 +240,19 @@ def _lies_in(value: Any, storages: frozenset[int]) -> bool:
 def _padded_by(bucket: Bucket) -> list[int]:
     """The inputs that have the padded size."""
     return [index for index, labels in enumerate(bucket.proof.inputs) if labels and any(labels)]
+
+
+def _refuse_mixed(buckets: Sequence[Bucket], name: str) -> None:
+    """Refuses a dimension of an input or a result that is a product of two padded sizes."""
+    for bucket in buckets:
+        others = {symbol for other in buckets if other is not bucket for symbol in other.symbols}
+        for labels in (*bucket.proof.inputs, *bucket.proof.results):
+            for label in filter(None, labels or ()):
+                if others & (label.outer * label.inner).free_symbols:
+                    raise BucketsRefused(
+                        f"a dimension of an input or a result of {name} is a product of two sizes with buckets",
+                        advice="view it as two dimensions, or declare buckets for one of the sizes",
+                    )
 
 
 def _sources_of(examples: Sequence[Any], name: str) -> dict[Any, tuple[int, int | None]]:

@@ -278,6 +278,12 @@ UNSAFE_WRITES: dict[str, tuple[Callable[..., Any], str]] = {
         lambda cache, keys, slots: torch.index_put(cache, (slots,), cache[: keys.shape[0]]),
         "own place",
     ),
+    "copied rows of a table": (
+        lambda cache, keys, slots: torch.index_put(
+            cache, (slots,), aten.slice_copy(cache, 0, 0, keys.shape[0])
+        ),
+        "its end is computed from the padded size",
+    ),
     "into rows that are padded": (
         lambda cache, keys, slots: torch.index_put(keys, (slots % 2,), cache[0]),
         "some are padding",

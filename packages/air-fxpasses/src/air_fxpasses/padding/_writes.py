@@ -27,7 +27,7 @@ CUMULATIVE: Final = ("cummax", "cummin", "cumprod", "cumsum", "logcumsumexp")
 
 def depends_on_place(call: Call, labels: Labels) -> bool:
     """Whether padding of a result is no copies of its first rows, although that of the arguments is."""
-    name = call.schema.name.partition("::")[2]
+    name = call.schema.name.partition("::")[2].removesuffix("_copy")
     if name == "arange" or name in EMPTY:
         return True
     if name in BY_PLACE:
