@@ -107,8 +107,9 @@ def proven_buckets(gm: GraphModule, example_inputs: Sequence[Any]) -> tuple[Buck
     Symbols with the same buckets are proven one by one where that is possible, otherwise as one size.
     """
     buckets: list[Bucket] = []
-    for sizes, symbols in find_buckets(example_inputs).items():
-        alone = [prove(gm, symbol) for symbol in symbols if _is_in(gm, symbol)]
+    for sizes, declared in find_buckets(example_inputs).items():
+        symbols = [symbol for symbol in declared if _is_in(gm, symbol)]
+        alone = [prove(gm, symbol) for symbol in symbols]
         refused = next((one for one in alone if isinstance(one, Refusal)), None)
         if refused is None:
             buckets.extend(Bucket(sizes, proof) for proof in alone if isinstance(proof, Proof))

@@ -17,7 +17,7 @@ from air_fxpasses._refusal import Refusal
 from air_fxpasses.padding._call import Call, Given, Known
 from air_fxpasses.padding._labels import Labels, PaddedSize, Unproven, without
 from air_fxpasses.padding._rules import SIZES, SIZES_OF, holds_positions, pointwise, rule_of
-from air_fxpasses.padding._writes import depends_on_place
+from air_fxpasses.padding._writes import depends_on_place, own_rows
 
 aten = torch.ops.aten
 
@@ -140,9 +140,7 @@ def _of_call(call: Call, value: Any, known: Known) -> Given:
 def _copies_rows(call: Call, labels: tuple[Labels, ...]) -> bool:
     """Whether padding of the results is copies of their first rows."""
     padded = (node for node in call.node.all_input_nodes if call.is_padded(node))
-    own = (
-        call.positions if call.schema.name == "aten::index" and any(call.labels()) else ()
-    )  # rows pick their own
+    own = own_rows(call)
     return all(node in call.copies or node in own for node in padded) and not any(
         depends_on_place(call, one) for one in labels
     )
