@@ -33,6 +33,7 @@ PACKAGES: Final = (
     "air_geir",
     "air_fxpasses",
     "air_streams",
+    "air_graph",
     "air_sim",
 )
 LEFT_OUT: Final = re.compile(
