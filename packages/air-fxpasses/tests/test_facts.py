@@ -83,7 +83,7 @@ def test_memory_reached_by_a_callable_without_schema_is_pinned() -> None:
 
 def test_an_operator_that_may_return_its_argument_pins_it() -> None:
     from air_fxpasses import register_may_return_argument
-    from air_fxpasses._effects import _may_return_argument
+    from air_graph._effects import _may_return_argument, effects_of
 
     register_may_return_argument("aten::neg")
     try:
@@ -92,9 +92,7 @@ def test_an_operator_that_may_return_its_argument_pins_it() -> None:
         assert facts.pinned_by(facts.storage(x) or 0) is named(gm, "neg_default")
     finally:
         _may_return_argument.discard("aten::neg")
-        from air_fxpasses._effects import signature
-
-        signature.cache_clear()
+        effects_of.cache_clear()
 
 
 def test_lifetime_goes_from_the_allocation_to_the_last_touch_of_any_view() -> None:

@@ -21,7 +21,6 @@ from air_aclgraph._plan import plan_resources
 from air_aclgraph._progress import Reporting, progress_of
 from air_aclgraph._runtime import Runtime
 from air_aclgraph._slots import Slot, classify
-from air_aclgraph._source import where
 from air_aclgraph._straight import Lowering, Plain, straighten
 from air_aclgraph._update import UpdatePlan, accepts, plan_updates
 from air_aclgraph.buckets import Bucket, proven_buckets
@@ -30,6 +29,7 @@ from air_aclgraph.errors import InputRefused
 from air_aclgraph.host import HostRuntime
 from air_aclgraph.static_kernel import CannToolkit, StaticKernels
 from air_aclgraph.static_kernel import Options as KernelOptions
+from air_graph import source_of as where
 from air_streams import NAMESPACE, StreamPlan
 
 if TYPE_CHECKING:

@@ -33,13 +33,13 @@ from air_aclgraph._policy import KeyPolicy, Watch
 from air_aclgraph._progress import showing
 from air_aclgraph._runtime import Recording, Runtime
 from air_aclgraph._slots import Kind, Slot, refuse_layout, refuse_subclass
-from air_aclgraph._source import where
 from air_aclgraph._stats import Stats
 from air_aclgraph._straight import Straight
 from air_aclgraph._update import UpdatePlan
 from air_aclgraph.errors import AclGraphError, CaptureFailed, Closed, InputRefused
 from air_aclgraph.static_kernel import StaticKernels
 from air_fxpasses import is_left_out
+from air_graph import source_of as where
 
 log = logging.getLogger(__name__)
 

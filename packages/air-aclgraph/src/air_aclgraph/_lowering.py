@@ -18,10 +18,10 @@ import torch
 from torch.fx import Node
 
 from air_aclgraph._runtime import Runtime
-from air_aclgraph._source import where
 from air_aclgraph._straight import Step
 from air_aclgraph.errors import Unsupported
 from air_fxpasses import is_left_out
+from air_graph import source_of as where
 
 if TYPE_CHECKING:
     import air_streams

@@ -19,6 +19,7 @@ from torch.utils._pytree import tree_leaves
 from air_aclgraph._runtime import Limits
 from air_aclgraph._straight import last_uses
 from air_aclgraph.errors import ResourcesExhausted
+from air_graph import effects_of
 
 if TYPE_CHECKING:
     from air_streams import StreamPlan
@@ -92,7 +93,7 @@ def _nbytes(node: Node) -> int:
     target = node.target
     if node.op != "call_function" or not isinstance(target, OpOverload) or target.is_view:
         return 0
-    if target._schema.is_mutable:
+    if effects_of(target).writes:
         return 0
     total = 0
     for value in tree_leaves(node.meta.get("val")):
@@ -114,7 +115,7 @@ def peak_bytes(nodes: Sequence[Node]) -> int:
         target = node.target
         if (
             isinstance(target, OpOverload)
-            and (target.is_view or target._schema.is_mutable)
+            and (target.is_view or effects_of(target).writes)
             and node.all_input_nodes
         ) or target is operator.getitem:
             base = bases.get(node.all_input_nodes[0], node)

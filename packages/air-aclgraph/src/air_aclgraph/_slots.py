@@ -8,8 +8,8 @@
     host      a CPU tensor read on the host                  a host parameter, patched into the replay
     value     a number                                       part of the key
 
-What a graph writes is read from operator schemas through any chain of views, never from names; list
-arguments count element by element.
+What a graph writes is asked of `air_graph`: through any chain of views, list arguments element by element, and also
+what an operator writes without saying so.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import torch
 from torch import SymBool, SymFloat, SymInt, Tensor
-from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import GraphModule, Node
 
 from air_aclgraph.errors import InputRefused
+from air_graph import written_inputs
 
 
 class Kind(enum.Enum):
@@ -69,7 +69,7 @@ def classify(
             f"the graph has {len(placeholders)} inputs and {len(example_inputs)} example inputs were given",
             advice="pass one example per placeholder, in their order",
         )
-    written = written_placeholders(gm)
+    written = written_inputs(gm)
     fixed = set(static)
     slots = []
     for index, (node, example) in enumerate(zip(placeholders, example_inputs, strict=True)):
@@ -138,66 +138,3 @@ def refuse_subclass(name: str, value: Tensor) -> None:
             advice="compile through torch.compile, which unwraps subclasses, or pass the tensors inside it",
             input=name,
         )
-
-
-def written_placeholders(gm: GraphModule) -> frozenset[Node]:
-    """The placeholders whose memory some node of the graph writes."""
-    roots: dict[Node, frozenset[Node]] = {}
-    written: set[Node] = set()
-    for node in gm.graph.nodes:
-        if node.op == "placeholder":
-            roots[node] = frozenset((node,))
-            continue
-        inputs = _roots(node.all_input_nodes, roots)
-        if not inputs or node.op == "output":
-            continue
-        if isinstance(node.target, OpOverload):
-            written |= _roots(_written_arguments(node, node.target), roots)
-            roots[node] = _roots(_aliased_arguments(node, node.target), roots)
-            continue
-        roots[node] = inputs
-        if isinstance(node.target, HigherOrderOperator) and "mutation" in str(node.target):
-            written |= inputs
-        elif node.op == "call_method" and str(node.target).endswith("_"):
-            written |= roots.get(node.all_input_nodes[0], frozenset())
-    return frozenset(written)
-
-
-def _roots(nodes: Iterable[Node], roots: dict[Node, frozenset[Node]]) -> frozenset[Node]:
-    return frozenset().union(*(roots.get(node, frozenset()) for node in nodes))
-
-
-def _nodes_in(value: Any) -> list[Node]:
-    found: list[Node] = []
-    torch.fx.node.map_arg(value, found.append)
-    return found
-
-
-def _arguments(node: Node, target: OpOverload) -> Iterable[tuple[torch._C.Argument, Any]]:
-    for position, argument in enumerate(target._schema.arguments):
-        value = node.args[position] if position < len(node.args) else node.kwargs.get(argument.name)
-        yield argument, value
-
-
-def _written_arguments(node: Node, target: OpOverload) -> list[Node]:
-    return [
-        used
-        for argument, value in _arguments(node, target)
-        if argument.alias_info is not None and argument.alias_info.is_write
-        for used in _nodes_in(value)
-    ]
-
-
-def _aliased_arguments(node: Node, target: OpOverload) -> list[Node]:
-    """The arguments whose memory a result may share.
-
-    `_unsafe_view` and its like share memory without saying so in their schema.
-    """
-    if target._schema.name in ("aten::_unsafe_view", "aten::_reshape_alias", "aten::reshape"):
-        return _nodes_in(node.args[0])
-    return [
-        used
-        for argument, value in _arguments(node, target)
-        if argument.alias_info is not None
-        for used in _nodes_in(value)
-    ]

@@ -19,9 +19,9 @@ from torch.fx import GraphModule, Node
 
 from air_aclgraph._runtime import Runtime, UpdatableCall
 from air_aclgraph._slots import Kind, Slot
-from air_aclgraph._source import where
 from air_aclgraph.errors import UpdateRefused
 from air_fxpasses.tables import updatable_of
+from air_graph import source_of as where
 
 Values = Sequence[Mapping[str, Any]]
 

@@ -19,7 +19,7 @@ from torch import SymInt, Tensor
 from torch._dynamo import mark_dynamic
 from torch.fx import GraphModule
 
-from air_aclgraph.errors import BucketsRefused, Where
+from air_aclgraph.errors import BucketsRefused
 from air_fxpasses import Refusal
 from air_fxpasses.declared import Declared, declared_on, declared_sizes
 from air_fxpasses.padding import Proof, prove
@@ -129,10 +129,9 @@ def _is_in(gm: GraphModule, symbol: Any) -> bool:
 
 
 def _refusal(sizes: Sequence[int], refusal: Refusal) -> BucketsRefused:
-    line = refusal.source
     return BucketsRefused(
         f"inputs cannot be padded to {list(sizes)}: {refusal.target or refusal.node}: {refusal.reason}",
-        where=None if line is None else Where(line.file, line.line, line.code),
+        where=refusal.source,
         advice="keep the operator out of the compiled function, pad in your program, or declare no buckets",
         operator=refusal.target,
     )

@@ -8,17 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-
-@dataclass(frozen=True)
-class Where:
-    """The line of the user's program an operation comes from."""
-
-    file: str
-    line: int
-    code: str
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}   {self.code}".rstrip()
+from air_graph import SourceLine as Where
 
 
 @dataclass(eq=False)

@@ -56,7 +56,7 @@ def test_memory_says_how_much_there_is() -> None:
 
 
 def test_a_failed_replay_names_the_graph() -> None:
-    error = replay_error(raised(507015), "decoder", Where("model.py", 7, "return self.head(x)"))
+    error = replay_error(raised(507015), "decoder", Where.at("model.py", 7, "return self.head(x)"))
     assert isinstance(error, ReplayFailed)
     assert "a replay of decoder failed: a kernel failed on the device" in str(error)
     assert "model.py:7" in str(error)

@@ -13,7 +13,7 @@ import torch
 from torch import fx
 
 from air_backend.errors import MixedDevices, SecondDevice, UnsupportedDevice
-from air_fxpasses import SourceLine
+from air_graph import source_of
 
 SERVED: Final[dict[str, tuple[str, ...]]] = {
     "reduce-overhead": ("npu", "cuda", "cpu"),
@@ -34,10 +34,10 @@ def devices_of(gm: fx.GraphModule) -> Iterator[tuple[torch.device, fx.Node]]:
                 yield item.device, node
 
 
-def source_of(node: fx.Node) -> str | None:
+def _line(node: fx.Node) -> str | None:
     """The user's innermost line that made a node, as torch recorded it."""
-    trace = node.meta.get("stack_trace")
-    return str(SourceLine(trace)) if trace else None
+    line = source_of(node)
+    return None if line is None else str(line)
 
 
 def ground_of(gm: fx.GraphModule) -> torch.device:
@@ -48,10 +48,10 @@ def ground_of(gm: fx.GraphModule) -> torch.device:
             first[device] = node  # an input has no line of its own: its first use does
     for device, node in first.items():
         if device.type not in KNOWN:
-            raise UnsupportedDevice(device.type, "any", KNOWN, source_of(node))
+            raise UnsupportedDevice(device.type, "any", KNOWN, _line(node))
     if len(first) > 1:
         names = tuple(str(device) for device in first)
-        raise MixedDevices(names, source_of(list(first.values())[-1]))
+        raise MixedDevices(names, _line(list(first.values())[-1]))
     return _one_npu(next(iter(first), torch.device("cpu")))
 
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from air_fxpasses._bisect import is_left_out, register_bisection
 from air_fxpasses._defaults import default_passes
-from air_fxpasses._effects import register_may_return_argument, register_undeclared_writes
 from air_fxpasses._facts import Facts, Touch
-from air_fxpasses._geometry import Region
-from air_fxpasses._ordering import Ordering, ProgramOrder
 from air_fxpasses._pass import Invariant, Pass, PassResult
 from air_fxpasses._pipeline import Pipeline
 from air_fxpasses._refusal import Refusal
 from air_fxpasses._report import PipelineReport, Step
 from air_fxpasses._run import run_graph
 from air_fxpasses._sharing import Sharing, may_share
-from air_fxpasses._source import SourceLine
 from air_fxpasses._traffic import Copy, copies
 from air_fxpasses._version import __version__
 from air_fxpasses.passes import (
@@ -50,6 +46,8 @@ from air_fxpasses.tables import (
     twin_of,
     updatable_of,
 )
+from air_graph import Ordering, ProgramOrder, Region, SourceLine, register_may_return_argument
+from air_graph import register_hidden_writes as register_undeclared_writes
 
 __all__ = [
     "Copy",

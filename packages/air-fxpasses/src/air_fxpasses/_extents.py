@@ -15,7 +15,7 @@ import torch
 from torch.fx import Node
 
 from air_fxpasses._facts import Facts
-from air_fxpasses._geometry import Extent
+from air_graph import Extent
 
 aten = torch.ops.aten
 

@@ -18,13 +18,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._ops import HigherOrderOperator
 from torch.fx import Graph, GraphModule, Node
 
-from air_fxpasses import _effects
 from air_fxpasses._fake import KEEPS_OFFSET, FakeValues
-from air_fxpasses._geometry import Region, same_extents, surely_disjoint
-from air_fxpasses._ordering import Ordering, ProgramOrder
-from air_fxpasses._storages import Storage, is_same_value, leaf_storages, storage_key
+from air_fxpasses._same_value import is_same_value
+from air_graph import (
+    Effects,
+    Ordering,
+    ProgramOrder,
+    Region,
+    effects_of_node,
+    leaf_storages,
+    same_extents,
+    storage_key,
+    surely_disjoint,
+    uses_of,
+)
+from air_graph import StorageKey as Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,28 +183,21 @@ class Facts:
             self._members.setdefault(storage, []).append(node)
             if node.op in ("placeholder", "get_attr"):
                 self._inputs.setdefault(storage, node)
-            elif node.op == "call_function" and _effects.is_opaque(node):
+            elif effects_of_node(node).is_unsure:
                 self._pinned.setdefault(storage, node)
         elif isinstance(value, (list, tuple)):
             for storage in set(leaf_storages(value)):
                 self._members.setdefault(storage, []).append(node)
-                if _effects.is_opaque(node):
+                if effects_of_node(node).is_unsure:
                     self._pinned.setdefault(storage, node)
 
     def _touches_by(self, node: Node) -> list[tuple[Touch, Storage]]:
         """Every access of `node` to elements, noting the storages it touches."""
-        if node.op in ("placeholder", "get_attr") or node.target in _effects.METADATA_ONLY:
-            return []
-        if node.target is operator.getitem:
+        if node.op in ("placeholder", "get_attr") or node.target is operator.getitem:
             return []
         found: list[tuple[Touch, Storage]] = []
-        if node.op == "output":
-            effect = _effects.signature(operator.add)
-        elif node.op == "call_function":
-            effect = _effects.signature(node.target)
-        else:
-            effect = _effects.Signature(plain=False, opaque=True)
-        if effect.plain:
+        effects = effects_of_node(node)
+        if effects.is_plain and not isinstance(node.target, HigherOrderOperator):
             for value in node.all_input_nodes:
                 storage = self._storage.get(value)
                 if storage is not None:
@@ -201,23 +205,24 @@ class Facts:
                 elif isinstance(value.meta.get("val"), (list, tuple)):
                     self._pin_leaves(value, node)
         else:
-            found.extend(self._accesses(node, effect))
+            found.extend(self._accesses(node, effects))
         self._touched[node] = [storage for _, storage in found]
         return found
 
-    def _accesses(self, node: Node, effect: _effects.Signature) -> Iterator[tuple[Touch, Storage]]:
-        for key, value in _effects.arguments(node):
+    def _accesses(self, node: Node, effects: Effects) -> Iterator[tuple[Touch, Storage]]:
+        for use in uses_of(node):
+            value = use.value
             storage = self._storage.get(value)
             if storage is None:
                 if isinstance(value.meta.get("val"), (list, tuple)):
                     self._pin_leaves(value, node)
                 continue
-            if effect.opaque:
+            if effects.is_unsure:
                 self._pinned.setdefault(storage, node)
                 yield Touch(node, value, True, True), storage
-            elif key in effect.writes:
-                yield Touch(node, value, key not in effect.overwrites, True), storage
-            elif key not in effect.views or not self._lives_in(node, storage):
+            elif use.writes:
+                yield Touch(node, value, use.reads, True), storage
+            elif not self._lives_in(node, storage) if use.aliases else use.reads:
                 yield Touch(node, value, True, False), storage
 
     def _pin_leaves(self, value: Node, by: Node) -> None:
@@ -393,7 +398,7 @@ class Facts:
         self._forget(node)
         self._alive.append(node.meta.get("val"))
         self._stamps.pop(node, None)
-        if _effects.is_opaque(node):
+        if effects_of_node(node).is_unsure:
             self._clear()  # what it pinned is free again
         self.graph.erase_node(node)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch.fx import Node
 
-from air_fxpasses._source import SourceLine, source_of
+from air_graph import SourceLine, source_of
 
 
 @dataclass(frozen=True, slots=True)

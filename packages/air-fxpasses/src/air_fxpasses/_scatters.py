@@ -9,7 +9,7 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from air_fxpasses._facts import Facts
-from air_fxpasses._geometry import Region, is_dense, repeated_element, surely_within
+from air_graph import Region, is_dense, repeated_element, surely_within
 
 aten = torch.ops.aten
 

@@ -26,9 +26,9 @@ from torch.fx.node import map_arg
 
 from air_fxpasses._facts import Facts, Touch
 from air_fxpasses._fake import KEEPS_OFFSET
-from air_fxpasses._geometry import Region, is_dense, repeated_element, same_extents, surely_within
 from air_fxpasses._refusal import Refusal
 from air_fxpasses._scatters import SCATTERS, slot_region, view_arguments
+from air_graph import Region, is_dense, repeated_element, same_extents, surely_within
 
 aten = torch.ops.aten
 

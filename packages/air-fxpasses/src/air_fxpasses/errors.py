@@ -6,7 +6,17 @@ import traceback
 
 from torch.fx import Node
 
-from air_fxpasses._source import SourceLine, source_of
+from air_graph import SourceLine, source_of
+from air_graph.errors import BadRegistration
+
+__all__ = [
+    "BadArgument",
+    "BadRegistration",
+    "FxPassError",
+    "NoFakeValue",
+    "PassFailed",
+    "RequirementNotMet",
+]
 
 
 class FxPassError(Exception):
@@ -66,22 +76,6 @@ class RequirementNotMet(FxPassError):
             f"pass '{self.pass_name}' requires '{self.invariant}', which does not hold: {self.found}\n"
             f"  advice     {advice}"
         )
-
-
-class BadRegistration(FxPassError):
-    """A table row contradicts the schema of the operator it names, or names one twice.
-
-    Compare the row with the schema of the operator; `print(torch.ops.ns.op.default._schema)` shows it.
-    """
-
-    def __init__(self, table: str, row: str, problem: str) -> None:
-        self.table = table
-        self.row = row
-        self.problem = problem
-        super().__init__(str(self))
-
-    def __str__(self) -> str:
-        return f"{self.table}: {self.row} refused: {self.problem}"
 
 
 class BadArgument(FxPassError, ValueError):

@@ -2,6 +2,101 @@
 
 from __future__ import annotations
 
+from air_graph._effects import (
+    ArgumentEffect,
+    Effects,
+    effects_of,
+    hidden_writes,
+    register_hidden_writes,
+    register_may_return_argument,
+    written_values,
+)
+from air_graph._operators import (
+    argument_problem,
+    find_operator,
+    is_written,
+    name_of,
+    qualified,
+    written_arguments,
+)
+from air_graph._ordering import Ordering, ProgramOrder
+from air_graph._out_forms import (
+    OutForm,
+    out_form_of,
+    register_out_form,
+    registered_out_forms,
+    unregister_out_form,
+)
+from air_graph._region import (
+    Extent,
+    Region,
+    is_dense,
+    repeated_element,
+    same_extents,
+    surely,
+    surely_disjoint,
+    surely_within,
+)
+from air_graph._source import SourceLine, calling_line, has_line, place_of, source_of
+from air_graph._storage import StorageKey, leaf_storages, storage_key
+from air_graph._uses import (
+    Use,
+    arguments,
+    bodies_of,
+    effects_of_node,
+    is_opaque,
+    named_arguments,
+    nodes_in,
+    uses_of,
+    written_inputs,
+)
 from air_graph._version import __version__
 
-__all__ = ["__version__"]
+__all__ = [
+    "ArgumentEffect",
+    "Effects",
+    "Extent",
+    "Ordering",
+    "OutForm",
+    "ProgramOrder",
+    "Region",
+    "SourceLine",
+    "StorageKey",
+    "Use",
+    "__version__",
+    "argument_problem",
+    "arguments",
+    "bodies_of",
+    "calling_line",
+    "effects_of",
+    "effects_of_node",
+    "find_operator",
+    "has_line",
+    "hidden_writes",
+    "is_dense",
+    "is_opaque",
+    "is_written",
+    "leaf_storages",
+    "name_of",
+    "named_arguments",
+    "nodes_in",
+    "out_form_of",
+    "place_of",
+    "qualified",
+    "register_hidden_writes",
+    "register_may_return_argument",
+    "register_out_form",
+    "registered_out_forms",
+    "repeated_element",
+    "same_extents",
+    "source_of",
+    "storage_key",
+    "surely",
+    "surely_disjoint",
+    "surely_within",
+    "unregister_out_form",
+    "uses_of",
+    "written_arguments",
+    "written_inputs",
+    "written_values",
+]

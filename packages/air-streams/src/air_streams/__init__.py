@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from air_graph import SourceLine
 from air_streams import errors, ops, scope
 from air_streams._collectives import register_collective
 from air_streams._findings import (
@@ -17,7 +18,6 @@ from air_streams._library import NAMESPACE, STREAM_OPS
 from air_streams._normalize import NormalizeReport, normalize
 from air_streams._plan import PlanOrdering, Resources, StreamPlan, StreamUse
 from air_streams._registry import adopt_stream, stream_for
-from air_streams._source import SourceLine
 from air_streams._steps import (
     Actions,
     EventId,

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from torch.fx import Node
 
-from air_streams._source import SourceLine, source_of
+from air_graph import SourceLine, place_of, source_of
 from air_streams._steps import EventId, StreamId
 
 
@@ -23,12 +23,12 @@ class Finding:
     second_stream: StreamId
 
     @property
-    def first_line(self) -> SourceLine:
+    def first_line(self) -> SourceLine | None:
         """The user's line of `first`."""
         return source_of(self.first)
 
     @property
-    def second_line(self) -> SourceLine:
+    def second_line(self) -> SourceLine | None:
         """The user's line of `second`."""
         return source_of(self.second)
 
@@ -45,8 +45,8 @@ class Finding:
     def __str__(self) -> str:
         return (
             f"{self.kind}: {self.what}\n"
-            f"  first:  {self.first_line} on the {self.first_stream}\n"
-            f"  second: {self.second_line} on the {self.second_stream}\n"
+            f"  first:  {place_of(self.first)} on the {self.first_stream}\n"
+            f"  second: {place_of(self.second)} on the {self.second_stream}\n"
             f"  fix: {self.fix}"
         )
 

@@ -23,8 +23,8 @@ import torch
 from torch._dynamo.graph_bytecode_inputs import get_external_object_by_index
 from torch.fx import GraphModule, Node
 
+from air_graph import place_of
 from air_streams import _library, _native
-from air_streams._source import source_of
 from air_streams._tags import ENTRY_TAG
 from air_streams.errors import NativeStreamError
 
@@ -98,7 +98,7 @@ class _Normalizer:
             if self.ambient not in (None, ENTRY_TAG):
                 raise NativeStreamError(
                     "the function ends with another stream set than it began with",
-                    where=str(source_of(node)),
+                    where=place_of(node),
                     advice="use `with torch.Stream(...)` or `with torch.npu.stream(stream)` instead of set_stream",
                 )
             self._move_to(node, None)
@@ -152,7 +152,7 @@ class _Normalizer:
         if tag == ENTRY_TAG and not annotated and self.ambient not in (None, ENTRY_TAG):
             raise NativeStreamError(
                 "after set_stream(...) it cannot be told which stream 'the current stream' means here",
-                where=str(source_of(node)),
+                where=place_of(node),
                 advice="use `with torch.npu.stream(stream):` instead of set_stream",
             )
         return tag
@@ -301,7 +301,7 @@ def _is_native_object(arg: Any) -> bool:
 def _refusal(node: Node, why: str) -> NativeStreamError:
     return NativeStreamError(
         f"{why}, which a captured graph cannot do",
-        where=str(source_of(node)),
+        where=place_of(node),
         advice="let streams wait for each other (wait_event, wait_stream), or synchronise outside the function",
     )
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from torch.fx import Graph, GraphModule, Node
 
+from air_graph import place_of, source_of
 from air_streams import _library
 from air_streams._clocks import Clocks, read_clocks
 from air_streams._collectives import find_deadlocks
@@ -26,7 +27,6 @@ from air_streams._findings import (
 from air_streams._lifetimes import find_lifetimes
 from air_streams._program import Program, read_program
 from air_streams._races import find_races
-from air_streams._source import source_of
 from air_streams._steps import ENTRY, Actions, EventId, Record, Step, StreamId, Wait
 from air_streams._sync import Sync, SyncReport, announce, apply_sync, checked_sync
 from air_streams._timeline import Timeline, draw
@@ -153,10 +153,10 @@ class StreamPlan:
                 f"a scope with {', '.join(names)} acts in {home}, and this graph is captured: it is ignored"
             )
             warnings.warn_explicit(
-                ScopeIgnored(f"{text}\n  at {line}"),
+                ScopeIgnored(f"{text}\n  at {place_of(node)}"),
                 None,
-                line.file or "<graph>",
-                line.line,
+                line.file if line else "<graph>",
+                line.line if line else 0,
                 module="air_streams",
             )
 

@@ -15,8 +15,8 @@ import torch
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import Graph, GraphModule, Node
 
+from air_graph import calling_line, has_line, place_of
 from air_streams import _library
-from air_streams._source import calling_line, has_line, source_of
 from air_streams._steps import ENTRY, EventId, LimitCores, RecordStream, RestoreCores, Step, StreamId
 from air_streams._storages import Memory, Storage, read_memory
 from air_streams.errors import (
@@ -125,7 +125,7 @@ class _Reader:
         what follows in the graph, or the line that is running, is the user's."""
         later = self.program.order[self.program.index[opening] :]
         named = next((node for node in later if has_line(node)), None)
-        return str(source_of(named)) if named is not None else calling_line() or str(source_of(opening))
+        return place_of(named) if named is not None else calling_line() or place_of(opening)
 
     def _node(self, node: Node) -> None:
         handler = _HANDLERS.get(node.target) if node.op == "call_function" else None
@@ -134,13 +134,13 @@ class _Reader:
         elif node.op == "call_function" and _is_native(node.target):
             raise NativeStreamError(
                 f"the graph has a native stream call, {node.target}, that was not normalised",
-                where=str(source_of(node)),
+                where=place_of(node),
                 advice="call air_streams.normalize(gm) on the Dynamo graph before AOTAutograd",
             )
         elif isinstance(node.target, HigherOrderOperator) and _has_inner_streams(node):
             raise Unsupported(
                 f"the body of {node.target} has stream code of its own",
-                where=str(source_of(node)),
+                where=place_of(node),
                 advice="put the whole operator into one stream scope, and no scope or event inside its body",
             )
         if self.program.is_work(node):
@@ -161,13 +161,13 @@ class _Reader:
         if priority and known and priority != known:
             raise StreamPriorityError(
                 f"{stream} is switched to with priority {known} and with priority {priority} in one graph",
-                where=str(source_of(node)),
+                where=place_of(node),
                 advice="use one priority per tag, or another tag",
             )
         if priority and stream.is_entry:
             raise StreamPriorityError(
                 f"the entry stream exists already: its priority cannot become {priority}",
-                where=str(source_of(node)),
+                where=place_of(node),
                 advice="remove stream_priority, or use a tag of your own",
             )
         if priority:
@@ -182,13 +182,13 @@ class _Reader:
         if not self.scopes or self.scopes[-1][0].tag != given["tag"]:
             raise UnbalancedScope(
                 f"stream scope '{given['tag']}' is left, but the innermost open one is on the {self.current}",
-                where=str(source_of(node)),
+                where=place_of(node),
                 advice="use `with npu_stream_switch(...)`, which nests by itself",
             )
         if self.limits and self.limits[-1][0] == self.current and self._opened_inside(self.limits[-1][3]):
             raise UnbalancedScope(
                 "a stream scope is left while a core limit set inside it is still open",
-                where=str(source_of(node)),
+                where=place_of(node),
                 advice="close `limit_core_num` before the block of `npu_stream_switch`",
             )
         stream, _ = self.scopes.pop()
@@ -223,7 +223,7 @@ class _Reader:
             if user.target is not _library.WAIT:
                 raise InvalidArgument(
                     "the marker of record() is used as a value",
-                    where=str(source_of(user if user.op != "output" else node)),
+                    where=place_of(user if user.op != "output" else node),
                     advice="a marker can only be given to wait([...]) in the same graph",
                 )
         self._record(node, EventId(f"marker:{node.name}"))
@@ -253,7 +253,7 @@ class _Reader:
         if not self.limits or self.limits[-1][0] != self.current:
             raise UnbalancedScope(
                 "a core limit is left on another stream than it was set on, or was never set",
-                where=str(source_of(node)),
+                where=place_of(node),
                 advice="use `with limit_core_num(...)`, which nests by itself",
             )
         self.limits.pop()

@@ -16,9 +16,10 @@ from typing import Any, Final
 import torch
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import Graph, Node
-from torch.multiprocessing.reductions import StorageWeakRef
 
-from air_streams import _effects, _library
+from air_graph import Effects, effects_of, named_arguments, storage_key, uses_of
+from air_graph import Region as StridedRegion
+from air_streams import _library
 
 Region = tuple[float, float]
 """Bytes [low, high) of a storage."""
@@ -96,15 +97,11 @@ def _extent(val: Any) -> tuple[int, int] | None:
     """First and one-past-last byte of a tensor within its storage, when both are known numbers."""
     if not isinstance(val, torch.Tensor) or val.layout != torch.strided:
         return None
-    numbers: tuple[object, ...] = (val.storage_offset(), *val.shape, *val.stride())
-    if not all(isinstance(number, int) for number in numbers):
+    region = StridedRegion.of(val)
+    if not region.is_static:
         return None
-    size = val.element_size()
-    start = int(val.storage_offset()) * size
-    if 0 in val.shape:
-        return start, start
-    last = sum((length - 1) * step for length, step in zip(val.shape, val.stride(), strict=True))
-    return start, start + (int(last) + 1) * size
+    start = int(region.offset)
+    return start, start if region.is_empty() else int(region.end())
 
 
 def _is_dense(val: Any) -> bool:
@@ -112,17 +109,10 @@ def _is_dense(val: Any) -> bool:
     return extent is not None and extent[1] - extent[0] == val.numel() * val.element_size()
 
 
-def _same_storage(a: Any, b: Any) -> bool:
-    try:
-        return bool(StorageWeakRef(a.untyped_storage()) == StorageWeakRef(b.untyped_storage()))
-    except NotImplementedError:
-        return False
-
-
 def _part_of_view(base: _Part, base_val: Any, view_val: Any) -> _Part:
     """The view's bytes in the frame of its base; only the *relative* position of the two fakes is used."""
     outer, inner = _extent(base_val), _extent(view_val)
-    if outer is None or inner is None or not _same_storage(base_val, view_val):
+    if outer is None or inner is None or storage_key(base_val) != storage_key(view_val):
         return _Part(base.storage, base.region, exact=False)
     low = (base.region[0] if base.region != WHOLE else outer[0]) + inner[0] - outer[0]
     return _Part(base.storage, (low, low + inner[1] - inner[0]), _is_dense(view_val))
@@ -178,32 +168,26 @@ class _Reader:
             self.memory.values[node] = value
 
     def operator(self, node: Node, op: OpOverload) -> None:
-        effects = _effects.effects_of(op)
-        given = self._by_name(node, op)
+        effects = effects_of(op)
+        given = named_arguments(node, op)
         accesses: list[Access] = []
         members: dict[str, list[tuple[Node, _Part]]] = {}
-        for arg in effects.args:
+        for arg in effects.arguments:
             for tensor in self._tensors(given.get(arg.name)):
                 for part in self.memory.values[tensor].parts:
                     if arg.reads or arg.writes:
                         covers = arg.writes and not arg.reads and part.exact
                         accesses.append(Access(part.storage, part.region, arg.reads, arg.writes, covers))
-                    for name in arg.sets:
+                    for name in arg.aliases:
                         members.setdefault(name, []).append((tensor, part))
         self._results(node, op, effects, members, accesses)
         self._use(node, accesses)
-
-    def _by_name(self, node: Node, op: OpOverload) -> dict[str, Any]:
-        given = dict(node.kwargs)
-        positional = [a for a in op._schema.arguments if not a.kwarg_only]
-        given.update({a.name: value for a, value in zip(positional, node.args, strict=False)})
-        return given
 
     def _results(
         self,
         node: Node,
         op: OpOverload,
-        effects: _effects.OpEffects,
+        effects: Effects,
         members: dict[str, list[tuple[Node, _Part]]],
         accesses: list[Access],
     ) -> None:
@@ -225,7 +209,7 @@ class _Reader:
             self.memory.values[node] = _Value(tuple(parts), len(kinds) > 1 or "List" in kinds[0])
 
     def _aliases(self, node: Node, aliased: list[tuple[Node, _Part]], single: bool) -> Iterator[_Part]:
-        written = isinstance(node.target, OpOverload) and node.target._schema.is_mutable
+        written = isinstance(node.target, OpOverload) and bool(effects_of(node.target).writes)
         for base, part in aliased:
             if single and not written:
                 part = _part_of_view(part, base.meta.get("val"), node.meta.get("val"))
@@ -239,12 +223,13 @@ class _Reader:
         count = len(inner) if isinstance(inner, (list, tuple)) else 1
         return [f".{index}.{item}" for item in range(count)]
 
-    def opaque(self, node: Node) -> None:
-        """A higher-order operator or a Python function: reads all it is given; results are new."""
-        writes = getattr(node.target, "__name__", "") == "triton_kernel_wrapper_mutation"
+    def call(self, node: Node) -> None:
+        """A higher-order operator or a Python function: its results are new, its uses of arguments are asked for."""
+        uses = dict.fromkeys((use.value, use.reads, use.writes) for use in uses_of(node))
+        writes = any(written for _, _, written in uses)
         accesses = [
-            Access(part.storage, part.region, True, writes, False)
-            for argument in node.all_input_nodes
+            Access(part.storage, part.region, read, written, False)
+            for argument, read, written in uses
             if argument in self.memory.values
             for part in self.memory.values[argument].parts
         ]
@@ -275,7 +260,7 @@ class _Reader:
         elif isinstance(node.target, OpOverload):
             self.operator(node, node.target)
         else:
-            self.opaque(node)
+            self.call(node)
         self._touch(node)
 
 

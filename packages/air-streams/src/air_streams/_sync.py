@@ -141,5 +141,9 @@ def announce(findings: Iterable[Finding], sync: Sync) -> None:
     for finding in found:
         line = finding.second_line
         warnings.warn_explicit(
-            StreamRaceWarning(str(finding)), None, line.file or "<graph>", line.line, module="air_streams"
+            StreamRaceWarning(str(finding)),
+            None,
+            line.file if line else "<graph>",
+            line.line if line else 0,
+            module="air_streams",
         )

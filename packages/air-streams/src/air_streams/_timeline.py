@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from torch.fx import Node
 
+from air_graph import place_of
 from air_streams import _page, _trace
 from air_streams._findings import Finding, RedundantWait
 from air_streams._picture import Arrow, Box, Kind, Mark, Picture
-from air_streams._source import source_of
 from air_streams._steps import EventId, Record, RecordStream, Step, StreamId, Wait
 from air_streams.errors import InvalidArgument
 
@@ -89,7 +89,7 @@ class _Drawing:
             start,
             start + length,
             str(node.target),
-            str(source_of(node)),
+            place_of(node),
             tuple(self.said.get(node, ())) if self.is_own(node, kind) else (),
         )
         self.now[stream] = box.end

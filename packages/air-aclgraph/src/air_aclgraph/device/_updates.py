@@ -28,6 +28,7 @@ from air_aclgraph._runtime import UpdatableCall
 from air_aclgraph.device import _npu
 from air_aclgraph.device._update_order import Action, round_of, violations
 from air_aclgraph.errors import UpdateRefused
+from air_graph import effects_of
 
 log = logging.getLogger(__name__)
 
@@ -151,7 +152,7 @@ def _into_own_memory(
     call: UpdatableCall, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Callable[..., Any], dict[str, Any], Any]:
     """The form of the operator that writes into given memory: a patch must write where the capture did."""
-    if call.overload._schema.is_mutable:
+    if effects_of(call.overload).writes:
         return call.overload, kwargs, None
     out = getattr(call.overload.overloadpacket, "out", None)
     if out is None:
@@ -162,9 +163,8 @@ def _into_own_memory(
         )
     results = _empty_results(call.overload, args, kwargs)
     named = dict(kwargs)
-    arguments = out._schema.arguments
-    written = [a for a in arguments if a.alias_info is not None and a.alias_info.is_write]
-    written = written or [a for a in arguments if a.name == "out"]  # torch_npu does not mark lists as written
+    names = {a.name for a in effects_of(out).writes}  # torch_npu does not mark lists as written
+    written = [a for a in out._schema.arguments if a.name in names]
     if len(written) == 1 and isinstance(written[0].type, torch.ListType):
         named[written[0].name] = list(results)
     else:

@@ -17,6 +17,7 @@ from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from air_aclgraph.host._recorder import Task
+from air_graph import written_values
 
 _HOMES: Final = (torch._C._VariableFunctions, torch._C._nn, torch._C._TensorBase)
 
@@ -41,11 +42,7 @@ class _Probe(TorchDispatchMode):
 
 
 def _answer(task: Task) -> Any:
-    written = [
-        task.args[position] if position < len(task.args) else task.kwargs.get(argument.name)
-        for position, argument in enumerate(task.overload._schema.arguments)
-        if argument.alias_info is not None and argument.alias_info.is_write
-    ]
+    written = written_values(task.overload, task.args, task.kwargs)
     return written[0] if len(written) == 1 else tuple(written)
 
 

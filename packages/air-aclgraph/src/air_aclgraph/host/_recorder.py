@@ -21,8 +21,8 @@ from torch.utils._pytree import tree_iter, tree_map_only
 
 from air_aclgraph._runtime import UpdatableCall
 from air_aclgraph.errors import IllegalDuringCapture
-from air_aclgraph.host._out_variants import out_variant
 from air_aclgraph.host._rewrites import REWRITES
+from air_graph import effects_of, out_form_of, written_values
 
 _ILLEGAL_TAGS: Final = {
     torch.Tag.data_dependent_output: "the host has to wait for a value that the device computes",
@@ -245,7 +245,7 @@ def _is_silent(func: OpOverload, fresh: Sequence[Tensor], outs: Sequence[Tensor]
     schema = func._schema
     if torch.Tag.inplace_view in func.tags:
         return True
-    if schema.is_mutable:
+    if schema.is_mutable or effects_of(func).hides_writes:
         return False
     if schema.name.startswith("aten::empty") or schema.name in ("aten::new_empty", "aten::new_empty_strided"):
         return True
@@ -254,16 +254,6 @@ def _is_silent(func: OpOverload, fresh: Sequence[Tensor], outs: Sequence[Tensor]
     if outs:
         return func.is_view or func.namespace in ("aten", "prim", "_c10d_functional")
     return func.namespace in ("aten", "prim", "profiler") and "assert" not in schema.name
-
-
-def _written(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Tensor]:
-    found: list[Tensor] = []
-    for position, argument in enumerate(func._schema.arguments):
-        if argument.alias_info is None or not argument.alias_info.is_write:
-            continue
-        value = args[position] if position < len(args) else kwargs.get(argument.name)
-        found.extend(tensors_of(value))
-    return found
 
 
 def _task(
@@ -275,7 +265,7 @@ def _task(
     stream: int,
 ) -> Task:
     reads = tuple(dict.fromkeys(storage_id(t) for t in tensors_of((args, kwargs))))
-    written = [*fresh, *_written(func, args, kwargs)]
+    written = [*fresh, *tensors_of(written_values(func, args, kwargs))]
     writes = tuple(dict.fromkeys(storage_id(t) for t in written))
 
     def made(call: OpOverload, call_args: tuple[Any, ...], call_kwargs: Mapping[str, Any]) -> Task:
@@ -284,10 +274,10 @@ def _task(
     if not fresh:
         return made(func, args, kwargs)
     if len(fresh) == results and not func._schema.is_mutable:
-        variant = out_variant(func)
+        variant = out_form_of(func)
         if variant is not None:
-            named = {**kwargs, **dict(zip(variant.outs, fresh, strict=True))}
-            return made(variant.overload, args, named)
+            named = {**kwargs, **dict(zip(variant.names, fresh, strict=True))}
+            return made(variant.out, args, named)
         if func in REWRITES:
             rewritten = REWRITES[func](args, kwargs, fresh[0])
             if rewritten is not None:

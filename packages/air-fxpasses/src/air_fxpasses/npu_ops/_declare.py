@@ -19,7 +19,7 @@ import torch
 from air_fxpasses.npu_ops._functionalize import functionalized
 from air_fxpasses.npu_ops._row import NpuOp
 from air_fxpasses.npu_ops._table import operators
-from air_fxpasses.tables import find_operator
+from air_graph import find_operator
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,8 @@ import torch
 from torch._subclasses.functional_tensor import CppFunctionalizeAPI
 
 from air_fxpasses.npu_ops._row import NpuOp
-from air_fxpasses.tables import Twin, find_operator, twin_of
+from air_fxpasses.tables import Twin, twin_of
+from air_graph import find_operator
 
 
 def functionalized(op: NpuOp) -> Callable[..., Any]:

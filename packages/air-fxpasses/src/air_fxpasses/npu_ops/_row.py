@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from air_fxpasses.npu_ops._schemas import SCHEMAS
+from air_graph import hidden_writes, is_written
 
 Kernel = Callable[..., Any]
 
@@ -24,8 +25,6 @@ class NpuOp:
     """Gives results of the right size, type and device without computing; sizes may be symbolic."""
     functional: str | None = None
     """The operator that returns what this one writes, if there is one."""
-    hides_writes: tuple[str, ...] = ()
-    """Arguments that the device writes although the schema does not say so."""
 
     @property
     def schema(self) -> str:
@@ -45,5 +44,9 @@ class NpuOp:
     @property
     def mutated(self) -> tuple[str, ...]:
         """The arguments that the schema marks as written."""
-        found = self.parsed.arguments
-        return tuple(a.name for a in found if a.alias_info is not None and a.alias_info.is_write)
+        return tuple(a.name for a in self.parsed.arguments if is_written(a))
+
+    @property
+    def hides_writes(self) -> tuple[str, ...]:
+        """Arguments that the device writes although the schema does not say so."""
+        return hidden_writes(f"npu::{self.overload}") or ()

@@ -20,9 +20,9 @@ from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 
 from air_fxpasses._facts import Facts
-from air_fxpasses._geometry import same_extents, surely
 from air_fxpasses._pass import Invariant, Pass, PassResult
 from air_fxpasses._refusal import Refusal
+from air_graph import same_extents, surely
 
 aten = torch.ops.aten
 

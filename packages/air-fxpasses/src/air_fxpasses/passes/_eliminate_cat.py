@@ -20,10 +20,9 @@ from torch.fx import GraphModule, Node
 
 from air_fxpasses._extents import ExtentWriter
 from air_fxpasses._facts import Facts
-from air_fxpasses._geometry import Extent, surely
 from air_fxpasses._pass import Pass, PassResult
 from air_fxpasses._refusal import Refusal
-from air_fxpasses.tables import OutTwin, out_twin_of
+from air_graph import Extent, OutForm, out_form_of, surely
 
 aten = torch.ops.aten
 
@@ -52,7 +51,7 @@ class EliminateCat(Pass):
 class _Plan:
     cat: Node
     dim: int
-    operands: tuple[tuple[Node, OutTwin], ...]
+    operands: tuple[tuple[Node, OutForm], ...]
 
     @property
     def first(self) -> Node:
@@ -64,7 +63,7 @@ def _plan(facts: Facts, cat: Node) -> _Plan | Refusal:
     dim = cat.args[1] if len(cat.args) > 1 else cat.kwargs.get("dim", 0)
     if not isinstance(items, (list, tuple)) or not isinstance(dim, int):
         return Refusal.of("its operands or its dimension are not known", cat)
-    operands: list[tuple[Node, OutTwin]] = []
+    operands: list[tuple[Node, OutForm]] = []
     for item in items:
         found = _operand(facts, cat, item)
         if isinstance(found, Refusal):
@@ -76,18 +75,18 @@ def _plan(facts: Facts, cat: Node) -> _Plan | Refusal:
     return _layout_refusal(facts, plan) or _order_refusal(facts, plan) or plan
 
 
-def _operand(facts: Facts, cat: Node, item: Any) -> tuple[Node, OutTwin] | Refusal:
+def _operand(facts: Facts, cat: Node, item: Any) -> tuple[Node, OutForm] | Refusal:
     if not isinstance(item, Node) or item.op != "call_function" or not isinstance(item.target, OpOverload):
         return Refusal.of("an operand is not computed by an operator of this graph", cat, item)
-    twin = out_twin_of(item.target)
-    if twin is None:
+    value, result = facts.tensor(item), facts.tensor(cat)
+    twin = out_form_of(item.target, "cpu" if value is None else value.device.type)
+    if twin is None or len(twin.names) != 1:
         return Refusal.of(f"{item.target} has no .out form that writes directly", cat, item)
     if list(item.users) != [cat]:
         other = next(u for u in item.users if u is not cat) if len(item.users) > 1 else item
         return Refusal.of(f"operand '{item.name}' is used elsewhere", cat, other)
     if torch.Tag.nondeterministic_seeded in item.target.tags:
         return Refusal.of(f"operand '{item.name}' draws random numbers", cat, item)
-    value, result = facts.tensor(item), facts.tensor(cat)
     if value is None or result is None:
         return Refusal.of(f"operand '{item.name}' is not a plain strided tensor", cat, item)
     if value.dtype != result.dtype:

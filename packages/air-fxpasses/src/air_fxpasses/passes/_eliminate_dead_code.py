@@ -15,9 +15,9 @@ import torch
 from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 
-from air_fxpasses._effects import has_undeclared_writes
 from air_fxpasses._facts import Facts
 from air_fxpasses._pass import Pass, PassResult
+from air_graph import effects_of
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def _is_removable(node: Node) -> bool:
     if node.op in ("placeholder", "output") or node.is_impure():
         return False
     target = node.target
-    if has_undeclared_writes(target):
+    if effects_of(target).hides_writes:
         return False
     if isinstance(target, OpOverload):
         schema = target._schema

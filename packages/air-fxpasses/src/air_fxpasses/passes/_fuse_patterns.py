@@ -17,13 +17,13 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
 from air_fxpasses._facts import Facts
-from air_fxpasses._geometry import same_extents
 from air_fxpasses._pass import Pass, PassResult
 from air_fxpasses._refusal import Refusal
 from air_fxpasses.patterns._matcher import Failure, Matcher, Traced, kind
 from air_fxpasses.patterns._row import FusionPattern, Match
 from air_fxpasses.patterns._table import registered_patterns, traced_pattern
 from air_fxpasses.patterns._trace import trace
+from air_graph import same_extents
 
 aten = torch.ops.aten
 

@@ -16,12 +16,11 @@ import torch
 from torch.fx import Node
 from torch.fx.node import map_arg
 
-from air_fxpasses import _effects
 from air_fxpasses._facts import Facts
-from air_fxpasses._geometry import same_extents
 from air_fxpasses._refusal import Refusal
 from air_fxpasses._sharing import Sharing, may_share, settle
 from air_fxpasses.tables import Twin
+from air_graph import arguments, same_extents
 
 aten = torch.ops.aten
 
@@ -60,7 +59,7 @@ def written_by(node: Node, twin: Twin) -> list[Written] | None:
 def conflict(facts: Facts, node: Node, home: Node) -> Refusal | None:
     """A kernel that writes `home` must not reach the same elements through another argument."""
     times = 0
-    for _, argument in _effects.arguments(node):
+    for _, argument in arguments(node):
         if argument is home:
             times += 1
         elif facts.may_overlap(argument, home):

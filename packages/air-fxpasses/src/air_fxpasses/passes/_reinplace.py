@@ -19,13 +19,13 @@ from torch._ops import OpOverload
 from torch.fx import Node
 
 from air_fxpasses._facts import Facts
-from air_fxpasses._geometry import repeated_element
 from air_fxpasses._pass import PassResult
 from air_fxpasses._refusal import Refusal
 from air_fxpasses._scatters import SCATTERS, slot_region, view_arguments
 from air_fxpasses._sharing import may_share, settle
 from air_fxpasses.passes._mutators import conflict, write_in_place, written_by
 from air_fxpasses.tables import Twin, twin_of
+from air_graph import repeated_element
 
 aten = torch.ops.aten
 

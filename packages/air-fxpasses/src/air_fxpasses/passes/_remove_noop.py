@@ -18,11 +18,11 @@ import torch
 from torch.fx import GraphModule, Node
 
 from air_fxpasses._facts import Facts
-from air_fxpasses._geometry import same_extents
 from air_fxpasses._pass import Pass, PassResult
 from air_fxpasses._refusal import Refusal
 from air_fxpasses._scatters import SCATTERS, slot_region
 from air_fxpasses._sharing import may_share, settle
+from air_graph import same_extents
 
 aten = torch.ops.aten
 prims = torch.ops.prims

@@ -17,7 +17,7 @@ import torch
 from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 
-from air_fxpasses._geometry import surely
+from air_graph import surely
 
 aten = torch.ops.aten
 

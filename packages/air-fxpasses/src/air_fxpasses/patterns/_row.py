@@ -12,7 +12,7 @@ from torch.fx import GraphModule, Node
 
 from air_fxpasses._facts import Facts
 from air_fxpasses._refusal import Refusal
-from air_fxpasses.tables import find_operator
+from air_graph import find_operator
 
 TraceFunction = Callable[[Callable[..., Any], Sequence[Any]], GraphModule]
 

@@ -2,14 +2,6 @@
 
 from __future__ import annotations
 
-from air_fxpasses.tables._operators import find_operator
-from air_fxpasses.tables._outs import (
-    OutTwin,
-    out_twin_of,
-    register_out_twin,
-    registered_out_twins,
-    unregister_out_twin,
-)
 from air_fxpasses.tables._twins import (
     Twin,
     register_inplace_twin,
@@ -24,6 +16,12 @@ from air_fxpasses.tables._updatable import (
     unregister_updatable,
     updatable_of,
 )
+from air_graph import OutForm as OutTwin
+from air_graph import find_operator
+from air_graph import out_form_of as out_twin_of
+from air_graph import register_out_form as register_out_twin
+from air_graph import registered_out_forms as registered_out_twins
+from air_graph import unregister_out_form as unregister_out_twin
 
 __all__ = [
     "OutTwin",

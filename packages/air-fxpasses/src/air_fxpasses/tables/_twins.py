@@ -16,7 +16,7 @@ import torch
 from torch._ops import OpOverload
 
 from air_fxpasses.errors import BadRegistration
-from air_fxpasses.tables._operators import (
+from air_graph import (
     argument_problem,
     find_operator,
     name_of,

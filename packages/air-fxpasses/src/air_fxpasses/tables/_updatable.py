@@ -12,7 +12,7 @@ from typing import Any
 from torch._ops import OpOverload
 
 from air_fxpasses.errors import BadRegistration
-from air_fxpasses.tables._operators import find_operator, name_of, qualified
+from air_graph import find_operator, name_of, qualified
 
 _TABLE = "updatable parameters"
 

@@ -20,6 +20,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
 
 from air_geir.lowering._foreach import foreach_decomposition
+from air_graph import effects_of, uses_of
 
 Overload: TypeAlias = torch._ops.OpOverload
 Table: TypeAlias = Mapping[Overload, Callable[..., Any]]
@@ -116,15 +117,8 @@ def _with_aten_copies(gm: fx.GraphModule) -> fx.GraphModule:
 
 def writes_inside(gm: fx.GraphModule) -> bool:
     """True when an operator of the graph writes to a value that is not an input of the graph, or to a part of one."""
-    for node in gm.graph.nodes:
-        target = node.target
-        if not isinstance(target, Overload) or not target._schema.is_mutable:
-            continue
-        for argument, given in zip(target._schema.arguments, node.args, strict=False):
-            written = argument.alias_info is not None and argument.alias_info.is_write
-            if written and isinstance(given, fx.Node) and given.op != "placeholder":
-                return True
-    return False
+    calls = (n for n in gm.graph.nodes if isinstance(n.target, Overload) and not effects_of(n.target).opaque)
+    return any(use.writes and use.value.op != "placeholder" for node in calls for use in uses_of(node))
 
 
 def _signature(leaf: object) -> object:

@@ -127,7 +127,6 @@ OPS: Final = (
         "npu_kv_rmsnorm_rope_cache",
         kv_rmsnorm_rope_cache,
         _first_fake,
-        hides_writes=("k_cache", "ckv_cache"),
     ),
     NpuOp(
         "npu_kv_rmsnorm_rope_cache_v2",

@@ -72,7 +72,6 @@ OPS: Final = (
         "npu_apply_rotary_pos_emb",
         apply_rotary_pos_emb,
         _apply_rotary_pos_emb_fake,
-        hides_writes=("query", "key"),
     ),
     NpuOp("npu_interleave_rope", interleave_rope, _interleave_rope_fake),
 )

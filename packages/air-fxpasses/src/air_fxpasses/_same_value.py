@@ -1,4 +1,4 @@
-"""Identity of the memory behind example values."""
+"""Whether two example values of a node are the same to those who use it."""
 
 from __future__ import annotations
 
@@ -7,23 +7,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from air_fxpasses._geometry import Region, surely
-
-Storage = int
-
-
-def storage_key(tensor: torch.Tensor) -> Storage | None:
-    """What tells one storage from another, while both are alive; `None` without strided memory."""
-    if tensor.layout is not torch.strided:
-        return None
-    return int(tensor.untyped_storage()._cdata)
-
-
-def leaf_storages(value: Any) -> tuple[Storage, ...]:
-    """The storages of a tensor, or of the tensors in a list."""
-    leaves = value if isinstance(value, (list, tuple)) else (value,)
-    keys = (storage_key(leaf) for leaf in leaves if isinstance(leaf, torch.Tensor))
-    return tuple(key for key in keys if key is not None)
+from air_graph import Region, StorageKey, leaf_storages, storage_key, surely
 
 
 def is_same_value(before: Any, after: Any, node: Node) -> bool:
@@ -39,7 +23,7 @@ def is_same_value(before: Any, after: Any, node: Node) -> bool:
     return type(before) is type(after) and (before is after or not isinstance(before, int) or before == after)
 
 
-def _is_same_tensor(before: torch.Tensor, after: torch.Tensor, inputs: set[Storage]) -> bool:
+def _is_same_tensor(before: torch.Tensor, after: torch.Tensor, inputs: set[StorageKey]) -> bool:
     if before.dtype != after.dtype or before.device != after.device or before.layout != after.layout:
         return False
     old, new = storage_key(before), storage_key(after)

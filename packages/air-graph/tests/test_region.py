@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from air_fxpasses._geometry import Region, repeated_element, surely_disjoint
+from air_graph import Region, repeated_element, surely_disjoint
 
 extents = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9)), min_size=0, max_size=3)
 

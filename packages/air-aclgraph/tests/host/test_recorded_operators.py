@@ -1,4 +1,4 @@
-"""Given-memory kernels are found by schema and compute what the functional operator computes."""
+"""Recorded operators repeat what eager computes."""
 
 from __future__ import annotations
 
@@ -6,39 +6,9 @@ import itertools
 
 import pytest
 import torch
-from torch._ops import OpOverload
 from torch.testing._internal.common_methods_invocations import op_db
 
 from air_aclgraph import HostRuntime, Request
-from air_aclgraph.host._out_variants import out_variant
-
-aten = torch.ops.aten
-
-
-@pytest.mark.parametrize(
-    ("functional", "out", "names"),
-    [
-        (aten.add.Tensor, aten.add.out, ("out",)),
-        (aten.mean.dim, aten.mean.out, ("out",)),
-        (aten.max.dim, aten.max.dim_max, ("max", "max_values")),
-        (aten.topk.default, aten.topk.values, ("values", "indices")),
-        (aten.pow.Tensor_Scalar, aten.pow.Tensor_Scalar_out, ("out",)),
-    ],
-)
-def test_the_overload_with_the_same_arguments_is_taken(
-    functional: OpOverload, out: OpOverload, names: tuple[str, ...]
-) -> None:
-    found = out_variant(functional)
-    assert found is not None
-    assert (found.overload, found.outs) == (out, names)
-
-
-@pytest.mark.parametrize(
-    "functional", [aten.embedding.default, aten.native_layer_norm.default, aten.add_.Tensor]
-)
-def test_generated_and_in_place_overloads_do_not_count(functional: OpOverload) -> None:
-    assert out_variant(functional) is None
-
 
 #: Operators whose result is memory of any content, that a capture has to refuse, or whose database entry sets
 #: the seed inside the call, which is no part of a recording.

@@ -1,11 +1,13 @@
-"""Finds operators by qualified name and compares their schemas."""
+"""Finds operators by qualified name, and says what their schemas say about arguments."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from torch._ops import OpOverload
 
-from air_fxpasses.errors import BadRegistration
+from air_graph.errors import BadRegistration
 
 
 def qualified(name: str, table: str) -> str:
@@ -32,9 +34,14 @@ def find_operator(name: str) -> OpOverload | None:
     return found if isinstance(found, OpOverload) else None
 
 
+def is_written(argument: Any) -> bool:
+    """Whether the schema says that an argument is written."""
+    return argument.alias_info is not None and bool(argument.alias_info.is_write)
+
+
 def written_arguments(op: OpOverload) -> list[str]:
-    """The names of the arguments the schema marks as written."""
-    return [a.name for a in op._schema.arguments if a.alias_info is not None and a.alias_info.is_write]
+    """The names of the arguments that the schema marks as written."""
+    return [a.name for a in op._schema.arguments if is_written(a)]
 
 
 def argument_problem(a: OpOverload, b: OpOverload, but: tuple[str, ...] = ()) -> str | None:

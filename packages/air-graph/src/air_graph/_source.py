@@ -1,0 +1,103 @@
+"""The line of the user's program that a node was traced from.
+
+Dynamo leaves the Python stack of a traced call in `node.meta["stack_trace"]`. Its last frame is the line the user
+wrote, unless that is a wrapper of ours or of torch that the tracer went through.
+"""
+
+from __future__ import annotations
+
+import re
+import traceback
+from dataclasses import dataclass
+from typing import Final
+
+from torch.fx import Node
+
+_FRAME: Final = re.compile(
+    r'^\s*File "(?P<file>[^"]*)", line (?P<line>\d+)(?:, in [^\n]*)?(?:\n(?P<code>[^\n]*))?', re.M
+)
+
+#: Files whose lines stand between the user's and the operator: wrappers that Dynamo traces into.
+_WRAPPERS: Final = (
+    "/air_streams/scope.py",
+    "/air_streams/ops.py",
+    "/air_streams/_events.py",
+    "/air_backend/ops.py",
+    "/air_backend/_collectives.py",
+    "/torch/distributed/_functional_collectives.py",
+)
+_MACHINERY: Final = ("/torch/", "/air_streams/", "/air_backend/", "/air_aclgraph/", "/contextlib.py")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A line of the user's program; the trace is only parsed when somebody looks."""
+
+    trace: str
+
+    @classmethod
+    def at(cls, file: str, line: int, code: str = "") -> SourceLine:
+        """A line that is known otherwise than from a trace."""
+        return cls(f'File "{file}", line {line}\n    {code}')
+
+    def _frame(self) -> re.Match[str] | None:
+        frames = list(_FRAME.finditer(self.trace))
+        innermost = [frame for frame in frames if not _is_wrapper(frame["file"])] or frames
+        return innermost[-1] if innermost else None
+
+    @property
+    def file(self) -> str:
+        frame = self._frame()
+        return frame["file"] if frame else ""
+
+    @property
+    def line(self) -> int:
+        frame = self._frame()
+        return int(frame["line"]) if frame else 0
+
+    @property
+    def code(self) -> str:
+        frame = self._frame()
+        return (frame["code"] or "").strip() if frame else ""
+
+    def __str__(self) -> str:
+        frame = self._frame()
+        if frame is None:
+            return self.trace.strip()
+        return f"{frame['file']}:{frame['line']}   {self.code}".rstrip()
+
+
+def source_of(node: Node | None) -> SourceLine | None:
+    """The innermost line of the user's that made `node`; `None` where tracing recorded none."""
+    trace = None if node is None else node.meta.get("stack_trace")
+    if not isinstance(trace, str) or not _FRAME.search(trace):
+        return None
+    return SourceLine(trace)
+
+
+def place_of(node: Node) -> str:
+    """The user's line of a node and the node's name, or only its name where tracing recorded no line."""
+    line = source_of(node)
+    return f"node {node.name}" if line is None else f"{line} (node {node.name})"
+
+
+def has_line(node: Node) -> bool:
+    """Whether the node's trace names a line of the user's, not only of the wrappers it was called through."""
+    frames = _FRAME.finditer(node.meta.get("stack_trace") or "")
+    return any(not _is_wrapper(frame["file"]) for frame in frames)
+
+
+def calling_line() -> str:
+    """The innermost line of the running program that is neither torch's nor a wrapper's; empty without one.
+
+    For a graph whose nodes name no line: Dynamo compiled a wrapper by itself, and the user's code is what called it.
+    """
+    for frame in reversed(traceback.extract_stack()):
+        file = frame.filename.replace("\\", "/")
+        if not any(part in file for part in _MACHINERY) and not file.startswith("<"):
+            return f"{frame.filename}:{frame.lineno}   {frame.line}"
+    return ""
+
+
+def _is_wrapper(file: str) -> bool:
+    return file.replace("\\", "/").endswith(_WRAPPERS)
