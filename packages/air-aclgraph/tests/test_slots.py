@@ -8,14 +8,15 @@ from torch import Tensor
 
 from aclgraph_backend import Backend, executable, traced
 from air_aclgraph._memory import extent, overlaps_itself
-from air_aclgraph._slots import Kind, classify, written_placeholders
+from air_aclgraph._slots import Kind, classify
 from air_aclgraph.errors import InputRefused
+from air_graph import written_inputs
 
 CPU = torch.device("cpu")
 
 
 def written(function: object, *examples: Tensor) -> set[str]:
-    return {str(n.target) for n in written_placeholders(traced(function, *examples))}  # type: ignore[arg-type]  # any function
+    return {str(n.target) for n in written_inputs(traced(function, *examples))}  # type: ignore[arg-type]  # any function
 
 
 def test_a_write_through_a_chain_of_views_counts() -> None:

@@ -11,6 +11,7 @@ import torch
 from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from air_graph import _effects, register_hidden_writes
 from air_streams._storages import WHOLE, Memory, common, read_memory, without
 
 aten = torch.ops.aten
@@ -197,12 +198,37 @@ def test_asking_for_a_size_is_no_work_for_the_device() -> None:
 def test_a_higher_order_operator_reads_its_arguments_and_makes_new_values() -> None:
     graph = torch.fx.Graph()
     x = graph.placeholder("x")
-    call = graph.call_function(torch.ops.higher_order.cond, (True, None, None, (x,)))
+    body = graph.create_node("get_attr", "body")
+    call = graph.call_function(torch.ops.higher_order.cond, (True, body, body, (x,)))
     call.meta["val"] = (torch.empty(1), torch.empty(1))
     graph.output((call,))
-    found = read_memory(graph).accesses[call]
+    inner = make_fx(lambda x: (x + 1, x * 2))(torch.empty(1))
+    gm = torch.fx.GraphModule({"body": inner}, graph)
+    call = next(node for node in gm.graph.nodes if node.op == "call_function")
+    found = read_memory(gm.graph).accesses[call]
     assert [(a.storage.name, a.reads, a.writes) for a in found] == [
         ("x", True, False),
         ("cond.0", False, True),
         ("cond.1", False, True),
     ]
+
+
+def test_a_callable_that_nothing_is_known_of_may_write_what_it_reads() -> None:
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    call = graph.call_function(
+        torch.ops.higher_order.triton_kernel_wrapper_mutation, (), {"kwargs": {"x": x}}
+    )
+    graph.output(())
+    access, _ = read_memory(graph).accesses[call]
+    assert (access.storage.name, access.reads, access.writes) == ("x", True, True)
+
+
+def test_writes_that_a_schema_hides_are_accesses() -> None:
+    register_hidden_writes("aten::neg", ("self",))
+    try:
+        found = list(accesses(lambda x: x.neg(), torch.ones(3)))
+        assert ("neg", "x_1", True, True) in found
+    finally:
+        _effects._hidden_writes.pop("aten::neg.default")
+        _effects.effects_of.cache_clear()

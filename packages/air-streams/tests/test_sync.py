@@ -87,8 +87,8 @@ def test_check_warns_with_the_pair_both_lines_and_the_wait_to_add() -> None:
     with pytest.warns(StreamRaceWarning) as caught:
         StreamPlan.of(graph)
     text = str(caught[0].message)
-    assert "model.py:11: code_11" in text
-    assert "model.py:22: code_22" in text
+    assert "model.py:11   code_11" in text
+    assert "model.py:22   code_22" in text
     assert "npu_tagged_event_wait" in text
     assert (caught[0].filename, caught[0].lineno) == ("model.py", 22)
 

@@ -123,7 +123,8 @@ def _uses_of_higher_order(node: Node, effects: Effects) -> Iterator[Use]:
     written = _written_by_bodies(node)
     everything = effects.opaque or node.target.name() in _WRITING  # type: ignore[union-attr]  # asked by the caller
     for key, value in arguments(node):
-        yield Use(value, key, writes=everything or value in written)
+        if not _is_body(value):
+            yield Use(value, key, writes=everything or value in written)
 
 
 def _wrapped(node: Node) -> tuple[int, Effects] | None:
