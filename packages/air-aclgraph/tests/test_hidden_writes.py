@@ -39,7 +39,8 @@ def test_the_memory_it_writes_is_the_callers_own(keep: torch._ops.OpOverload, de
 
     @torch.compile(backend=backend)
     def step(x: Tensor, cache: Tensor) -> Tensor:
-        return keep(x, cache[1]) + 1
+        kept: Tensor = keep(x, cache[1])
+        return kept + 1
 
     cache = torch.zeros(2, 3, device=device)
     for value in (1.0, 2.0, 4.0):

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from air_graph import SourceLine as Where
+from air_graph import SourceLine
+
+Where = SourceLine
+"""The name it had here before air-graph; kept for one release."""
 
 
 @dataclass(eq=False)
