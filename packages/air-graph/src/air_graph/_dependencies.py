@@ -1,0 +1,98 @@
+"""What has to run before a node: the values it is given, and whoever touched the same memory before it.
+
+A functional graph is ordered by its values alone. Where a node writes, everybody who touched that memory earlier comes
+before it, and everybody who touches it later comes after; random draws and side effects keep their order among
+themselves.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+
+import torch
+from torch._ops import OpOverload
+from torch.fx import Graph, Node
+
+from air_graph._uses import effects_of_node, uses_of
+
+Roots = frozenset[Node]
+
+
+def dependencies(graph: Graph) -> dict[Node, set[Node]]:
+    """For each node the nodes that must have run before it; placeholders and the output are left out as keys."""
+    reader = _Reader()
+    return {node: reader.read(node) for node in graph.nodes if node.op not in ("placeholder", "output")}
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self._roots: dict[Node, Roots] = {}
+        self._writer: dict[Node, Node] = {}
+        self._readers: dict[Node, list[Node]] = {}
+        self._last_effect: Node | None = None
+        self._last_draw: Node | None = None
+
+    def read(self, node: Node) -> set[Node]:
+        before = {value for value in node.all_input_nodes if value.op != "placeholder"}
+        if node.op == "get_attr":
+            return before
+        for root, written in self._touched(node):
+            before.update(self._order(node, root, written))
+        before.update(self._in_turn(node))
+        self._roots[node] = self._lives_in(node)
+        return before
+
+    def _touched(self, node: Node) -> Iterator[tuple[Node, bool]]:
+        for use in uses_of(node):
+            if use.reads or use.writes or use.aliases:
+                for root in self._roots_of(use.value):
+                    yield root, use.writes
+
+    def _roots_of(self, node: Node) -> Roots:
+        return self._roots.get(node, frozenset((node,)))
+
+    def _order(self, node: Node, root: Node, written: bool) -> Iterator[Node]:
+        writer = self._writer.get(root)
+        if writer is not None and writer is not node:
+            yield writer
+        readers = self._readers.setdefault(root, [])
+        if not written:
+            readers.append(node)
+            return
+        yield from (reader for reader in readers if reader is not node)
+        self._writer[root] = node
+        self._readers[root] = []
+
+    def _in_turn(self, node: Node) -> Iterator[Node]:
+        if isinstance(node.target, OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags:
+            if self._last_draw is not None:
+                yield self._last_draw
+            self._last_draw = node
+        if _has_effects(node):
+            if self._last_effect is not None:
+                yield self._last_effect
+            self._last_effect = node
+
+    def _lives_in(self, node: Node) -> Roots:
+        """The nodes in whose memory the value of this one may be; itself where it makes its own."""
+        effects = effects_of_node(node)
+        if node.target is operator.getitem:
+            (base, *_) = node.all_input_nodes
+            return self._roots_of(base)
+        found: set[Node] = set()
+        for use in uses_of(node):
+            if use.aliases or effects.opaque:
+                found.update(self._roots_of(use.value))
+        if not found or effects.may_copy or effects.opaque or len(effects.returns) > 1:
+            found.add(node)
+        return frozenset(found)
+
+
+def _has_effects(node: Node) -> bool:
+    """Whether a node does something that no value shows: a print, an assertion, a stream operator, a collective."""
+    if node.is_impure() or effects_of_node(node).opaque:
+        return True
+    if not isinstance(node.target, OpOverload):
+        return False
+    return not node.target._schema.returns or node.target.namespace == "_c10d_functional"
