@@ -131,6 +131,16 @@ def test_constants_and_inputs_are_given_back() -> None:
     assert torch.equal(second, x.exp() + table)
 
 
+def test_an_operator_with_several_results_keeps_them_on_its_side() -> None:
+    def program(x: Tensor) -> Tensor:
+        values, places = x.exp().sort()
+        return values * 2 + places
+
+    gm = traced(program, torch.ones(3))
+    for eager in calls(gm, aten.sort.default, aten.exp.default):
+        assert torch.equal(cut(gm, [eager]).gm(torch.ones(3)), program(torch.ones(3)))
+
+
 def test_parts_are_compiled_by_what_they_are() -> None:
     gm = traced(lambda x: (x + 1).exp() * 2, torch.ones(3))
     parted = cut(gm, calls(gm, aten.exp.default))

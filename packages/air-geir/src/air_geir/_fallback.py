@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import fx
-from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
-from torch.fx.passes.operator_support import OperatorSupportBase
 
+from air_geir.errors import UnsupportedGraphError
 from air_geir.lowering import Unsupported
+from air_graph.pieces import Cut, compile_parts, cut
+
+log = logging.getLogger(__name__)
 
 Compile = Callable[..., Any]
-
-
-@dataclass
-class _Lowerable(OperatorSupportBase):
-    """What may go into a compiled piece: everything but the nodes that were refused."""
-
-    refused: frozenset[str]
-
-    def is_node_supported(self, submodules: Mapping[str, torch.nn.Module], node: fx.Node) -> bool:
-        return node.op == "call_function" and node.name not in self.refused
+Run = Callable[..., Any]
 
 
 class SplitExecutable:
     """Compiled pieces with eager operators between them."""
 
-    def __init__(
-        self, module: fx.GraphModule, pieces: Mapping[str, Any], eager: Sequence[Unsupported]
-    ) -> None:
+    def __init__(self, call: Run, pieces: Mapping[str, Any], eager: Sequence[Unsupported]) -> None:
         self.pieces = dict(pieces)
         self.eager = tuple(eager)
         """What runs eagerly, and why."""
-        self._module = module
+        self._call = call
 
     def __call__(self, *args: Any) -> list[Any]:
         with torch.no_grad():
-            results = self._module(*args)
+            results = self._call(*args)
         return list(results) if isinstance(results, (tuple, list)) else [results]
 
     def explain(self) -> str:
@@ -58,45 +49,43 @@ class SplitExecutable:
             piece.close()
 
 
-class _Piece(torch.nn.Module):
-    def __init__(self, run: Any, single: bool) -> None:
-        super().__init__()
-        self.run = run
-        self.single = single
-
-    def forward(self, *args: Any) -> Any:
-        results = self.run(*args)
-        return results[0] if self.single else results
-
-
 def compile_split(
     gm: fx.GraphModule, found: Sequence[Unsupported], compile_piece: Compile
 ) -> SplitExecutable:
     """Cuts a graph round the nodes that were refused and compiles the rest.
 
+    A piece that is refused in its turn is cut again: what a size or a type is may only be known once it stands alone.
+
     Args:
-        gm: the whole graph; it is copied.
+        gm: the whole graph.
         found: what the lowering of the whole graph refused.
         compile_piece: compiles one piece: takes its graph and example inputs.
     """
-    copy = fx.GraphModule(gm, fx.Graph(gm.graph.owning_module))
-    copy.graph.output(copy.graph.graph_copy(gm.graph, {}))
-    refused = frozenset(u.node for u in found)
-    partitioner = CapabilityBasedPartitioner(copy, _Lowerable(refused), allows_single_node_partition=True)
-    split = partitioner.partition_and_fuse()
+    refused = list(found)
+    while True:
+        names = {one.node for one in refused}
+        parted = cut(gm, [node for node in gm.graph.nodes if node.name in names])
+        try:
+            return _compiled(parted, refused, compile_piece)
+        except UnsupportedGraphError as again:
+            fresh = [one for one in again.found if one.node not in names]
+            if not fresh:
+                raise
+            refused += fresh
+
+
+def _compiled(parted: Cut, refused: Sequence[Unsupported], compile_piece: Compile) -> SplitExecutable:
     pieces: dict[str, Any] = {}
-    for node in split.graph.nodes:
-        if node.op != "call_module":
-            continue
-        body = split.get_submodule(str(node.target))
-        assert isinstance(body, fx.GraphModule)
-        results = body.graph.output_node().args[0]
-        single = not isinstance(results, (tuple, list))
-        if single:
-            body.graph.output_node().args = ((results,),)
-            body.recompile()
-        holders = [n for n in body.graph.nodes if n.op == "placeholder"]
-        run = compile_piece(body, [n.meta.get("val") for n in holders], name=str(node.target))
-        pieces[str(node.target)] = run
-        split.set_submodule(str(node.target), _Piece(run, single))
-    return SplitExecutable(split, pieces, found)
+
+    def compiled(part: fx.GraphModule, examples: list[Any], name: str) -> Run:
+        pieces[name] = compile_piece(part, examples, name=name)
+        run: Run = pieces[name]
+        return run
+
+    try:
+        call, _ = compile_parts(parted, compiled, lambda part, *_: part.forward)
+    except UnsupportedGraphError:
+        for piece in pieces.values():
+            piece.close()
+        raise
+    return SplitExecutable(call, pieces, refused)

@@ -12,6 +12,7 @@ value whose size only the run tells is handled eagerly until it is used up. A pa
 from __future__ import annotations
 
 import heapq
+import operator
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -67,7 +68,12 @@ def _is_unbacked(leaf: Any) -> bool:
 def cut(gm: GraphModule, eager: Collection[Node]) -> Cut:
     """The graph in parts; those with a node of `eager`, or of what depends on data, run eagerly."""
     apart = set(eager)
-    apart.update(n for n in gm.graph.nodes if n.op not in ("placeholder", "output") and depends_on_data(n))
+    for node in gm.graph.nodes:
+        chosen = (
+            node.target is operator.getitem and node.args[0] in apart
+        )  # several values do not cross a border as one
+        if chosen or (node.op not in ("placeholder", "output") and depends_on_data(node)):
+            apart.add(node)
     parts = tuple(_named(_scheduled(gm.graph, apart)))
     return Cut(_assembled(gm, parts), parts)
 
