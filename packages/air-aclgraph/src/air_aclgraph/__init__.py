@@ -5,8 +5,16 @@ from __future__ import annotations
 from air_aclgraph._compile import compile_graph, run_eagerly, runtime_for, use_runtime
 from air_aclgraph._direct import Passage, Seen, Wrapped, witnessed
 from air_aclgraph._executable import Executable
+from air_aclgraph._pieced import PiecedExecutable
 from air_aclgraph._pin import Pinned
 from air_aclgraph._runtime import Abilities, Limits, Recording, Request, Runtime
+from air_aclgraph._uncapturable import (
+    Uncapturable,
+    register_uncapturable,
+    registered_uncapturable,
+    uncapturable,
+    unregister_uncapturable,
+)
 from air_aclgraph._version import __version__
 from air_aclgraph.device import AcceleratorRuntime
 from air_aclgraph.host import HostRuntime
@@ -18,16 +26,22 @@ __all__ = [
     "HostRuntime",
     "Limits",
     "Passage",
+    "PiecedExecutable",
     "Pinned",
     "Recording",
     "Request",
     "Runtime",
     "Seen",
+    "Uncapturable",
     "Wrapped",
     "__version__",
     "compile_graph",
+    "register_uncapturable",
+    "registered_uncapturable",
     "run_eagerly",
     "runtime_for",
+    "uncapturable",
+    "unregister_uncapturable",
     "use_runtime",
     "witnessed",
 ]

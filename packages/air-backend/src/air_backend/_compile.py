@@ -10,7 +10,8 @@ from __future__ import annotations
 import itertools
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
@@ -23,7 +24,7 @@ import air_geir
 import air_streams
 from air_aclgraph.buckets import Bucket, find_buckets, proven_buckets
 from air_aclgraph.errors import BucketsRefused
-from air_backend import _passes, dump
+from air_backend import _passes, _pieces, dump
 from air_backend._context import context_of
 from air_backend._deadlocks import refuse_deadlocks
 from air_backend._describe import describe
@@ -77,13 +78,13 @@ def compile_aten(
         nodes, copies = len(gm.graph.nodes), _copies(gm)
         observer.before(gm, example_inputs, config, settings)
         buckets = _buckets(gm, example_inputs, settings, role)
-        report, plan = _optimise(gm, example_inputs, settings, config, plan, observer)
-        observer.after(gm, settings)
-        copies -= _copies(gm)
-        if _dumps_in_graph(settings):
-            dump.insert_saves(gm, ground, settings.dump_config.dump_path, name)
-            plan = air_streams.StreamPlan.of(gm, sync="off")
-        executor, run = _executor(gm, example_inputs, settings, plan, static_inputs, name, observer, buckets)
+        work = _Work(settings, config, observer, ground, buckets)
+        if apart := _apart(gm, ground, settings, buckets):
+            report, plan, run = work.in_pieces(gm, apart, example_inputs, static_inputs, name)
+            executor, copies = "reduce-overhead", copies - _copies(gm)
+        else:
+            report, plan, executor, run = work.whole(gm, example_inputs, plan, static_inputs, name)
+            copies -= _copies(gm)
     seconds = time.perf_counter() - started
     record = CompiledGraph(
         name, role, ground, settings, plan, report, executor, seconds, nodes, copies, _targets(gm)
@@ -92,6 +93,76 @@ def compile_aten(
     counters["air"]["graphs"] += 1
     log.info("%s: %s, %d nodes, on %s, by %s in %.2f s", name, role, nodes, ground, executor, seconds)
     return record, run
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What all parts of one graph are compiled with."""
+
+    settings: air_config.Settings
+    config: air_config.CompilerConfig
+    observer: Observer
+    ground: torch.device
+    buckets: Sequence[Bucket]
+
+    def whole(
+        self,
+        gm: fx.GraphModule,
+        example_inputs: Sequence[Any],
+        plan: air_streams.StreamPlan,
+        static_inputs: Sequence[int],
+        name: str,
+    ) -> tuple[PipelineReport | None, air_streams.StreamPlan, str, Callable[..., Any]]:
+        """Passes, then the executor."""
+        settings, observer = self.settings, self.observer
+        report, plan = _optimise(gm, example_inputs, settings, self.config, plan, observer)
+        observer.after(gm, settings)
+        if _dumps_in_graph(settings):
+            dump.insert_saves(gm, self.ground, settings.dump_config.dump_path, name)
+            plan = air_streams.StreamPlan.of(gm, sync="off")
+        executor, run = _executor(
+            gm, example_inputs, settings, plan, static_inputs, name, observer, self.buckets
+        )
+        return report, plan, executor, run
+
+    def in_pieces(
+        self,
+        gm: fx.GraphModule,
+        apart: Mapping[fx.Node, air_aclgraph.Uncapturable],
+        example_inputs: Sequence[Any],
+        static_inputs: Sequence[int],
+        name: str,
+    ) -> tuple[PipelineReport, air_streams.StreamPlan, Callable[..., Any]]:
+        """The same for each piece of a graph that some operators cut up."""
+        reports: list[PipelineReport] = []
+
+        def compile_piece(
+            part: fx.GraphModule, inputs: list[Any], static: Sequence[int], part_name: str
+        ) -> Callable[..., Any]:
+            plan = air_streams.StreamPlan.of(part, sync="off")
+            report, _, _, run = self.whole(part, inputs, plan, static, part_name)
+            reports.extend([report] if report is not None else [])
+            return run
+
+        first = next(iter(apart))
+        run = _pieces.compile_in_pieces(gm, apart, example_inputs, static_inputs, name, compile_piece)
+        left = [(each.target, each.reason, each.source) for each in run.eager]
+        _pieces.tell("reduce-overhead", name, len(run.pieces), left, first)
+        steps = tuple(step for report in reports for step in report.steps)
+        merged = PipelineReport(steps, sum(report.seconds for report in reports))
+        return merged, air_streams.StreamPlan.of(gm, sync="off"), run
+
+
+def _apart(
+    gm: fx.GraphModule, ground: torch.device, settings: air_config.Settings, buckets: Sequence[Bucket]
+) -> Mapping[fx.Node, air_aclgraph.Uncapturable]:
+    """The operators that are kept out of captures; none where nothing is captured, or an error is asked for."""
+    captures = settings.mode != "max-autotune" and not (
+        settings.debug.run_eagerly or settings.debug.data_dump.type is not None or _dumps_in_graph(settings)
+    )
+    if not captures or buckets or settings.air.uncapturable == "error":
+        return {}
+    return air_aclgraph.uncapturable(gm, ground)
 
 
 def _buckets(
@@ -169,10 +240,14 @@ def _executor(
             engine=settings.air.engine,
             static_inputs=static_inputs,
             name=name,
-            fallback=settings.air.unsupported,
+            fallback="error" if settings.air.unsupported == "error" else "eager",
             observe=observer.ascend_ir,
             dump_nodes=[node.name for node in gm.graph.nodes if dump.is_marked(node)],
         )
+        if isinstance(run, air_geir.SplitExecutable):
+            left = [(each.target, each.reason, each.source) for each in run.eager]
+            nodes = {node.name: node for node in gm.graph.nodes}
+            _pieces.tell("max-autotune", name, len(run.pieces), left, nodes.get(run.eager[0].node))
         return "max-autotune", run
     captured = air_aclgraph.compile_graph(
         gm,

@@ -421,3 +421,28 @@ class CannotSimulate(AirError):
 
     def advice(self) -> str:
         return f"install it: {self.install}"
+
+
+class GraphSplit(UserWarning):
+    """Some operators of a graph run eagerly, between compiled pieces; the text names each with its line.
+
+    Take them out of the compiled function, or register a converter; `config.air.uncapturable = "error"` (in
+    max-autotune `config.air.unsupported = "error"`) makes it an error.
+    """
+
+    def __init__(
+        self, mode: str, graph: str, pieces: int, left: tuple[tuple[str, str, str | None], ...]
+    ) -> None:
+        self.mode = mode
+        self.graph = graph
+        self.pieces = pieces
+        self.left = left
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.graph} runs in {self.pieces} compiled pieces ({self.mode}); these operators run eagerly between "
+            "them, and each costs a launch by the host and a copy of what crosses the cut:"
+        ]
+        lines.extend(f"  {operator}: {why}\n    {place or ''}".rstrip() for operator, why, place in self.left)
+        return "\n".join(lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from air_geir._by_schema import register_by_schema
 from air_geir._compile import Executable, compile_graph
 from air_geir._engines import choose_engine, register_engine
+from air_geir._fallback import SplitExecutable
 from air_geir._version import __version__
 from air_geir.converters import Sample, converts
 from air_geir.errors import GeirError
@@ -16,6 +17,7 @@ __all__ = [
     "Executable",
     "GeirError",
     "Sample",
+    "SplitExecutable",
     "Value",
     "__version__",
     "choose_engine",

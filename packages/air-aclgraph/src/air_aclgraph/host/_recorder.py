@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,15 +20,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter, tree_map_only
 
 from air_aclgraph._runtime import UpdatableCall
+from air_aclgraph._uncapturable import why_illegal
 from air_aclgraph.errors import IllegalDuringCapture
 from air_aclgraph.host._rewrites import REWRITES
 from air_graph import effects_of, out_form_of, written_values
-
-_ILLEGAL_TAGS: Final = {
-    torch.Tag.data_dependent_output: "the host has to wait for a value that the device computes",
-    torch.Tag.dynamic_output_shape: "the shape of its result depends on the data",
-}
-_MOVES_STORAGE: Final = ("aten::set_", "aten::resize_")
 
 
 @dataclass
@@ -218,26 +213,13 @@ class Recorder(TorchDispatchMode):
 
 
 def _refuse_illegal(func: OpOverload, args: Sequence[Any]) -> None:
-    for tag, reason in _ILLEGAL_TAGS.items():
-        if tag in func.tags and not _indexes_by_numbers(func, args):
-            raise IllegalDuringCapture(
-                f"{func} cannot run inside a capture: {reason}",
-                advice="keep it outside the compiled function, or run this model with run_eagerly",
-                operator=str(func),
-            )
-    if func._schema.name in _MOVES_STORAGE:
+    if (reason := why_illegal(func, args)) is not None:
         raise IllegalDuringCapture(
-            f"{func} cannot run inside a capture: it gives a tensor other memory than the one recorded",
-            advice="write into the tensor instead (copy_), or keep the call outside the compiled function",
+            f"{func} cannot run inside a capture: {reason}",
+            advice="keep it outside the compiled function, let the graph be cut there (air.uncapturable = 'split'), "
+            "or run this model with run_eagerly",
             operator=str(func),
         )
-
-
-def _indexes_by_numbers(func: OpOverload, args: Sequence[Any]) -> bool:
-    """Whether this is indexing without a mask: its shape follows from the shapes of the indices."""
-    if func is not torch.ops.aten.index.Tensor:
-        return False
-    return not any(t is not None and t.dtype in (torch.bool, torch.uint8) for t in args[1])
 
 
 def _is_silent(func: OpOverload, fresh: Sequence[Tensor], outs: Sequence[Tensor]) -> bool:

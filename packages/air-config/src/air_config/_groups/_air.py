@@ -103,12 +103,20 @@ class Air(Group):
         "in the torch_npu wheel, CANN's Python session, or the atc command.",
         area.IR,
     )
-    unsupported: Literal["error", "eager"] = option(
-        "error",
-        choice("error", "eager"),
-        "What happens to operators without a conversion: one error that lists them, or the graph is split and "
-        "those parts run eagerly.",
+    unsupported: Literal["split", "error", "eager"] = option(
+        "split",
+        choice("split", "error", "eager"),
+        "What happens to operators without a conversion to Ascend IR: they run eagerly between compiled pieces, with "
+        'one warning that names them, or one error lists them. "eager" is the old name of "split".',
         area.IR,
+    )
+    uncapturable: Literal["split", "error"] = option(
+        "split",
+        choice("split", "error"),
+        "What happens to operators that cannot be captured: they run eagerly between captured pieces, with one "
+        "warning that names them, or the first is an error.",
+        area.CAPTURE,
+        "experimental",
     )
     outputs: Literal["view", "clone", "guarded"] = option(
         "view",

@@ -1,0 +1,86 @@
+"""A graph that runs in parts: captured pieces with eager operators between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from air_aclgraph._uncapturable import Uncapturable
+from air_aclgraph.errors import InputRefused
+
+_SUMMED = (
+    "captures",
+    "replays",
+    "copies",
+    "copied_bytes",
+    "evictions",
+    "capture_failures",
+    "capture_seconds",
+    "keys",
+)
+
+
+class PiecedExecutable:
+    """Calls the parts of one graph in order; everything that can be asked of an executable is asked of its pieces."""
+
+    def __init__(
+        self,
+        name: str,
+        call: Callable[..., Any],
+        pieces: Mapping[str, Any],
+        eager: Sequence[Uncapturable],
+    ) -> None:
+        self.name = name
+        self.pieces = dict(pieces)
+        self.eager = tuple(eager)
+        """What runs eagerly, and why."""
+        self._call = call
+
+    def __call__(self, *args: Any) -> Any:
+        return self.boxed(args)
+
+    def boxed(self, args: Sequence[Any]) -> Any:
+        """Runs the graph on its inputs, given in one list or tuple."""
+        with torch.no_grad():
+            return self._call(*args)
+
+    def pin(self, *args: Any) -> Any:
+        """Refuses: a handle replays one capture, and this graph has several, with work of the host between them."""
+        first = self.eager[0]
+        raise InputRefused(
+            f"{self.name} runs in {len(self.pieces)} captured pieces, and a pinned handle replays one",
+            advice=f"take {first.target} out of the compiled function ({first.source}): {first.reason}",
+        )
+
+    def invalidate(self) -> None:
+        """Drops every capture; the next call captures again."""
+        for piece in self.pieces.values():
+            piece.invalidate()
+
+    @property
+    def nbytes(self) -> int:
+        """The most bytes that the captures of a piece hold; pieces share one pool."""
+        return max((piece.nbytes for piece in self.pieces.values()), default=0)
+
+    def stats(self) -> dict[str, Any]:
+        """Counts since the graph was compiled, summed over its pieces, and those of each."""
+        each = {name: piece.stats() for name, piece in self.pieces.items()}
+        sums = {what: sum(stats.get(what, 0) for stats in each.values()) for what in _SUMMED}
+        return {**sums, "eager operators": len(self.eager), "pieces": each}
+
+    def explain(self) -> dict[str, Any]:
+        """Each piece, and each operator that runs eagerly with its reason and place."""
+        return {
+            "graph": self.name,
+            "eager": [
+                {"operator": e.target, "because": e.reason, "where": e.source or e.node} for e in self.eager
+            ],
+            "pieces": {name: piece.explain() for name, piece in self.pieces.items()},
+        }
+
+    def close(self) -> None:
+        """Closes every piece; a later call raises."""
+        for piece in self.pieces.values():
+            piece.close()

@@ -1,0 +1,172 @@
+"""Which nodes of a graph cannot be part of a capture, and why: what the host must see, what was registered or learned.
+
+    nonzero, unique         the shape of the result depends on the data
+    item, equal             the host waits for a value
+    x.cpu(), cpu.to(npu)    memory of the host, on a device: a capture would freeze what was in it
+    x[mask] = v             on a device the host counts the mask first
+    your::op                `register_uncapturable`, or a capture that failed there before
+
+An executor that meets one of them inside a capture refuses it; a compiler that asks before cuts the graph there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+from torch.fx import GraphModule, Node
+from torch.fx.node import map_arg
+
+from air_graph import find_operator, name_of, place_of, qualified
+
+aten = torch.ops.aten
+
+_TAGS: Final = {
+    torch.Tag.data_dependent_output: "the host has to wait for a value that the device computes",
+    torch.Tag.dynamic_output_shape: "the shape of its result depends on the data",
+}
+_MOVES_STORAGE: Final = ("aten::set_", "aten::resize_")
+_MASKED_WRITES: Final = frozenset(
+    {aten.index_put.default, aten.index_put_.default, aten._unsafe_index_put.default}
+)
+_registered: Final[dict[str, str]] = {}
+
+
+@dataclass(frozen=True)
+class Uncapturable:
+    """One node that runs eagerly."""
+
+    node: str
+    target: str
+    reason: str
+    source: str | None = None
+
+
+def register_uncapturable(
+    operator: str | OpOverload, reason: str = "it was registered as uncapturable"
+) -> None:
+    """Declares that an operator (`"ns::op.overload"`) cannot be captured: graphs are cut round it."""
+    name = (
+        name_of(operator)
+        if isinstance(operator, OpOverload)
+        else qualified(operator, "uncapturable operators")
+    )
+    _registered[name] = reason
+
+
+def unregister_uncapturable(operator: str | OpOverload) -> None:
+    """Takes a declaration back; what captures have learned as well."""
+    name = (
+        name_of(operator)
+        if isinstance(operator, OpOverload)
+        else qualified(operator, "uncapturable operators")
+    )
+    _registered.pop(name, None)
+
+
+def registered_uncapturable() -> dict[str, str]:
+    """Every operator that was registered or learned, with the reason."""
+    return dict(_registered)
+
+
+def why_illegal(op: OpOverload, args: Sequence[Any]) -> str | None:
+    """Why no capture on any runtime can hold this call; the arguments are values, real or fake."""
+    for tag, reason in _TAGS.items():
+        if tag in op.tags and not _indexes_by_numbers(op, args):
+            return reason
+    if op._schema.name in _MOVES_STORAGE:
+        return "it gives a tensor other memory than the one recorded"
+    return None
+
+
+def _indexes_by_numbers(op: OpOverload, args: Sequence[Any]) -> bool:
+    """Whether this is indexing without a mask: its shape follows from the shapes of the indices."""
+    return op is aten.index.Tensor and not _has_mask(args[1])
+
+
+def _has_mask(indices: Sequence[Any]) -> bool:
+    return any(isinstance(t, Tensor) and t.dtype in (torch.bool, torch.uint8) for t in indices)
+
+
+def uncapturable(gm: GraphModule, device: torch.device) -> dict[Node, Uncapturable]:
+    """The nodes of a graph that cannot be captured on a device, with what leads to and from them on the host."""
+    found: dict[Node, Uncapturable] = {}
+    for node in gm.graph.nodes:
+        if isinstance(node.target, OpOverload) and (reason := _reason(node, node.target, device)) is not None:
+            found[node] = _entry(node, reason)
+    if device.type != "cpu":
+        _add_host_parts(gm, found)
+    return found
+
+
+def _entry(node: Node, reason: str) -> Uncapturable:
+    return Uncapturable(node.name, str(node.target), reason, place_of(node))
+
+
+def _reason(node: Node, op: OpOverload, device: torch.device) -> str | None:
+    if (why := _registered.get(name_of(op))) is not None:
+        return why
+    args: tuple[Any, ...] = map_arg(node.args, lambda n: n.meta.get("val"))
+    if (why := why_illegal(op, args)) is not None or device.type == "cpu":
+        return why
+    if getattr(torch.Tag, "cudagraph_unsafe", None) in op.tags:
+        return "its author says that it cannot be part of a captured graph"
+    if op in _MASKED_WRITES and _has_mask(args[1]):
+        return "a write through a mask: the host counts the mask first"
+    return None
+
+
+# -- memory of the host, in a graph of a device
+
+
+def _add_host_parts(gm: GraphModule, found: dict[Node, Uncapturable]) -> None:
+    """Copies between the host and the device, with what the host computes before and after them."""
+    for node in gm.graph.nodes:
+        if node.op != "call_function" or node in found:
+            continue
+        sources = [n for n in node.all_input_nodes if isinstance(n.meta.get("val"), Tensor)]
+        if _is_on_host(node):
+            if any(not _is_on_host(n) for n in sources):
+                found[node] = _entry(node, "it copies from the device to the host, which waits for it")
+            elif any(n in found for n in sources):
+                found[node] = _entry(node, "the host computes it from what was copied to it")
+        elif any(_is_computed_on_host(n) for n in sources) and _copies(node):
+            found[node] = _entry(node, "it copies to the device what the host has computed")
+            _add_ancestors(node, found)
+
+
+def _add_ancestors(node: Node, found: dict[Node, Uncapturable]) -> None:
+    waiting = [n for n in node.all_input_nodes if _is_computed_on_host(n)]
+    while waiting:
+        one = waiting.pop()
+        if one not in found:
+            found[one] = _entry(one, "the host computes it for the device")
+            waiting.extend(n for n in one.all_input_nodes if _is_computed_on_host(n))
+
+
+def _is_on_host(node: Node) -> bool:
+    value = node.meta.get("val")
+    return isinstance(value, Tensor) and value.device.type == "cpu"
+
+
+def _is_computed_on_host(node: Node) -> bool:
+    return node.op == "call_function" and _is_on_host(node)
+
+
+def _copies(node: Node) -> bool:
+    """Whether a node moves values to the device, rather than reading a number of the host."""
+    return any(_is_on_host(n) and n.meta["val"].dim() > 0 for n in node.all_input_nodes) or node.target in (
+        aten._to_copy.default,
+        aten.copy_.default,
+        aten.copy.default,
+    )
+
+
+def learn(node: Node, reason: str) -> None:
+    """Remembers that a capture failed at an operator: graphs compiled later are cut there at once."""
+    if isinstance(node.target, OpOverload) and find_operator(name_of(node.target)) is not None:
+        _registered.setdefault(name_of(node.target), reason)

@@ -1,0 +1,91 @@
+"""Compiles a graph in parts where some of its operators have to run eagerly, and says so once.
+
+Which operators those are is known before anything is compiled (`air_aclgraph.uncapturable`), and found where an Ascend
+IR graph is made. Each piece goes the way of a whole graph: streams, passes, executor.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import torch
+from torch import fx
+
+import air_aclgraph
+from air_backend.errors import GraphSplit
+from air_graph import source_of
+from air_graph.pieces import compile_parts, cut
+
+log = logging.getLogger(__name__)
+
+Run = Callable[..., Any]
+CompilePiece = Callable[[fx.GraphModule, list[Any], Sequence[int], str], Run]
+"""Takes a piece, its example inputs, which of them keep their address, and its name."""
+
+_told: Final[set[tuple[str, str | None]]] = set()
+_STREAMS: Final = "air_streams"
+
+
+def compile_in_pieces(
+    gm: fx.GraphModule,
+    apart: Mapping[fx.Node, air_aclgraph.Uncapturable],
+    example_inputs: Sequence[Any],
+    static_inputs: Sequence[int],
+    name: str,
+    compile_piece: CompilePiece,
+) -> air_aclgraph.PiecedExecutable:
+    """The graph cut round the nodes of `apart`; operators of streams are left out, since no stream crosses a cut."""
+    _leave_out_streams(gm)
+    holders = gm.graph.find_nodes(op="placeholder")
+    examples = {node.name: example for node, example in zip(holders, example_inputs, strict=True)}
+    static = {holders[index].name for index in static_inputs}
+    pieces: dict[str, Run] = {}
+
+    def compiled(part: fx.GraphModule, values: list[Any], part_name: str) -> Run:
+        names = [str(node.target) for node in part.graph.find_nodes(op="placeholder")]
+        inputs = [examples.get(one, value) for one, value in zip(names, values, strict=True)]
+        keep = [index for index, one in enumerate(names) if one in static]
+        pieces[part_name] = compile_piece(part, inputs, keep, f"{name}.{part_name}")
+        return pieces[part_name]
+
+    def eager(part: fx.GraphModule, values: list[Any], part_name: str) -> Run:
+        run: Run = air_aclgraph.run_eagerly(part)
+        return run
+
+    parted = cut(gm, apart)
+    call, _ = compile_parts(parted, compiled, eager)
+    return air_aclgraph.PiecedExecutable(name, call, pieces, tuple(apart.values()))
+
+
+def tell(
+    mode: str, name: str, pieces: int, left: Sequence[tuple[str, str, str | None]], node: fx.Node | None
+) -> None:
+    """Warns, once for each operator and line, that a graph runs in pieces; `left` are operator, reason and line."""
+    fresh = [each for each in left if (each[0], each[2]) not in _told]
+    if not fresh:
+        return
+    _told.update((operator, place) for operator, _, place in fresh)
+    line = None if node is None else source_of(node)
+    warnings.warn_explicit(
+        GraphSplit(mode, name, pieces, tuple(fresh)),
+        None,
+        line.file if line else "<graph>",
+        line.line if line else 0,
+        module="air_backend",
+    )
+
+
+def forget() -> None:
+    """Tells again what was told."""
+    _told.clear()
+
+
+def _leave_out_streams(gm: fx.GraphModule) -> None:
+    """Everything on one stream, in the order of the program."""
+    for node in reversed(list(gm.graph.nodes)):
+        target = node.target
+        if isinstance(target, torch._ops.OpOverload) and target.namespace == _STREAMS and not node.users:
+            gm.graph.erase_node(node)

@@ -1,0 +1,153 @@
+"""Graphs with operators that have to run eagerly: pieces between them, the same numbers, one warning."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import air_aclgraph
+from air_backend import _pieces, _records
+from air_backend._describe import describe
+from air_backend.errors import GraphSplit
+
+MODES = ("reduce-overhead", "max-autotune")
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Iterator[None]:
+    torch._dynamo.reset()
+    _pieces.forget()
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True, capture_scalar_outputs=True):
+        yield
+    torch._dynamo.reset()
+
+
+@pytest.fixture(params=["cpu", pytest.param("npu", marks=pytest.mark.npu)])
+def device(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+def compiled(function: Callable[..., Any], mode: str, **options: Any) -> Callable[..., Any]:
+    torch._dynamo.reset()
+    return torch.compile(function, backend="air", options={"mode": mode, **options}, fullgraph=True)
+
+
+def _nonzero_feeds_matmul(x: Tensor, w: Tensor) -> Tensor:
+    rows = (x.sum(1) > 0).nonzero().squeeze(1)
+    return (x[rows] @ w).sum(0) + w.relu().sum()
+
+
+def _number_read(x: Tensor, w: Tensor) -> Tensor:
+    scale = x.max().item()
+    return (x @ w) * scale + 1
+
+
+def _two_cuts(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+    a = (x @ w).relu()
+    count = (a > 0.5).nonzero().shape[0]
+    b = a.sin() @ w
+    first = b.flatten().masked_select(b.flatten() > 0).sum()
+    return b * count, first + w.sum()
+
+
+def _mask_written(x: Tensor, w: Tensor) -> Tensor:
+    y = x @ w
+    y[y > 0] = -1.0
+    return y * 2
+
+
+def _mask_written_into_input(x: Tensor, w: Tensor) -> Tensor:
+    x[x > 0] = 0.5
+    return (x @ w).relu()
+
+
+def _unique_between(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+    values, places = torch.unique((x * 3).round(), return_inverse=True)
+    return values.sum() + (x @ w).sum(), places + 1
+
+
+PROGRAMS = (
+    _nonzero_feeds_matmul,
+    _number_read,
+    _two_cuts,
+    _mask_written,
+    _mask_written_into_input,
+    _unique_between,
+)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+@pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
+def test_a_program_with_eager_operators_does_what_eager_does(
+    program: Callable[..., Any], mode: str, device: str
+) -> None:
+    run = compiled(program, mode)
+    for step in range(4):
+        torch.manual_seed(step)
+        x, w = torch.randn(4, 4, device=device), torch.randn(4, 4, device=device)
+        theirs, ours = x.clone(), x.clone()
+        want, got = program(theirs, w), run(ours, w)
+        torch.testing.assert_close(got, want)
+        assert torch.equal(theirs, ours)
+
+
+def test_one_warning_names_operator_line_and_cost() -> None:
+    run = compiled(_nonzero_feeds_matmul, "reduce-overhead")
+    x, w = torch.randn(4, 4), torch.randn(4, 4)
+    with pytest.warns(GraphSplit) as caught:
+        run(x, w)
+    told = str(caught[0].message)
+    assert "aten.nonzero.default" in told
+    assert "nonzero().squeeze(1)" in told
+    assert "test_pieces.py" in caught[0].filename
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", GraphSplit)
+        run(x, w)
+        compiled(_nonzero_feeds_matmul, "reduce-overhead")(x, w)
+
+
+def test_an_error_is_had_for_the_asking() -> None:
+    run = compiled(_nonzero_feeds_matmul, "reduce-overhead", **{"air.uncapturable": "error"})
+    with pytest.raises(air_aclgraph.errors.IllegalDuringCapture, match=r"nonzero.*depends on the data"):
+        run(torch.randn(4, 4), torch.randn(4, 4))
+
+
+@pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
+def test_explain_and_counts_show_the_pieces() -> None:
+    run = compiled(_two_cuts, "reduce-overhead")
+    x, w = torch.randn(4, 4), torch.randn(4, 4)
+    for _ in range(3):
+        run(x, w)
+    ((record, executable),) = _records.alive()
+    assert isinstance(executable, air_aclgraph.PiecedExecutable)
+    assert len(executable.pieces) >= 2
+    stats = executable.stats()
+    assert stats["captures"] == len(executable.pieces)
+    assert stats["replays"] >= len(executable.pieces)
+    told = describe(record, executable)
+    assert [each["operator"] for each in told["eager"]].count("aten.nonzero.default") == 1
+    assert set(told["reduce-overhead"]["pieces"]) == set(executable.pieces)
+    with pytest.raises(air_aclgraph.errors.InputRefused, match="captured pieces"):
+        executable.pin(x, w)
+    executable.close()
+    with pytest.raises(air_aclgraph.errors.Closed):
+        run(x, w)
+
+
+@pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
+def test_an_operator_that_was_registered_is_kept_out_of_captures() -> None:
+    air_aclgraph.register_uncapturable("aten::sin")
+    try:
+        run = compiled(lambda x: (x + 1).sin() * 2, "reduce-overhead")
+        for value in (1.0, 2.0, 3.0):
+            x = torch.full((3,), value)
+            torch.testing.assert_close(run(x), (x + 1).sin() * 2)
+    finally:
+        air_aclgraph.unregister_uncapturable("aten::sin")
