@@ -8,7 +8,7 @@ read. Everything else is opaque.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -168,16 +168,25 @@ def _is_body(value: Node) -> bool:
 
 def written_inputs(gm: GraphModule) -> frozenset[Node]:
     """The placeholders whose memory some node of the graph writes, through any chain of views."""
+    roots = input_roots(gm)
+    calls = (
+        n
+        for n in gm.graph.nodes
+        if n.op not in ("placeholder", "output") and _joined(n.all_input_nodes, roots)
+    )
+    return _joined((use.value for node in calls for use in uses_of(node) if use.writes), roots)
+
+
+def input_roots(gm: GraphModule) -> dict[Node, frozenset[Node]]:
+    """For each node the placeholders in whose memory its value may live."""
     roots: dict[Node, frozenset[Node]] = {}
-    written: set[Node] = set()
     for node in gm.graph.nodes:
         if node.op == "placeholder":
             roots[node] = frozenset((node,))
-        elif node.op != "output" and (inputs := _roots(node.all_input_nodes, roots)):
-            uses = tuple(uses_of(node))
-            written |= _roots((u.value for u in uses if u.writes), roots)
-            roots[node] = inputs if _may_be_any(node) else _roots((u.value for u in uses if u.aliases), roots)
-    return frozenset(written)
+        elif node.op != "output" and (inputs := _joined(node.all_input_nodes, roots)):
+            shared = (use.value for use in uses_of(node) if use.aliases)
+            roots[node] = inputs if _may_be_any(node) else _joined(shared, roots)
+    return roots
 
 
 def _may_be_any(node: Node) -> bool:
@@ -185,5 +194,5 @@ def _may_be_any(node: Node) -> bool:
     return node.target is operator.getitem or effects_of_node(node).opaque
 
 
-def _roots(nodes: Any, roots: dict[Node, frozenset[Node]]) -> frozenset[Node]:
+def _joined(nodes: Iterable[Node], roots: dict[Node, frozenset[Node]]) -> frozenset[Node]:
     return frozenset().union(*(roots.get(node, frozenset()) for node in nodes))
