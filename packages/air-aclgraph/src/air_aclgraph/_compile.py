@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 from torch._guards import TracingContext
-from torch.fx import GraphModule
+from torch._ops import HigherOrderOperator
+from torch.fx import GraphModule, Node
 
 from air_aclgraph._bucketed import BucketedExecutable
 from air_aclgraph._eager import EagerRun
@@ -93,6 +94,7 @@ def compile_graph(
         buckets = proven_buckets(gm, example_inputs)
     runtime = runtime or runtime_for(device_of(gm, example_inputs))
     options = Options.of(settings)
+    substitutes = _higher_order(gm, runtime)
     static = {*static_inputs, *_static_of_tracing()}
     slots = classify(gm, example_inputs, static, runtime.device, clone_input=options.clone_input)
     if plan is None and any(getattr(n.target, "namespace", "") == NAMESPACE for n in gm.graph.nodes):
@@ -100,7 +102,8 @@ def compile_graph(
     updates = plan_updates(gm, slots, runtime)
     _refuse_host_tensors(slots, updates)
     lowering: Lowering | None = None if plan is None else PlanLowering(plan, runtime)
-    substitutes = None if updates is None else updates.substitutes(runtime)
+    if updates is not None:
+        substitutes.update(updates.substitutes(runtime))
     progress = progress_of(list(gm.graph.nodes))
     if progress is not None:
         lowering = Reporting(lowering or Plain(), progress)
@@ -110,6 +113,13 @@ def compile_graph(
     kernels = static_kernels_of(settings, runtime.device)
     parts = (body, slots, runtime, options, name, updates, resources, kernels)
     return BucketedExecutable(gm, buckets, *parts) if buckets else Executable(gm, *parts)
+
+
+def _higher_order(gm: GraphModule, runtime: Runtime) -> dict[Node, Callable[..., Any]]:
+    """What runs instead of the higher-order operators of a graph."""
+    nodes = (node for node in gm.graph.nodes if isinstance(node.target, HigherOrderOperator))
+    found = {node: runtime.higher_order(node) for node in nodes}
+    return {node: call for node, call in found.items() if call is not None}
 
 
 def static_kernels_of(settings: Settings | None, device: torch.device) -> StaticKernels | None:

@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor
 from torch._ops import OpOverload
+from torch.fx import Node
 
 from air_aclgraph._addresses import AddressTests
 from air_aclgraph._copies import Copies
@@ -180,6 +181,9 @@ class Runtime(Protocol):
 
     def updatable(self, call: UpdatableCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls an operator whose host parameters a replay may change."""
+
+    def higher_order(self, node: Node) -> Callable[..., Any] | None:
+        """What to call for a node with a higher-order operator, None for its target; refuses what cannot be captured."""
 
     def new_event(self) -> Any:
         """An event to order streams with."""

@@ -6,6 +6,7 @@
     bound     like copied, but used where it is              clone_input=False, or found to stay put
     carried   copied in and copied back                      a mutated input that keeps moving
     host      a CPU tensor read on the host                  a host parameter, patched into the replay
+    token     nothing: AOTAutograd passes None               orders operators with effects
     value     a number                                       part of the key
 
 What a graph writes is asked of `air_graph`: through any chain of views, list arguments element by element, and also
@@ -36,6 +37,7 @@ class Kind(enum.Enum):
     BOUND = "bound"
     CARRIED = "carried"
     HOST = "host"
+    TOKEN = "token"
     VALUE = "value"
 
 
@@ -89,6 +91,8 @@ def _kind(
             advice="unpack it before the compiled function",
             input=str(node.target),
         )
+    if node.users and all(_orders_effects(user, node) for user in node.users):
+        return Kind.TOKEN, "it orders operators with effects and has no value"
     refuse_layout(str(node.target), example)
     if example.device.type == "cpu" and device.type != "cpu":
         return _host_kind(node, example, written)
@@ -99,6 +103,10 @@ def _kind(
     if not clone_input:
         return Kind.BOUND, "clone_input is off"
     return Kind.COPIED, "an ordinary input"
+
+
+def _orders_effects(user: Node, token: Node) -> bool:
+    return getattr(user.target, "__name__", "") == "with_effects" and user.args[0] is token
 
 
 def _host_kind(node: Node, example: Tensor, written: bool) -> tuple[Kind, str]:

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
+from torch.fx import Node
 
 import air_streams
 from air_aclgraph import _addresses, _copies
@@ -33,6 +34,7 @@ from air_aclgraph._runtime import (
 )
 from air_aclgraph.device import _npu
 from air_aclgraph.device._driver import replay_error, translate
+from air_aclgraph.device._host_decides import refuse_host_decisions
 from air_aclgraph.device._updates import TaskGroups
 from air_aclgraph.device._weak import weak_tensor
 from air_aclgraph.errors import AclGraphError, CaptureFailed, Unsupported
@@ -108,6 +110,10 @@ class AcceleratorRuntime:
             return None
         limits = self._module.get_stream_limit(self._module.current_stream(self.device))
         return limits["cube_core_num"], limits["vector_core_num"]
+
+    def higher_order(self, node: Node) -> Callable[..., Any] | None:
+        refuse_host_decisions(node, self.name)
+        return None
 
     def new_event(self) -> Any:
         return self._module.Event()

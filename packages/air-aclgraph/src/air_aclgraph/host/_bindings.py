@@ -42,6 +42,9 @@ class _Probe(TorchDispatchMode):
 
 
 def _answer(task: Task) -> Any:
+    assert isinstance(task.overload, OpOverload)
+    if not task.overload._schema.returns:  # an in-place `_foreach_` gives nothing back
+        return None
     written = written_values(task.overload, task.args, task.kwargs)
     return written[0] if len(written) == 1 else tuple(written)
 
@@ -79,7 +82,8 @@ def _candidates(overload: OpOverload) -> Iterator[Callable[..., Any]]:
 def fastest(task: Task) -> Callable[..., Any]:
     """The cheapest callable that makes exactly the call of `task`."""
     if (
-        task.allocates
+        not isinstance(task.overload, OpOverload)
+        or task.allocates
         or task.patched
         or not task.overload._schema.is_mutable
         or task.overload.namespace != "aten"

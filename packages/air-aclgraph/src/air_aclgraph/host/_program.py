@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from torch import Tensor
+from torch._ops import OpOverload
 
 from air_aclgraph.host._bindings import fastest
 from air_aclgraph.host._recorder import Record, Task, Wait, tensors_of
@@ -65,8 +66,11 @@ def _lines(task: Task, names: _Names) -> list[str]:
     parts += [f"**{{{key!r}: {names.text(value)}}}" if key == "from" else f"{key}={names.text(value)}"
               for key, value in task.kwargs.items()]  # fmt: skip
     call = f"{names.of(fastest(task), 'f')}({', '.join(parts)})"
+    if task.land is not None:
+        return [f"{names.of(task.land, 'm')}({call})"]
     if not task.into:
         return [call]
+    assert isinstance(task.overload, OpOverload)
     returns = task.overload._schema.returns
     if len(returns) == 1 and str(returns[0].type) == "Tensor":
         return [f"{names.text(task.into[0])}.copy_({call})"]

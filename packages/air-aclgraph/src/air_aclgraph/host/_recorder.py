@@ -15,13 +15,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
+from torch._ops import HigherOrderOperator, OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter, tree_map_only
 
 from air_aclgraph._runtime import UpdatableCall
 from air_aclgraph._uncapturable import why_illegal
-from air_aclgraph.errors import IllegalDuringCapture
+from air_aclgraph.errors import IllegalDuringCapture, Where
+from air_aclgraph.host._higher_order import landing, own_results, run_below_autograd
 from air_aclgraph.host._rewrites import REWRITES
 from air_graph import effects_of, out_form_of, written_values
 
@@ -52,11 +53,13 @@ class Task:
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     stream: int
-    overload: OpOverload
+    overload: OpOverload | HigherOrderOperator
     into: tuple[Tensor, ...] = ()
     positions: tuple[int, ...] = ()
     allocates: bool = False
     patched: bool = False
+    land: Callable[[Any], None] | None = None
+    """Takes the results of a higher-order operator to where they belong."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,8 @@ def storage_id(tensor: Tensor) -> int:
 class Recorder(TorchDispatchMode):
     """Active during one run; afterwards holds its tasks, blocks and tensors."""
 
+    supports_higher_order_operators = True
+
     def __init__(self, inputs: Sequence[object]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch leaves it unannotated
         self.steps: list[Task | Record | Wait] = []
@@ -115,15 +120,18 @@ class Recorder(TorchDispatchMode):
         self.stream = 0
         self.patches: list[Patch] = []
         self._patch: Patch | None = None
+        self._place: tuple[Where | None, frozenset[int]] = (None, frozenset())
 
     def __torch_dispatch__(
         self,
-        func: OpOverload,
+        func: OpOverload | HigherOrderOperator,
         types: Sequence[type],
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         named = kwargs or {}
+        if isinstance(func, HigherOrderOperator):
+            return self._higher_order(func, args, named)
         _refuse_illegal(func, args)
         for tensor in tensors_of((args, named)):
             self._meet(tensor)
@@ -141,6 +149,40 @@ class Recorder(TorchDispatchMode):
             return call.overload(*args, **kwargs)
         finally:
             self._patch = None
+
+    def at(
+        self, place: Where | None, unused: frozenset[int], hop: HigherOrderOperator, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Runs a higher-order operator of the user's line `place`; nobody looks at its `unused` results."""
+        self._place = (place, unused)
+        try:
+            return hop(*args, **kwargs)
+        finally:
+            self._place = (None, frozenset())
+
+    def _higher_order(
+        self, hop: HigherOrderOperator, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """One task for everything inside, which may read and write any tensor it is given."""
+        operands = list(tensors_of((args, dict(kwargs))))
+        for tensor in operands:
+            self._meet(tensor)
+        known = {storage_id(t) for t in operands}
+        result = own_results(args, known, run_below_autograd(hop, args, kwargs))
+        into = tuple(t for t in tensors_of(result) if storage_id(t) not in known)
+        for tensor in into:
+            self.tensors[id(tensor)] = tensor
+            self.blocks[storage_id(tensor)] = Block(
+                tensor.untyped_storage(), self.stream, len(self.steps), streams={self.stream}
+            )
+        reads = tuple(dict.fromkeys(storage_id(t) for t in operands))
+        writes = (*reads, *dict.fromkeys(storage_id(t) for t in into))
+        task = Task(
+            lambda *a, **k: run_below_autograd(hop, a, k), args, kwargs, reads, writes, self.stream, hop,
+            into=into, allocates=True, land=landing(str(hop), self._place[0], result, into, self._place[1]),
+        )  # fmt: skip
+        self._append(task)
+        return result
 
     def record(self, event: int) -> None:
         """Records `event` on the current stream."""

@@ -16,12 +16,16 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch._ops import HigherOrderOperator, OpOverload
+from torch.fx import Node
 
 from air_aclgraph import _addresses
 from air_aclgraph._outputs import cloner
 from air_aclgraph._runtime import Abilities, Body, Limits, Recording, Request, UpdatableCall
+from air_aclgraph._source import where
 from air_aclgraph.errors import Unsupported
 from air_aclgraph.host._arena import Arena, plan
+from air_aclgraph.host._higher_order import refuse_unknown_results
 from air_aclgraph.host._program import legal_order, straight_replay
 from air_aclgraph.host._recorder import Block, Patch, Recorder, Task, storage_id, tensors_of
 
@@ -166,6 +170,18 @@ class HostRuntime:
             return call.overload(*args, **kwargs)
         return self._recorder.updatable(call, args, kwargs)
 
+    def higher_order(self, node: Node) -> Callable[..., Any] | None:
+        hop = node.target
+        assert isinstance(hop, HigherOrderOperator)
+        place, unused = where(node), refuse_unknown_results(node)
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            if self._recorder is None:
+                return hop(*args, **kwargs)
+            return self._recorder.at(place, unused, hop, *args, **kwargs)
+
+        return run
+
     def new_event(self) -> int:
         return next(self._events)
 
@@ -228,6 +244,8 @@ def _constants(recorder: Recorder, held: set[int]) -> set[int]:
         if not isinstance(step, Task) or not step.writes:
             continue
         if step.patched:
+            continue
+        if not isinstance(step.overload, OpOverload):
             continue
         if torch.Tag.nondeterministic_seeded in step.overload.tags or step.overload.namespace != "aten":
             continue

@@ -1,0 +1,121 @@
+"""Records a higher-order operator (`torch.cond`, `while_loop`, `scan`, ...) as one task that runs it anew.
+
+    y = cond(p, f, g, (x,))    ->    land(cond(p, f, g, (x,)))      # in every replay
+
+What it decides, it decides again at every replay, from the values that are there then: another branch may be taken
+than at the recording, another number of rounds run.  Its results are copied into memory that was set aside for them
+when it was recorded, so that what follows finds them where it looks.  What a replay cannot follow is an error that
+names the operator: a result of another size or dtype, and a number that comes out different.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import torch
+from torch import SymBool, SymFloat, SymInt, Tensor
+from torch._ops import HigherOrderOperator, OpOverload
+from torch.fx import Node
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+from torch.utils._pytree import tree_leaves, tree_map
+
+from air_aclgraph._outputs import cloner
+from air_aclgraph._source import where
+from air_aclgraph.errors import IllegalDuringCapture, Where
+
+_ADVICE: Final = (
+    "make the result a tensor of one size whatever is decided, keep the operator outside the compiled function, or "
+    "run this model with run_eagerly"
+)
+
+
+def run_below_autograd(hop: HigherOrderOperator, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """The operator's own kernel: what a capture runs was differentiated when the graph was made."""
+    with torch._C._AutoDispatchBelowAutograd():
+        return hop(*args, **kwargs)
+
+
+def own_results(args: Sequence[Any], known: set[int], result: Any) -> Any:
+    """The results, each in memory of its own.
+
+    Which memory a body hands back (an operand, a constant of its own, one tensor twice) may change with the branch.
+    Only the schema of a wrapped operator promises that a result is always the same operand.
+    """
+    promised = any(isinstance(arg, OpOverload) and _aliases(arg) for arg in args)
+
+    def own(leaf: Any) -> Any:
+        if not isinstance(leaf, Tensor) or (promised and leaf.untyped_storage()._cdata in known):
+            return leaf
+        return cloner([leaf])()[0]
+
+    return tree_map(own, result)
+
+
+def _aliases(overload: OpOverload) -> bool:
+    return any(result.alias_info is not None for result in overload._schema.returns)
+
+
+def landing(
+    hop: str, place: Where | None, result: Any, into: Sequence[Tensor], unused: frozenset[int]
+) -> Callable[[Any], None]:
+    """Takes the results of a replay to where those of the recording are."""
+    owned = {id(tensor) for tensor in into}
+    recorded = tree_leaves(result)
+    known = [(index, leaf) for index, leaf in enumerate(recorded) if index not in unused]
+
+    def land(results: Any) -> None:
+        leaves = tree_leaves(results)
+        for index, leaf in known:
+            found = leaves[index]
+            if not isinstance(leaf, Tensor) or not isinstance(found, Tensor):
+                if type(found) is not type(leaf) or found != leaf:
+                    raise _changed(hop, place, f"result {index} is {found!r} now and was {leaf!r}")
+            elif found.shape != leaf.shape or found.dtype != leaf.dtype:
+                now, then = (f"{t.dtype} of size {tuple(t.shape)}" for t in (found, leaf))
+                raise _changed(hop, place, f"result {index} is {now} now and was {then}")
+            elif id(leaf) in owned:
+                leaf.copy_(found)
+            elif found.data_ptr() != leaf.data_ptr():
+                raise _changed(hop, place, f"result {index} lies in other memory")
+
+    return land
+
+
+def _changed(hop: str, place: Where | None, what: str) -> IllegalDuringCapture:
+    return IllegalDuringCapture(
+        f"a replay of {hop} cannot be followed by the operators that were captured after it: {what}",
+        where=place,
+        advice=_ADVICE,
+        operator=hop,
+    )
+
+
+def refuse_unknown_results(node: Node) -> frozenset[int]:
+    """Refuses results whose size, or which themselves are a number, that only a run can tell; gives the unused ones."""
+    leaves = tree_leaves(node.meta.get("val"))
+    unused = _unused(node, len(leaves))
+    for index, leaf in enumerate(leaves):
+        if index in unused or not free_unbacked_symbols(leaf):
+            continue
+        number = isinstance(leaf, (SymInt, SymFloat, SymBool))
+        what = "is a number" if number else f"has the size {tuple(leaf.shape)}"
+        raise IllegalDuringCapture(
+            f"{node.target} cannot be captured: its result {index} {what} that only a run of it can tell",
+            where=where(node),
+            advice=_ADVICE,
+            operator=str(node.target),
+        )
+    return unused
+
+
+def _unused(node: Node, count: int) -> frozenset[int]:
+    """The results that nobody looks at; a loop's counter is often one of them."""
+    if not all(user.target is operator.getitem and isinstance(user.args[1], int) for user in node.users):
+        return frozenset()
+    value = node.meta.get("val")
+    if not isinstance(value, (tuple, list)) or len(value) != count:
+        return frozenset()
+    used = {user.args[1] for user in node.users if user.users}
+    return frozenset(index for index in range(count) if index not in used)
