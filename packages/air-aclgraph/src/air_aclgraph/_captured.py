@@ -28,10 +28,11 @@ from torch._dynamo.utils import counters
 from air_aclgraph._addresses import AddressTests
 from air_aclgraph._copies import Copies
 from air_aclgraph._key import Key
-from air_aclgraph._memory import byte_range, flat, overlaps_itself
+from air_aclgraph._memory import byte_range, flat, overlaps_itself, place_in_storage, whole
 from air_aclgraph._outputs import Finish, Output, Own
 from air_aclgraph._runtime import Recording, StreamTest
 from air_aclgraph._slots import Kind
+from air_aclgraph.errors import InputRefused
 
 Run = Callable[[Sequence[Any]], "tuple[Any, ...] | None"]
 
@@ -54,6 +55,8 @@ class Plumbing:
     watch: Callable[[Sequence[Any]], bool] | None
     check_overlap: bool
     values: Callable[[Sequence[Any]], Any] | None = None
+    wholes: frozenset[int] = frozenset()
+    """The inputs whose whole storage the graph addresses."""
 
 
 @dataclass
@@ -86,23 +89,31 @@ class Captured:
         return self.recording.nbytes
 
 
-def written_ranges(inputs: Sequence[Any], kinds: Sequence[Kind]) -> list[tuple[int, int]]:
+def written_ranges(
+    inputs: Sequence[Any], kinds: Sequence[Kind], wholes: frozenset[int] = frozenset()
+) -> list[tuple[int, int]]:
     """The memory that the graph writes among its inputs."""
     return [
-        byte_range(t) for t, kind in zip(inputs, kinds, strict=True) if kind in (Kind.MUTATED, Kind.CARRIED)
+        byte_range(t, all_of_storage=index in wholes)
+        for index, (t, kind) in enumerate(zip(inputs, kinds, strict=True))
+        if kind in (Kind.MUTATED, Kind.CARRIED)
     ]
 
 
-def overlaps_written(args: Sequence[Any], kinds: Sequence[Kind], index: int) -> bool:
+def overlaps_written(
+    args: Sequence[Any], kinds: Sequence[Kind], index: int, wholes: frozenset[int] = frozenset()
+) -> bool:
     """Whether a copied input shares memory with one the graph writes.
 
     Its copy would not see the write that eager code sees.
     """
-    if kinds[index] not in COPIES or not isinstance(args[index], Tensor) or not args[index].numel():
+    if kinds[index] not in COPIES or not isinstance(args[index], Tensor):
+        return False
+    if not args[index].numel() and index not in wholes:
         return False
     others = [Kind.COPIED if i == index else kind for i, kind in enumerate(kinds)]
-    low, high = byte_range(args[index])
-    return any(low < end and start < high for start, end in written_ranges(args, others))
+    low, high = byte_range(args[index], all_of_storage=index in wholes)
+    return any(low < end and start < high for start, end in written_ranges(args, others, wholes))
 
 
 class _Lines:
@@ -156,10 +167,10 @@ def make_run(
         same = plumbing.tests(indices, [captured_inputs[i] for i in indices])
         lines.add(f"if not {lines.bind(same)}(*args): return None")
     if plumbing.check_overlap:
-        _overlap_lines(lines, captured_inputs, kinds)
+        _overlap_lines(lines, captured_inputs, kinds, plumbing.wholes)
     if plumbing.watch is not None:
         lines.add(f"if {lines.bind(plumbing.watch)}(args): return None")
-    _copy_lines(lines, captured_inputs, kinds, plumbing.copies)
+    _copy_lines(lines, captured_inputs, kinds, plumbing)
     for step in plumbing.before_replay:
         lines.add(f"{lines.bind(step)}()")
     if recording.replay_with is None or plumbing.values is None:
@@ -167,7 +178,9 @@ def make_run(
     else:
         lines.add(f"{lines.bind(recording.replay_with)}({lines.bind(plumbing.values)}(args))")
     for index, (target, kind) in enumerate(zip(captured_inputs, kinds, strict=True)):
-        if kind is Kind.CARRIED:
+        if kind is Kind.CARRIED and index in plumbing.wholes:
+            lines.add(f"{lines.bind(whole)}(args[{index}]).copy_({lines.bind(whole(target))}, True)")
+        elif kind is Kind.CARRIED:
             lines.add(f"args[{index}].copy_({lines.bind(target)}, True)")
     lines.add(f"{lines.bind(count)}[0] += 1")
     _count_lines(lines, *copied_by(captured_inputs, kinds))
@@ -193,9 +206,14 @@ def _count_lines(lines: _Lines, copies: int, copied_bytes: int) -> None:
         lines.add(f'counted["copied_bytes"] += {copied_bytes}')
 
 
-def _copy_lines(lines: _Lines, inputs: Sequence[Any], kinds: Sequence[Kind], copies: Copies | None) -> None:
-    plain = []
+def _copy_lines(
+    lines: _Lines, inputs: Sequence[Any], kinds: Sequence[Kind], plumbing: Plumbing
+) -> None:
+    plain, copies = [], plumbing.copies
     for index, (target, kind) in enumerate(zip(inputs, kinds, strict=True)):
+        if kind in COPIES and index in plumbing.wholes:
+            lines.add(f"{lines.bind(_whole_copy(index, target))}(args[{index}])")
+            continue
         if kind not in COPIES or not target.numel():
             continue
         if overlaps_itself(target):
@@ -215,19 +233,40 @@ def _copy_lines(lines: _Lines, inputs: Sequence[Any], kinds: Sequence[Kind], cop
         lines.add(f"{lines.bind(torch._foreach_copy_)}({targets}, [{sources}], True)")
 
 
-def _overlap_lines(lines: _Lines, inputs: Sequence[Any], kinds: Sequence[Kind]) -> None:
+def _whole_copy(index: int, target: Tensor) -> Callable[[Tensor], None]:
+    """Copies the whole storage of an input; a pinned call has no key that says where the input lies in it."""
+    copy, place = whole(target).copy_, place_in_storage(target)
+
+    def copied(source: Tensor) -> None:
+        if place_in_storage(source) != place:
+            raise InputRefused(
+                f"input {index} begins at another element of its storage, or that has another size, than when it was "
+                "captured: the graph addresses its storage (as_strided, storage_offset)",
+                advice="call the compiled function instead of the pinned one, or pass a contiguous copy",
+                input=str(index),
+            )
+        copy(whole(source), True)
+
+    return copied
+
+
+def _overlap_lines(
+    lines: _Lines, inputs: Sequence[Any], kinds: Sequence[Kind], wholes: frozenset[int]
+) -> None:
     """An address of a copied input is compared with the written memory once, then remembered."""
     for index, kind in enumerate(kinds):
         if kind in COPIES:
             cleared: set[int] = set()
-            check = lines.bind(_clearer(index, tuple(kinds), cleared))
+            check = lines.bind(_clearer(index, tuple(kinds), cleared, wholes))
             known = lines.bind(cleared)
             lines.add(f"if args[{index}].data_ptr() not in {known} and not {check}(args): return None")
 
 
-def _clearer(index: int, kinds: tuple[Kind, ...], cleared: set[int]) -> Callable[[Sequence[Any]], bool]:
+def _clearer(
+    index: int, kinds: tuple[Kind, ...], cleared: set[int], wholes: frozenset[int]
+) -> Callable[[Sequence[Any]], bool]:
     def clear(args: Sequence[Any]) -> bool:
-        if overlaps_written(args, kinds, index):
+        if overlaps_written(args, kinds, index, wholes):
             return False
         if len(cleared) >= CLEARED_LIMIT:
             cleared.clear()

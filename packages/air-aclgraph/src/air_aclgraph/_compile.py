@@ -20,6 +20,7 @@ from air_aclgraph._lowering import PlanLowering
 from air_aclgraph._options import Options
 from air_aclgraph._plan import plan_resources
 from air_aclgraph._progress import Reporting, progress_of
+from air_aclgraph._reach import with_reach
 from air_aclgraph._runtime import Runtime
 from air_aclgraph._slots import Slot, classify
 from air_aclgraph._straight import Lowering, Plain, straighten
@@ -97,6 +98,7 @@ def compile_graph(
     substitutes = _higher_order(gm, runtime)
     static = {*static_inputs, *_static_of_tracing()}
     slots = classify(gm, example_inputs, static, runtime.device, clone_input=options.clone_input)
+    slots = with_reach(slots, gm)
     if plan is None and any(getattr(n.target, "namespace", "") == NAMESPACE for n in gm.graph.nodes):
         plan = StreamPlan.of(gm)
     updates = plan_updates(gm, slots, runtime)

@@ -23,7 +23,7 @@ from torch.utils._pytree import tree_flatten
 from air_aclgraph import _addresses, _captured
 from air_aclgraph._captured import CHECKED, COPIES, Captured, Plumbing
 from air_aclgraph._key import Key, key_function
-from air_aclgraph._memory import Buffers, flat, overlaps_itself
+from air_aclgraph._memory import Buffers, flat, overlaps_itself, whole
 from air_aclgraph._options import Options
 from air_aclgraph._outputs import Ledger, Own, describe, finisher
 from air_aclgraph._path import Path
@@ -31,6 +31,7 @@ from air_aclgraph._pin import Pinned
 from air_aclgraph._plan import ResourcePlan, refuse_shortage
 from air_aclgraph._policy import KeyPolicy, Watch
 from air_aclgraph._progress import showing
+from air_aclgraph._reach import refuse_format
 from air_aclgraph._runtime import Recording, Runtime
 from air_aclgraph._slots import Kind, Slot, refuse_layout, refuse_subclass
 from air_aclgraph._stats import Stats
@@ -65,6 +66,7 @@ class Executable(Path):
         self.options = options
         self.runtime = runtime
         self.slots = tuple(slots)
+        self._wholes = frozenset(slot.index for slot in self.slots if slot.whole)
         self._body = body
         self._given, self._names, spec, self._flat = _outputs_of(gm)
         self._updates = updates
@@ -136,7 +138,7 @@ class Executable(Path):
 
     def _clash(self, args: Sequence[Any], kinds: Sequence[Kind]) -> str | None:
         """The first copied input whose copy would miss a write of the graph."""
-        clashes = (s.name for s in self.slots if _captured.overlaps_written(args, kinds, s.index))
+        clashes = (s.name for s in self.slots if _captured.overlaps_written(args, kinds, s.index, self._wholes))
         return next(clashes, None)
 
     def _refuse_closed(self) -> None:
@@ -250,7 +252,9 @@ class Executable(Path):
     def _first_outputs(self, captured: Captured, inputs: Sequence[Any], args: list[Any]) -> tuple[Any, ...]:
         """The outputs of a recording run: views of inputs are made on the caller's own tensors."""
         for index, kind in enumerate(captured.kinds):
-            if kind is Kind.CARRIED:
+            if kind is Kind.CARRIED and index in self._wholes:
+                whole(args[index]).copy_(whole(inputs[index]))
+            elif kind is Kind.CARRIED:
                 args[index].copy_(inputs[index])
         own = [o.tensor if isinstance(o, Own) else None for o in captured.outputs]
         if self.options.outputs == "view":
@@ -271,14 +275,23 @@ class Executable(Path):
         inputs: list[Any] = []
         for index, (value, kind) in enumerate(zip(args, kinds, strict=True)):
             if kind in COPIES:
-                buffer = self.runtime.buffer_like(value)
-                if buffer is None:
-                    buffer = self._buffers.like(index, value)
-                _fill(buffer, value)
-                inputs.append(buffer)
+                inputs.append(self._buffer(index, value))
             else:
                 inputs.append(value.detach() if isinstance(value, Tensor) else value)
         return tuple(inputs)
+
+    def _buffer(self, index: int, value: Tensor) -> Tensor:
+        """Memory of our own that holds what the graph reads of an input."""
+        buffer = self.runtime.buffer_like(value)
+        if index in self._wholes:
+            refuse_format(self.slots[index].name, buffer)
+            buffer = self._buffers.whole_like(index, value)
+            whole(buffer).copy_(whole(value))
+            return buffer
+        if buffer is None:
+            buffer = self._buffers.like(index, value)
+        _fill(buffer, value)
+        return buffer
 
     def _record(self, key: Key, inputs: tuple[Any, ...], kinds: Sequence[Kind]) -> Recording:
         written = [t for t, k in zip(inputs, kinds, strict=True) if k is Kind.MUTATED]
@@ -329,6 +342,7 @@ class Executable(Path):
             watch=self._watch(key, policy, kinds),
             check_overlap=writes and not self.options.skip_validation,
             values=None if self._updates is None else self._updates.values,
+            wholes=self._wholes,
         )
         count = [0] if count is None else count
         run = _captured.make_run(inputs, kinds, pointers, indices, recording, count, plumbing)
@@ -454,7 +468,8 @@ class Executable(Path):
                 for node, call in self._updates.calls.items()
             ],
             "inputs": [
-                {"index": s.index, "name": s.name, "kind": s.kind.value, "because": s.because} for s in self.slots
+                {"index": s.index, "name": s.name, "kind": s.kind.value, "because": s.because, "whole": s.whole}
+                for s in self.slots
             ],
             "keys": [
                 {"key": c.key, "tasks": c.recording.tasks, "bytes": c.nbytes, "replays": c.count[0],

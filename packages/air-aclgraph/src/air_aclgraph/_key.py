@@ -2,7 +2,8 @@
 
 Numbers among the inputs are taken as they are.  A symbolic size that no number of the inputs stands for is
 read off the first tensor that has it as a plain dimension; a tensor with a dimension that is an expression
-of unknown symbols contributes its whole shape.
+of unknown symbols contributes its whole shape.  Strides with symbols that no size stands for are read like sizes, and
+of an input whose storage the graph addresses the place in that storage and its bytes.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from torch import Tensor
 
+from air_aclgraph._memory import place_in_storage
 from air_aclgraph._slots import Kind, Slot
 
 Key = tuple[Any, ...]
@@ -28,11 +30,12 @@ def key_function(slots: Sequence[Slot], without: Iterable[int] = ()) -> KeyOf | 
     numbers = [s.index for s in slots if s.kind is Kind.VALUE and s.index not in left_out]
     known = {str(_symbol(s)) for s in slots if s.kind is Kind.VALUE} - {"None"}
     sizes = _size_sources(slots, known)
+    layouts = [*_stride_sources(slots, known), *_place_sources(slots)]
     tensors = [i for i in numbers if isinstance(slots[i].node.meta.get("val"), Tensor)]
-    if not numbers and not sizes:
+    if not numbers and not sizes and not layouts:
         return None
-    if tensors or sizes:
-        return _general(numbers, sizes)
+    if tensors or sizes or layouts:
+        return _general(numbers, sizes, layouts)
     if len(numbers) == 1:
         only = numbers[0]
         return lambda args: (args[only],)
@@ -66,12 +69,36 @@ def _size_sources(slots: Sequence[Slot], known: set[str]) -> list[tuple[int, int
     return sources
 
 
-def _general(numbers: Sequence[int], sizes: Sequence[tuple[int, int | None]]) -> KeyOf:
+def _stride_sources(slots: Sequence[Slot], known: set[str]) -> list[tuple[int, Callable[[Tensor], Any]]]:
+    """Inputs whose strides are not settled by sizes: the same address does not make them the same tensor."""
+    return [
+        (slot.index, Tensor.stride)
+        for slot in slots
+        if isinstance(slot.node.meta.get("val"), Tensor)
+        and any(_symbols(stride) - known for stride in slot.node.meta["val"].stride())
+    ]
+
+
+def _symbols(size: object) -> set[str]:
+    expression = getattr(getattr(size, "node", None), "expr", None)
+    return {str(symbol) for symbol in getattr(expression, "free_symbols", ())}
+
+
+def _place_sources(slots: Sequence[Slot]) -> list[tuple[int, Callable[[Tensor], Any]]]:
+    return [(slot.index, place_in_storage) for slot in slots if slot.whole]
+
+
+def _general(
+    numbers: Sequence[int],
+    sizes: Sequence[tuple[int, int | None]],
+    layouts: Sequence[tuple[int, Callable[[Tensor], Any]]],
+) -> KeyOf:
     def key(args: Sequence[Any]) -> Key:
         values = [v.item() if isinstance(v, Tensor) else v for v in (args[i] for i in numbers)]
         for index, dim in sizes:
             shape = args[index].shape
             values.append(tuple(shape) if dim is None else shape[dim])
+        values.extend(layout_of(args[index]) for index, layout_of in layouts)
         return tuple(values)
 
     return key

@@ -38,8 +38,21 @@ def flat(tensor: Tensor) -> Tensor:
     return tensor.as_strided((extent(tensor),), (1,), tensor.storage_offset())
 
 
-def byte_range(tensor: Tensor) -> tuple[int, int]:
+def place_in_storage(tensor: Tensor) -> tuple[int, int]:
+    """Where the tensor begins in its storage, in elements, and the bytes of that."""
+    return tensor.storage_offset(), tensor.untyped_storage().nbytes()
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """All bytes of the storage, whatever part of it the tensor is."""
+    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
+
+
+def byte_range(tensor: Tensor, *, all_of_storage: bool = False) -> tuple[int, int]:
     """First address and the one after the last."""
+    if all_of_storage:
+        start = tensor.untyped_storage().data_ptr()
+        return start, start + tensor.untyped_storage().nbytes()
     start = tensor.data_ptr()
     return start, start + extent(tensor) * tensor.element_size()
 
@@ -49,7 +62,7 @@ class Buffers:
     """One piece of memory per copied input; a larger shape gets a new piece, smaller ones share it."""
 
     device: torch.device
-    _storages: dict[int, torch.UntypedStorage] = field(default_factory=dict)
+    _storages: dict[int | tuple[int, int], torch.UntypedStorage] = field(default_factory=dict)
 
     def like(self, index: int, tensor: Tensor) -> Tensor:
         """A tensor with the sizes, strides and dtype of `tensor` in the buffer of input `index`."""
@@ -60,6 +73,16 @@ class Buffers:
             self._storages[index] = storage
         empty = torch.empty(0, dtype=tensor.dtype, device=self.device)
         return empty.set_(storage, 0, tensor.shape, tensor.stride())
+
+    def whole_like(self, index: int, tensor: Tensor) -> Tensor:
+        """A tensor that lies in a storage of its own as `tensor` does in its."""
+        offset, nbytes = place_in_storage(tensor)
+        storage = self._storages.get((index, nbytes))
+        if storage is None:
+            storage = torch.empty(nbytes, dtype=torch.uint8, device=self.device).untyped_storage()
+            self._storages[index, nbytes] = storage
+        empty = torch.empty(0, dtype=tensor.dtype, device=self.device)
+        return empty.set_(storage, offset, tensor.shape, tensor.stride())
 
     @property
     def nbytes(self) -> int:

@@ -160,27 +160,33 @@ def cloner(tensors: Sequence[Tensor]) -> Callable[[], list[Tensor]]:
 
 
 def _is_dense(tensor: Tensor) -> bool:
-    """Whether `clone` keeps the strides."""
-    return extent(tensor) == tensor.numel() and not overlaps_itself(tensor)
+    """Whether `clone` keeps the strides and the storage offset."""
+    return (
+        tensor.storage_offset() == 0 and extent(tensor) == tensor.numel() and not overlaps_itself(tensor)
+    )
 
 
 def _clone_together(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Copies the stretch of memory that the tensors cover."""
+    """Copies the stretch of memory that the tensors cover to where it lies in a storage like theirs."""
     if len(tensors) == 1 and _is_dense(tensors[0]):
         return [tensors[0].clone()]
+    source = tensors[0].untyped_storage()
     starts = [t.storage_offset() * t.element_size() for t in tensors]
     ends = [start + extent(t) * t.element_size() for start, t in zip(starts, tensors, strict=True)]
     low, high = min(starts), max(ends)
-    low -= low % 64  # keeps every offset a whole number of elements
-    whole = torch.empty(0, dtype=torch.uint8, device=tensors[0].device)
-    whole = whole.set_(tensors[0].untyped_storage(), low, (high - low,), (1,))
-    storage = whole.clone().untyped_storage()
-    return [
-        torch.empty(0, dtype=t.dtype, device=t.device).set_(
-            storage, (start - low) // t.element_size(), t.shape, t.stride()
-        )
-        for t, start in zip(tensors, starts, strict=True)
-    ]
+    empty = torch.empty(0, dtype=torch.uint8, device=tensors[0].device)
+    copy = torch.empty(source.nbytes(), dtype=torch.uint8, device=tensors[0].device)
+    copy[low:high].copy_(empty.set_(source, low, (high - low,), (1,)))
+    return [_like(t, copy.untyped_storage()) for t in tensors]
+
+
+def _like(tensor: Tensor, storage: torch.UntypedStorage) -> Tensor:
+    """The same place in another storage, with what is left to do for complex values."""
+    empty = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+    same = empty.set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
+    if tensor.is_conj():
+        same = torch._conj(same)
+    return torch._neg_view(same) if tensor.is_neg() else same
 
 
 _HARMLESS: Final = frozenset(

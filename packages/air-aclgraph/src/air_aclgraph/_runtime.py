@@ -183,7 +183,7 @@ class Runtime(Protocol):
         """Calls an operator whose host parameters a replay may change."""
 
     def higher_order(self, node: Node) -> Callable[..., Any] | None:
-        """What to call for a node with a higher-order operator, None for its target; refuses what cannot be captured."""
+        """What to call for a higher-order operator, None for itself; refuses one that cannot be captured."""
 
     def new_event(self) -> Any:
         """An event to order streams with."""

@@ -50,6 +50,8 @@ class Slot:
     kind: Kind
     node: Node
     because: str
+    whole: bool = False
+    """Whether the graph may address its whole storage, from the start of that."""
 
 
 _NUMBERS: Final = (int, float, bool, str, type(None), SymInt, SymFloat, SymBool)

@@ -8,6 +8,7 @@ and all graphs of a runtime share the arena, because one replay runs at a time.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -86,6 +87,13 @@ def plan(blocks: Iterable[tuple[int, Block]], steps: int) -> Layout:
 
 def _aligned(nbytes: int) -> int:
     return -(-nbytes // ALIGNMENT) * ALIGNMENT
+
+
+def place_in(chunk: torch.UntypedStorage, offset: int, nbytes: int) -> torch.UntypedStorage:
+    """A part of the chunk as a storage of its own, which keeps the chunk alive."""
+    memory = (ctypes.c_byte * nbytes).from_address(chunk.data_ptr() + offset)
+    memory.chunk = chunk  # type: ignore[attr-defined]  # the storage holds the array, the array the chunk
+    return torch.frombuffer(memory, dtype=torch.uint8).untyped_storage()
 
 
 @dataclass

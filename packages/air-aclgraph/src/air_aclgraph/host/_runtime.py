@@ -24,7 +24,7 @@ from air_aclgraph._outputs import cloner
 from air_aclgraph._runtime import Abilities, Body, Limits, Recording, Request, UpdatableCall
 from air_aclgraph._source import where
 from air_aclgraph.errors import Unsupported
-from air_aclgraph.host._arena import Arena, plan
+from air_aclgraph.host._arena import Arena, place_in, plan
 from air_aclgraph.host._higher_order import refuse_unknown_results
 from air_aclgraph.host._program import legal_order, straight_replay
 from air_aclgraph.host._recorder import Block, Patch, Recorder, Task, storage_id, tensors_of
@@ -263,9 +263,15 @@ def _written_once(block: Block | None) -> bool:
 def _move(
     recorder: Recorder, movable: dict[int, Block], offsets: dict[int, int], chunk: torch.UntypedStorage
 ) -> None:
-    """Points every tensor of the movable blocks at its place in the chunk."""
+    """Points every tensor of the movable blocks at its place in the chunk.
+
+    A place is a storage that begins and ends where the block's own did: what is addressed from the start of a
+    storage (`as_strided`) is found again, and two blocks share no storage.
+    """
+    places = {
+        key: place_in(chunk, offsets[key], block.nbytes) for key, block in movable.items() if block.nbytes
+    }
     for tensor in recorder.tensors.values():
-        key = storage_id(tensor)
-        if key in movable:
-            start = offsets[key] // tensor.element_size() + tensor.storage_offset()
-            tensor.set_(chunk, start, tensor.shape, tensor.stride())
+        place = places.get(storage_id(tensor))
+        if place is not None:
+            tensor.set_(place, tensor.storage_offset(), tensor.shape, tensor.stride())
