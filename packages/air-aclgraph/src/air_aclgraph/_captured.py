@@ -177,11 +177,7 @@ def make_run(
         lines.add(f"{lines.bind(recording.replay)}()")
     else:
         lines.add(f"{lines.bind(recording.replay_with)}({lines.bind(plumbing.values)}(args))")
-    for index, (target, kind) in enumerate(zip(captured_inputs, kinds, strict=True)):
-        if kind is Kind.CARRIED and index in plumbing.wholes:
-            lines.add(f"{lines.bind(whole)}(args[{index}]).copy_({lines.bind(whole(target))}, True)")
-        elif kind is Kind.CARRIED:
-            lines.add(f"args[{index}].copy_({lines.bind(target)}, True)")
+    _carry_lines(lines, captured_inputs, kinds, plumbing.wholes)
     lines.add(f"{lines.bind(count)}[0] += 1")
     _count_lines(lines, *copied_by(captured_inputs, kinds))
     if plumbing.fixed is not None:
@@ -189,6 +185,15 @@ def make_run(
     else:
         lines.add(f"return {lines.bind(plumbing.finish)}(args)")
     return lines.function(recording.explain_error)
+
+
+def _carry_lines(lines: _Lines, inputs: Sequence[Any], kinds: Sequence[Kind], wholes: frozenset[int]) -> None:
+    """What the graph wrote into a carried input is taken back to the caller's."""
+    for index, (target, kind) in enumerate(zip(inputs, kinds, strict=True)):
+        if kind is Kind.CARRIED and index in wholes:
+            lines.add(f"{lines.bind(whole)}(args[{index}]).copy_({lines.bind(whole(target))}, True)")
+        elif kind is Kind.CARRIED:
+            lines.add(f"args[{index}].copy_({lines.bind(target)}, True)")
 
 
 def copied_by(inputs: Sequence[Any], kinds: Sequence[Kind]) -> tuple[int, int]:
@@ -206,9 +211,7 @@ def _count_lines(lines: _Lines, copies: int, copied_bytes: int) -> None:
         lines.add(f'counted["copied_bytes"] += {copied_bytes}')
 
 
-def _copy_lines(
-    lines: _Lines, inputs: Sequence[Any], kinds: Sequence[Kind], plumbing: Plumbing
-) -> None:
+def _copy_lines(lines: _Lines, inputs: Sequence[Any], kinds: Sequence[Kind], plumbing: Plumbing) -> None:
     plain, copies = [], plumbing.copies
     for index, (target, kind) in enumerate(zip(inputs, kinds, strict=True)):
         if kind in COPIES and index in plumbing.wholes:

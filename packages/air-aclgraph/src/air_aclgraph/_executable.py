@@ -138,7 +138,9 @@ class Executable(Path):
 
     def _clash(self, args: Sequence[Any], kinds: Sequence[Kind]) -> str | None:
         """The first copied input whose copy would miss a write of the graph."""
-        clashes = (s.name for s in self.slots if _captured.overlaps_written(args, kinds, s.index, self._wholes))
+        clashes = (
+            s.name for s in self.slots if _captured.overlaps_written(args, kinds, s.index, self._wholes)
+        )
         return next(clashes, None)
 
     def _refuse_closed(self) -> None:

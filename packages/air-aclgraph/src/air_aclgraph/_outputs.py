@@ -161,9 +161,7 @@ def cloner(tensors: Sequence[Tensor]) -> Callable[[], list[Tensor]]:
 
 def _is_dense(tensor: Tensor) -> bool:
     """Whether `clone` keeps the strides and the storage offset."""
-    return (
-        tensor.storage_offset() == 0 and extent(tensor) == tensor.numel() and not overlaps_itself(tensor)
-    )
+    return tensor.storage_offset() == 0 and extent(tensor) == tensor.numel() and not overlaps_itself(tensor)
 
 
 def _clone_together(tensors: Sequence[Tensor]) -> list[Tensor]:

@@ -16,21 +16,32 @@ from torch import Tensor
 from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 
-from air_aclgraph._slots import Slot, _aliased_arguments, _roots
+from air_aclgraph._slots import Kind, Slot, _aliased_arguments, _roots
 from air_aclgraph.errors import InputRefused
 
 #: Operators that look at the storage of their first argument, by the name of their schema.
 _ADDRESSING: Final = frozenset(
-    ("aten::as_strided", "aten::as_strided_", "aten::as_strided_copy", "aten::as_strided_scatter")
-    + ("aten::sym_storage_offset", "prims::as_strided", "prims::as_strided_scatter")
+    (
+        "aten::as_strided",
+        "aten::as_strided_",
+        "aten::as_strided_copy",
+        "aten::as_strided_scatter",
+        "aten::sym_storage_offset",
+        "prims::as_strided",
+        "prims::as_strided_scatter",
+    )
 )
+_NO_MEMORY: Final = (Kind.VALUE, Kind.HOST, Kind.TOKEN)
 _METHODS: Final = frozenset(("as_strided", "as_strided_", "as_strided_scatter", "storage_offset"))
 
 
 def with_reach(slots: Sequence[Slot], gm: GraphModule) -> tuple[Slot, ...]:
     """The slots, with those of inputs that are more to the graph than their own elements marked."""
     addressed = addressed_placeholders(gm)
-    return tuple(replace(slot, whole=True) if slot.node in addressed else slot for slot in slots)
+    return tuple(
+        replace(slot, whole=True) if slot.node in addressed and slot.kind not in _NO_MEMORY else slot
+        for slot in slots
+    )
 
 
 def refuse_format(name: str, formatted: Tensor | None) -> None:
@@ -38,7 +49,7 @@ def refuse_format(name: str, formatted: Tensor | None) -> None:
     if formatted is not None:
         raise InputRefused(
             f"input {name!r} has a private memory format, and the graph addresses its storage (as_strided)",
-            advice="convert it with torch_npu.npu_format_cast(tensor, 2) before the call, or index it without as_strided",
+            advice="convert it with torch_npu.npu_format_cast(tensor, 2) before the call, or slice it instead",
             input=name,
         )
 

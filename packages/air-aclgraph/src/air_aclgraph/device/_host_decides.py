@@ -14,7 +14,7 @@ from torch._ops import HigherOrderOperator
 from torch.fx import GraphModule, Node
 
 from air_aclgraph._source import where
-from air_aclgraph.errors import IllegalDuringCapture
+from air_aclgraph.errors import IllegalDuringCapture, Where
 
 _PREDICATE: Final = "the host looks at its predicate to choose what runs"
 _STATE: Final = "the host saves and sets the state of the generator around it"
@@ -50,7 +50,7 @@ def refuse_host_decisions(node: Node, runtime: str) -> None:
         inside = "" if inner is node else f" (inside {node.target})"
         raise IllegalDuringCapture(
             f"{hop}{inside} cannot be captured on the {runtime} runtime: {reason}",
-            where=where(inner) or where(node),
+            where=_line(inner, node),
             advice=_ADVICE[reason],
             operator=hop,
         )
@@ -65,6 +65,12 @@ def _needing_host(node: Node) -> str | None:
             continue  # a number of the key: chosen when the key is captured
         return target.name()
     return None
+
+
+def _line(*nodes: Node) -> Where | None:
+    """The user's line; a node that the partitioner of training graphs made has none, but its neighbours do."""
+    near = [around for node in nodes for around in (node, *node.all_input_nodes, *node.users)]
+    return next((line for line in map(where, near) if line is not None), None)
 
 
 def _is_tensor(value: object) -> bool:
