@@ -24,6 +24,7 @@ from air_aclgraph._reach import with_reach
 from air_aclgraph._runtime import Runtime
 from air_aclgraph._slots import Slot, classify
 from air_aclgraph._straight import Lowering, Plain, straighten
+from air_aclgraph._turned import refuse_turned_inputs
 from air_aclgraph._update import UpdatePlan, accepts, plan_updates
 from air_aclgraph.buckets import Bucket, proven_buckets
 from air_aclgraph.device import AcceleratorRuntime
@@ -95,6 +96,7 @@ def compile_graph(
         buckets = proven_buckets(gm, example_inputs)
     runtime = runtime or runtime_for(device_of(gm, example_inputs))
     options = Options.of(settings)
+    refuse_turned_inputs(gm)
     substitutes = _higher_order(gm, runtime)
     static = {*static_inputs, *_static_of_tracing()}
     slots = classify(gm, example_inputs, static, runtime.device, clone_input=options.clone_input)

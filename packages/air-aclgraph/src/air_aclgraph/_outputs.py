@@ -160,8 +160,10 @@ def cloner(tensors: Sequence[Tensor]) -> Callable[[], list[Tensor]]:
 
 
 def _is_dense(tensor: Tensor) -> bool:
-    """Whether `clone` keeps the strides and the storage offset."""
-    return tensor.storage_offset() == 0 and extent(tensor) == tensor.numel() and not overlaps_itself(tensor)
+    """Whether `clone` keeps the strides, the storage offset and what is left to do for complex values."""
+    if tensor.storage_offset() or tensor.is_conj() or tensor.is_neg():
+        return False
+    return extent(tensor) == tensor.numel() and not overlaps_itself(tensor)
 
 
 def _clone_together(tensors: Sequence[Tensor]) -> list[Tensor]:

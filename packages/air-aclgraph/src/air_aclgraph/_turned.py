@@ -1,0 +1,41 @@
+"""Refuses graphs that give an input other sizes or strides in place: `x.t_()`, `x.squeeze_()`, `x.resize_()`.
+
+A replay writes values into memory.  The Python object that the caller passed stays as it is, so such a change would be
+seen after the first call and never again.  AOTAutograd takes these calls out of the graphs it makes.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch._ops import OpOverload
+from torch.fx import GraphModule, Node
+
+from air_aclgraph._source import where
+from air_aclgraph.errors import InputRefused
+
+
+def refuse_turned_inputs(gm: GraphModule) -> None:
+    """Raises for the first operator that changes the sizes or strides of a placeholder."""
+    for node in gm.graph.nodes:
+        target = node.target
+        if not isinstance(target, OpOverload) or torch.Tag.inplace_view not in target.tags:
+            continue
+        turned = _itself(node.args[0])
+        if turned.op == "placeholder":
+            raise InputRefused(
+                f"{target} changes the sizes or strides of input {turned.target!r} itself, which no replay repeats",
+                where=where(node),
+                advice="turn a view of it instead (x.t(), x.squeeze()), or do it outside the compiled function",
+                input=str(turned.target),
+            )
+
+
+def _itself(value: object) -> Node:
+    """The node that made the very object: operators in place hand back what they were given."""
+    assert isinstance(value, Node)
+    while isinstance(value.target, OpOverload) and value.args and isinstance(value.args[0], Node):
+        returned = value.target._schema.returns
+        if not returned or returned[0].alias_info is None or not returned[0].alias_info.is_write:
+            break
+        value = value.args[0]
+    return value
