@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from aclgraph_backend import Backend, executable
-from air_aclgraph.errors import StaleOutput
+from air_aclgraph.errors import InputRefused, StaleOutput
 
 
 def doubled(x: Tensor) -> tuple[Tensor, ...]:
@@ -145,3 +145,31 @@ def test_W03_with_clone_input_off_an_aliased_input_is_never_copied(device: str) 
         assert rest.data_ptr() == x[1:].data_ptr()
         assert total.item() == 6 * number
     assert run.stats()["copies"] == 0
+
+
+def test_clones_of_values_that_share_no_memory_share_none(device: str) -> None:
+    run = executable(lambda x: (x + 1, x * 2, (x * 3)[1:]), torch.ones(3, device=device), device=device,
+                     air__outputs="clone")  # fmt: skip
+    for _ in range(3):
+        more, twice, rest = run(torch.ones(3, device=device))
+        assert len({t.untyped_storage().data_ptr() for t in (more, twice, rest)}) == 3
+        assert [t.storage_offset() for t in (more, twice, rest)] == [0, 0, 1]
+
+
+def test_clones_of_conjugated_values_are_conjugated() -> None:
+    def function(x: Tensor) -> tuple[Tensor, ...]:
+        z = torch.complex(x, x * 2)
+        return z.conj(), (z + 1).conj(), z.conj().imag
+
+    run = executable(function, torch.ones(3), air__outputs="clone")
+    for _ in range(3):
+        x = torch.randn(3)
+        for found, expected in zip(run(x), function(x), strict=True):
+            assert torch.equal(found, expected)
+            assert (found.is_conj(), found.is_neg()) == (expected.is_conj(), expected.is_neg())
+
+
+def test_an_input_that_is_turned_in_place_is_refused(device: str) -> None:
+    for turn in (lambda x: x.t_(), lambda x: x.add_(1).unsqueeze_(0)):
+        with pytest.raises(InputRefused, match="changes the sizes or strides of input 'x_1' itself"):
+            executable(lambda x, turn=turn: (turn(x) * 2,), torch.ones(2, 3, device=device), device=device)

@@ -11,7 +11,7 @@ An executor that meets one of them inside a capture refuses it; a compiler that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -29,7 +29,17 @@ _TAGS: Final = {
     torch.Tag.data_dependent_output: "the host has to wait for a value that the device computes",
     torch.Tag.dynamic_output_shape: "the shape of its result depends on the data",
 }
-_MOVES_STORAGE: Final = ("aten::set_", "aten::resize_")
+_MOVES_STORAGE: Final = frozenset(
+    (
+        "aten::set_",
+        "aten::set_data",
+        "aten::resize_",
+        "aten::resize_as_",
+        "aten::resize_as_sparse_",
+        "aten::_resize_output_",
+        "inductor::resize_storage_bytes_",
+    )
+)
 _MASKED_WRITES: Final = frozenset(
     {aten.index_put.default, aten.index_put_.default, aten._unsafe_index_put.default}
 )
@@ -73,18 +83,20 @@ def registered_uncapturable() -> dict[str, str]:
     return dict(_registered)
 
 
-def why_illegal(op: OpOverload, args: Sequence[Any]) -> str | None:
+def why_illegal(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
     """Why no capture on any runtime can hold this call; the arguments are values, real or fake."""
     for tag, reason in _TAGS.items():
-        if tag in op.tags and not _indexes_by_numbers(op, args):
+        if tag in op.tags and not _is_sized(op, args, kwargs):
             return reason
     if op._schema.name in _MOVES_STORAGE:
         return "it gives a tensor other memory than the one recorded"
     return None
 
 
-def _indexes_by_numbers(op: OpOverload, args: Sequence[Any]) -> bool:
-    """Whether this is indexing without a mask: its shape follows from the shapes of the indices."""
+def _is_sized(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether sizes decide the shape of this call: indexing without a mask, repeating to a size that is said."""
+    if op is aten.repeat_interleave.Tensor:
+        return kwargs.get("output_size") is not None
     return op is aten.index.Tensor and not _has_mask(args[1])
 
 
@@ -111,7 +123,7 @@ def _reason(node: Node, op: OpOverload, device: torch.device) -> str | None:
     if (why := _registered.get(name_of(op))) is not None:
         return why
     args: tuple[Any, ...] = map_arg(node.args, lambda n: n.meta.get("val"))
-    if (why := why_illegal(op, args)) is not None or device.type == "cpu":
+    if (why := why_illegal(op, args, node.kwargs)) is not None or device.type == "cpu":
         return why
     if getattr(torch.Tag, "cudagraph_unsafe", None) in op.tags:
         return "its author says that it cannot be part of a captured graph"

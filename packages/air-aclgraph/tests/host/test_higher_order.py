@@ -46,6 +46,36 @@ def branches_over_a_view(x: Tensor) -> Tensor:
     return z + y[:2, :2]
 
 
+def branches_that_write(x: Tensor) -> Tensor:
+    def positive(t: Tensor) -> Tensor:
+        t.add_(1)
+        return t.sin()
+
+    def negative(t: Tensor) -> Tensor:
+        t.mul_(2)
+        return t.cos()
+
+    y = x * 1
+    return (
+        torch.cond(x.sum() > 0, positive, negative, (x,))
+        + torch.cond(x[0, 0] > 0, positive, negative, (y,))
+        + y
+    )  # type: ignore[no-any-return]  # torch leaves it unannotated
+
+
+def random_branches(x: Tensor) -> Tensor:
+    return torch.cond(x.sum() > 0, lambda t: t + torch.rand(4), lambda t: t * torch.randn(4, 4), (x,))  # type: ignore[no-any-return]  # torch leaves it unannotated
+
+
+@torch.compiler.nested_compile_region
+def region(a: Tensor, b: Tensor) -> Tensor:
+    return a.sin() * b
+
+
+def regions(x: Tensor) -> Tensor:
+    return region(x, x + 1) + region(x * 2, x)
+
+
 def rounds(x: Tensor) -> tuple[Tensor, ...]:
     start = torch.zeros((), dtype=torch.int64)
     return while_loop(lambda i, a: a.sum() < 100, lambda i, a: (i + 1, a * 1.5 + 1), (start, x))  # type: ignore[no-any-return]  # torch leaves it unannotated
@@ -86,7 +116,7 @@ def foreach_on_inputs(x: Tensor) -> Tensor:
 
 
 FUNCTIONS = (
-    branches, nested_branches, branches_that_return_several, branches_over_a_view, rounds, counted_rounds, prefix,
+    branches, nested_branches, branches_that_write, random_branches, regions, branches_that_return_several, branches_over_a_view, rounds, counted_rounds, prefix,
     each_row, sums, attention, foreach, foreach_on_inputs,
 )  # fmt: skip
 
@@ -108,8 +138,12 @@ def test_control_flow_is_decided_anew_at_every_call(function: Callable[..., Any]
     twin = torch.empty(4, 4)
     for x in inputs(4):
         twin.copy_(x)
-        expected, found = function(x), compiled(twin)
+        torch.manual_seed(1)
+        expected, state = function(x), torch.get_rng_state()
+        torch.manual_seed(1)
+        found = compiled(twin)
         assert torch.equal(x, twin)
+        assert torch.equal(state, torch.get_rng_state())
         for e, f in zip(tree_leaves(expected), tree_leaves(found), strict=True):
             torch.testing.assert_close(f, e)
             assert f.stride() == e.stride()

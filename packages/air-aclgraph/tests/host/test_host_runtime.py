@@ -149,3 +149,51 @@ def test_a_thousand_tasks_more_cost_a_thousand_tasks_more() -> None:
         return run
 
     assert [record(body(n), torch.zeros(2)).tasks for n in (10, 1000)] == [10, 1000]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [lambda x: ((x + 1).resize_as_(torch.zeros(2)),), lambda x: (torch.add(x, 1, out=torch.ones(2)),)],
+    ids=["resize_as_", "out of another size"],
+)
+def test_giving_a_tensor_another_size_is_refused(body: object) -> None:
+    with pytest.raises(IllegalDuringCapture, match=r"other memory|the size \(4,\) of its result"):
+        record(body, torch.zeros(4))
+
+
+def test_an_empty_out_tensor_grows_after_it_was_read() -> None:
+    def body(x: Tensor) -> tuple[Tensor, ...]:
+        out = torch.ones(0)
+        before = x + out.sum()
+        torch.add(x, 1, out=out)
+        return before, out * 2
+
+    x = torch.zeros(4)
+    recording = record(body, x)
+    for _ in range(3):
+        x.normal_()
+        recording.replay()
+        torch.testing.assert_close(recording.outputs, (x, (x + 1) * 2))
+
+
+def test_a_result_that_is_not_strided_is_refused() -> None:
+    with pytest.raises(IllegalDuringCapture, match="its result has layout torch.sparse_coo"):
+        record(lambda x: (x.to_sparse().to_dense(),), torch.eye(3))
+
+
+def test_a_check_of_values_is_made_at_every_replay() -> None:
+    x = torch.eye(3)
+    recording = record(lambda x: (torch.linalg.inv(x),), x)
+    x.zero_()
+    with pytest.raises(torch.linalg.LinAlgError):
+        recording.replay()
+
+
+def test_repeating_to_a_size_that_is_said_is_captured() -> None:
+    times = torch.tensor([1, 2, 1])
+    x = torch.randn(3, 2)
+    recording = record(lambda x: (x.repeat_interleave(times, 0, output_size=4) + 1,), x)
+    for _ in range(2):
+        x.normal_()
+        recording.replay()
+        torch.testing.assert_close(recording.outputs[0], x.repeat_interleave(times, 0) + 1)

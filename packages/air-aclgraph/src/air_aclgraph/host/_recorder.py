@@ -132,14 +132,31 @@ class Recorder(TorchDispatchMode):
         named = kwargs or {}
         if isinstance(func, HigherOrderOperator):
             return self._higher_order(func, args, named)
-        _refuse_illegal(func, args)
+        _refuse_illegal(func, args, named)
         for tensor in tensors_of((args, named)):
             self._meet(tensor)
         if torch.Tag.inplace_view in func.tags:
             self._keep_shape_of(args[0])
+        outs = [(t, t.shape) for t in _written(func, args, named)] if func._schema.is_mutable else []
+        for tensor, _ in outs:
+            if not tensor.numel() and storage_id(tensor) in self.blocks:
+                self._keep_shape_of(tensor)  # it may grow to the size of a result
         result = func(*args, **named)
+        if torch.Tag.inplace_view not in func.tags:
+            self._refuse_resized(func, outs)
         self._note(func, args, named, result)
         return result
+
+    def _refuse_resized(self, func: OpOverload, outs: Sequence[tuple[Tensor, torch.Size]]) -> None:
+        """An empty tensor of the graph may be made as large as the result that is written to it, no other one."""
+        for tensor, before in outs:
+            if tensor.shape != before and (before.numel() or storage_id(tensor) not in self.blocks):
+                raise IllegalDuringCapture(
+                    f"{func} cannot run inside a capture: it gives a tensor of size {tuple(before)} the size "
+                    f"{tuple(tensor.shape)} of its result",
+                    advice="give it an out= tensor of the size of the result, or none",
+                    operator=str(func),
+                )
 
     def updatable(self, call: UpdatableCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs an operator whose host parameters later replays change."""
@@ -220,6 +237,7 @@ class Recorder(TorchDispatchMode):
 
     def _note(self, func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
         outs = list(tensors_of(result))
+        _refuse_layouts(func, outs)
         known = {storage_id(t) for t in tensors_of((args, kwargs))}
         positions = tuple(i for i, t in enumerate(outs) if storage_id(t) not in known)
         fresh = tuple(outs[i] for i in positions)
@@ -254,14 +272,25 @@ class Recorder(TorchDispatchMode):
                 self.blocks[key].writers.append(index)
 
 
-def _refuse_illegal(func: OpOverload, args: Sequence[Any]) -> None:
-    if (reason := why_illegal(func, args)) is not None:
+def _refuse_illegal(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    if (reason := why_illegal(func, args, kwargs)) is not None:
         raise IllegalDuringCapture(
             f"{func} cannot run inside a capture: {reason}",
             advice="keep it outside the compiled function, let the graph be cut there (air.uncapturable = 'split'), "
             "or run this model with run_eagerly",
             operator=str(func),
         )
+
+
+def _refuse_layouts(func: OpOverload, outs: Sequence[Tensor]) -> None:
+    for tensor in outs:
+        if tensor.layout is not torch.strided:
+            raise IllegalDuringCapture(
+                f"{func} cannot run inside a capture: its result has layout {tensor.layout}, which is no memory of one "
+                "size that could be written again",
+                advice="keep such tensors outside the compiled function, or run this model with run_eagerly",
+                operator=str(func),
+            )
 
 
 def _is_silent(func: OpOverload, fresh: Sequence[Tensor], outs: Sequence[Tensor]) -> bool:
@@ -277,7 +306,9 @@ def _is_silent(func: OpOverload, fresh: Sequence[Tensor], outs: Sequence[Tensor]
         return False
     if outs:
         return func.is_view or func.namespace in ("aten", "prim", "_c10d_functional")
-    return func.namespace in ("aten", "prim", "profiler") and "assert" not in schema.name
+    if not schema.returns:  # it checks or says something
+        return func.namespace == "profiler"
+    return func.namespace in ("aten", "prim", "profiler")
 
 
 def _task(
