@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -169,7 +172,11 @@ def test_clones_of_conjugated_values_are_conjugated() -> None:
             assert (found.is_conj(), found.is_neg()) == (expected.is_conj(), expected.is_neg())
 
 
-def test_an_input_that_is_turned_in_place_is_refused(device: str) -> None:
-    for turn in (lambda x: x.t_(), lambda x: x.add_(1).unsqueeze_(0)):
-        with pytest.raises(InputRefused, match="changes the sizes or strides of input 'x_1' itself"):
-            executable(lambda x, turn=turn: (turn(x) * 2,), torch.ones(2, 3, device=device), device=device)
+@pytest.mark.parametrize(
+    "function",
+    [lambda x: (x.t_() * 2,), lambda x: (x.add_(1).unsqueeze_(0) * 2,)],
+    ids=["itself", "after a write"],
+)
+def test_an_input_that_is_turned_in_place_is_refused(function: Callable[..., Any], device: str) -> None:
+    with pytest.raises(InputRefused, match="changes the sizes or strides of input 'x_1' itself"):
+        executable(function, torch.ones(2, 3, device=device), device=device)

@@ -116,8 +116,9 @@ def foreach_on_inputs(x: Tensor) -> Tensor:
 
 
 FUNCTIONS = (
-    branches, nested_branches, branches_that_write, random_branches, regions, branches_that_return_several, branches_over_a_view, rounds, counted_rounds, prefix,
-    each_row, sums, attention, foreach, foreach_on_inputs,
+    branches, nested_branches, branches_that_write, random_branches, branches_that_return_several,
+    branches_over_a_view, regions, rounds, counted_rounds, prefix, each_row, sums, attention, foreach,
+    foreach_on_inputs,
 )  # fmt: skip
 
 
@@ -127,6 +128,7 @@ def inputs(rows: int) -> list[Tensor]:
     return [torch.randn(rows, 4) + shift for shift in (2.0, -2.0, 0.5, -0.5)]
 
 
+@torch.no_grad()  # torch takes writes in a branch in no other mode
 @pytest.mark.parametrize(
     ("function", "outputs"),
     [*((function, "view") for function in FUNCTIONS), (branches, "clone"), (rounds, "clone")],
