@@ -8,7 +8,8 @@ are applied to, or a view of it, is more than its sizes and strides say: its who
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -16,8 +17,9 @@ from torch import Tensor
 from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 
-from air_aclgraph._slots import Kind, Slot, _aliased_arguments, _roots
+from air_aclgraph._slots import Kind, Slot
 from air_aclgraph.errors import InputRefused
+from air_graph import bodies_of, is_opaque, uses_of
 
 #: Operators that look at the storage of their first argument, by the name of their schema.
 _ADDRESSING: Final = frozenset(
@@ -63,15 +65,18 @@ def addressed_placeholders(gm: GraphModule) -> frozenset[Node]:
     for node in gm.graph.nodes:
         if node.op == "placeholder":
             roots[node] = frozenset((node,))
-        elif isinstance(node.target, OpOverload):
-            roots[node] = _roots(_aliased_arguments(node, node.target), roots)
-            if _addresses_storage(node):
-                found |= _roots(node.all_input_nodes[:1], roots)
-        else:
-            roots[node] = _roots(node.all_input_nodes, roots)
-            if _addresses_storage(node):
-                found |= roots[node]
+            continue
+        shares_any = node.target is operator.getitem or is_opaque(node)
+        aliased = [use.value for use in uses_of(node) if shares_any or use.aliases]
+        roots[node] = _together(roots, aliased)
+        if _addresses_storage(node):
+            one = isinstance(node.target, OpOverload)
+            found |= _together(roots, node.all_input_nodes[:1] if one else node.all_input_nodes)
     return found
+
+
+def _together(roots: dict[Node, frozenset[Node]], nodes: Sequence[Node]) -> frozenset[Node]:
+    return frozenset().union(*(roots.get(node, frozenset()) for node in nodes))
 
 
 def _addresses_storage(node: Node) -> bool:
@@ -79,12 +84,4 @@ def _addresses_storage(node: Node) -> bool:
         return node.target._schema.name in _ADDRESSING
     if node.op == "call_method":
         return node.target in _METHODS
-    return any(_addresses_storage(inner) for body in _bodies(node) for inner in body.graph.nodes)
-
-
-def _bodies(node: Node) -> Iterator[GraphModule]:
-    """The graphs that a higher-order operator is given."""
-    for used in node.all_input_nodes:
-        body = getattr(node.graph.owning_module, str(used.target), None) if used.op == "get_attr" else None
-        if isinstance(body, GraphModule):
-            yield body
+    return any(_addresses_storage(inner) for body in bodies_of(node) for inner in body.graph.nodes)

@@ -10,8 +10,8 @@ import torch
 from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 
-from air_aclgraph._source import where
 from air_aclgraph.errors import InputRefused
+from air_graph import source_of as where
 
 
 def refuse_turned_inputs(gm: GraphModule) -> None:

@@ -258,3 +258,17 @@ def test_effects_on_the_host_happen_at_every_call(capfd: pytest.CaptureFixture[s
     for x in inputs(4)[:3]:
         torch.testing.assert_close(compiled(x), x + 1)
     assert capfd.readouterr().out.count("rows 4") == 3
+
+
+def test_a_result_that_is_turned_afterwards_is_landed_as_it_was() -> None:
+    def body(x: Tensor) -> tuple[Tensor, ...]:
+        y = torch.ops.higher_order.cond(x.sum() > 0, lambda t: t[None] + 1, lambda t: t[None] - 1, (x,))
+        return y.mul_(2), y.squeeze_(0) + 1
+
+    x = torch.ones(4)
+    recording = HostRuntime().record(body, (x,), Request())
+    for value in (-1.0, 2.0):
+        x.fill_(value)
+        recording.replay()
+        expected = 2 * (x + 1 if value > 0 else x - 1)
+        torch.testing.assert_close(recording.outputs, (expected, expected + 1))

@@ -11,10 +11,11 @@ from typing import Final
 
 import torch
 from torch._ops import HigherOrderOperator
-from torch.fx import GraphModule, Node
+from torch.fx import Node
 
-from air_aclgraph._source import where
 from air_aclgraph.errors import IllegalDuringCapture, Where
+from air_graph import bodies_of
+from air_graph import source_of as where
 
 _PREDICATE: Final = "the host looks at its predicate to choose what runs"
 _STATE: Final = "the host saves and sets the state of the generator around it"
@@ -80,11 +81,6 @@ def _is_tensor(value: object) -> bool:
 def _with_bodies(node: Node) -> Iterator[Node]:
     """The node, and the nodes of graphs among its arguments."""
     yield node
-    owner = node.graph.owning_module
-    for used in node.all_input_nodes:
-        if used.op != "get_attr" or owner is None:
-            continue
-        body = getattr(owner, str(used.target), None)
-        if isinstance(body, GraphModule):
-            for inner in body.graph.nodes:
-                yield from _with_bodies(inner)
+    for body in bodies_of(node):
+        for inner in body.graph.nodes:
+            yield from _with_bodies(inner)

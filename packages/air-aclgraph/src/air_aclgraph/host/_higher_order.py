@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
@@ -22,8 +23,8 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils._pytree import tree_leaves, tree_map
 
 from air_aclgraph._outputs import cloner
-from air_aclgraph._source import where
 from air_aclgraph.errors import IllegalDuringCapture, Where
+from air_graph import source_of as where
 
 _ADVICE: Final = (
     "make the result a tensor of one size whatever is decided, keep the operator outside the compiled function, or "
@@ -57,30 +58,44 @@ def _aliases(overload: OpOverload) -> bool:
     return any(result.alias_info is not None for result in overload._schema.returns)
 
 
-def landing(
-    hop: str, place: Where | None, result: Any, into: Sequence[Tensor], unused: frozenset[int]
-) -> Callable[[Any], None]:
-    """Takes the results of a replay to where those of the recording are."""
-    owned = {id(tensor) for tensor in into}
-    recorded = tree_leaves(result)
-    known = [(index, leaf) for index, leaf in enumerate(recorded) if index not in unused]
+@dataclass(frozen=True)
+class Landing:
+    """Where the results of a replay belong: to those of the recording, except the unused ones."""
 
-    def land(results: Any) -> None:
-        leaves = tree_leaves(results)
-        for index, leaf in known:
-            found = leaves[index]
-            if not isinstance(leaf, Tensor) or not isinstance(found, Tensor):
-                if type(found) is not type(leaf) or found != leaf:
-                    raise _changed(hop, place, f"result {index} is {found!r} now and was {leaf!r}")
-            elif found.shape != leaf.shape or found.dtype != leaf.dtype:
-                now, then = (f"{t.dtype} of size {tuple(t.shape)}" for t in (found, leaf))
-                raise _changed(hop, place, f"result {index} is {now} now and was {then}")
-            elif id(leaf) in owned:
-                leaf.copy_(found)
-            elif found.data_ptr() != leaf.data_ptr():
-                raise _changed(hop, place, f"result {index} lies in other memory")
+    hop: str
+    place: Where | None
+    results: Any
+    unused: frozenset[int]
 
-    return land
+    def into(self, memory: Sequence[Tensor]) -> Callable[[Any], None]:
+        """Takes results to where the following operators look for them, which is `memory` or memory of operands."""
+        owned = {id(tensor) for tensor in memory}
+        known = [(i, leaf) for i, leaf in enumerate(tree_leaves(self.results)) if i not in self.unused]
+
+        def land(results: Any) -> None:
+            leaves = tree_leaves(results)
+            for index, leaf in known:
+                found = leaves[index]
+                problem = _difference(leaf, found)
+                if problem is not None:
+                    raise _changed(self.hop, self.place, f"result {index} {problem}")
+                if id(leaf) in owned:
+                    leaf.copy_(found)
+                elif isinstance(leaf, Tensor) and found.data_ptr() != leaf.data_ptr():
+                    raise _changed(self.hop, self.place, f"result {index} lies in other memory")
+
+        return land
+
+
+def _difference(leaf: Any, found: Any) -> str | None:
+    """How a result cannot take the place of the recorded one."""
+    if not isinstance(leaf, Tensor) or not isinstance(found, Tensor):
+        same = type(found) is type(leaf) and found == leaf
+        return None if same else f"is {found!r} now and was {leaf!r}"
+    if found.shape == leaf.shape and found.dtype == leaf.dtype:
+        return None
+    now, then = (f"{t.dtype} of size {tuple(t.shape)}" for t in (found, leaf))
+    return f"is {now} now and was {then}"
 
 
 def _changed(hop: str, place: Where | None, what: str) -> IllegalDuringCapture:

@@ -66,8 +66,8 @@ def _lines(task: Task, names: _Names) -> list[str]:
     parts += [f"**{{{key!r}: {names.text(value)}}}" if key == "from" else f"{key}={names.text(value)}"
               for key, value in task.kwargs.items()]  # fmt: skip
     call = f"{names.of(fastest(task), 'f')}({', '.join(parts)})"
-    if task.land is not None:
-        return [f"{names.of(task.land, 'm')}({call})"]
+    if task.landing is not None:
+        return [f"{names.of(task.landing.into(task.into), 'm')}({call})"]
     if not task.into:
         return [call]
     assert isinstance(task.overload, OpOverload)

@@ -10,7 +10,7 @@ data.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -22,7 +22,7 @@ from torch.utils._pytree import tree_iter, tree_map_only
 from air_aclgraph._runtime import UpdatableCall
 from air_aclgraph._uncapturable import why_illegal
 from air_aclgraph.errors import IllegalDuringCapture, Where
-from air_aclgraph.host._higher_order import landing, own_results, run_below_autograd
+from air_aclgraph.host._higher_order import Landing, own_results, run_below_autograd
 from air_aclgraph.host._rewrites import REWRITES
 from air_graph import effects_of, out_form_of, written_values
 
@@ -58,8 +58,8 @@ class Task:
     positions: tuple[int, ...] = ()
     allocates: bool = False
     patched: bool = False
-    land: Callable[[Any], None] | None = None
-    """Takes the results of a higher-order operator to where they belong."""
+    landing: Landing | None = None
+    """Where the results of a higher-order operator belong."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,11 @@ class Recorder(TorchDispatchMode):
             self._meet(tensor)
         if torch.Tag.inplace_view in func.tags:
             self._keep_shape_of(args[0])
-        outs = [(t, t.shape) for t in _written(func, args, named)] if func._schema.is_mutable else []
+        outs = (
+            [(t, t.shape) for t in tensors_of(written_values(func, args, named))]
+            if func._schema.is_mutable
+            else []
+        )
         for tensor, _ in outs:
             if not tensor.numel() and storage_id(tensor) in self.blocks:
                 self._keep_shape_of(tensor)  # it may grow to the size of a result
@@ -196,7 +200,7 @@ class Recorder(TorchDispatchMode):
         writes = (*reads, *dict.fromkeys(storage_id(t) for t in into))
         task = Task(
             lambda *a, **k: run_below_autograd(hop, a, k), args, kwargs, reads, writes, self.stream, hop,
-            into=into, allocates=True, land=landing(str(hop), self._place[0], result, into, self._place[1]),
+            into=into, allocates=True, landing=Landing(str(hop), self._place[0], result, self._place[1]),
         )  # fmt: skip
         self._append(task)
         return result
@@ -227,6 +231,8 @@ class Recorder(TorchDispatchMode):
             if isinstance(step, Task):
                 step.args, step.kwargs = swapped(step.args), swapped(dict(step.kwargs))
                 step.into = swapped(step.into)
+                if step.landing is not None:
+                    step.landing = replace(step.landing, results=swapped(step.landing.results))
 
     def _meet(self, tensor: Tensor) -> None:
         """A tensor that no recorded operator made: a constant of the graph, never ours to move."""
