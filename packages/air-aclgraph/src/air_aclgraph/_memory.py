@@ -40,7 +40,7 @@ def flat(tensor: Tensor) -> Tensor:
 
 def place_in_storage(tensor: Tensor) -> tuple[int, int]:
     """Where the tensor begins in its storage, in elements, and the bytes of that."""
-    return tensor.storage_offset(), tensor.untyped_storage().nbytes()
+    return int(tensor.storage_offset()), tensor.untyped_storage().nbytes()
 
 
 def whole(tensor: Tensor) -> Tensor:

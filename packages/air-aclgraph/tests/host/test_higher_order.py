@@ -21,37 +21,35 @@ from air_aclgraph import HostRuntime, Request
 from air_aclgraph.errors import IllegalDuringCapture
 
 
-def branches(x: Tensor) -> Tensor:
+def branches(x: Tensor) -> Any:
     y = x * 3
     z = torch.cond(x.sum() > 0, lambda t: t.sin() + 1, lambda t: t.cos() * 2, (y,))
     return z + y
 
 
-def nested_branches(x: Tensor) -> Tensor:
-    def inner(t: Tensor) -> Tensor:
+def nested_branches(x: Tensor) -> Any:
+    def inner(t: Tensor) -> Any:
         return torch.cond(t[0, 0] > 0, lambda u: u * 2, lambda u: u - 1, (t,))
 
     return torch.cond(x.sum() > 0, inner, lambda t: t.exp(), (x + 1,))
 
 
-def branches_that_return_several(x: Tensor) -> tuple[Tensor, ...]:
-    return torch.cond(  # type: ignore[no-any-return]  # torch leaves it unannotated
-        x.sum() > 0, lambda t: (t + 1, t.t() * 2), lambda t: (t - 1, (t * 3).t().clone()), (x,)
-    )
+def branches_that_return_several(x: Tensor) -> Any:
+    return torch.cond(x.sum() > 0, lambda t: (t + 1, t.t() * 2), lambda t: (t - 1, (t * 3).t().clone()), (x,))
 
 
-def branches_over_a_view(x: Tensor) -> Tensor:
+def branches_over_a_view(x: Tensor) -> Any:
     y = (x + 1).t()[1:]
     z = torch.cond(y.sum() > 0, lambda t: t.as_strided((2, 2), (1, 2)) * 1, lambda t: t[:2, :2] * 2, (y,))
     return z + y[:2, :2]
 
 
-def branches_that_write(x: Tensor) -> Tensor:
-    def positive(t: Tensor) -> Tensor:
+def branches_that_write(x: Tensor) -> Any:
+    def positive(t: Tensor) -> Any:
         t.add_(1)
         return t.sin()
 
-    def negative(t: Tensor) -> Tensor:
+    def negative(t: Tensor) -> Any:
         t.mul_(2)
         return t.cos()
 
@@ -60,56 +58,56 @@ def branches_that_write(x: Tensor) -> Tensor:
         torch.cond(x.sum() > 0, positive, negative, (x,))
         + torch.cond(x[0, 0] > 0, positive, negative, (y,))
         + y
-    )  # type: ignore[no-any-return]  # torch leaves it unannotated
+    )
 
 
-def random_branches(x: Tensor) -> Tensor:
-    return torch.cond(x.sum() > 0, lambda t: t + torch.rand(4), lambda t: t * torch.randn(4, 4), (x,))  # type: ignore[no-any-return]  # torch leaves it unannotated
+def random_branches(x: Tensor) -> Any:
+    return torch.cond(x.sum() > 0, lambda t: t + torch.rand(4), lambda t: t * torch.randn(4, 4), (x,))
 
 
 @torch.compiler.nested_compile_region
-def region(a: Tensor, b: Tensor) -> Tensor:
+def region(a: Tensor, b: Tensor) -> Any:
     return a.sin() * b
 
 
-def regions(x: Tensor) -> Tensor:
+def regions(x: Tensor) -> Any:
     return region(x, x + 1) + region(x * 2, x)
 
 
-def rounds(x: Tensor) -> tuple[Tensor, ...]:
+def rounds(x: Tensor) -> Any:
     start = torch.zeros((), dtype=torch.int64)
-    return while_loop(lambda i, a: a.sum() < 100, lambda i, a: (i + 1, a * 1.5 + 1), (start, x))  # type: ignore[no-any-return]  # torch leaves it unannotated
+    return while_loop(lambda i, a: a.sum() < 100, lambda i, a: (i + 1, a * 1.5 + 1), (start, x))
 
 
-def counted_rounds(x: Tensor) -> Tensor:
-    return while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * 1.5), (0, x))[1]  # type: ignore[no-any-return]  # torch leaves it unannotated
+def counted_rounds(x: Tensor) -> Any:
+    return while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * 1.5), (0, x))[1]
 
 
-def prefix(x: Tensor) -> tuple[Tensor, ...]:
-    return scan(lambda c, a: (c + a, c * a), x[0], x)  # type: ignore[no-any-return]  # torch leaves it unannotated
+def prefix(x: Tensor) -> Any:
+    return scan(lambda c, a: (c + a, c * a), x[0], x)
 
 
-def each_row(x: Tensor) -> Tensor:
-    return map_over(lambda a: a.sin() * 2, x)  # type: ignore[no-any-return]  # torch leaves it unannotated
+def each_row(x: Tensor) -> Any:
+    return map_over(lambda a, *rest: a.sin() * 2, x)
 
 
-def sums(x: Tensor) -> Tensor:
-    return associative_scan(lambda a, b: a + b, x, 0, combine_mode="generic")  # type: ignore[no-any-return]  # torch leaves it unannotated
+def sums(x: Tensor) -> Any:
+    return associative_scan(lambda a, b: a + b, x, 0, combine_mode="generic")
 
 
-def attention(x: Tensor) -> Tensor:
+def attention(x: Tensor) -> Any:
     q = x.reshape(1, 1, *x.shape)
-    return flex_attention(q, q, q, lambda score, b, h, i, j: score + i - j)  # type: ignore[return-value]  # one result without logsumexp
+    return flex_attention(q, q, q, lambda score, b, h, i, j: score + i - j)
 
 
-def foreach(x: Tensor) -> list[Tensor]:
+def foreach(x: Tensor) -> Any:
     parts = [x + 1, x * 2]
     torch._foreach_add_(parts, 3.0)
     torch._foreach_mul_(parts, parts)
     return parts
 
 
-def foreach_on_inputs(x: Tensor) -> Tensor:
+def foreach_on_inputs(x: Tensor) -> Any:
     torch._foreach_add_([x], 3.0)
     torch._foreach_addcmul_([x[0]], [x[1]], [x[2]], 0.5)
     return x + 1
@@ -175,8 +173,8 @@ def test_gradients_pass_through_control_flow(function: Callable[..., Any]) -> No
 def test_a_checkpoint_repeats_the_random_numbers_of_its_forward_half() -> None:
     layer = nn.Linear(4, 4)
 
-    def function(x: Tensor) -> Tensor:
-        return checkpoint(lambda t: torch.dropout(layer(t).sin(), 0.5, True).cos(), x, use_reentrant=False)  # type: ignore[no-any-return]  # torch leaves it unannotated
+    def function(x: Tensor) -> Any:
+        return checkpoint(lambda t: torch.dropout(layer(t).sin(), 0.5, True).cos(), x, use_reentrant=False)
 
     compiled = torch.compile(function, backend=Backend())
     for number, x in enumerate(inputs(4)):
@@ -202,7 +200,7 @@ def test_what_a_body_keeps_for_itself_is_neither_moved_nor_overwritten() -> None
     table = torch.arange(4.0)
     kept = table.clone()
 
-    def function(x: Tensor) -> Tensor:
+    def function(x: Tensor) -> Any:
         return torch.cond(x.sum() > 0, lambda t: table + 0 * t[0], lambda t: table * 2 + t[0] * 0, (x,)) + 1
 
     compiled = torch.compile(function, backend=Backend(air__outputs="clone"))
@@ -212,7 +210,7 @@ def test_what_a_body_keeps_for_itself_is_neither_moved_nor_overwritten() -> None
 
 
 def test_a_result_whose_size_depends_on_the_branch_is_refused_with_its_line() -> None:
-    def function(x: Tensor) -> Tensor:
+    def function(x: Tensor) -> Any:
         y = torch.cond(x.sum() > 0, lambda t: t[:2] * 1, lambda t: t[:3] * 1, (x,))
         return y + 1
 
@@ -223,7 +221,7 @@ def test_a_result_whose_size_depends_on_the_branch_is_refused_with_its_line() ->
 
 
 def test_a_number_that_a_loop_counts_is_refused_with_its_line() -> None:
-    def function(x: Tensor) -> Tensor:
+    def function(x: Tensor) -> Any:
         count, y = while_loop(lambda i, a: a.sum() < 100, lambda i, a: (i + 1, a * 2 + 1), (0, x))
         return y * count
 
@@ -250,7 +248,7 @@ def test_a_result_that_changes_its_size_between_replays_is_an_error() -> None:
 
 
 def test_effects_on_the_host_happen_at_every_call(capfd: pytest.CaptureFixture[str]) -> None:
-    def function(x: Tensor) -> Tensor:
+    def function(x: Tensor) -> Any:
         torch.ops.higher_order.print("rows {}", x.shape[0])
         return x + 1
 

@@ -185,7 +185,7 @@ def test_a_check_of_values_is_made_at_every_replay() -> None:
     x = torch.eye(3)
     recording = record(lambda x: (torch.linalg.inv(x),), x)
     x.zero_()
-    with pytest.raises(torch.linalg.LinAlgError):
+    with pytest.raises(RuntimeError, match="singular"):
         recording.replay()
 
 

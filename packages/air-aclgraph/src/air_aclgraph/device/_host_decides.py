@@ -60,11 +60,10 @@ def refuse_host_decisions(node: Node, runtime: str) -> None:
 def _needing_host(node: Node) -> str | None:
     """The name of the operator that needs the host; one that is ordered by tokens is an argument."""
     for target in (node.target, *node.args):
-        if not isinstance(target, HigherOrderOperator) or target.name() not in _REASONS:
-            continue
-        if target.name() == "cond" and not _is_tensor(node.args[0]):
-            continue  # a number of the key: chosen when the key is captured
-        return target.name()
+        name = str(target.name()) if isinstance(target, HigherOrderOperator) else ""
+        decides = name in _REASONS and (name != "cond" or _is_tensor(node.args[0]))
+        if decides:  # a number is part of the key, and the branch is chosen when that is captured
+            return name
     return None
 
 
