@@ -96,6 +96,13 @@ def adopt_stream(tag: str, stream: torch.Stream, device: torch.device | str | No
         _streams[(tag, where)] = _Entry(stream, _priority_of(stream) or 0)
 
 
+def known_stream(tag: str, device: torch.device | str) -> torch.Stream | None:
+    """The stream behind `tag`; None where nothing has made one."""
+    with _lock:
+        entry = _streams.get((tag, _with_index(device)))
+    return None if entry is None else entry.stream
+
+
 def known_streams(device: torch.device | str) -> tuple[torch.Stream, ...]:
     """All streams of the table on one device."""
     where = _with_index(device)
