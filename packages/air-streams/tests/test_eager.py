@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -224,11 +225,11 @@ def cores(stream: Any = None) -> tuple[int, int]:
 def test_core_limits_nest_and_come_back_after_errors(device: str) -> None:
     before = cores()
     with scope.limit_core_num(12, 24):
-        with pytest.raises(KeyError), scope.limit_core_num(4, 8), scope.npu_stream_switch("1"):
+        with contextlib.suppress(KeyError), scope.limit_core_num(4, 8), scope.npu_stream_switch("1"):
             assert cores() == (4, 8)
             raise KeyError
         assert cores() == (12, 24)
-        with pytest.raises(Exception, match="."), scope.limit_core_num(10**6, 8):
+        with pytest.raises(RuntimeError), scope.limit_core_num(10**6, 8):
             pass
         assert cores() == (12, 24)
     assert cores() == before
