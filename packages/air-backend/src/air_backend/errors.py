@@ -421,3 +421,17 @@ class CannotSimulate(AirError):
 
     def advice(self) -> str:
         return f"install it: {self.install}"
+
+
+class DebugFolderWarning(UserWarning):
+    """The folder of `TORCH_COMPILE_DEBUG=1` cannot be written; the program goes on without it.
+
+    Do what the text says, or move the folder with `torch._dynamo.config.debug_dir_root`.
+    """
+
+
+class CacheWarning(UserWarning):
+    """A graph of `cache_compile` cannot be kept on disk; this process runs what it has traced.
+
+    Do what the text says (free space, take the rights), or give another `cache_dir`.
+    """

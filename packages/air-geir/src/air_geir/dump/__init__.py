@@ -12,6 +12,7 @@ from air_geir.dump._drawing import to_html, to_svg
 from air_geir.dump._text import to_pbtxt, to_py, to_txt
 from air_geir.errors import OptionError
 from air_geir.ir import Graph
+from air_graph.files import folder, write_text
 
 WRITERS: Mapping[str, Callable[[Graph], str]] = {
     "txt": to_txt,
@@ -31,9 +32,8 @@ def dump(graph: Graph, path: str | Path) -> Path:
     writer = WRITERS.get(target.suffix.lstrip("."))
     if writer is None:
         raise OptionError(f"{target.name} has no known ending", advice=f"one of .{', .'.join(WRITERS)}")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(writer(graph), encoding="utf-8")
-    return target
+    folder(target.parent, "the folder of graphs")
+    return write_text(target, writer(graph), "the graph")
 
 
 def dump_path(folder: str | Path, stage: str, kind: str, *, number: int | None = None) -> Path:
