@@ -20,6 +20,7 @@ _ADVICE: Final = {
     errno.EISDIR: "a folder lies where the file is wanted: name a file",
     errno.ENOENT: "make the folder first, or name one that is there",
     errno.ENAMETOOLONG: "name a shorter path",
+    errno.EILSEQ: "name a path that is Unicode text",
     errno.ELOOP: "the symbolic links there go in a circle: name another place",
 }
 

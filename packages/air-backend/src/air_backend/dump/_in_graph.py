@@ -10,6 +10,7 @@ copied to the host on the operator's own stream and a host callback of the repla
 
 from __future__ import annotations
 
+import errno
 import logging
 import threading
 from collections import Counter
@@ -90,6 +91,11 @@ def insert_saves(gm: fx.GraphModule, ground: torch.device, path: str | None, nam
     if ground.type not in SERVED:
         raise DumpUnsupported(ground.type, SERVED)
     folder = files.folder(rank_folder(path) / name, "the folder of dumped tensors")
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:  # it is an argument of an operator
+        refusal = OSError(errno.EILSEQ, "the path is no Unicode text")
+        raise CannotWrite("the tensors of replays", folder, refusal) from None
     marked = chosen(gm)
     nodes = [node for node in gm.graph.nodes if _has_tensor(node) and (marked is None or node in marked)]
     first = next(node for node in gm.graph.nodes if node.op != "placeholder")
