@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
+from air_graph import forks
 from air_streams import _events, _registry
 from air_streams._tags import ENTRY_TAG
 from air_streams.errors import UnbalancedScope, Unsupported
@@ -115,7 +116,7 @@ class _Limits:
     Threads share streams and leave their blocks in any order, so each takes away its own limit and no other.
     """
 
-    lock: Any = field(default_factory=threading.RLock)
+    lock: Any = field(default_factory=forks.Lock)
     open: dict[torch.Stream, list[_Limit]] = field(default_factory=dict)
     before: dict[torch.Stream, tuple[int, int]] = field(default_factory=dict)
     mine: Any = field(default_factory=threading.local)

@@ -73,8 +73,10 @@ class _Drawing:
         if self.durations is None:
             return 1.0
         given = self.durations(node) if callable(self.durations) else self.durations.get(node, 0.0)
-        if given < 0:
-            raise InvalidArgument(f"the duration of {node.name} is negative: {given}")
+        if isinstance(given, bool) or not 0 <= given < float("inf"):  # NaN is in no range
+            raise InvalidArgument(
+                f"the duration of {node.name} is {given!r}", advice="give a finite number from 0 up"
+            )
         return given
 
     def is_own(self, node: Node, kind: Kind) -> bool:

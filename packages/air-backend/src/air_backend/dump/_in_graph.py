@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import errno
 import logging
-import threading
 from collections import Counter
 from typing import Any, Final
 
@@ -22,7 +21,7 @@ from torch import fx
 from air_backend.dump._marks import chosen
 from air_backend.dump._place import rank_folder
 from air_backend.errors import DumpUnsupported
-from air_graph import files
+from air_graph import files, forks
 from air_graph.errors import CannotWrite
 
 log = logging.getLogger(__name__)
@@ -34,7 +33,7 @@ SAVE: Final = torch.ops.air_backend.save_tensor.default
 SERVED: Final = ("cpu", "npu")
 
 _counts: Final[Counter[str]] = Counter()
-_lock: Final = threading.Lock()
+_lock: Final = forks.Lock()
 
 
 def _write(value: torch.Tensor, path: str) -> None:

@@ -21,6 +21,7 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from air_backend.dump._place import stamp
+from air_config import variables
 from air_geir import lower_program
 from air_geir.coverage import way_of
 from air_geir.lowering import Unsupported, UnsupportedGraphError
@@ -68,7 +69,7 @@ def summarize(
     """Writes the table; gives its path."""
     path = (
         Path(folder or ".")
-        / f"summary_{name}_rank_{os.environ.get('RANK', '0')}_pid_{os.getpid()}_ts_{stamp()}.csv"
+        / f"summary_{name}_rank_{variables.number('RANK', 0)}_pid_{os.getpid()}_ts_{stamp()}.csv"
     )
     table = io.StringIO(newline="")
     writer = csv.writer(table)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FunctionType, MethodType
@@ -30,6 +29,7 @@ from air_backend.inference import _store
 from air_backend.inference._key import Key, hooks_of
 from air_config import CompilerConfig
 from air_config.errors import NotSerializable
+from air_graph import forks
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +95,7 @@ class CachedFunction:
         self._store = store
         self._graphs: list[Any] | None = None
         self._keeps = True
-        self._lock = threading.RLock()
+        self._lock = forks.Lock()
 
     @property
     def folder(self) -> Path:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
 
+from air_config import variables
 from air_geir.dump._drawing import to_html, to_svg
 from air_geir.dump._text import to_pbtxt, to_py, to_txt
 from air_geir.errors import OptionError
@@ -38,7 +39,7 @@ def dump(graph: Graph, path: str | Path) -> Path:
 
 def dump_path(folder: str | Path, stage: str, kind: str, *, number: int | None = None) -> Path:
     """A file name that no other graph, rank, process or moment shares."""
-    rank = os.environ.get("RANK", "0")
+    rank = variables.number("RANK", 0)
     which = next(_serial) if number is None else number
     stamp = time.strftime("%Y%m%d%H%M%S") + f"{time.time_ns() // 1_000_000 % 1000:03d}"
     return Path(folder) / f"dynamo_{stage}_graph_{which}_rank_{rank}_pid_{os.getpid()}_ts_{stamp}.{kind}"
