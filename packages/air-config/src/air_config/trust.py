@@ -1,6 +1,6 @@
 """May code be loaded from a path: nobody but this user and root can have put there, or changed, what is read.
 
-    descriptor = open_trusted("/home/me/.cache/code.bin")   # or Untrusted, with the part of the path and the reason
+    descriptor = open_trusted("cache/code.bin")   # or Untrusted, with the part of the path and the reason
 
 Every part of the path is opened from the one before it, never by name again, and judged by what was opened: folders
 and links on the way belong to this user or to root, and nobody else may write them. Folders with the sticky bit
