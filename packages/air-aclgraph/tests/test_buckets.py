@@ -364,9 +364,14 @@ def test_N11_an_input_that_stays_where_it_is_is_not_padded() -> None:
         ({2: [4]}, "2 is no dim"),
         ({0: []}, r"are \[\]"),
         ({0: 4}, "are 4"),
-        ({0: [4, 1]}, "1 is no bucket"),
-        ({0: [True]}, "True is no bucket"),
-        ({0: [4.0]}, "4.0 is no bucket"),
+        ({0: [4, 1]}, "1 is no size"),
+        ({0: [True]}, "True is no size"),
+        ({0: [4.0]}, "4.0 is no size"),
+        ({True: [4]}, "True is no dim"),
+        ({"0": [4], 1: [4]}, "'0' is no dim"),
+        ({0: [10**30]}, "an int from 2 to 2147483647"),
+        ({0: list(range(2, 2000))}, "at most 1000"),
+        ([4], "names no dims"),
     ],
 )
 def test_N11_buckets_that_make_no_sense_are_refused(dims: Any, message: str) -> None:

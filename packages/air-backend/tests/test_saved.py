@@ -165,6 +165,23 @@ def test_N18_what_cannot_be_kept_is_compiled_and_says_why(caplog: pytest.LogCapt
     assert looked_up() == (0, 0)
 
 
+def test_nothing_is_read_from_a_cache_that_others_may_write(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(shared / "cache"))
+    with caplog.at_level(logging.WARNING):
+        check(compiled(step), X, Y)
+    assert f"{shared} others may write to it" in caplog.text
+    assert "TORCHINDUCTOR_CACHE_DIR" in caplog.text
+    assert looked_up() == (0, 0)
+    shared.chmod(0o755)
+    check(compiled(step), X, Y)
+    assert looked_up() == (0, 1)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_N18_torchs_aot_compile_writes_a_function_that_torch_loads(mode: str, tmp_path: Path) -> None:
     torch._dynamo.reset()

@@ -15,6 +15,7 @@ SPECIAL: dict[str, Any] = {
     "dump_config.dump_step": "0|3-5",
     "dump_config.dump_layer": "Mul_1 Add1",
     "ge_config.aicore_num": "24|48",
+    "ge_config.multistream_parallel_mode": "cv",
     "ge_config.optimization_switch": "PassA:on;PassB:off",
     "experimental_config.aclgraph._super_kernel_optimize_options": {"preload_code": 1},
     "experimental_config.aclgraph._super_kernel_debug_options": {"debug_sync_all": 1},

@@ -80,7 +80,8 @@ def from_schema(schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:
 
 
 def floats_above(schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:
-    return st.floats(schema["exclusiveMinimum"], exclude_min=True, allow_infinity=False)
+    low, high = schema["exclusiveMinimum"], schema.get("maximum")
+    return st.floats(low, high, exclude_min=True, allow_infinity=False)
 
 
 def strings(schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:

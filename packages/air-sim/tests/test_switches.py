@@ -35,6 +35,20 @@ def test_a_value_of_the_wrong_type_is_refused_with_the_variable() -> None:
         Switches.of({"devices": "two"})
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("devices", 0), ("devices", True), ("devices", 1.5), ("devices", "1e3"),
+        ("streams", -1), ("delay_us", -5), ("delay_us", 10**12), ("replay_threads", 0),
+        ("op_compiler_delay_s", float("nan")), ("op_compiler_delay_s", "inf"), ("install_delay_s", -0.5),
+        ("memory", "0"), ("memory", "99999999999t"), ("cann", "../../x"), ("cann", ""),
+    ],
+)  # fmt: skip
+def test_nonsense_is_refused_with_the_switch_and_its_variable(name: str, value: object) -> None:
+    with pytest.raises(UnknownSwitch, match=variable(name)):
+        Switches.of({name: value})
+
+
 @pytest.mark.parametrize("fault", ["oom", "oom@0", "panic@3", "stream_limit@3"])
 def test_an_unknown_fault_is_refused(fault: str) -> None:
     with pytest.raises(UnknownSwitch, match="is not known"):

@@ -53,40 +53,9 @@ def test_the_dependent_model_equals_the_cpu_in_many_runs() -> None:
     assert backend.plans[0].describe() == DEPENDENT_PLAN
 
 
-def test_S19_a_block_really_switches_the_stream_and_the_same_tag_is_the_same_stream() -> None:
-    before = npu.current_stream()
-    with tng.scope.npu_stream_switch("1"):
-        inside = npu.current_stream()
-        with tng.scope.npu_stream_switch("default"):
-            assert npu.current_stream() == before
-    with tng.scope.npu_stream_switch("1"):
-        assert npu.current_stream() == inside
-    assert inside != before
-    assert npu.current_stream() == before
-    assert tng.stream_for("1", "npu") == inside
-
-
 def test_a_priority_that_cannot_be_confirmed_is_refused_by_name() -> None:
     with pytest.raises(tng.errors.StreamPriorityError, match="'urgent'"):
         tng.stream_for("urgent", "npu", priority=-1)
-
-
-def test_S21_record_stream_keeps_the_block_for_the_stream_of_the_tag() -> None:
-    """Each round frees a lent block and fills fresh memory on its stream: a block given out too early shows."""
-    for _ in range(10):
-        held = torch.ones(1 << 14, device="npu")
-        tng.ops.npu_tagged_event_record(event)
-        with tng.scope.npu_stream_switch("slow"):
-            tng.ops.npu_tagged_event_wait(event)
-            total = torch.zeros(1, device="npu")
-            for _ in range(20):
-                total = total + held.sum()
-        tng.ops.npu_record_tagged_stream(held, "slow")
-        del held
-        overwrite = torch.zeros(1 << 14, device="npu")
-        npu.synchronize()
-        assert float(total.cpu()) == 20.0 * (1 << 14)
-        del overwrite
 
 
 def native(x: torch.Tensor) -> tuple[torch.Tensor, ...]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
+from typing import Any
 
 import pytest
 import torch
 
-from air_streams import adopt_stream, errors, stream_for
+from air_streams import _eager, _events, _native, _registry, adopt_stream, errors, ops, stream_for
 
 
 def test_W15_the_same_tag_is_the_same_stream_whoever_asks() -> None:
@@ -37,3 +40,46 @@ def test_a_stream_of_the_user_can_stand_behind_a_tag() -> None:
     own = torch.Stream(device="cpu")
     adopt_stream("own", own)
     assert stream_for("own", "cpu") is own
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_child_forked_while_another_thread_looks_a_stream_up_does_not_wait_for_it() -> None:
+    taken, give_back = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with _registry._lock, _events._lock, _native._lock, _records_of_limits():
+            taken.set()
+            give_back.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    taken.wait()
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(5)
+        stream_for("of a child", "cpu")
+        ops.npu_create_tagged_event("of a child")
+        _native.stream_tag(torch.Stream(device="cpu"))
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    give_back.set()
+    thread.join()
+    assert code == 0
+
+
+def _records_of_limits() -> Any:
+    return _eager._limits.lock
+
+
+@pytest.mark.parametrize("priority", [True, 1.5, "high", 10**6, float("nan")])
+def test_a_priority_is_an_int_of_a_size_that_devices_know(priority: Any) -> None:
+    with pytest.raises(errors.InvalidArgument, match="from -100 to 100"):
+        stream_for("by priority", "cpu", priority=priority)
+
+
+def test_what_is_no_stream_stands_behind_no_tag() -> None:
+    with pytest.raises(errors.InvalidArgument, match="takes a stream"):
+        adopt_stream("nothing", None)  # type: ignore[arg-type]  # the mistake under test
+    with pytest.raises(errors.InvalidArgument, match="non-empty string"):
+        adopt_stream(7, torch.Stream(device="cpu"))  # type: ignore[arg-type]  # the mistake under test

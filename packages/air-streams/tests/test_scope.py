@@ -83,43 +83,12 @@ def test_two_priorities_of_one_tag_are_refused_by_name() -> None:
         StreamPlan.of(prioritised(-1, -2))
 
 
-@pytest.mark.skipif(
-    torch.accelerator.is_available(), reason="the cpu's refusal shows only without an accelerator"
-)
-def test_a_priority_is_refused_by_name_where_there_are_none() -> None:
-    with pytest.raises(errors.StreamPriorityError, match=r"'fast'.*-1"), scope.npu_stream_switch("fast", -1):
-        pass
-
-
 @pytest.mark.parametrize(
     ("tag", "priority"), [("", 0), (7, 0), (None, 0), ("  ", 0), ("x", "high"), ("x", True)]
 )
 def test_a_tag_is_a_string_and_a_priority_a_number(tag: Any, priority: Any) -> None:
     with pytest.raises(errors.InvalidArgument):
         scope.npu_stream_switch(tag, priority)
-
-
-@pytest.mark.skipif(torch.accelerator.is_available(), reason="eager mode on the cpu alone")
-def test_eager_mode_runs_on_the_cpu_in_program_order_and_restores_after_an_error() -> None:
-    event = ops.npu_create_tagged_event("eager")
-    with pytest.raises(ZeroDivisionError), scope.npu_stream_switch("1"):
-        raise ZeroDivisionError
-    with scope.npu_stream_switch("1"):
-        x = torch.ones(2) + 1
-        ops.npu_tagged_event_record(event)
-    ops.npu_tagged_event_wait(event)
-    ops.wait([ops.record(), x])
-    ops.npu_record_tagged_stream(x, "1")
-    torch.testing.assert_close(scope.npu_wait_tensor(x, x), torch.full((2,), 2.0))
-
-
-def test_scopes_left_crosswise_are_refused() -> None:
-    torch.ops.air_streams.stream_enter("a")
-    with pytest.raises(errors.UnbalancedScope, match="'b'"):
-        torch.ops.air_streams.stream_exit("b")
-    torch.ops.air_streams.stream_exit("a")
-    with pytest.raises(errors.UnbalancedScope):
-        torch.ops.air_streams.stream_exit("a")
 
 
 def test_a_core_limit_is_inherited_by_streams_switched_to_inside_and_put_back() -> None:
@@ -151,14 +120,6 @@ def test_a_core_limit_is_inherited_by_streams_switched_to_inside_and_put_back() 
 def test_core_numbers_are_checked(aicore: Any, vectorcore: Any) -> None:
     with pytest.raises(errors.InvalidArgument):
         scope.limit_core_num(aicore, vectorcore)
-
-
-@pytest.mark.skipif(
-    torch.accelerator.is_available(), reason="the cpu's refusal shows only without an accelerator"
-)
-def test_a_core_limit_is_refused_by_name_where_there_are_none() -> None:
-    with pytest.raises(errors.Unsupported, match="limit_core_num"), scope.limit_core_num(4, 8):
-        pass
 
 
 def test_waiting_for_a_tensor_orders_what_follows_after_its_computation() -> None:

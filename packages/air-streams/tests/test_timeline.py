@@ -57,7 +57,7 @@ def test_N19_measured_durations_give_the_widths() -> None:
     works = [node for node in timed.nodes if node.name in ("fill__scalar", "sum_default", "fill_", "sum_1")]
     timeline = timed.timeline(durations={node: 7.0 for node in works})
     assert sum(box.end - box.start == 7.0 for box in timeline.boxes) == len(works) > 0
-    with pytest.raises(errors.InvalidArgument, match="negative"):
+    with pytest.raises(errors.InvalidArgument, match=r"is -1\.0"):
         timed.timeline(durations=lambda _: -1.0)
 
 

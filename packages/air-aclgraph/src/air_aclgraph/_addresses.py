@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 import weakref
 from collections.abc import Callable, Sequence
 from types import ModuleType
@@ -27,6 +26,7 @@ from typing import Any, Final, Protocol
 from torch import Tensor
 
 from air_aclgraph import native
+from air_config import variables
 
 #: Whether the bound inputs of a call are where they were; called with all arguments of the call.
 AddressTest = Callable[..., bool]
@@ -74,7 +74,7 @@ def _extension_test(found: Any, indices: Sequence[int], tensors: Sequence[Tensor
 def compiled() -> AddressTests | None:
     """The compiled test, or None where it cannot be had; compiled once per machine and version."""
     entry = native.data_ptr_entry()
-    library = None if os.environ.get("ACLGRAPH_NATIVE_ADDRESSES") == "0" else native.library()
+    library = native.library() if variables.switch("ACLGRAPH_NATIVE_ADDRESSES", True) else None
     if library is None or entry is None:
         return None
     make = library.air_address_test

@@ -145,21 +145,38 @@ def _refuse_host_tensors(slots: Sequence[Slot], updates: UpdatePlan | None) -> N
 
 
 def run_eagerly(
-    gm: GraphModule, example_inputs: Sequence[object] = (), *, settings: Settings | None = None
+    gm: GraphModule,
+    example_inputs: Sequence[object] = (),
+    *,
+    settings: Settings | None = None,
+    plan: StreamPlan | None = None,
 ) -> Callable[..., Any]:
     """The graph as one straight Python function: every pass has acted, nothing is captured.
 
-    With static kernels in the settings its operators are compiled at the first call of each shape.
+    With static kernels in the settings its operators are compiled at the first call of each shape. With a plan of
+    several streams they run on them, forked from the caller's stream and joined to it; without one, in program order.
     """
-    straight = straighten(gm)
-    function = straight.function
-    function.__dict__["straight"] = straight
     device = device_of(gm, example_inputs)
+    runtime = runtime_for(device) if plan is not None and plan.is_multi_stream else None
+    lowering = None if plan is None or runtime is None else PlanLowering(plan, runtime)
+    straight = straighten(gm, lowering=lowering)
+    function = straight.function if runtime is None else _ordered(straight.function, runtime)
+    function.__dict__["straight"] = straight
     kernels = static_kernels_of(settings, device)
     if kernels is None:
         return function
     slots = classify(gm, example_inputs, set(), device, clone_input=True)
     return EagerRun(function, kernels, key_function(slots))
+
+
+def _ordered(body: Callable[..., Any], runtime: Runtime) -> Callable[..., Any]:
+    """`body`, whose steps are the runtime's: one run at a time, which leaves every stream that it entered."""
+
+    def run(*args: object) -> Any:
+        with runtime.lock:
+            return runtime.run(body, args)
+
+    return run
 
 
 def _static_of_tracing() -> Sequence[int]:

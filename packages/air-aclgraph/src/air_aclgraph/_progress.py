@@ -10,7 +10,6 @@ switches it off.
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -20,6 +19,7 @@ from typing import Final, TextIO
 from torch.fx import Node
 
 from air_aclgraph._straight import Lowering, Step
+from air_config import variables
 
 PATIENCE_S: Final = 0.3
 PAUSE_S: Final = 0.1
@@ -79,7 +79,7 @@ def showing(progress: Progress | None, text: str) -> Iterator[None]:
 
 def progress_of(nodes: Sequence[Node]) -> Progress | None:
     """Where to show the captures of a graph; None where nobody looks at a terminal."""
-    if os.environ.get("ACLGRAPH_PROGRESS") == "0" or not sys.stderr.isatty():
+    if not variables.switch("ACLGRAPH_PROGRESS", True) or not sys.stderr.isatty():
         return None
     return Progress(max(1, sum(node.op.startswith("call_") for node in nodes)), sys.stderr)
 

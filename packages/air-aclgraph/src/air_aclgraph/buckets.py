@@ -21,10 +21,13 @@ from torch.fx import GraphModule
 
 from air_aclgraph.errors import BucketsRefused
 from air_fxpasses import Refusal
-from air_fxpasses.declared import Declared, declared_on, declared_sizes
+from air_fxpasses.declared import Declared, complaint, declared_on, declared_sizes
 from air_fxpasses.padding import Proof, prove
 
 ATTRIBUTE: Final = "dim_buckets"
+LEAST: Final = 2
+"""Torch makes a graph of its own for a size of 1."""
+MOST_PER_DIM: Final = 1000
 
 
 def set_dim_buckets(tensor: Tensor, dim_buckets: Mapping[int, Sequence[int]]) -> None:
@@ -38,7 +41,9 @@ def set_dim_buckets(tensor: Tensor, dim_buckets: Mapping[int, Sequence[int]]) ->
             f"buckets are declared on an input tensor, not on {tensor!r}",
             advice="call set_dim_buckets(tensor, {dim: [sizes]}) before the compiled function gets the tensor",
         )
-    checked = {dim: _checked(tensor, dim, sizes) for dim, sizes in sorted(dim_buckets.items())}
+    if wrong := complaint(tensor, dim_buckets, least=LEAST, most=MOST_PER_DIM):
+        raise BucketsRefused(f"set_dim_buckets: {wrong[0]}", advice=wrong[1])
+    checked = {dim: tuple(sorted(set(sizes))) for dim, sizes in sorted(dim_buckets.items())}
     known = get_dim_buckets(tensor)
     if known is not None and known != checked:
         raise BucketsRefused(
@@ -53,22 +58,6 @@ def set_dim_buckets(tensor: Tensor, dim_buckets: Mapping[int, Sequence[int]]) ->
 def get_dim_buckets(tensor: Tensor) -> Declared | None:
     """The buckets declared on a tensor."""
     return declared_on(tensor, ATTRIBUTE)
-
-
-def _checked(tensor: Tensor, dim: int, sizes: Sequence[int]) -> tuple[int, ...]:
-    if not 0 <= dim < tensor.dim():
-        raise BucketsRefused(
-            f"{dim!r} is no dim of a tensor of rank {tensor.dim()}", advice=f"0 to {tensor.dim() - 1}"
-        )
-    if not isinstance(sizes, (list, tuple)) or not sizes:
-        raise BucketsRefused(f"the buckets of dim {dim} are {sizes!r}", advice="give a list of sizes")
-    wrong = [s for s in sizes if not isinstance(s, int) or isinstance(s, bool) or s < 2]
-    if wrong:
-        raise BucketsRefused(
-            f"{wrong[0]!r} is no bucket for dim {dim}",
-            advice="buckets are sizes of 2 and more: torch makes a graph of its own for a size of 1",
-        )
-    return tuple(sorted(set(sizes)))
 
 
 @dataclass(frozen=True)

@@ -190,6 +190,22 @@ def test_a_damaged_cache_entry_is_compiled_again(make: Make, cann: StandIn, buil
     assert (again.reports[0].compiled, cann.compilations) == (2, 2)
 
 
+@pytest.mark.parametrize("hole", ["build", "cache"])
+def test_an_installer_that_others_could_have_changed_is_not_run(
+    make: Make, cann: StandIn, build: Path, hole: str
+) -> None:
+    (build / CACHE).mkdir()
+    place = build if hole == "build" else build / CACHE
+    place.chmod(0o777)
+    failure = fails(make(), cann)
+    assert failure.stage == "install"
+    assert f"{place} others may write to it" in str(failure)
+    assert "air.static_kernel.cache_dir" in failure.advice
+    assert cann.installed_packages() == []
+    place.chmod(0o755)
+    succeeds(make(), cann)
+
+
 def test_an_installer_that_fails_half_way_leaves_nothing_behind(
     make: Make, cann: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -230,8 +230,10 @@ def _executor(
         if wanted.fx_summary.skip_compile:
             return "fx_summary", air_aclgraph.run_eagerly(gm)
     if wanted.run_eagerly or _dumps_original(settings):
-        kernels = settings if settings.mode != "max-autotune" else None
-        return "run_eagerly", air_aclgraph.run_eagerly(gm, example_inputs, settings=kernels)
+        if settings.mode == "max-autotune":  # its tags are labels
+            return "run_eagerly", air_aclgraph.run_eagerly(gm, example_inputs)
+        straight = air_aclgraph.run_eagerly(gm, example_inputs, settings=settings, plan=plan)
+        return "run_eagerly", straight
     if settings.mode == "max-autotune":
         run = air_geir.compile_graph(
             gm,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final, Literal
 
 import torch
@@ -13,6 +14,7 @@ from torch._dynamo import config as dynamo_config
 from air_aclgraph.buckets import find_buckets
 from air_backend.errors import CannotSave
 from air_config import CompilerConfig
+from air_config.trust import why_untrusted
 from air_geir.gears import find_gears
 
 log = logging.getLogger(__name__)
@@ -28,7 +30,7 @@ def keeping(gm: fx.GraphModule, config: CompilerConfig, decompositions: Mapping[
     to_file: bool = torch._functorch.config.bypass_autograd_cache_key  # which only aot_compile sets
     if not to_file and not config.air.cache.save:
         return "no"
-    reason = _obstacle(gm, decompositions)
+    reason = _obstacle(gm, decompositions) or (None if to_file else _distrust())
     if reason is None:
         return "file" if to_file else "cache"
     if to_file:
@@ -50,6 +52,24 @@ def _obstacle(gm: fx.GraphModule, decompositions: Mapping[Any, Any]) -> str | No
         if node.op == "call_function" and _is_of_the_process(node.target):
             return f"{node.name} uses a stream or event object of this process (those with a tag can be kept)"
     return None
+
+
+def _distrust() -> str | None:
+    """Why nothing is read from torch's cache folder: torch unpickles what it finds there."""
+    from torch._inductor.runtime.cache_dir_utils import cache_dir  # brings parts of Inductor
+
+    folder = Path(cache_dir())
+    while (
+        not folder.exists() and folder != folder.parent
+    ):  # torch makes it, with the rights of any new folder
+        folder = folder.parent
+    try:
+        refusal = why_untrusted(folder)
+    except OSError as error:
+        return f"{folder} cannot be looked at: {error.strerror}"
+    if refusal is None:
+        return None
+    return f"{refusal.part} {refusal.reason}, and what is read from {cache_dir()} runs; set TORCHINDUCTOR_CACHE_DIR"
 
 
 def _is_of_the_process(target: Any) -> bool:

@@ -6,14 +6,14 @@ record was kept here.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable
 from typing import Any, Final
 
 from air_backend._record import CompiledGraph
+from air_graph import forks
 
-_lock: Final = threading.Lock()
+_lock: Final = forks.Lock()
 _kept: Final[list[tuple[CompiledGraph, weakref.ref[Any]]]] = []
 
 

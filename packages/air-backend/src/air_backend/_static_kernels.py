@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import Final
 
 import torch
 
 import air_config
 from air_aclgraph.static_kernel import first_step_skipped
+from air_config import variables
 
 _FIRST: Final = "air/static_kernels/local_world_size"
 _OTHER: Final = "air/static_kernels/another_local_world_size"
@@ -26,13 +26,13 @@ def local_world_sizes() -> tuple[int, ...]:
     The ranks meet in the store of the default process group and wait for nobody: a rank whose node differs from
     the first one's knows it at once, and leaves word for those that come after it.
     """
-    text = os.environ.get("LOCAL_WORLD_SIZE", "").strip()
+    mine = variables.number("LOCAL_WORLD_SIZE", 0, low=1)
     distributed = torch.distributed
-    if not text.isdigit() or not distributed.is_available() or not distributed.is_initialized():
+    if not mine or not distributed.is_available() or not distributed.is_initialized():
         return ()
     store = distributed.distributed_c10d._get_default_store()
-    first = int(store.compare_set(_FIRST, "", text))
-    if first != int(text):
-        store.set(_OTHER, text)
+    first = int(store.compare_set(_FIRST, "", str(mine)))
+    if first != mine:
+        store.set(_OTHER, str(mine))
     other = int(store.get(_OTHER)) if store.check([_OTHER]) else first
     return (first, other)

@@ -446,3 +446,17 @@ class GraphSplit(UserWarning):
         ]
         lines.extend(f"  {operator}: {why}\n    {place or ''}".rstrip() for operator, why, place in self.left)
         return "\n".join(lines)
+
+
+class DebugFolderWarning(UserWarning):
+    """The folder of `TORCH_COMPILE_DEBUG=1` cannot be written; the program goes on without it.
+
+    Do what the text says, or move the folder with `torch._dynamo.config.debug_dir_root`.
+    """
+
+
+class CacheWarning(UserWarning):
+    """A graph of `cache_compile` cannot be kept on disk; this process runs what it has traced.
+
+    Do what the text says (free space, take the rights), or give another `cache_dir`.
+    """

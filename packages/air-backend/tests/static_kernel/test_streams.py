@@ -74,3 +74,34 @@ def test_S06_S07_events_are_recorded_and_waited_for_beside_static_kernels(
     assert air_sim.calls("aclmdlRICaptureBegin") == captures
     (report,) = executed.explain()["static kernels"]
     assert report["compiled"] == 3
+
+
+@pytest.mark.npu
+def test_S06_what_a_block_makes_is_there_when_the_graph_that_runs_eagerly_returns() -> None:
+    """The plan's fork and join act there too; the waits between the two streams are those that "auto" inserts."""
+    import air_sim
+
+    def unwaited(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = x * 2
+        with tng.scope.npu_stream_switch("side"):
+            z = y + 1
+        return z, z * 3
+
+    config = CompilerConfig()
+    config.mode = "reduce-overhead"
+    config.debug.run_eagerly = True
+    config.set("air.sync", "auto")
+    backend = tng.get_npu_backend(compiler_config=config)
+    call: Any = torch.compile(unwaited, backend=backend, dynamic=False, fullgraph=True)
+    air_sim.change(seed=7, delay_us=2000)
+    try:
+        waits = air_sim.calls("aclrtStreamWaitEvent")
+        for value in range(20):
+            z, tripled = call(torch.full((64, 64), float(value)).npu())
+            assert float((z + 0)[0, 0].cpu()) == 2 * value + 1
+            assert float(tripled[0, 0].cpu()) == 3 * (2 * value + 1)
+        assert air_sim.calls("aclrtStreamWaitEvent") - waits >= 40, "the block still has a stream of its own"
+    finally:
+        air_sim.change(seed=0, delay_us=0)
+    ((record, _),) = _records.alive()
+    assert record.executor == "run_eagerly"

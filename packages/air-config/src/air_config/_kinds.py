@@ -37,6 +37,7 @@ __all__ = [
 
 T = TypeVar("T")
 Validator = Callable[[Any, Any, Any], object]
+INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
 
 
@@ -188,6 +189,9 @@ def boolean() -> Kind[bool]:
     return Kind("bool", "True or False", exactly(bool), {"type": "boolean"}, _read_bool)
 
 
+YEAR_S: Final = 366 * 24 * 3600
+
+
 def integer(low: int, high: int = INT64_MAX, *, also: Sequence[int] = ()) -> Kind[int]:
     """An int between two bounds, both included, or one of a few special values."""
     span = f"an int from {low} up" if high == INT64_MAX else f"an int from {low} to {high}"
@@ -201,16 +205,23 @@ def integer(low: int, high: int = INT64_MAX, *, also: Sequence[int] = ()) -> Kin
 
 
 def seconds(low: float = 0.0) -> Kind[float]:
-    """A finite duration in seconds, int or float."""
+    """A duration in seconds, int or float, up to a year: what is beyond it no clock of the system takes."""
 
     def finite(instance: Any, attribute: Any, value: Any) -> None:
         if type(value) not in (int, float):
             raise TypeError(None, value)
-        if not low < value < float("inf"):
+        if not low < value <= YEAR_S:
             raise ValueError(None, value)
 
-    schema = {"type": "number", "exclusiveMinimum": low}
-    return Kind("float", f"a number of seconds above {low:g}", finite, schema, _read_float, store=float)
+    schema = {"type": "number", "exclusiveMinimum": low, "maximum": YEAR_S}
+    return Kind(
+        "float",
+        f"a number of seconds above {low:g}, up to {YEAR_S} (a year)",
+        finite,
+        schema,
+        _read_float,
+        store=float,
+    )
 
 
 def choice(*values: str) -> Kind[Any]:
@@ -227,6 +238,18 @@ def text(pattern: str | None = None, *, like: str = "") -> Kind[str]:
     check = v.and_(exactly(str), v.matches_re(pattern))
     schema = {"type": "string", "pattern": f"^(?:{pattern})$"}
     return Kind("str", f'a string like "{like}"', check, schema, str)
+
+
+def file_name() -> Kind[str]:
+    """A name that a file can have, without a folder."""
+    check = v.and_(exactly(str), v.matches_re(r"[^/\0]{1,200}"))
+    return Kind(
+        "str",
+        "a file name without a folder",
+        check,
+        {"type": "string", "pattern": r"^[^/\u0000]{1,200}$"},
+        str,
+    )
 
 
 def integers(low: int, *, least: int = 0) -> Kind[Sequence[int]]:

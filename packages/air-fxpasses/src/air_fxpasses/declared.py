@@ -17,6 +17,30 @@ Declared = Mapping[int, tuple[int, ...]]
 """Dim -> sizes."""
 
 
+LARGEST = 2**31 - 1
+"""What a declared size may be at most."""
+
+
+def complaint(tensor: Tensor, declared: object, *, least: int, most: int) -> tuple[str, str] | None:
+    """What is wrong with sizes for dims of a tensor, and what to write instead; None where nothing is."""
+    if not isinstance(declared, Mapping):
+        return f"{declared!r} names no dims", "give a dict of dims to lists of sizes, such as {0: [8, 16]}"
+    for dim, sizes in declared.items():
+        if (
+            type(dim) is not int or not 0 <= dim < tensor.dim()
+        ):  # True is an int to Python and a mistake to us
+            allowed = f"0 to {tensor.dim() - 1}" if tensor.dim() else "a tensor of rank 0 has none"
+            return f"{dim!r} is no dim of a tensor of rank {tensor.dim()}", f"an int: {allowed}"
+        if not isinstance(sizes, (list, tuple)) or not sizes:
+            return f"the sizes of dim {dim} are {sizes!r}", "give a list of sizes"
+        for size in sizes:
+            if type(size) is not int or not least <= size <= LARGEST:
+                return f"{size!r} is no size for dim {dim}", f"an int from {least} to {LARGEST}"
+        if len(sizes) > most:
+            return f"dim {dim} has {len(sizes)} sizes", f"give at most {most}"
+    return None
+
+
 def declared_on(tensor: Tensor, attribute: str) -> Declared | None:
     """What was declared on a tensor under this name."""
     found: Declared | None = getattr(tensor, attribute, None)

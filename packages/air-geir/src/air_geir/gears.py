@@ -17,7 +17,7 @@ from torch._dynamo import mark_dynamic
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.symbolic_shapes import guard_bool, guard_int
 
-from air_fxpasses.declared import declared_on, declared_sizes
+from air_fxpasses.declared import complaint, declared_on, declared_sizes
 from air_geir.engines import ArgInput, Program
 from air_geir.errors import GearError
 from air_geir.ir import Expr
@@ -41,7 +41,9 @@ def set_dim_gears(tensor: torch.Tensor, dim_gears: Mapping[int, Sequence[int]]) 
             f"gears are declared on an input tensor, not on {tensor!r}",
             advice="call set_dim_gears(tensor, {dim: [sizes]}) before the compiled function is called with the tensor",
         )
-    checked = {dim: _check(tensor, dim, sizes) for dim, sizes in sorted(dim_gears.items())}
+    if wrong := complaint(tensor, dim_gears, least=1, most=MOST_PER_DIM):
+        raise GearError(f"set_dim_gears: {wrong[0]}", advice=wrong[1])
+    checked = {dim: _different(dim, sizes) for dim, sizes in sorted(dim_gears.items())}
     known = get_dim_gears(tensor)
     if known is not None and known != checked:
         raise GearError(
@@ -58,19 +60,11 @@ def get_dim_gears(tensor: torch.Tensor) -> Gears | None:
     return declared_on(tensor, ATTRIBUTE)
 
 
-def _check(tensor: torch.Tensor, dim: int, sizes: Sequence[int]) -> tuple[int, ...]:
-    if not 0 <= dim < tensor.dim():
+def _different(dim: int, sizes: Sequence[int]) -> tuple[int, ...]:
+    if len(set(sizes)) != len(sizes) or len(sizes) < 2:
         raise GearError(
-            f"{dim!r} is no dim of a tensor of rank {tensor.dim()}", advice=f"0 to {tensor.dim() - 1}"
-        )
-    if not isinstance(sizes, (list, tuple)):
-        raise GearError(f"the gears of dim {dim} are {sizes!r}", advice="give a list of sizes")
-    wrong = [s for s in sizes if not isinstance(s, int) or isinstance(s, bool) or s <= 0]
-    if wrong:
-        raise GearError(f"{wrong[0]!r} is no gear for dim {dim}", advice="gears are sizes of 1 and more")
-    if len(set(sizes)) != len(sizes) or not 2 <= len(sizes) <= MOST_PER_DIM:
-        raise GearError(
-            f"dim {dim} has {len(sizes)} gears: {list(sizes)}", advice="give 2 to 100 different sizes"
+            f"dim {dim} has {len(sizes)} gears: {list(sizes)}",
+            advice=f"give 2 to {MOST_PER_DIM} different sizes",
         )
     return tuple(sizes)
 

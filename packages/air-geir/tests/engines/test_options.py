@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,10 +17,14 @@ from air_geir.engines import (
     PlainDevice,
     Program,
     SymInput,
+    _extension,
     dump_config,
     engine_options,
 )
+from air_geir.engines._options import tensor_dump
+from air_geir.errors import OptionError
 from air_geir.ir import DataType, Graph, Placement, TensorDesc, symbol
+from air_graph.errors import CannotWrite
 
 
 def settings(**changes: object) -> Settings:
@@ -182,3 +188,46 @@ def test_a_dump_becomes_the_device_s_configuration(tmp_path: Path) -> None:
     assert made["dump"]["dump_list"] == [{"model_name": "g", "layer": ["Add_1", "MatMul"]}]
     assert made["dump"]["dump_path"] == str(tmp_path)
     assert made["dump"]["dump_step"] == "0|3-5"
+
+
+def test_steps_of_a_dump_that_end_before_they_begin_are_refused(tmp_path: Path) -> None:
+    chosen = settings(
+        dump_config__enable_dump=True, dump_config__dump_path=str(tmp_path), dump_config__dump_step="0|5-3"
+    )
+    for reads in (lambda: dump_config(chosen, "g"), lambda: tensor_dump(chosen)):
+        with pytest.raises(OptionError, match="5-3 ends before it begins"):
+            reads()
+
+
+class Device:
+    """What reads a configuration, as the device does: in the call."""
+
+    def __init__(self) -> None:
+        self.read: list[tuple[str, object]] = []
+
+    def AclmdlSetDump(self, path: str) -> None:
+        self.read.append((path, json.loads(Path(path).read_text())))
+
+
+def test_the_configuration_of_a_dump_is_gone_once_the_device_has_read_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = Device()
+    monkeypatch.setattr(_extension, "load", lambda: device)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    asked = {"dump": {"dump_path": str(tmp_path / "dump")}}
+    _extension.start_dump(asked, None)
+    ((path, read),) = device.read
+    assert read == asked
+    assert not Path(path).exists()
+    assert os.listdir(tmp_path / "temporary") == []
+    own = tmp_path / "own.json"
+    own.write_text("{}")
+    _extension.start_dump(asked, str(own))
+    assert own.exists(), "the user's own file stays"
+    (tmp_path / "dump").rmdir()
+    (tmp_path / "dump").write_text("")
+    with pytest.raises(CannotWrite, match="a file lies where a folder is wanted"):
+        _extension.start_dump(asked, None)
+    assert os.listdir(tmp_path / "temporary") == []

@@ -25,7 +25,8 @@ from pathlib import Path
 
 from air_sim._install import Install, find_install
 from air_sim._symbols import stub_list
-from air_sim.errors import BuildFailed, MissingTool
+from air_sim._trust import why_untrusted
+from air_sim.errors import BuildFailed, MissingTool, UnusableCache
 
 log = logging.getLogger(__name__)
 
@@ -130,10 +131,18 @@ def _run(command: Sequence[str]) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def _trusted(libraries: Libraries) -> Libraries:
+    """The libraries, if nobody else can have put them there: they run in this process."""
+    for path in libraries.preload:
+        if refusal := why_untrusted(path):
+            raise UnusableCache(str(cache_folder()), str(refusal))
+    return libraries
 
 
 @dataclass(frozen=True)
@@ -269,11 +278,18 @@ def build(*, force: bool = False, jobs: int | None = None) -> Libraries:
             raise MissingTool(tool)
     install = find_install()
     target = cache_folder() / f"{install.key}-{_libraries_digest(install)}"
-    if target.is_dir() and not force:
-        return Libraries(target, install)
+    try:
+        if not target.is_dir() or force:
+            _build(target, install, force, jobs)
+        return _trusted(Libraries(target, install))
+    except OSError as error:
+        raise UnusableCache(str(cache_folder()), error.strerror or str(error)) from error
+
+
+def _build(target: Path, install: Install, force: bool, jobs: int | None) -> None:
     with _locked(cache_folder()):
         if target.is_dir() and not force:
-            return Libraries(target, install)
+            return
         if force:
             shutil.rmtree(target, ignore_errors=True)
             shutil.rmtree(cache_folder() / "objects", ignore_errors=True)
@@ -286,4 +302,3 @@ def build(*, force: bool = False, jobs: int | None = None) -> Libraries:
             partial.rename(target)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
-    return Libraries(target, install)

@@ -29,8 +29,12 @@ def parse_bytes(text: str) -> int:
     return int(match[1]) * _UNITS[match[2]]
 
 
-def _switch(default: object, meaning: str) -> Any:
-    return field(default=default, metadata={"meaning": meaning})
+_MOST = 2**31 - 1
+_A_DAY_S = 86_400
+
+
+def _switch(default: object, meaning: str, low: float = 0, high: float = _MOST) -> Any:
+    return field(default=default, metadata={"meaning": meaning, "span": (low, high)})
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class Switches:
 
     soc: str = _switch("Ascend910B1", "SoC name that the driver reports")
     cann: str = _switch("8.5.0", "CANN version that the toolkit reports")
-    devices: int = _switch(1, "number of devices, 1 to 64")
+    devices: int = _switch(1, "number of devices, 1 to 64", 1, 64)
     memory: str = _switch("32GiB", "memory of one device; asking for more is driver error 207001")
     streams: int = _switch(1984, "streams of one device; asking for more is driver error 207008")
     events: int = _switch(65535, "events of one device; asking for more is driver error 207007")
@@ -47,8 +51,13 @@ class Switches:
     poison: bool = _switch(False, "freed device memory is filled with 0xDD before it can be used again")
     noop: bool = _switch(False, "kernels and asynchronous copies do nothing: only host time is left")
     delay_us: int = _switch(0, "every task first waits a random time up to this many microseconds")
-    seed: int = _switch(0, "not 0: tasks and branches of a replay run in a random legal order of this seed")
-    replay_threads: int = _switch(2, "threads that run the independent branches of one replay")
+    seed: int = _switch(
+        0,
+        "not 0: tasks and branches of a replay run in a random legal order of this seed",
+        -(2**63),
+        2**63 - 1,
+    )
+    replay_threads: int = _switch(2, "threads that run the independent branches of one replay", 1, 256)
     slots: int = _switch(
         0, "kernels that a device runs at a time, by priority of their streams (0: no limit)"
     )
@@ -64,18 +73,33 @@ class Switches:
     count_file: str = _switch("", "file that gets the number of calls of each function at exit")
     verbose: bool = _switch(False, "driver errors are also written to standard error")
     ge_record: str = _switch("", "file that gets the options of every Graph Engine session and graph")
-    op_compiler_delay_s: float = _switch(0.0, "seconds that the op_compiler stand-in takes longer")
+    op_compiler_delay_s: float = _switch(
+        0.0, "seconds that the op_compiler stand-in takes longer", 0, _A_DAY_S
+    )
     op_compiler_log: str = _switch(
         "", "file that gets a JSON line for every call of the op_compiler stand-in"
     )
     op_compiler_fail: int = _switch(0, "the op_compiler stand-in fails after this many operators (0: never)")
-    install_delay_s: float = _switch(0.0, "seconds that an installer of static kernels takes for each kernel")
+    install_delay_s: float = _switch(
+        0.0, "seconds that an installer of static kernels takes for each kernel", 0, _A_DAY_S
+    )
     install_fail: int = _switch(0, "an installer of static kernels fails after this many (0: never)")
 
     def __post_init__(self) -> None:
-        parse_bytes(self.memory)
-        if not 1 <= self.devices <= 64:
-            raise UnknownSwitch(f"devices is {self.devices}: air-sim has 1 to 64 devices")
+        if not 0 < parse_bytes(self.memory) < 2**63:
+            raise UnknownSwitch(
+                f"switch memory ({variable('memory')}) is {self.memory!r}: write for example 32GiB"
+            )
+        if re.fullmatch(r"\d{1,4}(\.\w{1,20}){1,4}", self.cann) is None:
+            raise UnknownSwitch(
+                f"switch cann ({variable('cann')}) is {self.cann!r}: write a version such as 8.5.0"
+            )
+        for spec in dataclasses.fields(self):
+            value, (low, high) = getattr(self, spec.name), spec.metadata["span"]
+            if type(spec.default) in (int, float) and not low <= value <= high:  # NaN is in no span
+                raise UnknownSwitch(
+                    f"switch {spec.name} ({variable(spec.name)}) is {value!r}: it takes {low} to {high}"
+                )
         for one in filter(None, (part.strip() for part in self.fault.split(","))):
             if _FAULT.fullmatch(one) is None:
                 raise UnknownSwitch(
@@ -119,6 +143,8 @@ def _typed(name: str, value: object, default: object) -> object:
     try:
         if isinstance(default, bool):
             return value if isinstance(value, bool) else {"0": False, "1": True}[str(value)]
+        if isinstance(value, bool) or (isinstance(value, float) and isinstance(default, int)):
+            raise ValueError(value)  # 1.5 devices, or True of them
         return type(default)(value)  # type: ignore[call-arg]  # str, int and float take one value
     except (KeyError, ValueError):
         raise UnknownSwitch(

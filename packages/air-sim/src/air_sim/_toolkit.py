@@ -14,6 +14,7 @@ from pathlib import Path
 
 from air_sim._build import Libraries
 from air_sim._switches import Switches
+from air_sim.errors import UnusableCache
 
 _FOLDERS = ("runtime", "compiler", "opp", "bin", "lib64")
 _OP_COMPILER = Path(__file__).parent / "tools" / "op_compiler.py"
@@ -23,19 +24,27 @@ def _write_once(file: Path, text: str) -> None:
     """Processes may start at the same time: the file appears whole or not at all."""
     if file.exists() and file.read_text(encoding="utf-8") == text:
         return
-    with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8") as partial:
-        partial.write(text)
-    Path(partial.name).chmod(0o755)
-    Path(partial.name).rename(file)
+    descriptor, partial = tempfile.mkstemp(dir=file.parent)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as open_file:
+            open_file.write(text)
+        Path(partial).chmod(0o755)
+        Path(partial).rename(file)
+    except BaseException:
+        Path(partial).unlink(missing_ok=True)
+        raise
 
 
 def make_toolkit(libraries: Libraries, switches: Switches) -> dict[str, str]:
     """Creates the toolkit if need be; returns the environment variables that make programs find it."""
     home = libraries.folder / "toolkit" / switches.cann
-    for name in _FOLDERS:
-        (home / name).mkdir(parents=True, exist_ok=True)
     command = f"{shlex.quote(sys.executable)} {shlex.quote(str(_OP_COMPILER))}"
-    _write_once(home / "bin" / "op_compiler", f'#!/bin/sh\nexec {command} "$@"\n')
+    try:
+        for name in _FOLDERS:
+            (home / name).mkdir(parents=True, exist_ok=True)
+        _write_once(home / "bin" / "op_compiler", f'#!/bin/sh\nexec {command} "$@"\n')
+    except OSError as error:
+        raise UnusableCache(str(libraries.folder), error.strerror or str(error)) from error
     tools = str(home / "bin")
     path = [part for part in os.environ.get("PATH", "").split(os.pathsep) if part and part != tools]
     return {

@@ -52,6 +52,21 @@ class BuildFailed(AirSimError):
         )
 
 
+class UnusableCache(AirSimError):
+    """The folder of compiled libraries cannot be written, or somebody else could have put there what is loaded.
+
+    Name another folder with the variable `AIR_SIM_CACHE`, or do what the text says.
+    """
+
+    def __init__(self, folder: str, reason: str) -> None:
+        self.folder = folder
+        self.reason = reason
+        super().__init__(
+            f"{folder} cannot hold the libraries of air-sim: {reason}. "
+            "Name another folder with the variable AIR_SIM_CACHE"
+        )
+
+
 class TooLate(AirSimError):
     """activate() was called after torch_npu had been imported over something else.
 

@@ -1,30 +1,27 @@
-"""The stream operators outside a graph: real streams and events where the device has them.
+"""The stream operators outside a graph: eager code keeps the order of the program, whatever its scopes say.
 
-On a device without streams (cpu) the program order is the only order, so switching, recording and waiting have
-nothing to do; crossed scopes are still an error.
+A scope speaks to the compiler, which sees the whole graph, orders its streams and knows how long each value lives.
+Eager code has no plan: were the stream really switched, a value made inside a block and read after it would be a
+race. So a block changes nothing here and has no state: it may hold an exception, a generator that stops in the middle,
+another thread. Events, markers and lifetimes stay real, because the program may itself be on a stream of torch's
+(`with torch.npu.stream(s):`); without one they order what is in order anyway.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
+from air_graph import forks
 from air_streams import _events, _registry
 from air_streams._tags import ENTRY_TAG
-from air_streams.errors import StreamPriorityError, UnbalancedScope, Unsupported
+from air_streams.errors import UnbalancedScope, Unsupported
 
-
-class _Thread(threading.local):
-    def __init__(self) -> None:
-        self.scopes: list[tuple[str, torch.Stream | None]] = []
-        self.limits: list[tuple[torch.Stream, Any]] = []
-
-
-_thread = _Thread()
 _markers = WeakIdKeyDictionary()
 
 
@@ -44,40 +41,12 @@ def _current(device: torch.device) -> torch.Stream:
     return stream
 
 
-def _stream(tag: str, device: torch.device, priority: int = 0) -> torch.Stream:
-    if tag != ENTRY_TAG:
-        return _registry.stream_for(tag, device, priority=priority)
-    outermost = next((before for _, before in _thread.scopes if before is not None), None)
-    return outermost if outermost is not None else _current(device)
-
-
 def stream_enter(tag: str, priority: int = 0, site: int = 0) -> None:
-    """Makes the stream behind `tag` the current one."""
-    device = _accelerator()
-    if device is None:
-        if priority:
-            raise StreamPriorityError(
-                f"stream '{tag}' asks for priority {priority}, but this process has no device with priorities",
-                advice="remove stream_priority (the default is 0) where only the cpu is used",
-            )
-        _thread.scopes.append((tag, None))
-        return
-    stream = _stream(tag, device, priority)
-    _thread.scopes.append((tag, _current(device)))
-    torch.accelerator.set_stream(stream)
+    """Nothing: eager code stays on the stream it is on."""
 
 
 def stream_exit(tag: str, site: int = 0) -> None:
-    """Goes back to the stream that was current before the matching `stream_enter`."""
-    if not _thread.scopes or _thread.scopes[-1][0] != tag:
-        open_tag = _thread.scopes[-1][0] if _thread.scopes else None
-        raise UnbalancedScope(
-            f"stream scope '{tag}' is left, but the innermost open one is {open_tag!r}",
-            advice="use `with npu_stream_switch(...)`, which nests by itself",
-        )
-    _, before = _thread.scopes.pop()
-    if before is not None:
-        torch.accelerator.set_stream(before)
+    """Nothing, as `stream_enter`; that blocks of a graph nest is checked by its plan."""
 
 
 def event_record(event: str, site: int = 0) -> None:
@@ -95,10 +64,13 @@ def event_wait(event: str, site: int = 0) -> None:
 
 
 def record_stream(input: torch.Tensor, tag: str, site: int = 0) -> None:
-    """Tells the allocator that the tensor is used on the stream behind `tag`."""
+    """Tells the allocator that the tensor is used on the stream behind `tag`; a tag without a stream uses nothing."""
     if input.device.type == "cpu":
         return
-    input.record_stream(_stream(tag, input.device))
+    entry = tag == ENTRY_TAG
+    stream = _current(input.device) if entry else _registry.known_stream(tag, input.device)
+    if stream is not None:
+        input.record_stream(stream)
 
 
 def record(site: int = 0) -> torch.Tensor:
@@ -123,38 +95,86 @@ def wait(dependencies: Sequence[torch.Tensor], site: int = 0) -> None:
         if event is not None:
             event.wait(stream)
             continue
-        # Eager mode does not know which stream made a tensor: waiting for all known ones is always enough.
-        for other in (_stream(ENTRY_TAG, device), *_registry.known_streams(device)):
+        # Nobody knows which stream made a tensor: the device's default stream and those behind tags are waited for.
+        # A stream of the program that no tag names is the program's to wait for.
+        default = torch.get_device_module(device).default_stream(device)
+        for other in (default, *_registry.known_streams(device)):
             if other != stream:
                 stream.wait_stream(other)
+
+
+@dataclass(eq=False)
+class _Limit:
+    stream: torch.Stream
+    cores: tuple[int, int]
+
+
+@dataclass
+class _Limits:
+    """The limits in force on each stream: the newest acts, and what was there before all of them comes back last.
+
+    Threads share streams and leave their blocks in any order, so each takes away its own limit and no other.
+    """
+
+    lock: Any = field(default_factory=forks.Lock)
+    open: dict[torch.Stream, list[_Limit]] = field(default_factory=dict)
+    before: dict[torch.Stream, tuple[int, int]] = field(default_factory=dict)
+    mine: Any = field(default_factory=threading.local)
+
+    def stack(self) -> list[_Limit]:
+        """The limits that this thread has set and not taken back."""
+        if not hasattr(self.mine, "stack"):
+            self.mine.stack = []
+        stack: list[_Limit] = self.mine.stack
+        return stack
+
+    def enter(self, stream: torch.Stream, cores: tuple[int, int], module: Any) -> None:
+        with self.lock:
+            if stream not in self.before:
+                found = module.get_stream_limit(stream)
+                self.before[stream] = (found["cube_core_num"], found["vector_core_num"])
+            module.set_stream_limit(stream, *cores)
+            limit = _Limit(stream, cores)
+            self.open.setdefault(stream, []).append(limit)
+            self.stack().append(limit)
+
+    def exit(self, limit: _Limit, module: Any) -> None:
+        with self.lock:
+            left = self.open[limit.stream]
+            left.remove(limit)
+            if left:
+                module.set_stream_limit(limit.stream, *left[-1].cores)
+                return
+            del self.open[limit.stream]
+            module.set_stream_limit(limit.stream, *self.before.pop(limit.stream))
+
+
+_limits = _Limits()
 
 
 def core_limit_enter(aicore: int, vectorcore: int, site: int = 0) -> None:
     """Limits the cores of the current stream."""
     device = _accelerator()
-    module = None if device is None else torch.get_device_module(device)
+    module: Any = None if device is None else torch.get_device_module(device)
     if device is None or not hasattr(module, "set_stream_limit"):
         raise Unsupported(
             f"limit_core_num({aicore}, {vectorcore}) needs a device with core limits, "
             f"'{'cpu' if device is None else device.type}' has none",
             advice="remove limit_core_num on this device, or run on an NPU",
         )
-    assert module is not None
-    stream = _current(device)
-    _thread.limits.append((stream, module.get_stream_limit(stream)))
-    module.set_stream_limit(stream, aicore, vectorcore)
+    _limits.enter(_current(device), (aicore, vectorcore), module)
 
 
 def core_limit_exit(site: int = 0) -> None:
-    """Restores the limits from before the matching `core_limit_enter`."""
-    if not _thread.limits:
+    """Takes the matching limit of this thread back."""
+    stack = _limits.stack()
+    if not stack:
         raise UnbalancedScope(
-            "a core limit is left that was never entered", advice="use `with limit_core_num(...)`"
+            "a core limit is left that was never entered in this thread",
+            advice="use `with limit_core_num(...)`",
         )
-    stream, before = _thread.limits.pop()
-    torch.get_device_module(stream.device).set_stream_limit(
-        stream, before["cube_core_num"], before["vector_core_num"]
-    )
+    limit = stack.pop()
+    _limits.exit(limit, torch.get_device_module(limit.stream.device))
 
 
 def attributes_enter(names: Sequence[str], values: Sequence[str], site: int = 0) -> None:

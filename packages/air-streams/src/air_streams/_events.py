@@ -7,11 +7,11 @@ number of times, and each instance has events of its own.
 
 from __future__ import annotations
 
-import threading
 import weakref
 
 import torch
 
+from air_graph import forks
 from air_streams._tags import checked_tag
 from air_streams.errors import Unsupported
 
@@ -38,7 +38,7 @@ class TaggedEvent:
         return f"TaggedEvent({self.key!r})"
 
 
-_lock = threading.Lock()
+_lock = forks.Lock()
 _alive: weakref.WeakValueDictionary[str, TaggedEvent] = weakref.WeakValueDictionary()
 _device_events: dict[tuple[str, torch.device], torch.Event] = {}
 

@@ -8,17 +8,17 @@ the entry stream.
 from __future__ import annotations
 
 import itertools
-import threading
 from typing import Any
 
 import torch
 from torch._dynamo import graph_bytecode_inputs
 from torch.utils.weak import WeakIdKeyDictionary
 
+from air_graph import forks
 from air_streams import _registry
 from air_streams._tags import ENTRY_TAG
 
-_lock = threading.Lock()
+_lock = forks.Lock()
 _event_names = WeakIdKeyDictionary()
 _cpu_stream_names = WeakIdKeyDictionary()
 _event_numbers = itertools.count()

@@ -7,12 +7,12 @@ executors, the eager kernels and `record_stream` all ask it.
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 
 import torch
 
-from air_streams._tags import ENTRY_TAG
+from air_graph import forks
+from air_streams._tags import ENTRY_TAG, checked_priority, checked_tag
 from air_streams.errors import InvalidArgument, StreamPriorityError
 
 
@@ -22,7 +22,7 @@ class _Entry:
     priority: int
 
 
-_lock = threading.Lock()
+_lock = forks.Lock()
 _streams: dict[tuple[str, torch.device], _Entry] = {}
 
 
@@ -75,6 +75,8 @@ def stream_for(tag: str, device: torch.device | str, *, priority: int = 0) -> to
             f"tag '{ENTRY_TAG}' is the stream on which the graph was entered, not one of the table",
             advice="ask the device for its current stream",
         )
+    checked_tag(tag, "tag of a stream")
+    checked_priority(priority, tag)
     key = (tag, _with_index(device))
     with _lock:
         entry = _streams.get(key)
@@ -91,9 +93,19 @@ def stream_for(tag: str, device: torch.device | str, *, priority: int = 0) -> to
 
 def adopt_stream(tag: str, stream: torch.Stream, device: torch.device | str | None = None) -> None:
     """Puts a stream the user made behind `tag`, so that native code keeps its own streams."""
+    checked_tag(tag, "tag of a stream")
+    if not isinstance(stream, torch.Stream):
+        raise InvalidArgument(f"adopt_stream takes a stream, got {stream!r}", advice="give a torch.Stream")
     where = _with_index(stream.device if device is None else device)
     with _lock:
         _streams[(tag, where)] = _Entry(stream, _priority_of(stream) or 0)
+
+
+def known_stream(tag: str, device: torch.device | str) -> torch.Stream | None:
+    """The stream behind `tag`; None where nothing has made one."""
+    with _lock:
+        entry = _streams.get((tag, _with_index(device)))
+    return None if entry is None else entry.stream
 
 
 def known_streams(device: torch.device | str) -> tuple[torch.Stream, ...]:

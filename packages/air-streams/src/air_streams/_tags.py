@@ -10,6 +10,12 @@ ENTRY_TAG: Final = "default"
 """The tag of the stream on which the graph was entered: the main stream."""
 
 
+HIGHEST_PRIORITY: Final = 100
+"""No device has that many; which ones yours has is known when the stream is made."""
+MOST_CORES: Final = 9999
+"""No chip has that many; how many yours has is known where the block runs."""
+
+
 def checked_tag(tag: object, role: str) -> str:
     """The tag itself, or an error which says what a tag is."""
     if not isinstance(tag, str) or not tag.strip():
@@ -22,9 +28,10 @@ def checked_tag(tag: object, role: str) -> str:
 
 def checked_priority(priority: object, tag: str) -> int:
     """The priority itself, or an error; whether the device has it is known only when the stream is made."""
-    if isinstance(priority, bool) or not isinstance(priority, int):
+    if isinstance(priority, bool) or not isinstance(priority, int) or abs(priority) > HIGHEST_PRIORITY:
         raise InvalidArgument(
-            f"stream_priority of stream '{tag}' must be an int, got {priority!r}",
+            f"stream_priority of stream '{tag}' must be an int from -{HIGHEST_PRIORITY} to {HIGHEST_PRIORITY}, "
+            f"got {priority!r}",
             advice="use 0 for the device's default, a smaller number for a higher priority",
         )
     return priority
@@ -32,9 +39,9 @@ def checked_priority(priority: object, tag: str) -> int:
 
 def checked_cores(count: object, name: str) -> int:
     """The number of cores itself, or an error; the upper bound is the chip's and is checked where it runs."""
-    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+    if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= MOST_CORES:
         raise InvalidArgument(
-            f"{name} must be a non-negative int, got {count!r}",
+            f"{name} must be an int from 0 to {MOST_CORES}, got {count!r}",
             advice="give the number of cores that operators in the block may use",
         )
     return count

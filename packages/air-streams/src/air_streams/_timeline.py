@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from torch.fx import Node
 
 from air_graph import place_of
+from air_graph.files import write_text
 from air_streams import _page, _trace
 from air_streams._findings import Finding, RedundantWait
 from air_streams._picture import Arrow, Box, Kind, Mark, Picture
@@ -44,9 +45,9 @@ class Timeline(Picture):
         """Writes the page (`.html`) or the trace (`.json`)."""
         target = Path(path)
         if target.suffix == ".html":
-            target.write_text(self.to_html(), encoding="utf-8")
+            write_text(target, self.to_html(), "the timeline")
         elif target.suffix == ".json":
-            target.write_text(json.dumps(self.to_trace()), encoding="utf-8")
+            write_text(target, json.dumps(self.to_trace()), "the timeline")
         else:
             raise InvalidArgument(
                 f"a timeline is saved as .html or .json, got '{target.name}'",
@@ -72,8 +73,10 @@ class _Drawing:
         if self.durations is None:
             return 1.0
         given = self.durations(node) if callable(self.durations) else self.durations.get(node, 0.0)
-        if given < 0:
-            raise InvalidArgument(f"the duration of {node.name} is negative: {given}")
+        if isinstance(given, bool) or not 0 <= given < float("inf"):  # NaN is in no range
+            raise InvalidArgument(
+                f"the duration of {node.name} is {given!r}", advice="give a finite number from 0 up"
+            )
         return given
 
     def is_own(self, node: Node, kind: Kind) -> bool:

@@ -20,6 +20,7 @@ from air_aclgraph.static_kernel._locks import Lock, digest_of, state_dir
 from air_aclgraph.static_kernel._options import Options
 from air_aclgraph.static_kernel._toolkit import Toolkit
 from air_aclgraph.static_kernel.errors import StageFailed
+from air_config import variables
 
 SCRATCH_LIMIT_S: Final = 5.0
 _SCRATCH: Final[dict[str, Lock]] = {}
@@ -43,7 +44,7 @@ def _private(options: Options) -> Path:
 
 def job() -> str:
     """A name that the processes of one job on this node share, and no other job of it does."""
-    if os.environ.get("LOCAL_WORLD_SIZE", "1") == "1":
+    if variables.number("LOCAL_WORLD_SIZE", 1, low=1) == 1:
         return f"process_{os.getpid()}"
     return "job_" + digest_of(os.getppid(), *(os.environ.get(name) for name in _JOB))
 

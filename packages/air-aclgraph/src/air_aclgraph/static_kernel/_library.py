@@ -29,6 +29,7 @@ from air_aclgraph.static_kernel._cache import Package
 from air_aclgraph.static_kernel._locks import Lock, read_json, state_dir, write_json
 from air_aclgraph.static_kernel._toolkit import Toolkit
 from air_aclgraph.static_kernel.errors import StageFailed, last_lines, system_failure
+from air_config.trust import why_untrusted
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +89,14 @@ class Library:
     def _run_installer(
         self, package: Package, toolkit: Toolkit, log_file: Path, users: Lock, lock: Lock
     ) -> None:
+        if refusal := why_untrusted(package.run):
+            raise StageFailed(
+                f"the installer {package.run} is not run, because others could have changed it: "
+                f"{refusal.part} {refusal.reason}",
+                advice="take that over (chown, chmod go-w) if you trust what is in it, or set "
+                "air.static_kernel.cache_dir to a directory of your own",
+                stage="install",
+            )
         record = self._record(package.name)
         place = self.path / KERNELS / package.name
         command = [str(package.run)]

@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
+from air_config.trust import why_untrusted
+
 POLL_S: Final = 0.05
 
 
@@ -24,8 +26,8 @@ def state_dir(*identity: object) -> Path:
     """The folder of locks and records about one thing of this node, made if need be."""
     root = Path(tempfile.gettempdir()) / f"air_static_kernels_{os.getuid()}"
     root.mkdir(mode=0o700, exist_ok=True)
-    if root.stat().st_uid != os.getuid():
-        raise PermissionError(1, "belongs to another user", str(root))
+    if refusal := why_untrusted(root):
+        raise PermissionError(1, refusal.reason, refusal.part)
     folder = root / digest_of(*identity)
     folder.mkdir(exist_ok=True)
     return folder

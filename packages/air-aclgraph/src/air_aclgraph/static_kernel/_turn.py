@@ -21,6 +21,7 @@ from air_aclgraph.static_kernel._locks import Lock, read_json, write_json
 from air_aclgraph.static_kernel._select import Operator
 from air_aclgraph.static_kernel._tree import is_alive
 from air_aclgraph.static_kernel.errors import StageFailed
+from air_config import variables
 
 KEPT: Final = 32
 MARGIN_S: Final = 120.0
@@ -163,5 +164,5 @@ def _name(attempt: dict[str, Any] | None) -> str:
 
 def rank() -> int | None:
     """The rank of this process, as its launcher says."""
-    text = os.environ.get("RANK", "")
-    return int(text) if text.isdigit() else None
+    given = variables.number("RANK", -1)
+    return None if given < 0 else given

@@ -21,6 +21,7 @@ from torch.utils import _pytree as pytree
 from air_backend.dump._marks import chosen
 from air_backend.dump._place import named, rank_folder, stamp
 from air_backend.errors import NumpyMissing
+from air_graph import files
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +55,7 @@ class EagerDump:
 
     def __call__(self, *args: Any) -> Any:
         step = self.folder / str(self.calls)
-        step.mkdir(parents=True, exist_ok=True)
+        files.folder(step, "the folder of dumped tensors")
         self.calls += 1
         with torch.no_grad():
             return _Run(self._gm, step, self._nodes).run(*args, enable_io_processing=False)
@@ -91,7 +92,8 @@ def save_npy(path: Path, value: torch.Tensor) -> None:
     import numpy as np  # torch works without it
 
     host = value.detach().cpu()
-    np.save(path, (host if host.dtype in _NUMPY else host.to(torch.float32)).numpy())
+    with files.whole_file(path, "a dumped tensor") as file:
+        np.save(file, (host if host.dtype in _NUMPY else host.to(torch.float32)).numpy())
 
 
 def _tensors(values: Any) -> Iterator[tuple[str, torch.Tensor]]:

@@ -10,6 +10,7 @@ from torch import fx
 
 from air_config import Settings
 from air_geir.dump import dump_path
+from air_graph import files
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ def write_graph(
     if wanted.type is None or settings.mode == "max-autotune":
         return
     folder = Path(wanted.path or ".")
-    folder.mkdir(parents=True, exist_ok=True)
+    files.folder(folder, "the folder of graphs")
     path = dump_path(folder, stage, wanted.type, number=number)
-    path.write_text(readable(gm), encoding="utf-8")
+    files.write_text(path, readable(gm), "the graph")
     log.info("%s graph written to %s", stage, path)

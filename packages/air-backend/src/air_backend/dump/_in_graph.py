@@ -10,7 +10,8 @@ copied to the host on the operator's own stream and a host callback of the repla
 
 from __future__ import annotations
 
-import threading
+import errno
+import logging
 from collections import Counter
 from typing import Any, Final
 
@@ -20,6 +21,10 @@ from torch import fx
 from air_backend.dump._marks import chosen
 from air_backend.dump._place import rank_folder
 from air_backend.errors import DumpUnsupported
+from air_graph import files, forks
+from air_graph.errors import CannotWrite
+
+log = logging.getLogger(__name__)
 
 _LIBRARY: Final = torch.library.Library("air_backend", "FRAGMENT")
 _LIBRARY.define("save_tensor(Tensor value, str path) -> ()")
@@ -28,14 +33,16 @@ SAVE: Final = torch.ops.air_backend.save_tensor.default
 SERVED: Final = ("cpu", "npu")
 
 _counts: Final[Counter[str]] = Counter()
-_lock: Final = threading.Lock()
+_lock: Final = forks.Lock()
 
 
 def _write(value: torch.Tensor, path: str) -> None:
     with _lock:
         number = _counts[path]
         _counts[path] += 1
-    torch.save(value, f"{path}_{number}.pt")
+    target = f"{path}_{number}.pt"
+    with files.whole_file(target, "a dumped tensor") as file:
+        torch.save(value, file)
 
 
 def _save_on_host(value: torch.Tensor, path: str) -> None:
@@ -48,7 +55,10 @@ def _write_copied(spec: Any, path: str) -> None:
     value = (
         torch.frombuffer(bytearray(buffer), dtype=dtype).reshape(shape) if len(buffer) else torch.empty(shape)
     )
-    _write(value, path)
+    try:
+        _write(value, path)
+    except CannotWrite as error:  # the driver calls: nobody would see it raised
+        log.error("%s", error)
 
 
 def _save_on_npu(value: torch.Tensor, path: str) -> None:
@@ -79,8 +89,12 @@ def insert_saves(gm: fx.GraphModule, ground: torch.device, path: str | None, nam
     """Adds the operators; gives their number. Marked nodes alone count where a model marks some."""
     if ground.type not in SERVED:
         raise DumpUnsupported(ground.type, SERVED)
-    folder = rank_folder(path) / name
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = files.folder(rank_folder(path) / name, "the folder of dumped tensors")
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:  # it is an argument of an operator
+        refusal = OSError(errno.EILSEQ, "the path is no Unicode text")
+        raise CannotWrite("the tensors of replays", folder, refusal) from None
     marked = chosen(gm)
     nodes = [node for node in gm.graph.nodes if _has_tensor(node) and (marked is None or node in marked)]
     first = next(node for node in gm.graph.nodes if node.op != "placeholder")

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import torch
 
+from air_graph import files
+
 _UNFIT: Final = re.compile(r"[^\w.\-]+")
 
 
@@ -18,8 +20,7 @@ def rank_folder(root: str | Path | None) -> Path:
     there = distributed.is_available() and distributed.is_initialized()
     world, rank = (distributed.get_world_size(), distributed.get_rank()) if there else (1, 0)
     folder = Path(root or ".") / f"worldsize{world}_global_rank{rank}"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    return files.folder(folder, "the folder of dumps")
 
 
 def named(target: Any) -> str:

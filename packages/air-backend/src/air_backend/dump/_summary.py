@@ -7,6 +7,7 @@ reason. One row for each operator and way; the tensors are those of all its call
 from __future__ import annotations
 
 import csv
+import io
 import logging
 import os
 from collections import Counter
@@ -20,9 +21,11 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from air_backend.dump._place import stamp
+from air_config import variables
 from air_geir import lower_program
 from air_geir.coverage import way_of
 from air_geir.lowering import Unsupported, UnsupportedGraphError
+from air_graph import files
 
 log = logging.getLogger(__name__)
 
@@ -66,12 +69,13 @@ def summarize(
     """Writes the table; gives its path."""
     path = (
         Path(folder or ".")
-        / f"summary_{name}_rank_{os.environ.get('RANK', '0')}_pid_{os.getpid()}_ts_{stamp()}.csv"
+        / f"summary_{name}_rank_{variables.number('RANK', 0)}_pid_{os.getpid()}_ts_{stamp()}.csv"
     )
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(HEAD)
-        writer.writerows(row.cells(operator) for operator, row in _rows(gm, example_inputs).items())
+    table = io.StringIO(newline="")
+    writer = csv.writer(table)
+    writer.writerow(HEAD)
+    writer.writerows(row.cells(operator) for operator, row in _rows(gm, example_inputs).items())
+    files.write_text(path, table.getvalue(), "the summary of operators")
     log.info("summary of %s written to %s", name, path)
     return path
 

@@ -11,7 +11,8 @@
             repro.py                     the graph alone, as a script that compiles and runs it
             explain.json                 everything `air explain` says
 
-The folder moves with `torch._dynamo.config.debug_dir_root`; every rank has a process and so a folder of its own.
+The folder moves with `torch._dynamo.config.debug_dir_root`; every rank has a process and so a folder of its own. It is
+there to look at: where it cannot be written a warning says so once, and the program goes on.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ import itertools
 import json
 import logging
 import os
+import sys
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -29,13 +32,17 @@ from torch._dynamo.utils import get_debug_dir
 
 from air_backend._logs import logger
 from air_backend.dump._graphs import readable
+from air_backend.errors import DebugFolderWarning
 from air_geir.dump import WRITERS
 from air_geir.ir import Graph
+from air_graph import files
+from air_graph.errors import CannotWrite
 
 IR_FORMS: Final = ("txt", "pbtxt", "py")
 
 _models: Final = itertools.count()
 _logs: Final[dict[Path, logging.Handler]] = {}
+_said: Final[list[CannotWrite]] = []
 
 
 class DebugFolder:
@@ -50,7 +57,10 @@ class DebugFolder:
         for number in itertools.count():
             path = self.path / (f"{role}_{number}" if number else role)
             if not path.exists():
-                path.mkdir(parents=True)
+                try:
+                    files.folder(path, "the debug folder")
+                except CannotWrite as error:
+                    _say(error)
                 return DebugFolder(path)
         raise AssertionError("unreachable")
 
@@ -71,7 +81,10 @@ class DebugFolder:
         self.text(f"{name}.json", json.dumps(data, indent=2, default=str))
 
     def text(self, name: str, text: str) -> None:
-        (self.path / name).write_text(text, encoding="utf-8")
+        try:
+            files.write_text(self.path / name, text, "a file of the debug folder")
+        except CannotWrite as error:
+            _say(error)
 
     def _numbered(self, stage: str, form: str, text: str) -> None:
         self.text(f"{next(self._number):03d}_{stage}.{form}", text)
@@ -81,19 +94,39 @@ def debug_folder() -> DebugFolder | None:
     """The folder of the next model, or None when the variable is not set."""
     if os.environ.get("TORCH_COMPILE_DEBUG", "0") != "1":
         return None
-    root = Path(get_debug_dir()) / "air"
-    root.mkdir(parents=True, exist_ok=True)
-    _log_to(root / "debug.log")
-    path = root / f"model__{next(_models)}"
-    path.mkdir()
-    return DebugFolder(path)
+    try:
+        root = files.folder(Path(get_debug_dir()) / "air", "the debug folder")
+        with files.writing(root, "the debug folder"):
+            _log_to(root / "debug.log")
+        return DebugFolder(files.folder(root / f"model__{next(_models)}", "the debug folder"))
+    except CannotWrite as error:
+        _say(error)
+        return None
+
+
+def _say(error: CannotWrite) -> None:
+    if not _said:
+        _said.append(error)
+        warnings.warn(f"TORCH_COMPILE_DEBUG: {error}", DebugFolderWarning, stacklevel=2)
+
+
+class _Log(logging.FileHandler):
+    """A log that ends where it cannot be written."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 -- logging's name
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            super().handleError(record)
+            return
+        logger.removeHandler(self)
+        _say(CannotWrite("the log of the debug folder", self.baseFilename, error))
 
 
 def _log_to(path: Path) -> None:
     """Adds the file to the loggers of all packages, once, and lets them speak at DEBUG."""
     if path in _logs:
         return
-    handler = logging.FileHandler(path, encoding="utf-8")
+    handler = _Log(path, encoding="utf-8", errors="backslashreplace")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s:%(lineno)d %(message)s"))
     _logs[path] = handler
     logger.addHandler(handler)

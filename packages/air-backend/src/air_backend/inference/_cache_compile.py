@@ -6,14 +6,14 @@
 It is `torch.compile(..., fullgraph=True).aot_compile()` with a place for its files. One file is one traced graph with
 the conditions under which it holds; a call takes the first graph whose conditions it meets, and where none does, it
 traces another and writes it beside them. Arguments, parameters and the state of torch are checked in every call; source
-code, global numbers and strings, options and versions when a file is read. Nothing is deleted.
+code, hooks of modules, global numbers and strings, options and versions when a file is read. Nothing is deleted. Where
+nothing can be written a warning says so once, and the function runs as it was traced.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FunctionType, MethodType
@@ -26,8 +26,10 @@ from torch._dynamo.guards import CheckFunctionManager
 from air_backend._backend import Backend
 from air_backend.errors import CannotSave, NotServed, OptionsOfWrongType, TwoConfigurations
 from air_backend.inference import _store
+from air_backend.inference._key import Key, hooks_of
 from air_config import CompilerConfig
 from air_config.errors import NotSerializable
+from air_graph import forks
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +70,7 @@ def cache_compile(
     if not isinstance(function, FunctionType):
         raise OptionsOfWrongType(type(func).__name__, "cache_compile(func)")
     try:
-        key = _store.Key.of(function, owner, chosen, dynamic)
+        key = Key.of(function, owner, chosen, dynamic)
     except NotSerializable as error:
         raise CannotSave(f"an option holds what cannot be written down: {error}") from error
     home = Path(cache_dir or os.environ.get(HOME) or DEFAULT_HOME)
@@ -92,7 +94,8 @@ class CachedFunction:
         self._globals: dict[str, str] = {}
         self._store = store
         self._graphs: list[Any] | None = None
-        self._lock = threading.RLock()
+        self._keeps = True
+        self._lock = forks.Lock()
 
     @property
     def folder(self) -> Path:
@@ -123,8 +126,9 @@ class CachedFunction:
                     self._store.key.function,
                     len(graphs),
                 )
+            hooks = hooks_of(self._func) if self._keeps else {}
             graph = self._traced(args, kwargs)
-            self._store.write(graph, self._globals)
+            self._keeps = self._keeps and self._store.write(graph, self._globals, hooks) is not None
             graphs.append(graph)
             return graph
 

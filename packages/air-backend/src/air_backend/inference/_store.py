@@ -10,97 +10,44 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import errno
 import hashlib
 import importlib
 import inspect
 import io
+import itertools
 import json
 import logging
 import os
-import platform
 import sys
 import tempfile
+import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
-from types import FunctionType, ModuleType
-from typing import Any, Final
+from types import ModuleType
+from typing import Any, BinaryIO, Final
 
 import torch
 
-from air_backend._version import __version__
-from air_backend.errors import CannotSave, NotACache, UnsafeCache
-from air_config import CompilerConfig
+from air_backend.errors import CacheWarning, NotACache, UnsafeCache
+from air_backend.inference._key import PLAIN, Key, hooks_of
+from air_config.trust import Untrusted, open_trusted, why_untrusted
+from air_graph.errors import CannotWrite
+from air_graph.files import write_text
 
 log = logging.getLogger(__name__)
 
 NAME: Final = "compiled_module"
+WHAT: Final = "a file of cache_compile"
 ABOUT, GRAPH, FUNCTION = "about.json", "graph.txt", "function"
 GLOBALS: Final = "globals"
+HOOKS: Final = "hooks"
 MODULES: Final = "modules"
 _IMPORT: Final = "__import_"
-_PLAIN: Final = (bool, int, float, str, bytes, type(None))
-OTHERS_MAY_WRITE: Final = 0o022
-
-
-@dataclass(frozen=True)
-class Key:
-    """What a file is for: a file with another key is not read."""
-
-    function: str
-    dynamic: bool
-    config: Mapping[str, Any]
-    versions: Mapping[str, str]
-    captured: Mapping[str, str]
-    """What the function closes over, and its default arguments."""
-
-    @classmethod
-    def of(cls, function: Callable[..., Any], owner: object, config: CompilerConfig, dynamic: bool) -> Key:
-        """The key of a function, or of a method and what it belongs to, in this process."""
-        holder = type(owner).__qualname__ + "." if owner is not None else ""
-        name = f"{function.__module__}.{holder}{function.__name__}"
-        options = json.loads(config.to_json(only_set=True))
-        return cls(name, dynamic, options, _versions(), _captured(function))
-
-    @property
-    def digest(self) -> str:
-        return hashlib.sha256(json.dumps(vars(self), sort_keys=True).encode()).hexdigest()
-
-    @property
-    def name(self) -> str:
-        """The name of the folder."""
-        last = ".".join(self.function.split(".")[-2:])
-        return f"{last}_{'dynamic' if self.dynamic else 'static'}_{self.digest[:16]}"
-
-
-def _versions() -> dict[str, str]:
-    found = {"air-backend": __version__, "python": platform.python_version(), "torch": torch.__version__}
-    with contextlib.suppress(metadata.PackageNotFoundError):
-        found["torch_npu"] = metadata.version("torch_npu")
-    return found
-
-
-def _captured(function: Any) -> dict[str, str]:
-    """Values that torch writes into the file and does not compare; one that has no name in a key is refused."""
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    named = [(name, cell.cell_contents) for name, cell in cells]
-    named += [(f"default {index}", value) for index, value in enumerate(function.__defaults__ or ())]
-    named += [(f"default {name}", value) for name, value in (function.__kwdefaults__ or {}).items()]
-    found = {}
-    for name, value in named:
-        if isinstance(value, _PLAIN):
-            found[name] = repr(value)
-        elif isinstance(value, (type, FunctionType, ModuleType)):
-            found[name] = (
-                f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value.__name__)}"
-            )
-        else:
-            raise CannotSave(
-                f"{function.__name__} holds {name!r}, a {type(value).__name__}; give it as an argument"
-            )
-    return found
+#: What a file system says that has no second names for files.
+_NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 
 
 @dataclass(frozen=True)
@@ -114,9 +61,11 @@ class Store:
         """The graphs that hold for the source code as it is; one that cannot be read is left out, with the reason."""
         graphs = []
         for path in self._files():
-            _refuse_others(path)
             try:
-                graph = _loaded(path, self.key, func)
+                with _opened(path) as file:
+                    graph = _loaded(file, path, self.key, func)
+            except UnsafeCache:
+                raise
             except Exception as error:  # whatever torch, pickle or zipfile raise for a file that does not fit
                 log.warning("%s is not used: %s", path, error)
                 continue
@@ -124,47 +73,112 @@ class Store:
         log.info("%s: %d graphs from %s", self.key.function, len(graphs), self.folder)
         return graphs
 
-    def write(self, graph: Any, values: Mapping[str, str]) -> Path:
-        """Writes a graph, and the global values it was traced with, beside those that are there."""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _refuse_others(self.folder)
+    def write(self, graph: Any, values: Mapping[str, str], hooks: Mapping[str, list[str]]) -> Path | None:
+        """Writes a graph, with the global values and hooks it was traced with, beside those that are there.
+
+        None, and a warning, where the disk is full or the place cannot be used: the graph itself is none the worse.
+        """
         now = datetime.datetime.now(datetime.timezone.utc).isoformat(" ", "seconds")
-        about = {**vars(self.key), "written": now, GLOBALS: dict(values), MODULES: _modules(graph)}
-        with (
-            tempfile.NamedTemporaryFile(dir=self.folder, prefix=".", delete=False) as file,
-            zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
-        ):
-            archive.writestr(ABOUT, json.dumps(about, indent=2))
-            archive.writestr(GRAPH, graph._artifacts.compiled_fn.text())
-            archive.writestr(FUNCTION, type(graph).serialize(graph).serialized_data)
-        return self._publish(Path(file.name))
+        facts = {"written": now, GLOBALS: dict(values), HOOKS: dict(hooks), MODULES: _modules(graph)}
+        contents = {
+            ABOUT: json.dumps({**vars(self.key), **facts}, indent=2),
+            GRAPH: graph._artifacts.compiled_fn.text(),
+            FUNCTION: type(graph).serialize(graph).serialized_data,
+        }
+        try:
+            return self._written(contents)
+        except (OSError, Untrusted) as error:
+            reason = error if isinstance(error, Untrusted) else CannotWrite(WHAT, self.folder, error)
+            warnings.warn(
+                f"{self.key.function} is not kept for other processes: {reason}", CacheWarning, stacklevel=2
+            )
+            return None
+
+    def _written(self, contents: Mapping[str, str | bytes]) -> Path:
+        _make(self.folder)
+        if refusal := why_untrusted(self.folder):
+            raise refusal
+        descriptor, name = tempfile.mkstemp(dir=self.folder, prefix=".")
+        try:
+            with (
+                os.fdopen(descriptor, "wb") as file,
+                zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
+            ):
+                for part, content in contents.items():
+                    archive.writestr(part, content)
+            return self._publish(Path(name))
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
 
     def _publish(self, written: Path) -> Path:
         """Gives a file the first free name; two processes that write at once get two names."""
-        number = 0
-        while True:
+        for number in itertools.count():
             path = self.folder / (f"{NAME}.{number}" if number else NAME)
             try:
                 os.link(written, path)
             except FileExistsError:
-                number += 1
                 continue
-            written.unlink()
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise
+                if not _reserved(path):
+                    continue
+                written.replace(path)
             return path
+        raise AssertionError("unreachable")
 
     def _files(self) -> list[Path]:
-        if not self.folder.is_dir():
+        """The files there; none, and a warning, where one cannot look."""
+        try:
+            names = os.listdir(self.folder)
+        except FileNotFoundError:
             return []
-        _refuse_others(self.folder)
-        return sorted(self.folder.glob(f"{NAME}*"), key=lambda path: (len(path.name), path.name))
+        except OSError as error:
+            log.warning("%s: nothing is read from %s: %s", self.key.function, self.folder, error.strerror)
+            return []
+        found = (self.folder / name for name in names if name.startswith(NAME))
+        return sorted(found, key=lambda path: (len(path.name), path.name))
 
 
-def _loaded(path: Path, key: Key, func: Callable[..., Any]) -> Any:
-    with zipfile.ZipFile(path) as archive:
+def _make(folder: Path) -> None:
+    """Makes a folder and those above it, each for this user alone."""
+    for part in (*reversed(folder.parents), folder):
+        if not part.exists():
+            part.mkdir(mode=0o700, exist_ok=True)
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+
+
+def _reserved(path: Path) -> bool:
+    """Whether a name was free, and is taken now."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return False
+    return True
+
+
+def _opened(path: Path) -> BinaryIO:
+    """The file, if nobody else can have written it; what is read from it is what was looked at."""
+    try:
+        return os.fdopen(open_trusted(path), "rb")
+    except Untrusted as refusal:
+        place = "" if refusal.part == refusal.path else f"{refusal.part} "
+        raise UnsafeCache(str(path), place + refusal.reason) from refusal
+
+
+def _loaded(file: BinaryIO, path: Path, key: Key, func: Callable[..., Any]) -> Any:
+    with zipfile.ZipFile(file) as archive:
         about = json.loads(archive.read(ABOUT))
         ours = vars(key)
         if different := sorted(name for name in ours if about.get(name) != ours[name]):
             raise NotACache(str(path), f"it was written for another {', '.join(different)}")
+        hooks = hooks_of(func)
+        if others := sorted(
+            name for name in {*about[HOOKS], *hooks} if about[HOOKS].get(name) != hooks.get(name)
+        ):
+            raise NotACache(str(path), f"it was traced with other hooks: {', '.join(others)}")
         values = about[GLOBALS]
         now = plain_values(values, func)
         if changed := sorted(name for name, value in values.items() if now.get(name) != value):
@@ -216,22 +230,13 @@ def plain_values(names: Iterable[str], func: Callable[..., Any]) -> dict[str, st
         except Exception as error:  # whatever the attributes and keys in it raise
             log.debug("%s cannot be looked up: %s", name, error)
             continue
-        if isinstance(value, _PLAIN):
+        if isinstance(value, PLAIN):
             found[name] = repr(value)
     return found
 
 
 def _function(func: Callable[..., Any]) -> Any:
     return getattr(func, "__func__", func)
-
-
-def _refuse_others(path: Path) -> None:
-    """Reading a file runs code: it has to be this user's, and nobody else may write it."""
-    status = path.stat()
-    if status.st_uid != os.getuid():
-        raise UnsafeCache(str(path), "it belongs to another user")
-    if status.st_mode & OTHERS_MAY_WRITE:
-        raise UnsafeCache(str(path), "others may write to it")
 
 
 def readable_cache(
@@ -248,7 +253,7 @@ def readable_cache(
     lines = [f"{name}: {json.dumps(value)}" for name, value in about.items()]
     text = "\n".join([*lines, "", graph])
     if file is not None:
-        Path(file).write_text(text)
+        write_text(file, text, "the text of the file")
     if print_output:
         sys.stdout.write(text + "\n")
     return text

@@ -12,7 +12,7 @@ from air_config._path_kinds import directory, file
 __all__ = ["Dump"]
 
 ON: Final = "dump_config.enable_dump"
-STEPS: Final = r"(?:\d+(?:-\d+)?(?:\|\d+(?:-\d+)?)*)?"
+STEPS: Final = r"(?:[0-9]{1,9}(?:-[0-9]{1,9})?(?:\|[0-9]{1,9}(?:-[0-9]{1,9})?)*)?"
 
 
 @group("dump_config")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from air_config import _areas as area
-from air_config._kinds import boolean, optional, text
+from air_config._kinds import boolean, file_name, optional
 from air_config._option import Group, group, option, subgroup
 from air_config._path_kinds import directory
 
@@ -35,11 +35,11 @@ class Export(Group):
 
     export_mode: bool = option(False, boolean(), "Export the graph instead of running it.", area.IR)
     export_path_dir: str = option("./", directory(), "Directory of the files.", area.IR, needs=ON)
-    export_name: str | None = option(None, optional(text()), "Name of the files.", area.IR, needs=ON)
+    export_name: str | None = option(None, optional(file_name()), "Name of the files.", area.IR, needs=ON)
     weight_name: str | None = option(
-        None, optional(text()), "Name of the weight files; None derives it.", area.IR, needs=ON
+        None, optional(file_name()), "Name of the weight files; None derives it.", area.IR, needs=ON
     )
     inputs_name: str | None = option(
-        None, optional(text()), "Name of the files of the inputs; None derives it.", area.IR, needs=ON
+        None, optional(file_name()), "Name of the files of the inputs; None derives it.", area.IR, needs=ON
     )
     experimental: ExportExperimental = subgroup(ExportExperimental)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from air_config import _areas as area
 from air_config._kinds import boolean, choice, optional, text
 from air_config._option import Group, group, option
 from air_config._path_kinds import file
+
+STREAMS: Final = r"cv|(?:LoadBalance|MainStream)(?::(?:[1-9]|[1-5][0-9]|6[0-4]))?"
 
 __all__ = ["Fusion", "Ge", "Inference"]
 
@@ -34,7 +36,7 @@ class Ge(Group):
     )
     aicore_num: str | None = option(
         None,
-        optional(text(r"\d+\|\d+", like="24|48")),
+        optional(text(r"[1-9][0-9]{0,3}\|[0-9]{1,4}", like="24|48")),
         "Cube and vector cores that graphs may use.",
         area.GE,
     )
@@ -45,7 +47,10 @@ class Ge(Group):
         area.GE,
     )
     multistream_parallel_mode: str | None = option(
-        None, optional(text()), "How the graph engine spreads a graph over streams by itself.", area.GE
+        None,
+        optional(text(STREAMS, like='cv", "LoadBalance:8" or "MainStream:8')),
+        "How the graph engine spreads a graph over at most 64 streams by itself.",
+        area.GE,
     )
 
 

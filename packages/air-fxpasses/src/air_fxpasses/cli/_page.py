@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from air_fxpasses._report import PipelineReport, Step
+from air_graph.files import write_text
 
 _STYLE = """
 body { font: 14px sans-serif; margin: 2em }
@@ -35,7 +36,7 @@ def write_page(path: Path, runs: Sequence[tuple[PipelineReport, Sequence[Listing
         parts.append(f"<h1>graph {number}</h1><p>{html.escape(report.summary())}</p>")
         for step, listing in zip(report.steps, listings, strict=True):
             parts.extend(_step(step, listing))
-    path.write_text("\n".join(parts), encoding="utf-8")
+    write_text(path, "\n".join(parts), "the page of passes")
 
 
 def _step(step: Step, listing: Listing) -> list[str]:

@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
 
+from air_config import variables
 from air_geir.dump._drawing import to_html, to_svg
 from air_geir.dump._text import to_pbtxt, to_py, to_txt
 from air_geir.errors import OptionError
 from air_geir.ir import Graph
+from air_graph.files import folder, write_text
 
 WRITERS: Mapping[str, Callable[[Graph], str]] = {
     "txt": to_txt,
@@ -31,14 +33,13 @@ def dump(graph: Graph, path: str | Path) -> Path:
     writer = WRITERS.get(target.suffix.lstrip("."))
     if writer is None:
         raise OptionError(f"{target.name} has no known ending", advice=f"one of .{', .'.join(WRITERS)}")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(writer(graph), encoding="utf-8")
-    return target
+    folder(target.parent, "the folder of graphs")
+    return write_text(target, writer(graph), "the graph")
 
 
 def dump_path(folder: str | Path, stage: str, kind: str, *, number: int | None = None) -> Path:
     """A file name that no other graph, rank, process or moment shares."""
-    rank = os.environ.get("RANK", "0")
+    rank = variables.number("RANK", 0)
     which = next(_serial) if number is None else number
     stamp = time.strftime("%Y%m%d%H%M%S") + f"{time.time_ns() // 1_000_000 % 1000:03d}"
     return Path(folder) / f"dynamo_{stage}_graph_{which}_rank_{rank}_pid_{os.getpid()}_ts_{stamp}.{kind}"

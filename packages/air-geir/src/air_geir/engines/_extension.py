@@ -23,6 +23,7 @@ import torch
 
 from air_geir.engines._protocol import Unavailable
 from air_geir.errors import EngineError, EngineUnavailableError, OptionError
+from air_graph import files
 
 log = logging.getLogger(__name__)
 
@@ -129,15 +130,25 @@ SESSION = Session()
 
 
 def start_dump(config: Mapping[str, Any] | None, path: str | None) -> None:
-    """Hand a dump configuration to the device: a file of the user's, or one written from settings."""
-    if path is None and config is not None:
-        with tempfile.NamedTemporaryFile("w", suffix=".json", prefix="air_dump_", delete=False) as file:
-            json.dump(config, file)
-        path = file.name
-        Path(config["dump"]["dump_path"]).mkdir(parents=True, exist_ok=True)
+    """Hand a dump configuration to the device: a file of the user's, or one written from settings.
+
+    The device reads the file in the call: one of ours is gone after it.
+    """
     if path is not None:
         log.info("device dump configured by %s", path)
         load().AclmdlSetDump(path)
+    elif config is not None:
+        files.folder(config["dump"]["dump_path"], "the folder of dumped tensors")
+        place = tempfile.gettempdir()
+        with (
+            files.writing(place, "the configuration of the dump"),
+            tempfile.TemporaryDirectory(dir=place, prefix="air_dump_") as folder,
+        ):
+            ours = files.write_text(
+                Path(folder) / "dump.json", json.dumps(config), "the configuration of the dump"
+            )
+            log.info("device dump configured: %s", config)
+            load().AclmdlSetDump(str(ours))
 
 
 def translated(error: RuntimeError, doing: str, graph: str) -> EngineError:

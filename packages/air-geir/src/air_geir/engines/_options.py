@@ -218,7 +218,7 @@ def dump_config(settings: Any, model_name: str, nodes: Sequence[str] = ()) -> Ma
         "dump_mode": str(config.dump_mode),
         "dump_data": str(config.dump_data),
     }
-    if config.dump_step:
+    if list(_runs(config.dump_step)):
         dump["dump_step"] = str(config.dump_step)
     return {"dump": dump}
 
@@ -239,4 +239,9 @@ def _runs(text: str) -> Iterator[range]:
     """`0|3-5` as ranges."""
     for part in filter(None, str(text).split("|")):
         first, _, last = part.partition("-")
+        if int(last or first) < int(first):
+            raise OptionError(
+                f"dump_config.dump_step = {text!r}: {part} ends before it begins",
+                advice="write the smaller step first, for example '0|3-5'",
+            )
         yield range(int(first), int(last or first) + 1)

@@ -33,6 +33,8 @@ from air_geir.ge_passes import (
 from air_geir.ir import Graph
 from air_geir.lowering import Table, lower_program
 from air_geir.verify import verify
+from air_graph.files import folder as make_folder
+from air_graph.files import write_text
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +93,7 @@ def dynamo_export(
     target = folder / f"{name}.air"
     written = file.write(program.graph, target, inline_limit=inline_limit, beside=own)
     drawing = own / "dynamo.pbtxt"
-    drawing.write_text(to_pbtxt(program.graph), encoding="utf-8")
+    write_text(drawing, to_pbtxt(program.graph), "the drawing of the model")
     written.append(drawing)
     if settings.export.experimental.auto_atc_config_generated and rank == 0:
         names = [f"{export_name}{k}" if world > 1 else export_name for k in range(world)]
@@ -230,5 +232,4 @@ def _folder(path: Path) -> Path:
         raise ExportError(f"{path} is a symbolic link", advice="give the folder it points to")
     if path.exists() and not path.is_dir():
         raise ExportError(f"{path} is no folder")
-    path.mkdir(parents=True, exist_ok=True)
-    return path
+    return make_folder(path, "the folder of the export")

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from air_graph.files import write_text
+
 
 def model_relation(names: Sequence[str], groups: Mapping[str, Sequence[int]]) -> dict[str, Any]:
     """Which model runs where, and which ranks talk to each other.
@@ -53,6 +55,6 @@ def write_relation(folder: Path, names: Sequence[str], groups: Mapping[str, Sequ
     written = []
     for name, value in contents.items():
         path = folder / name
-        path.write_text(json.dumps(value, indent=4), encoding="utf-8")
+        write_text(path, json.dumps(value, indent=4), "the relation of the ranks")
         written.append(path)
     return written

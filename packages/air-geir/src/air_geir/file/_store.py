@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from air_geir.file._decode import decode_model, parse_model
 from air_geir.file._encode import encode_model
 from air_geir.ir import Attr, AttrKind, Graph, Node, TensorValue
 from air_geir.verify import SIZE_LIMIT, raise_for, verify_model
+from air_graph.files import write_bytes
 
 INLINE_LIMIT = (2048 - 200) * 2**20
 """Bytes of constants that still fit into one file, with room for the graph itself."""
@@ -60,7 +62,12 @@ def write(
         raise FileFormatError(
             f"the model takes {len(data)} bytes even without its constants, the limit is 2 GiB"
         )
-    target.write_bytes(data)
+    try:
+        write_bytes(target, data, "the model")
+    except BaseException:
+        if files is not None:
+            files.discard()
+        raise
     return [target, *(files.written if files else ())]
 
 
@@ -76,12 +83,22 @@ class _Beside:
         self._directory = directory
         self.written: list[Path] = []
 
+    def discard(self) -> None:
+        """Takes back what was written for a model that is not."""
+        for path in self.written:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
     def __call__(self, node: Node, value: TensorValue) -> Mapping[str, Attr] | None:
         shape = value.desc.file_shape()
         if value.nbytes < SMALL_CONSTANT:
             return None
         path = self._directory / re.sub(r"[^\w-]", "_", node.name)
-        path.write_bytes(value.tobytes())
+        try:
+            write_bytes(path, value.tobytes(), f"the constant {node.name} of the model")
+        except BaseException:
+            self.discard()
+            raise
         self.written.append(path)
         return {
             "file_path": Attr(AttrKind.STR, str(path)),

@@ -20,6 +20,7 @@ from torch.utils import _pytree as pytree
 from air_geir.engines import TensorDump
 from air_geir.ir import Node
 from air_geir.reference._plan import Step
+from air_graph.files import folder, whole_file, writing
 
 HEAD = ("operator", "type", "side", "index", "dtype", "shape", "minimum", "maximum", "mean", "norm")
 
@@ -36,7 +37,7 @@ class Writer:
         """The graph is called once more."""
         self.run += 1
         if self._wanted():
-            (self.folder / str(self.run)).mkdir(parents=True, exist_ok=True)
+            folder(self.folder / str(self.run), "the folder of dumped tensors")
 
     def around(self, step: Step) -> Callable[..., Any]:
         """The function of a step, which also writes what goes in and what comes out."""
@@ -81,7 +82,8 @@ def _save(path: Path, tensor: torch.Tensor) -> None:
         array = tensor.numpy()
     except TypeError:  # a type that numpy does not have
         array = tensor.to(torch.float32).numpy()
-    np.save(path, array)
+    with whole_file(path, "a dumped tensor") as file:
+        np.save(file, array)
 
 
 def _line(node: Node, side: str, at: int, tensor: torch.Tensor) -> tuple[Any, ...]:
@@ -97,7 +99,7 @@ def _statistics(tensor: torch.Tensor) -> Iterator[float]:
 
 def _append(path: Path, lines: Sequence[Sequence[Any]]) -> None:
     fresh = not path.exists()
-    with path.open("a", newline="", encoding="utf-8") as file:
+    with writing(path, "the statistics"), path.open("a", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         if fresh:
             writer.writerow(HEAD)
