@@ -14,7 +14,7 @@ from air_geir._bisect import nodes_left_out
 from air_geir._engines import choose_engine, generator_for, options_for
 from air_geir._fallback import SplitExecutable, compile_split
 from air_geir.dump import dump, dump_path
-from air_geir.engines import ArgInput, Program, bind, source_of
+from air_geir.engines import ArgInput, Idle, Program, bind, held, source_of
 from air_geir.ge_passes import Report, optimize
 from air_geir.gears import find_gears, guard_gears
 from air_geir.ir import Graph
@@ -31,13 +31,26 @@ class Executable:
     """A compiled graph: call it with the graph's arguments."""
 
     def __init__(
-        self, run: Callable[..., list[Any]], program: Program, compiled: Any, engine: str, report: Report
+        self,
+        run: Callable[..., list[Any]],
+        program: Program,
+        compiled: Any,
+        engine: str,
+        report: Report,
+        verify: Literal["always", "first", "never"] = "never",
     ) -> None:
         self.program = program
         self.report = report
         self.engine = engine
-        self._run = run
+        self._run = {"always": held(program, run), "first": self._first}.get(verify, run)
+        self._unchecked = run
         self._compiled = compiled
+
+    def _first(self, *args: Any) -> list[Any]:
+        """The first call, held to what eager gives; the others go the straight way."""
+        results = held(self.program, self._unchecked)(*args)
+        self._run = self._unchecked
+        return results
 
     def __call__(self, *args: Any) -> list[Any]:
         return self._run(*args)
@@ -158,10 +171,17 @@ def _compile(
     verify(program.graph)
     _show(settings, program, "optimized", observe)
     with unset_fake_temporarily():
-        compiled = chosen.compile(program, options_for(chosen, settings, program, gears, dump_nodes))
-    return Executable(
-        bind(program, compiled, generator=generator_for(chosen)), program, compiled, chosen.name, report
-    )
+        options = options_for(chosen, settings, program, gears, dump_nodes)
+        compiled = Idle() if program.is_idle else chosen.compile(program, options)
+    run = bind(program, compiled, generator=generator_for(chosen))
+    return Executable(run, program, compiled, chosen.name, report, _verified(settings, chosen.name))
+
+
+def _verified(settings: Any, engine: str) -> Literal["always", "first", "never"]:
+    """Which calls are held to what eager gives: where nobody waits for a device, the first one always."""
+    if settings is not None and settings.air.verify:
+        return "always"
+    return "first" if engine == "reference" else "never"
 
 
 def _show(settings: Any, program: Program, stage: str, observe: Observe | None) -> None:
