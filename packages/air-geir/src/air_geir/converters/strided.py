@@ -68,6 +68,8 @@ def as_strided_scatter(
     count = (math.prod(places.dims),)
     values = ctx.reshape(ctx.broadcast(src, places.dims), count)
     written = put(ctx, window.elements, [ctx.reshape(places, count)], values, False)
+    if memory.is_expanded:
+        return ctx.reshape(written, self.dims)
     strides = memory.like.stride()
     return memory.pick(written, self.dims, strides, apply("sub", window.offset, window.start))
 

@@ -135,6 +135,8 @@ def _symbol(program: Program, name: str) -> str:
             where=f"graph {program.graph.name}",
             advice="every symbol must be an argument or the size of a tensor argument",
         )
+    if origin.stride:
+        return f"a{origin.arg}.stride({origin.dim})"
     if origin.offset:
         return f"a{origin.arg}.storage_offset()"
     if origin.computed:

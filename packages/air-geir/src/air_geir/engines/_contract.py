@@ -29,11 +29,7 @@ def held(program: Program, call: Call) -> Call:
 def check(program: Program, args: Sequence[Any], results: Sequence[Any]) -> None:
     """Raises a `ContractError` that names the first result that is not what eager gives."""
     sizes = _sizes(program.symbols, args)
-    storages = {
-        ("argument", at): _storage(arg)
-        for at, (arg, promise) in enumerate(zip(args, program.argument_promises, strict=False))
-        if isinstance(arg, Tensor)
-    }
+    storages = {("argument", at): _storage(arg) for at, arg in enumerate(args) if isinstance(arg, Tensor)}
     for at, (result, promise) in enumerate(zip(results, program.promises, strict=False)):
         if promise is None or not isinstance(result, Tensor):
             continue
@@ -88,7 +84,7 @@ def _check_memory(
             f"does not share the memory of {_named(promise.memory)}, as it does in eager",
         )
     for other, known in storages.items():
-        if known == storage and other != promise.memory and not {"argument"} == {other[0], promise.memory[0]}:
+        if known == storage and other != promise.memory and {other[0], promise.memory[0]} != {"argument"}:
             _refuse(program, at, promise, f"shares memory with {_named(other)}, which it does not in eager")
 
 
@@ -111,8 +107,10 @@ def _sizes(symbols: Mapping[str, SymbolSource], args: Sequence[Any]) -> dict[str
         given = args[source.arg]
         if source.offset:
             known[name] = given.storage_offset()
+        elif source.dim is None:
+            known[name] = given
         else:
-            known[name] = given if source.dim is None else given.shape[source.dim]
+            known[name] = (given.stride() if source.stride else given.shape)[source.dim]
     return known
 
 

@@ -54,7 +54,7 @@ class OffsetInput:
 
 @dataclass(frozen=True, slots=True)
 class ViewInput:
-    """A graph input that is a view of a caller's tensor, made before the graph runs, and handed over as a dense copy."""
+    """A graph input that is a view of a caller's tensor, made before the graph runs and handed over dense."""
 
     step: int
     """Position among the program's steps before the run."""
@@ -131,6 +131,8 @@ class SymbolSource:
     """Which argument of the caller; for a size that only the graph knows, which output of the graph."""
     dim: int | None = None
     """The dim of a tensor argument; None when the argument is the number itself."""
+    stride: bool = False
+    """True when the symbol is the stride of that dim."""
     offset: bool = False
     """True when the symbol is where the argument begins in its storage."""
     computed: bool = False
@@ -139,7 +141,7 @@ class SymbolSource:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What eager gives for one result: its layout, and whose memory it lies in. None where it cannot be written down."""
+    """What eager gives for one result: its layout, and whose memory it lies in; None where that is not known."""
 
     where: str
     """The node, its operator and the line of the user's program."""

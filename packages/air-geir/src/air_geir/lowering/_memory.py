@@ -1,8 +1,8 @@
 """The memory behind a value, for operators that address it by strides and not by indices.
 
-A value of Ascend IR is dense in the order of its axes; what torch calls its storage is another order of the elements, or
-holds more than them. The memory of a computed value is that of its owner, laid out as torch lays it out. The memory of
-an argument is the caller's: the caller's function takes the part that is wanted.
+A value of Ascend IR is dense in the order of its axes; what torch calls its storage is another order of the elements,
+or holds more than them. The memory of a computed value is that of its owner, laid out as torch lays it out. The memory
+of an argument is the caller's: the caller's function takes the part that is wanted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from air_geir.engines import ArgOutput, HostStep, SymbolSource, ViewInput, ViewO
 from air_geir.errors import CannotConvert, ExpressionError
 from air_geir.ir import DataType, Dim, Placement, TensorDesc, apply, as_dim, maximum, minimum, symbol
 from air_geir.lowering._host_views import HostViews
-from air_geir.lowering._layouts import axes_order
+from air_geir.lowering._layouts import axes_order, known
 from air_geir.lowering._sizes import add_input, dims_of
 from air_geir.lowering._storages import links_of, owner_of
 from air_geir.lowering._value import Value
@@ -85,7 +85,13 @@ class Memory:
         return self.pick(flat, size, stride, start)
 
     def window(self, size: Sequence[Size], stride: Sequence[Size], offset: Size | None) -> Window:
-        """Memory that covers the operand and the elements at these strides."""
+        """A copy of the memory that covers the operand and the elements at these strides, as torch copies it.
+
+        A copy of an expanded operand is dense.
+        """
+        if self.is_expanded:
+            value = self.path[0][0].env[self.operand]
+            return Window(self.ctx.reshape(value, (math.prod(value.dims),)), 0, 0)
         if not self._is_argument:
             return Window(self._flat(), 0, as_dim(self.like.storage_offset()))
         own = self._offset_of_argument()
@@ -94,6 +100,12 @@ class Memory:
         start, end = minimum(own, region), maximum(*ends)
         length = apply("sub", end, start)
         return Window(self._view([length], [1], start), start, own)
+
+    @property
+    def is_expanded(self) -> bool:
+        """Whether several elements of the operand surely share one address."""
+        pairs = zip(self.like.shape, self.like.stride(), strict=True)
+        return any(known(stride == 0) and not known(size <= 1) for size, stride in pairs)
 
     def pick(self, flat: Value, size: Sequence[Size], stride: Sequence[Size], start: Dim) -> Value:
         """Elements of a flat value by strides."""

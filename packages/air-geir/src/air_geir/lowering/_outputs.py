@@ -21,7 +21,6 @@ from air_geir.engines import (
     OutputBinding,
     SizeOutput,
     SymbolSource,
-    ViewOutput,
 )
 from air_geir.engines._strided import lay_out
 from air_geir.errors import CannotConvert, ExpressionError, Unsupported

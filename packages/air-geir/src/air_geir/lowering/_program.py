@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import sympy  # type: ignore[import-untyped]  # sympy ships no annotations
 import torch
 from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
@@ -137,16 +138,20 @@ class _ProgramBuilder:
                 self._symbol(val, SymbolSource(arg))
             elif isinstance(val, torch.Tensor):
                 late.extend(self._symbols_of(arg, val))
-        for symbol, source in late:
+        for symbol, source in sorted(late, key=lambda pair: pair[1].stride or pair[1].offset):
             self.sizes.sources.setdefault(symbol, source)
 
     def _symbols_of(self, arg: int, val: torch.Tensor) -> Iterator[tuple[str, SymbolSource]]:
-        sizes: Sequence[Any] = val.shape
-        for axis, size in enumerate(sizes):
-            dim = as_dim(size)
-            if isinstance(dim, Expr) and dim.op == "symbol":
-                self._hint(dim.name, size)
-                yield dim.name, SymbolSource(arg, axis)
+        """Sizes first: a symbol that is a size as well is read as one."""
+        extents: list[tuple[Any, SymbolSource]] = [(s, SymbolSource(arg, i)) for i, s in enumerate(val.shape)]
+        if val.layout is torch.strided:
+            extents += [(s, SymbolSource(arg, i, stride=True)) for i, s in enumerate(val.stride())]
+            extents.append((val.storage_offset(), SymbolSource(arg, offset=True)))
+        for extent, source in extents:
+            name = extent.node.expr if isinstance(extent, torch.SymInt) else None
+            if isinstance(name, sympy.Symbol):
+                self._hint(str(name), extent)
+                yield str(name), source
 
     def _symbol(self, val: torch.SymInt, source: SymbolSource) -> None:
         dim = as_dim(val)

@@ -1,7 +1,7 @@
 """Whose memory a value of an FX graph lies in: the value that owns it, and the views between the two.
 
-What an operator does is read from its schema. Where a schema says "perhaps" (operators that are composed of others, such
-as `reshape`), the storages of the example values decide. Nothing here knows Ascend IR.
+What an operator does is read from its schema. Where a schema says "perhaps" (operators that are composed of others,
+such as `reshape`), the storages of the example values decide. Nothing here knows Ascend IR.
 """
 
 from __future__ import annotations
