@@ -83,7 +83,9 @@ def compile_aten(
         if _dumps_in_graph(settings):
             dump.insert_saves(gm, ground, settings.dump_config.dump_path, name)
             plan = air_streams.StreamPlan.of(gm, sync="off")
-        executor, run = _executor(gm, example_inputs, settings, plan, static_inputs, name, observer, buckets)
+        executor, run = _executor(
+            gm, example_inputs, settings, plan, static_inputs, name, observer, buckets, role
+        )
     seconds = time.perf_counter() - started
     record = CompiledGraph(
         name, role, ground, settings, plan, report, executor, seconds, nodes, copies, _targets(gm)
@@ -149,6 +151,7 @@ def _executor(
     name: str,
     observer: Observer,
     buckets: Sequence[Bucket],
+    role: Role,
 ) -> tuple[str, Callable[..., Any]]:
     """The object that runs the graph, and the name under which it is reported."""
     wanted = settings.debug
@@ -172,6 +175,7 @@ def _executor(
             fallback=settings.air.unsupported,
             observe=observer.ascend_ir,
             dump_nodes=[node.name for node in gm.graph.nodes if dump.is_marked(node)],
+            training=role == "forward",
         )
         return "max-autotune", run
     captured = air_aclgraph.compile_graph(

@@ -82,6 +82,7 @@ def compile_graph(
     fallback: Literal["error"] = "error",
     observe: Observe | None = None,
     dump_nodes: Collection[str] = (),
+    training: bool = False,
 ) -> Executable: ...
 
 
@@ -98,6 +99,7 @@ def compile_graph(
     fallback: Literal["eager"],
     observe: Observe | None = None,
     dump_nodes: Collection[str] = (),
+    training: bool = False,
 ) -> Executable | SplitExecutable: ...
 
 
@@ -113,6 +115,7 @@ def compile_graph(
     fallback: Literal["error", "eager"] = "error",
     observe: Observe | None = None,
     dump_nodes: Collection[str] = (),
+    training: bool = False,
 ) -> Executable | SplitExecutable:
     """Compiles an AOT inference graph: functional, input mutations kept as `copy_`.
 
@@ -128,11 +131,26 @@ def compile_graph(
             torch between compiled pieces.
         observe: called with `"original"` and `"optimized"` and the graph, before and after the passes on it.
         dump_nodes: FX nodes whose tensors `dump_config` writes, beside those of its `dump_layer`.
+        training: the graph is the forward half of a training step; the backward half reads its results.
     """
 
     def compile_whole(part: fx.GraphModule, inputs: Sequence[Any], *, name: str = name) -> Executable:
-        static = static_inputs if part is gm else ()
-        return _compile(part, inputs, settings, engine, static, name, decompositions, observe, dump_nodes)
+        piece = part is not gm
+        static = () if piece else static_inputs
+        traced = piece or training
+        return _compile(
+            part,
+            inputs,
+            settings,
+            engine,
+            static,
+            name,
+            decompositions,
+            observe,
+            dump_nodes,
+            traced=traced,
+            piece=piece,
+        )
 
     if left_out := nodes_left_out(gm):
         return compile_split(gm, left_out, compile_whole)
@@ -155,13 +173,23 @@ def _compile(
     decompositions: Table | None,
     observe: Observe | None,
     dump_nodes: Collection[str],
+    *,
+    traced: bool,
+    piece: bool,
 ) -> Executable:
     gears = find_gears(example_inputs)
     if gears:
         guard_gears(example_inputs, gears)
     program = lower_program(
-        gm, example_inputs, name=name, static_inputs=static_inputs, decompositions=decompositions
+        gm,
+        example_inputs,
+        name=name,
+        static_inputs=static_inputs,
+        decompositions=decompositions,
+        training=traced,
     )
+    if piece:
+        program = _between(program)
     chosen = choose_engine(engine, example_inputs)
     if chosen.name == "reference":
         program = _strided(program)
@@ -199,6 +227,12 @@ def _wanted(settings: Any) -> dict[str, bool]:
         return {}
     chosen = settings.experimental_config
     return {"references": bool(chosen.enable_ref_data), "fold_views": bool(chosen.enable_view_optimize)}
+
+
+def _between(program: Program) -> Program:
+    """A piece takes what eager operators give: on a device that need not lie as it was traced."""
+    inputs = tuple(replace(b, contiguous=False) if isinstance(b, ArgInput) else b for b in program.inputs)
+    return replace(program, inputs=inputs)
 
 
 def _strided(program: Program) -> Program:

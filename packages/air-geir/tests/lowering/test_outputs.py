@@ -243,13 +243,13 @@ MEMORY: Mapping[str, Callable[[Tensor], Any]] = {
         torch.as_strided_copy(x + 1, (3,), (2,)),
     ),
     "as_strided_scatter": lambda x: (
-        torch.as_strided_scatter(x, -counted(2, 2), (2, 2), (3, 1), x.storage_offset()) + 0,
+        torch.as_strided_scatter(x, -counted(2, 2).to(x.device), (2, 2), (3, 1), x.storage_offset()) + 0,
     ),
     "as_strided_scatter of a value": lambda x: (
-        torch.as_strided_scatter(x + 1, -counted(2, 2), (2, 2), (1, 3), 2) + 0,
+        torch.as_strided_scatter(x + 1, -counted(2, 2).to(x.device), (2, 2), (1, 3), 2) + 0,
     ),
     "as_strided_scatter outside": lambda x: (
-        torch.as_strided_scatter(x[2:], -counted(2), (2,), (9,), 1) + 0,
+        torch.as_strided_scatter(x[2:], -counted(2).to(x.device), (2,), (9,), 1) + 0,
     ),
     "as_strided as another type": lambda x: ((x + 1).view(torch.int32).as_strided((2, 2), (1, 3), 1) + 1,),
     "unfold": lambda x: (x.unfold(0, 2, 1) + 1, x.unfold(1, 3, 2) + 1, (x * 2).unfold(1, 2, 3) + 1),
@@ -280,7 +280,7 @@ def test_an_argument_may_begin_elsewhere_in_another_call() -> None:
     agree(function, lambda: [counted(6, 6)[2:]], run)
 
     def written_to(x: Tensor) -> Any:
-        return [torch.as_strided_scatter(x, -counted(2), (2,), (1,), 13) + 0]
+        return [torch.as_strided_scatter(x, -counted(2).to(x.device), (2,), (1,), 13) + 0]
 
     _, run = compiled(written_to, counted(6, 6)[2:])
     agree(written_to, lambda: [counted(5, 6)[1:]], run)

@@ -26,6 +26,7 @@ from air_geir.engines._strided import lay_out
 from air_geir.errors import CannotConvert, ExpressionError, Unsupported
 from air_geir.ir import Dim, Expr, Origin, Port, as_dim
 from air_geir.lowering._context import Context
+from air_geir.lowering._device_layouts import DeviceLayouts
 from air_geir.lowering._host_views import HostViews, Source
 from air_geir.lowering._layouts import axes_order, is_dense, looks_dense
 from air_geir.lowering._source import source_of
@@ -56,33 +57,54 @@ def number_output(value: Any) -> OutputBinding:
     return ConstantOutput(value)
 
 
+class Layouts:
+    """How the results of a graph lie: as they were traced, or as the device lays them out."""
+
+    def __init__(self, returned: Sequence[Any], device: DeviceLayouts | None) -> None:
+        self._device = device
+        self._traced = set()
+        if device is not None:
+            tensors = [node for node in returned if _is_tensor(node)]
+            self._traced = {owner_of(node) for node in tensors if device.of(node) is None}
+
+    def of(self, node: fx.Node) -> torch.Tensor:
+        """An example value, of a result or of the value a result lies in."""
+        traced: torch.Tensor = node.meta["val"]
+        if self._device is None or owner_of(node) in self._traced:
+            return traced
+        found = self._device.of(node)
+        return traced if found is None else found
+
+
 class Wanted:
     """Which results are views that the caller's function makes, and which nodes nobody else needs."""
 
-    def __init__(self, gm: fx.GraphModule) -> None:
+    def __init__(self, gm: fx.GraphModule, layouts: DeviceLayouts | None = None) -> None:
         self.returned = returned_by(gm)
+        self.layouts = Layouts(self.returned, layouts)
         tensors = [node for node in dict.fromkeys(self.returned) if _is_tensor(node)]
         sharing: dict[fx.Node, list[fx.Node]] = {}
         for node in tensors:
             sharing.setdefault(owner_of(node), []).append(node)
-        self.direct = {node for owner, nodes in sharing.items() if _is_alone(owner, nodes) for node in nodes}
+        self.direct = {
+            node for owner, nodes in sharing.items() if self._is_alone(owner, nodes) for node in nodes
+        }
         """Views that nobody shares memory with, and that the graph can give dense."""
         self.skipped = _unread(node for node in tensors if node not in self.direct)
         """Nodes that nothing but results depends on, made by the caller's function alone."""
 
+    def _is_alone(self, owner: fx.Node, nodes: Sequence[fx.Node]) -> bool:
+        """Whether one view of a computed value is all that leaves, the whole of it in its order."""
+        node = nodes[0]
+        if len(nodes) > 1 or node is owner or owner.op == "placeholder":
+            return False
+        if any(link.node.target not in _IN_ORDER for link in links_of(node)):
+            return False
+        return is_dense(self.layouts.of(owner)) and is_dense(self.layouts.of(node))
+
 
 def _is_tensor(node: Any) -> bool:
     return isinstance(node, fx.Node) and isinstance(node.meta.get("val"), torch.Tensor)
-
-
-def _is_alone(owner: fx.Node, nodes: Sequence[fx.Node]) -> bool:
-    """Whether one view of a computed value is all that leaves, the whole of it in its order."""
-    node = nodes[0]
-    if len(nodes) > 1 or node is owner or owner.op == "placeholder":
-        return False
-    if any(link.node.target not in _IN_ORDER for link in links_of(node)):
-        return False
-    return is_dense(owner.meta["val"]) and is_dense(node.meta["val"])
 
 
 def _unread(made: Iterator[fx.Node]) -> frozenset[fx.Node]:
@@ -112,6 +134,7 @@ class Outputs:
         found: list[Unsupported],
     ) -> None:
         self.ctx = ctx
+        self.layouts = wanted.layouts
         self.wanted = wanted
         self.env = env
         self.args = args
@@ -166,7 +189,7 @@ class Outputs:
         """The tensor of a value with memory of its own, laid out as eager lays it out."""
         if owner in self.args:
             return ArgOutput(self.args[owner])
-        value, like = self.env[owner], owner.meta["val"]
+        value, like = self.env[owner], self.layouts.of(owner)
         if not isinstance(value, Value):
             raise CannotConvert(f"{owner.name} has no value in the graph")
         order = axes_order(like)

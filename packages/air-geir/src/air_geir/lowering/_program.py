@@ -25,6 +25,7 @@ from air_geir.errors import CannotConvert, Unsupported, UnsupportedGraphError
 from air_geir.ir import Expr, Graph, Node, Placement, Port, TensorDesc, as_dim
 from air_geir.lowering._context import Context
 from air_geir.lowering._decompose import Expansions, Table, writes_inside
+from air_geir.lowering._device_layouts import DeviceLayouts
 from air_geir.lowering._lower import Lowering
 from air_geir.lowering._memory import Caller
 from air_geir.lowering._outputs import Outputs, Wanted, number_output, returned_by
@@ -50,6 +51,7 @@ def lower_program(
     static_inputs: Sequence[int] = (),
     decompositions: Table | None = None,
     sizes_on_host: bool = True,
+    training: bool = False,
 ) -> Program:
     """Lowers an AOT inference graph.
 
@@ -60,9 +62,11 @@ def lower_program(
         static_inputs: arguments whose address stays the same from call to call.
         decompositions: overloads to write with others, before converters and torch's own table.
         sizes_on_host: let the caller compute sizes (a compiled program); otherwise the graph does (an export).
+        training: another graph reads the results, and was traced with them: they lie as the example values say, also
+            where the device would lay them out otherwise.
     """
     builder = _ProgramBuilder(
-        gm, example_inputs, name, frozenset(static_inputs), sizes_on_host, decompositions
+        gm, example_inputs, name, frozenset(static_inputs), sizes_on_host, decompositions, training
     )
     with unset_fake_temporarily():  # a compiler is called under the tracer's mode: constants must be real
         return builder.build()
@@ -82,7 +86,9 @@ class _ProgramBuilder:
         static: frozenset[int],
         hosted: bool,
         decompositions: Table | None,
+        training: bool,
     ) -> None:
+        self.training = training
         self.gm = gm
         self.examples = list(example_inputs)
         self.static = static
@@ -104,8 +110,9 @@ class _ProgramBuilder:
                 f"graph {self.graph.name} writes in place to values inside it",
                 advice="give AOTAutograd's functional graph: only its final copy_ into inputs may write",
             )
-        self.wanted = Wanted(self.gm) if self.hosted else None
-        self.caller = Caller(self.positions, self._host_placement()) if self.hosted else None
+        device = self._device_layouts()
+        self.wanted = Wanted(self.gm, None if self.training else device) if self.hosted else None
+        self.caller = Caller(self.positions, self._host_placement(), device) if self.hosted else None
         self.lowering = Lowering(
             self.ctx,
             self.expansions,
@@ -163,6 +170,10 @@ class _ProgramBuilder:
         if size.node.has_hint():
             self.hints.setdefault(symbol, int(size.node.hint))
 
+    def _device_layouts(self) -> DeviceLayouts | None:
+        kinds = {v.device.type for n in self.holders if isinstance(v := n.meta.get("val"), torch.Tensor)}
+        return DeviceLayouts() if "npu" in kinds else None
+
     def _host_placement(self) -> Placement | None:
         """Where tensors of the CPU live, seen from the graph."""
         described = [n.meta.get("val") for n in self.holders]
@@ -195,7 +206,7 @@ class _ProgramBuilder:
         made = Outputs(self.ctx, self.wanted, self.lowering.env, self.positions, self.found)
         outputs = made.bindings()
         self._end(list(made.ports))
-        promised = promises(self.wanted.returned, self.positions)
+        promised = promises(self.wanted.returned, self.positions, self.wanted.layouts.of)
         program = self._program(outputs)
         return replace(
             program,

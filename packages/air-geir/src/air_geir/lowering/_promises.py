@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -26,27 +26,35 @@ class Promises(NamedTuple):
     arguments: tuple[Promise | None, ...]
 
 
-def promises(returned: Sequence[Any], positions: Mapping[fx.Node, int]) -> Promises:
+def promises(
+    returned: Sequence[Any], positions: Mapping[fx.Node, int], example: Callable[[fx.Node], torch.Tensor]
+) -> Promises:
     """The promises of a graph, by its example values and by whose memory each result lies in."""
     owners: dict[fx.Node, int] = {}
-    results = tuple(_of_result(node, positions, owners) for node in returned)
-    arguments = tuple(_of(node, ("argument", at), 0, False) for node, at in positions.items())
+    results = tuple(_of_result(node, positions, owners, example) for node in returned)
+    arguments = tuple(
+        _of(node, node.meta.get("val"), ("argument", at), 0, False) for node, at in positions.items()
+    )
     return Promises(results, arguments)
 
 
-def _of_result(node: Any, positions: Mapping[fx.Node, int], owners: dict[fx.Node, int]) -> Promise | None:
-    if not isinstance(node, fx.Node):
+def _of_result(
+    node: Any,
+    positions: Mapping[fx.Node, int],
+    owners: dict[fx.Node, int],
+    example: Callable[[fx.Node], torch.Tensor],
+) -> Promise | None:
+    if not isinstance(node, fx.Node) or not isinstance(node.meta.get("val"), torch.Tensor):
         return None
-    owner = owner_of(node)
+    owner, value = owner_of(node), example(node)
     if owner not in positions:
-        return _of(node, ("result", owners.setdefault(owner, len(owners))), 0, True)
+        return _of(node, value, ("result", owners.setdefault(owner, len(owners))), 0, True)
     absolute = any(link.node.target in _ADDRESSED for link in links_of(node))
     start = None if absolute else _bytes(owner.meta.get("val"))
-    return _of(node, ("argument", positions[owner]), 0 if start is None else start, absolute)
+    return _of(node, value, ("argument", positions[owner]), 0 if start is None else start, absolute)
 
 
-def _of(node: fx.Node, memory: tuple[str, int], start: Dim, absolute: bool) -> Promise | None:
-    value = node.meta.get("val")
+def _of(node: fx.Node, value: Any, memory: tuple[str, int], start: Dim, absolute: bool) -> Promise | None:
     if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
         return None
     offset = _bytes(value)
