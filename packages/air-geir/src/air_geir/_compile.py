@@ -190,7 +190,8 @@ def _compile(
     )
     if piece:
         program = _between(program)
-    chosen = choose_engine(engine, example_inputs)
+    values = [node.meta.get("val") for node in gm.graph.nodes]  # a graph without inputs has a device, too
+    chosen = choose_engine(engine, [*example_inputs, *values])
     if chosen.name == "reference":
         program = _strided(program)
     _show(settings, program, "original", observe)

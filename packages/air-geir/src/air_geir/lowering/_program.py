@@ -171,14 +171,11 @@ class _ProgramBuilder:
             self.hints.setdefault(symbol, int(size.node.hint))
 
     def _device_layouts(self) -> DeviceLayouts | None:
-        kinds = {v.device.type for n in self.holders if isinstance(v := n.meta.get("val"), torch.Tensor)}
-        return DeviceLayouts() if "npu" in kinds else None
+        return DeviceLayouts() if "npu" in devices_of(self.gm) else None
 
     def _host_placement(self) -> Placement | None:
         """Where tensors of the CPU live, seen from the graph."""
-        described = [n.meta.get("val") for n in self.holders]
-        on_device = any(isinstance(v, torch.Tensor) and v.device.type != "cpu" for v in described)
-        return Placement.HOST if on_device else None
+        return Placement.HOST if devices_of(self.gm) - {"cpu"} else None
 
     def _inputs(self, holders: Sequence[fx.Node]) -> None:
         placement = self._host_placement()
@@ -268,6 +265,12 @@ class _ProgramBuilder:
             parameter=isinstance(example, torch.nn.Parameter),
             static=arg in self.static,
         )
+
+
+def devices_of(gm: fx.GraphModule) -> set[str]:
+    """The kinds of devices that values of a graph live on."""
+    values = (node.meta.get("val") for node in gm.graph.nodes)
+    return {value.device.type for value in values if isinstance(value, torch.Tensor)} - {"meta"}
 
 
 def _gives_value(node: fx.Node) -> bool:
