@@ -78,7 +78,7 @@ def compile_aten(
         nodes, copies = len(gm.graph.nodes), _copies(gm)
         observer.before(gm, example_inputs, config, settings)
         buckets = _buckets(gm, example_inputs, settings, role)
-        work = _Work(settings, config, observer, ground, buckets)
+        work = _Work(settings, config, observer, ground, buckets, role)
         if apart := _apart(gm, ground, settings, buckets):
             report, plan, run = work.in_pieces(gm, apart, example_inputs, static_inputs, name)
             executor, copies = "reduce-overhead", copies - _copies(gm)
@@ -104,6 +104,7 @@ class _Work:
     observer: Observer
     ground: torch.device
     buckets: Sequence[Bucket]
+    role: Role
 
     def whole(
         self,
@@ -121,7 +122,7 @@ class _Work:
             dump.insert_saves(gm, self.ground, settings.dump_config.dump_path, name)
             plan = air_streams.StreamPlan.of(gm, sync="off")
         executor, run = _executor(
-            gm, example_inputs, settings, plan, static_inputs, name, observer, self.buckets
+            gm, example_inputs, settings, plan, static_inputs, name, observer, self.buckets, self.role
         )
         return report, plan, executor, run
 
@@ -220,6 +221,7 @@ def _executor(
     name: str,
     observer: Observer,
     buckets: Sequence[Bucket],
+    role: Role,
 ) -> tuple[str, Callable[..., Any]]:
     """The object that runs the graph, and the name under which it is reported."""
     wanted = settings.debug
@@ -245,6 +247,7 @@ def _executor(
             fallback="error" if settings.air.unsupported == "error" else "eager",
             observe=observer.ascend_ir,
             dump_nodes=[node.name for node in gm.graph.nodes if dump.is_marked(node)],
+            training=role == "forward",
         )
         if isinstance(run, air_geir.SplitExecutable):
             left = [(each.target, each.reason, each.source) for each in run.eager]

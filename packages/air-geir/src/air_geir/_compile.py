@@ -14,7 +14,7 @@ from air_geir._bisect import nodes_left_out
 from air_geir._engines import choose_engine, generator_for, options_for
 from air_geir._fallback import SplitExecutable, compile_split
 from air_geir.dump import dump, dump_path
-from air_geir.engines import ArgInput, Program, bind, source_of
+from air_geir.engines import ArgInput, Idle, Program, bind, held, source_of
 from air_geir.ge_passes import Report, optimize
 from air_geir.gears import find_gears, guard_gears
 from air_geir.ir import Graph
@@ -31,13 +31,26 @@ class Executable:
     """A compiled graph: call it with the graph's arguments."""
 
     def __init__(
-        self, run: Callable[..., list[Any]], program: Program, compiled: Any, engine: str, report: Report
+        self,
+        run: Callable[..., list[Any]],
+        program: Program,
+        compiled: Any,
+        engine: str,
+        report: Report,
+        verify: Literal["always", "first", "never"] = "never",
     ) -> None:
         self.program = program
         self.report = report
         self.engine = engine
-        self._run = run
+        self._run = {"always": held(program, run), "first": self._first}.get(verify, run)
+        self._unchecked = run
         self._compiled = compiled
+
+    def _first(self, *args: Any) -> list[Any]:
+        """The first call, held to what eager gives; the others go the straight way."""
+        results = held(self.program, self._unchecked)(*args)
+        self._run = self._unchecked
+        return results
 
     def __call__(self, *args: Any) -> list[Any]:
         return self._run(*args)
@@ -69,6 +82,7 @@ def compile_graph(
     fallback: Literal["error"] = "error",
     observe: Observe | None = None,
     dump_nodes: Collection[str] = (),
+    training: bool = False,
 ) -> Executable: ...
 
 
@@ -85,6 +99,7 @@ def compile_graph(
     fallback: Literal["eager"],
     observe: Observe | None = None,
     dump_nodes: Collection[str] = (),
+    training: bool = False,
 ) -> Executable | SplitExecutable: ...
 
 
@@ -100,6 +115,7 @@ def compile_graph(
     fallback: Literal["error", "eager"] = "error",
     observe: Observe | None = None,
     dump_nodes: Collection[str] = (),
+    training: bool = False,
 ) -> Executable | SplitExecutable:
     """Compiles an AOT inference graph: functional, input mutations kept as `copy_`.
 
@@ -115,11 +131,26 @@ def compile_graph(
             torch between compiled pieces.
         observe: called with `"original"` and `"optimized"` and the graph, before and after the passes on it.
         dump_nodes: FX nodes whose tensors `dump_config` writes, beside those of its `dump_layer`.
+        training: the graph is the forward half of a training step; the backward half reads its results.
     """
 
     def compile_whole(part: fx.GraphModule, inputs: Sequence[Any], *, name: str = name) -> Executable:
-        static = static_inputs if part is gm else ()
-        return _compile(part, inputs, settings, engine, static, name, decompositions, observe, dump_nodes)
+        piece = part is not gm
+        static = () if piece else static_inputs
+        traced = piece or training
+        return _compile(
+            part,
+            inputs,
+            settings,
+            engine,
+            static,
+            name,
+            decompositions,
+            observe,
+            dump_nodes,
+            traced=traced,
+            piece=piece,
+        )
 
     if left_out := nodes_left_out(gm):
         return compile_split(gm, left_out, compile_whole)
@@ -142,14 +173,25 @@ def _compile(
     decompositions: Table | None,
     observe: Observe | None,
     dump_nodes: Collection[str],
+    *,
+    traced: bool,
+    piece: bool,
 ) -> Executable:
     gears = find_gears(example_inputs)
     if gears:
         guard_gears(example_inputs, gears)
     program = lower_program(
-        gm, example_inputs, name=name, static_inputs=static_inputs, decompositions=decompositions
+        gm,
+        example_inputs,
+        name=name,
+        static_inputs=static_inputs,
+        decompositions=decompositions,
+        training=traced,
     )
-    chosen = choose_engine(engine, example_inputs)
+    if piece:
+        program = _between(program)
+    values = [node.meta.get("val") for node in gm.graph.nodes]  # a graph without inputs has a device, too
+    chosen = choose_engine(engine, [*example_inputs, *values])
     if chosen.name == "reference":
         program = _strided(program)
     _show(settings, program, "original", observe)
@@ -158,10 +200,17 @@ def _compile(
     verify(program.graph)
     _show(settings, program, "optimized", observe)
     with unset_fake_temporarily():
-        compiled = chosen.compile(program, options_for(chosen, settings, program, gears, dump_nodes))
-    return Executable(
-        bind(program, compiled, generator=generator_for(chosen)), program, compiled, chosen.name, report
-    )
+        options = options_for(chosen, settings, program, gears, dump_nodes)
+        compiled = Idle() if program.is_idle else chosen.compile(program, options)
+    run = bind(program, compiled, generator=generator_for(chosen))
+    return Executable(run, program, compiled, chosen.name, report, _verified(settings, chosen.name))
+
+
+def _verified(settings: Any, engine: str) -> Literal["always", "first", "never"]:
+    """Which calls are held to what eager gives: where nobody waits for a device, the first one always."""
+    if settings is not None and settings.air.verify:
+        return "always"
+    return "first" if engine == "reference" else "never"
 
 
 def _show(settings: Any, program: Program, stage: str, observe: Observe | None) -> None:
@@ -179,6 +228,12 @@ def _wanted(settings: Any) -> dict[str, bool]:
         return {}
     chosen = settings.experimental_config
     return {"references": bool(chosen.enable_ref_data), "fold_views": bool(chosen.enable_view_optimize)}
+
+
+def _between(program: Program) -> Program:
+    """A piece takes what eager operators give: on a device that need not lie as it was traced."""
+    inputs = tuple(replace(b, contiguous=False) if isinstance(b, ArgInput) else b for b in program.inputs)
+    return replace(program, inputs=inputs)
 
 
 def _strided(program: Program) -> Program:

@@ -142,6 +142,13 @@ class EngineError(GeirError):
     """
 
 
+class ContractError(EngineError):
+    """A compiled graph gave a result with another layout, or in other memory, than eager does.
+
+    It is a defect of AIR: report it with the line that the text names. `.clone()` of the result avoids it meanwhile.
+    """
+
+
 class EngineUnavailableError(EngineError):
     """The engine cannot be used on this machine.
 

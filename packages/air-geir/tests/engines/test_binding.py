@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -12,6 +13,7 @@ from air_geir.engines import (
     ArgOutput,
     ConstantOutput,
     GraphOutput,
+    HostStep,
     InputBinding,
     OffsetInput,
     OutputBinding,
@@ -21,6 +23,7 @@ from air_geir.engines import (
     SymbolSource,
     SymInput,
     SymPackInput,
+    ViewInput,
     ViewOutput,
     bind,
     source_of,
@@ -86,14 +89,78 @@ def test_a_symbol_without_source_is_an_error() -> None:
 
 
 def test_results_that_are_arguments_are_not_computed() -> None:
-    outputs = (ArgOutput(0), ViewOutput(0, (2, S0), (1, 2)), ConstantOutput(None), GraphOutput(0))
-    made = program((ArgInput(0),), outputs, 1, symbols={"s0": SymbolSource(0, 0)})
+    steps = (
+        HostStep(torch.ops.aten.as_strided.default, ArgOutput(0), ((2, S0), (1, 2)), {"storage_offset": 0}),
+        HostStep(torch.ops.aten.unbind.int, ViewOutput(0)),
+        HostStep(operator.getitem, ViewOutput(1), (1,)),
+        HostStep(torch.ops.aten.view.dtype, ViewOutput(2), (torch.int32,)),
+    )
+    outputs = (ArgOutput(0), ViewOutput(0), ConstantOutput(None), GraphOutput(0), ViewOutput(3))
+    made = program((ArgInput(0),), outputs, 1, symbols={"s0": SymbolSource(0, 0)}, after=steps)
     value = torch.arange(4.0).reshape(2, 2)
-    same, view, nothing, _ = bind(made, Recorder())(value)
+    same, view, nothing, _, bits = bind(made, Recorder())(value)
     assert same is value
     assert torch.equal(view, value.t())
     assert view.data_ptr() == value.data_ptr()
     assert nothing is None
+    assert torch.equal(bits, value.t()[1].view(torch.int32))
+    value[1, 1] = 9.0
+    assert bits.view(torch.float32)[1] == 9.0
+
+
+def test_views_of_results_are_made_over_one_result() -> None:
+    steps = (
+        HostStep(torch.ops.aten.t.default, GraphOutput(0)),
+        HostStep(torch.ops.aten.select.int, ViewOutput(0), (0, 0)),
+    )
+    made = program((ArgInput(0),), (GraphOutput(0), ViewOutput(1)), 1, after=steps)
+    run = bind(made, lambda inputs, assigned: [inputs[0] + 1])  # type: ignore[arg-type]  # only called
+    base, view = run(torch.zeros(2, 2))
+    view.fill_(7)
+    assert base.tolist() == [[7, 1], [7, 1]]
+
+
+def test_a_size_that_only_the_graph_knows_is_read_from_an_output() -> None:
+    symbols = {"u0": SymbolSource(0, computed=True), "u1": SymbolSource(1, 0, computed=True)}
+    u0, u1 = symbol("u0"), symbol("u1")
+    step = HostStep(torch.ops.aten.slice.Tensor, ArgOutput(0), (0, 0, u0))
+    made = program((ArgInput(0),), (ViewOutput(0), SizeOutput(u0 + u1)), 1, symbols=symbols, after=(step,))
+    run = bind(made, lambda inputs, assigned: [torch.tensor(3), torch.zeros(4, 2)])  # type: ignore[arg-type]  # only called
+    view, number = run(torch.arange(6.0))
+    assert view.tolist() == [0, 1, 2]
+    assert number == 7
+
+
+def test_a_view_for_the_graph_is_dense_and_a_copy_where_the_graph_writes() -> None:
+    def view(arg: int) -> HostStep:
+        return HostStep(torch.ops.aten.as_strided.default, ArgOutput(arg), ((S0,), (1,), symbol("at")))
+
+    symbols = {"s0": SymbolSource(0, 0), "at": SymbolSource(0, offset=True)}
+    inputs = (ArgInput(0), ViewInput(0, 0), ArgInput(1), ViewInput(1, 1))
+    made = program(inputs, (), 2, symbols=symbols, before=(view(0), view(1)), assigned={0: 1})
+    recorder = Recorder()
+    whole = torch.arange(12.0)
+    bind(made, recorder)(whole[2:6].view(2, 2), whole[6:10].view(2, 2))
+    read, copied = recorder.inputs[1], recorder.inputs[3]
+    assert read.tolist() == copied.tolist() == [2, 3]
+    assert read.data_ptr() == whole[2:].data_ptr()
+    assert copied.untyped_storage().data_ptr() != whole.untyped_storage().data_ptr()
+
+
+def test_an_operator_that_writes_into_a_strided_argument_reaches_it() -> None:
+    graph = Graph("g")
+    x = graph.data("x", F32)
+    graph.add("Assign", x, graph.const(torch.ones(2, 2)), outputs=F32)
+    graph.output([])
+
+    def run(inputs: Sequence[torch.Tensor], assigned: Sequence[torch.Tensor | None]) -> list[torch.Tensor]:
+        inputs[0].fill_(7)
+        return []
+
+    base = torch.zeros(2, 3)
+    made = Program(graph, (ArgInput(0, contiguous=False),), (), 1)
+    bind(made, run)(base.t())  # type: ignore[arg-type]  # only called
+    assert torch.equal(base, torch.full((2, 3), 7.0))
 
 
 def test_an_assigned_output_is_the_argument_itself() -> None:

@@ -15,6 +15,7 @@ FAMILIES = (
     "reductions",
     "matmul",
     "views",
+    "strided",
     "joining",
     "indexing",
     "creation",

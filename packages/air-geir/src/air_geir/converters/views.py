@@ -193,22 +193,6 @@ def narrow(ctx: Context, self: Value, dim: int, start: Size, length: Size) -> Va
     return slice_axis(ctx, self, self.axis(dim), first, first + ctx.dim(length), 1)
 
 
-@converts(
-    aten.as_strided.default,
-    samples=[Sample(f32(4, 4), [2, 3], [4, 1], 1), Sample(f32(6), [3, 2], [1, 2])],
-)
-def as_strided(
-    ctx: Context,
-    self: Value,
-    size: Sequence[Size],
-    stride: Sequence[Size],
-    storage_offset: Size | None = None,
-) -> Value:
-    """as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)"""
-    offset = 0 if storage_offset is None else storage_offset
-    return ctx.emit("AsStrided", self, ctx.shape(list(size)), ctx.shape(list(stride)), ctx.shape([offset]))
-
-
 def flat_diagonal(
     ctx: Context, self: Value, offset: int, dim1: int, dim2: int, length: Dim
 ) -> tuple[Value, list[int], Value]:

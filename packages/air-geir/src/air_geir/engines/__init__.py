@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from air_geir.engines._addresses import tensors_at
 from air_geir.engines._binding import bind, source_of
+from air_geir.engines._contract import check, held
 from air_geir.engines._extension import NpuDevice, start_dump
 from air_geir.engines._options import DeviceFacts, PlainDevice, dump_config, engine_options, tensor_dump
 from air_geir.engines._program import (
@@ -15,18 +16,22 @@ from air_geir.engines._program import (
     ArgOutput,
     ConstantOutput,
     GraphOutput,
+    HostStep,
     InputBinding,
     OffsetInput,
     OutputBinding,
     Program,
+    Promise,
     SeedInput,
     SizeOutput,
     SymbolSource,
     SymInput,
     SymPackInput,
+    ViewInput,
     ViewOutput,
+    is_written,
 )
-from air_geir.engines._protocol import Compiled, Engine, EngineOptions, TensorDump, Unavailable
+from air_geir.engines._protocol import Compiled, Engine, EngineOptions, Idle, TensorDump, Unavailable
 from air_geir.engines._torchair_extension import TorchairExtension
 
 __all__ = [
@@ -38,12 +43,15 @@ __all__ = [
     "Engine",
     "EngineOptions",
     "GraphOutput",
+    "HostStep",
+    "Idle",
     "InputBinding",
     "NpuDevice",
     "OffsetInput",
     "OutputBinding",
     "PlainDevice",
     "Program",
+    "Promise",
     "SeedInput",
     "SizeOutput",
     "SymInput",
@@ -52,10 +60,14 @@ __all__ = [
     "TensorDump",
     "TorchairExtension",
     "Unavailable",
+    "ViewInput",
     "ViewOutput",
     "bind",
+    "check",
     "dump_config",
     "engine_options",
+    "held",
+    "is_written",
     "source_of",
     "start_dump",
     "tensor_dump",

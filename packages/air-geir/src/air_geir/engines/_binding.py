@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import count
 from typing import Any
 
@@ -14,6 +15,7 @@ from air_geir.engines._program import (
     ArgOutput,
     ConstantOutput,
     GraphOutput,
+    HostStep,
     InputBinding,
     OutputBinding,
     Program,
@@ -21,11 +23,12 @@ from air_geir.engines._program import (
     SizeOutput,
     SymInput,
     SymPackInput,
+    ViewInput,
     ViewOutput,
 )
 from air_geir.engines._protocol import Compiled
 from air_geir.errors import EngineError
-from air_geir.ir import Dim
+from air_geir.ir import Dim, Expr
 
 _serial = count()
 
@@ -45,10 +48,14 @@ def bind(
         "run": compiled,
         "vector": torch.tensor,
         "int64": torch.int64,
-        "as_strided": torch.as_strided,
+        "contiguous": torch.contiguous_format,
         "generator": _Rng(generator),
         **{f"constant{i}": b.value for i, b in enumerate(program.outputs) if isinstance(b, ConstantOutput)},
     }
+    for prefix, steps in (("b", program.before), ("v", program.after)):
+        for i, step in enumerate(steps):
+            names[f"make_{prefix}{i}"] = step.function
+            names.update(_constants(f"{prefix}{i}", step))
     exec(compile(source, filename, "exec"), names)
     function: Callable[..., list[Any]] = names["call"]
     return function
@@ -57,19 +64,63 @@ def bind(
 def source_of(program: Program) -> str:
     """The source of the function `bind` makes; kept readable, it is part of `explain()`."""
     lines = [f"def call({', '.join(f'a{i}' for i in range(program.num_args))}):"]
-    for name in sorted(program.used_symbols()):
-        lines.append(f"    {name} = {_symbol(program, name)}")
+    used = sorted(program.used_symbols())
+    late = [name for name in used if (known := program.symbols.get(name)) is not None and known.computed]
+    lines.extend(f"    {name} = {_symbol(program, name)}" for name in used if name not in late)
+    lines.extend(_steps("b", program.before, program))
+    written = program.written_args()
     dense = {b.arg: f"d{b.arg}" for b in program.inputs if isinstance(b, ArgInput) and not b.contiguous}
     lines.extend(f"    {name} = a{arg}.contiguous()" for arg, name in dense.items())
-    inputs = [_input(b, dense) for b in program.inputs]
-    total = len(program.graph.outputs)
-    targets = [program.assigned.get(i) for i in range(total)]
-    assigned = [("None" if t is None else dense.get(t, f"a{t}")) for t in targets] if program.assigned else []
-    lines.append(f"    r = run(({_tuple(inputs)}), ({_tuple(assigned)}))")
-    for target in dict.fromkeys(t for t in targets if t is not None and t in dense):
-        lines.append(f"    a{target}.copy_({dense[target]})")
+    if not program.is_idle:
+        inputs = [_input(b, dense, written) for b in program.inputs]
+        targets = [program.assigned.get(i) for i in range(len(program.graph.outputs))]
+        assigned = (
+            [("None" if t is None else dense.get(t, f"a{t}")) for t in targets] if program.assigned else []
+        )
+        lines.append(f"    r = run(({_tuple(inputs)}), ({_tuple(assigned)}))")
+    lines.extend(f"    a{target}.copy_({dense[target]})" for target in sorted(written) if target in dense)
+    lines.extend(f"    {name} = {_symbol(program, name)}" for name in late)
+    lines.extend(_steps("v", program.after, program))
     lines.append(f"    return [{', '.join(_output(i, b, program) for i, b in enumerate(program.outputs))}]")
     return "\n".join(lines) + "\n"
+
+
+def _steps(prefix: str, steps: Sequence[HostStep], program: Program) -> list[str]:
+    lines = []
+    for i, step in enumerate(steps):
+        source = _output(0, step.source, program, prefix)
+        given = [_argument(f"{prefix}{i}_{at}", value) for at, value in enumerate(step.arguments)]
+        named = [f"{name}={_argument(f'{prefix}{i}_{name}', value)}" for name, value in step.keywords.items()]
+        call = f"make_{prefix}{i}({', '.join([source, *given, *named])})"
+        if step.function is operator.getitem:
+            call = f"{source}[{given[0]}]"
+        lines.append(f"    {prefix}{i} = {call}")
+    return lines
+
+
+def _argument(name: str, value: Any) -> str:
+    """A number, a size, or a list of them as text; anything else by a name."""
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_argument(f"{name}_{at}", one) for at, one in enumerate(value)) + "]"
+    if isinstance(value, Expr):
+        return str(value)
+    return repr(value) if value is None or isinstance(value, (bool, int, str)) else name
+
+
+def _constants(name: str, step: HostStep) -> Iterator[tuple[str, Any]]:
+    """What `_argument` calls by a name."""
+
+    def inside(at: str, value: Any) -> Iterator[tuple[str, Any]]:
+        if isinstance(value, (list, tuple)):
+            for position, one in enumerate(value):
+                yield from inside(f"{at}_{position}", one)
+        elif not isinstance(value, Expr):
+            yield at, value
+
+    for position, value in enumerate(step.arguments):
+        yield from inside(f"{name}_{position}", value)
+    for keyword, value in step.keywords.items():
+        yield from inside(f"{name}_{keyword}", value)
 
 
 def _tuple(items: Sequence[str]) -> str:
@@ -84,12 +135,22 @@ def _symbol(program: Program, name: str) -> str:
             where=f"graph {program.graph.name}",
             advice="every symbol must be an argument or the size of a tensor argument",
         )
+    if origin.stride:
+        return f"a{origin.arg}.stride({origin.dim})"
+    if origin.offset:
+        return f"a{origin.arg}.storage_offset()"
+    if origin.computed:
+        return f"r[{origin.arg}].item()" if origin.dim is None else f"r[{origin.arg}].shape[{origin.dim}]"
     return f"a{origin.arg}" if origin.dim is None else f"a{origin.arg}.shape[{origin.dim}]"
 
 
-def _input(binding: InputBinding, dense: dict[int, str]) -> str:
+def _input(binding: InputBinding, dense: dict[int, str], written: Collection[int]) -> str:
     if isinstance(binding, ArgInput):
         return dense.get(binding.arg, f"a{binding.arg}")
+    if isinstance(binding, ViewInput):
+        if binding.arg in written:  # the graph writes there while it reads this
+            return f"b{binding.step}.clone(memory_format=contiguous)"
+        return f"b{binding.step}.contiguous()"
     if isinstance(binding, SymInput):
         return f"vector({binding.value}, dtype=int64)"
     if isinstance(binding, SymPackInput):
@@ -103,14 +164,14 @@ def _list(values: Sequence[Dim]) -> str:
     return "[" + ", ".join(map(str, values)) + "]"
 
 
-def _output(position: int, binding: OutputBinding, program: Program) -> str:
+def _output(position: int, binding: OutputBinding, program: Program, steps: str = "v") -> str:
     if isinstance(binding, GraphOutput):
         target = program.assigned.get(binding.index)
         return f"r[{binding.index}]" if target is None else f"a{target}"
     if isinstance(binding, ArgOutput):
         return f"a{binding.arg}"
     if isinstance(binding, ViewOutput):
-        return f"as_strided(a{binding.arg}, {_list(binding.size)}, {_list(binding.stride)}, {binding.offset})"
+        return f"{steps}{binding.step}"
     if isinstance(binding, SizeOutput):
         return str(binding.value)
     return f"constant{position}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from air_geir.ir import DataType, Dim, Expr, Graph, Placement
+from torch.utils._pytree import tree_leaves
+
+from air_geir.ir import DataType, Dim, Expr, Graph, Placement, Port
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,17 @@ class OffsetInput:
     """How many numbers each random operator draws; the generator advances by the next multiple of four."""
 
 
-InputBinding: TypeAlias = "ArgInput | SymInput | SymPackInput | SeedInput | OffsetInput"
+@dataclass(frozen=True, slots=True)
+class ViewInput:
+    """A graph input that is a view of a caller's tensor, made before the graph runs and handed over dense."""
+
+    step: int
+    """Position among the program's steps before the run."""
+    arg: int
+    """Whose memory it is."""
+
+
+InputBinding: TypeAlias = "ArgInput | SymInput | SymPackInput | SeedInput | OffsetInput | ViewInput"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +82,10 @@ class ArgOutput:
 
 @dataclass(frozen=True, slots=True)
 class ViewOutput:
-    """A result that is a view of one of the caller's tensors."""
+    """A result that the caller's function makes itself after the graph ran: a view of an argument or of a result."""
 
-    arg: int
-    size: tuple[Dim, ...]
-    stride: tuple[Dim, ...]
-    offset: Dim = 0
+    step: int
+    """Position among the program's steps after the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +106,53 @@ OutputBinding: TypeAlias = "GraphOutput | ArgOutput | ViewOutput | SizeOutput | 
 
 
 @dataclass(frozen=True, slots=True)
+class HostStep:
+    """One call of torch that the caller's function makes, before or after the graph runs: a view, as a rule."""
+
+    function: Callable[..., Any]
+    source: ArgOutput | GraphOutput | ViewOutput
+    """The first argument; a `ViewOutput` is an earlier step."""
+    arguments: tuple[Any, ...] = ()
+    """The others; sizes are `Dim`s, also inside lists."""
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+
+    def dims(self) -> Iterator[Dim]:
+        """Every size among the arguments."""
+        for leaf in tree_leaves((self.arguments, dict(self.keywords))):
+            if isinstance(leaf, Expr):
+                yield leaf
+
+
+@dataclass(frozen=True, slots=True)
 class SymbolSource:
     """Where the value of a symbol is read from at run time."""
 
     arg: int
+    """Which argument of the caller; for a size that only the graph knows, which output of the graph."""
     dim: int | None = None
     """The dim of a tensor argument; None when the argument is the number itself."""
+    stride: bool = False
+    """True when the symbol is the stride of that dim."""
+    offset: bool = False
+    """True when the symbol is where the argument begins in its storage."""
+    computed: bool = False
+    """True when an output of the graph carries the symbol: it is known after the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What eager gives for one result: its layout, and whose memory it lies in; None where that is not known."""
+
+    where: str
+    """The node, its operator and the line of the user's program."""
+    size: tuple[Dim | None, ...]
+    stride: tuple[Dim | None, ...]
+    offset: Dim | None
+    """Bytes from the start of the storage; for a view of an argument, from the start of the argument, as a rule."""
+    memory: tuple[str, int]
+    """`("argument", position)`, or `("result", number)`: results with one number share their memory."""
+    absolute: bool = True
+    """False when the offset counts from the start of the argument."""
 
 
 @dataclass
@@ -114,6 +165,9 @@ class Program:
         assigned: graph output -> caller's argument whose memory receives it (an in-place update).
         symbols: where each symbol's value comes from.
         num_args: how many arguments the caller passes.
+        before: what the caller's function makes of its arguments for the graph.
+        after: what it makes of arguments and results for its caller.
+        promises: what eager gives, one per result and per argument; None for what is no tensor.
     """
 
     graph: Graph
@@ -124,6 +178,24 @@ class Program:
     symbols: Mapping[str, SymbolSource] = field(default_factory=dict)
     hints: Mapping[str, int] = field(default_factory=dict)
     """The value each symbol had in the example the graph was traced with."""
+    before: tuple[HostStep, ...] = ()
+    after: tuple[HostStep, ...] = ()
+    promises: tuple[Promise | None, ...] = ()
+    argument_promises: tuple[Promise | None, ...] = ()
+
+    def written_args(self) -> set[int]:
+        """Arguments whose memory the graph writes: those that receive an output, and those an operator writes into."""
+        found = set(self.assigned.values())
+        for node, binding in zip(self.graph.inputs, self.inputs, strict=True):
+            if isinstance(binding, ArgInput) and is_written(node.output):
+                found.add(binding.arg)
+        return found
+
+    @property
+    def is_idle(self) -> bool:
+        """True when the graph computes nothing: every result is an argument, a view of one, or known."""
+        end = self.graph.net_output
+        return not end.inputs and not end.control_inputs and all(node is end for node in self.graph)
 
     @property
     def is_static(self) -> bool:
@@ -150,7 +222,17 @@ class Program:
         dims: list[Dim] = []
         for binding in (*self.inputs, *self.outputs):
             dims.extend(_dims_of(binding))
+        for step in (*self.before, *self.after):
+            dims.extend(step.dims())
         return {name for dim in dims if isinstance(dim, Expr) for name in dim.symbols()}
+
+
+def is_written(port: Port) -> bool:
+    """True when an operator writes into the memory of this value."""
+    return any(
+        user.prototype is not None and user.input_names[slot] in user.prototype.refs.values()
+        for user, slot in port.uses
+    )
 
 
 def _dims_of(binding: InputBinding | OutputBinding) -> tuple[Dim, ...]:
@@ -160,6 +242,4 @@ def _dims_of(binding: InputBinding | OutputBinding) -> tuple[Dim, ...]:
         return binding.values
     if isinstance(binding, OffsetInput):
         return binding.counts
-    if isinstance(binding, ViewOutput):
-        return (*binding.size, *binding.stride, binding.offset)
     return ()

@@ -51,7 +51,10 @@ class EngineOptions:
 
 
 class Compiled(Protocol):
-    """A graph ready to run. Called with tensors in the order of the graph's inputs."""
+    """A graph ready to run. Called with tensors in the order of the graph's inputs.
+
+    What it gives is dense, each result in memory of its own.
+    """
 
     def __call__(
         self, inputs: Sequence[torch.Tensor], assigned: Sequence[torch.Tensor | None]
@@ -64,6 +67,23 @@ class Compiled(Protocol):
 
     def close(self) -> None:
         """Give everything back."""
+
+
+class Idle:
+    """Stands for a graph that computes nothing: every result is an argument, a view of one, or known."""
+
+    def __call__(
+        self, inputs: Sequence[torch.Tensor], assigned: Sequence[torch.Tensor | None]
+    ) -> Sequence[torch.Tensor]:
+        """Nothing."""
+        return ()
+
+    def stats(self) -> Mapping[str, object]:
+        """Nothing ran, and nothing will."""
+        return {"engine": "none"}
+
+    def close(self) -> None:
+        """Nothing to give back."""
 
 
 class Engine(Protocol):

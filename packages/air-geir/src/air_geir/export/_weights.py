@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import torch
 
-from air_geir.engines import ArgInput, Program
-from air_geir.ge_passes import DropUnusedInputs, is_written, run_passes
+from air_geir.engines import ArgInput, Program, is_written
+from air_geir.ge_passes import DropUnusedInputs, run_passes
 
 
 def embed(program: Program, weights: Mapping[int, tuple[str, torch.Tensor]]) -> int:
@@ -19,7 +19,7 @@ def embed(program: Program, weights: Mapping[int, tuple[str, torch.Tensor]]) -> 
     inputs = dict(zip(graph.inputs, program.inputs, strict=True))
     count = 0
     for node, binding in inputs.items():
-        if not isinstance(binding, ArgInput) or binding.arg not in weights or is_written(node):
+        if not isinstance(binding, ArgInput) or binding.arg not in weights or is_written(node.output):
             continue
         name, value = weights[binding.arg]
         with graph.inserting_before(node):

@@ -10,7 +10,7 @@ from air_geir.ge_passes._annotate import Annotate
 from air_geir.ge_passes._in_place import AssignToOutput, DropCopies, WriteWithoutCopy
 from air_geir.ge_passes._inputs import DropUnusedInputs, PackSizes
 from air_geir.ge_passes._pass import GePass, PassResult, Refusal, Report, Step, run_passes
-from air_geir.ge_passes._references import MarkReferences, is_written
+from air_geir.ge_passes._references import MarkReferences
 from air_geir.ge_passes._side_effects import SIDE_EFFECTS, OrderPrefetches, OrderSideEffects
 from air_geir.ge_passes._transposes import TransposeAfterBitcast, TransposeInProduct
 from air_geir.ge_passes._views import FoldViews
@@ -63,7 +63,6 @@ __all__ = [
     "TransposeAfterBitcast",
     "TransposeInProduct",
     "WriteWithoutCopy",
-    "is_written",
     "optimize",
     "run_passes",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from air_geir.engines import ArgInput, InputBinding, Program
+from air_geir.engines import ArgInput, GraphOutput, InputBinding, Program, is_written
 from air_geir.ge_passes._pass import PassResult, Refusal, bindings_of, refusal
 from air_geir.ge_passes._side_effects import SIDE_EFFECTS
 from air_geir.ir import Node, Port
@@ -27,7 +27,7 @@ class DropCopies:
             source = node.inputs[0]
             if source is None or source.node.op_type in (*INPUTS, "Const") or not _is_plain(node):
                 continue
-            if _is_written(source) or _is_written(node.output):
+            if is_written(source) or is_written(node.output):
                 continue
             if end in node.output.users and end in source.users:
                 continue
@@ -42,13 +42,6 @@ def _is_plain(node: Node) -> bool:
     source = node.inputs[0]
     alike = source is not None and source.desc.dtype is node.output.desc.dtype
     return alike and not node.control_inputs and not node.control_outputs
-
-
-def _is_written(port: Port) -> bool:
-    return any(
-        user.prototype is not None and user.input_names[slot] in user.prototype.refs.values()
-        for user, slot in port.uses
-    )
 
 
 @dataclass(frozen=True)
@@ -192,15 +185,30 @@ def _keep(program: Program, node: Node, place: dict[Node, int]) -> None:
 def _output_index(program: Program, value: Port, assign: Node) -> int:
     """The position of a value among the outputs, added at the end when it is not there or already tied.
 
-    An input, a value that is tied elsewhere, and one whose Assign had to wait for something, are copied first.
+    An input, a value that is tied elsewhere, and one whose Assign had to wait for something, are copied first. A value
+    that the caller gets as well is two tensors: the argument, and a copy that later writes do not reach.
     """
     graph = program.graph
     end = graph.net_output
-    free = [i for i, port in enumerate(end.inputs) if port is value and i not in program.assigned]
+    places = [i for i, port in enumerate(end.inputs) if port is value]
     moved = value.node.op_type in INPUTS or assign.control_inputs
-    if free and not moved:
-        return free[0]
-    if moved or value in end.inputs:
+    if moved or any(i in program.assigned for i in places):
         with graph.inserting_before(assign), graph.origin_of(assign.origin):
             value = graph.add("TensorMove", value, outputs=value.desc, control=assign.control_inputs).output
+    elif places:
+        given = _given(program)
+        free = [i for i in places if i not in given]
+        if free:
+            return free[0]
+        with graph.inserting_before(assign), graph.origin_of(assign.origin):
+            copy = graph.add("TensorMove", value, outputs=value.desc).output
+        for i in places:
+            end.set_input(i, copy)
     return graph.append_output(value)
+
+
+def _given(program: Program) -> set[int]:
+    """Outputs that the caller gets: as they are, as a base of views, or as the number of a size."""
+    sources = [*program.outputs, *(step.source for step in program.after)]
+    found = {source.index for source in sources if isinstance(source, GraphOutput)}
+    return found | {source.arg for source in program.symbols.values() if source.computed}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from air_geir.engines import Program
+from air_geir.engines import Program, is_written
 from air_geir.ge_passes._pass import PassResult
-from air_geir.ir import Node, Placement, TensorDesc
+from air_geir.ir import Placement, TensorDesc
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class MarkReferences:
     def __call__(self, program: Program) -> PassResult:
         """Put a RefData in the place of every Data that an operator writes into."""
         graph = program.graph
-        written = [node for node in graph.inputs if node.op_type == "Data" and is_written(node)]
+        written = [node for node in graph.inputs if node.op_type == "Data" and is_written(node.output)]
         for node in written:
             name = node.name
             with graph.inserting_before(node):
@@ -34,14 +34,6 @@ class MarkReferences:
                 waiting.drop_control(node)
             node.erase()
         return PassResult(len(written))
-
-
-def is_written(node: Node) -> bool:
-    """True when an operator writes into this input."""
-    return any(
-        user.prototype is not None and user.input_names[slot] in user.prototype.refs.values()
-        for user, slot in node.output.uses
-    )
 
 
 def _on_device(desc: TensorDesc) -> TensorDesc:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import torch
 from torch import fx
@@ -19,6 +19,9 @@ from air_geir.lowering._numbers import float_value
 from air_geir.lowering._promote import computation_dtype
 from air_geir.lowering._sizes import Sizes, add_input, dims_of
 from air_geir.lowering._value import Value
+
+if TYPE_CHECKING:
+    from air_geir.lowering._memory import Memory
 
 Number: TypeAlias = "bool | int | float | complex | torch.SymInt | torch.SymFloat | torch.SymBool"
 Size: TypeAlias = "int | torch.SymInt | Dim"
@@ -52,6 +55,7 @@ class Context:
         """Arguments the operator being converted writes to, with the value (or values) they have afterwards."""
         self.lower_body: Callable[[str, fx.GraphModule, Sequence[Any], Sequence[Value]], Graph] | None = None
         """Lowers the body of a control-flow operator; set by whoever walks the graph."""
+        self._memory: Callable[[], Memory] | None = None
         self._constants: dict[tuple[object, ...], Value] = {}
         self._made: set[Node] = set()
         self._seed: Value | None = None
@@ -274,6 +278,12 @@ class Context:
         finally:
             self.written = saved
 
+    def memory(self) -> Memory:
+        """The memory of the first argument, for an operator that addresses it by strides."""
+        if self._memory is None:
+            raise CannotConvert("this context knows no memory behind a value")
+        return self._memory()
+
     # random numbers ---------------------------------------------------------------------------------------
 
     def random_state(self, shape: Sequence[Size]) -> tuple[Value, Value]:
@@ -326,15 +336,15 @@ class Context:
         return value.port.node in self._made
 
     @contextmanager
-    def converting(self, meta: Any) -> Iterator[None]:
+    def converting(self, meta: Any, memory: Callable[[], Memory] | None = None) -> Iterator[None]:
         """While one torch operator is converted."""
-        saved = self.meta, self._made, self.written
-        self.meta, self._made, self.written = meta, set(), {}
+        saved = self.meta, self._made, self.written, self._memory
+        self.meta, self._made, self.written, self._memory = meta, set(), {}, memory
         token = _current.set(self)
         try:
             yield
         finally:
-            self.meta, self._made, self.written = saved
+            self.meta, self._made, self.written, self._memory = saved
             _current.reset(token)
 
 

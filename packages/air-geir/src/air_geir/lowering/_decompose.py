@@ -128,6 +128,7 @@ def _signature(leaf: object) -> object:
             *map(_signature, leaf.shape),
             "/",
             *map(_signature, leaf.stride()),
+            _signature(leaf.storage_offset()),
             leaf.device.type,
         )
     if isinstance(leaf, (torch.SymInt, torch.SymFloat, torch.SymBool)):

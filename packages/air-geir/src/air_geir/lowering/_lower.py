@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from air_geir.errors import AttributeKindError, CannotConvert, ExpressionError, 
 from air_geir.ir import DataType, Expr, Graph, Origin, TensorDesc
 from air_geir.lowering._context import Context, UseDecomposition
 from air_geir.lowering._decompose import Expansions, is_dynamic_leaf
+from air_geir.lowering._memory import Caller, Memory
 from air_geir.lowering._scopes import Scopes
 from air_geir.lowering._sizes import Sizes, dims_of
 from air_geir.lowering._source import source_of
@@ -27,7 +28,15 @@ _SYMBOLIC = (*_SYMBOLS, int, float, bool)
 class Lowering:
     """Lowers the nodes of one FX graph into one IR graph."""
 
-    def __init__(self, ctx: Context, expansions: Expansions, found: list[Unsupported]) -> None:
+    def __init__(
+        self,
+        ctx: Context,
+        expansions: Expansions,
+        found: list[Unsupported],
+        *,
+        caller: Caller | None = None,
+        skipped: Collection[fx.Node] = (),
+    ) -> None:
         self.ctx = ctx
         self.expansions = expansions
         self.found = found
@@ -36,6 +45,12 @@ class Lowering:
         self.effects: list[Value] = []
         """Values nobody reads whose operators must run: writes to inputs, prints, communication."""
         self.scopes = Scopes(ctx.graph)
+        self.caller = caller
+        """The function around the graph, where there is one."""
+        self.skipped = skipped
+        """Nodes that need no translation: the caller's function makes them."""
+        self.outer: dict[fx.Node, tuple[Lowering, fx.Node]] = {}
+        """Inputs of an expansion, with the values they stand for in the graph around it."""
 
         ctx.lower_body = self.lower_body
 
@@ -58,28 +73,28 @@ class Lowering:
                 inner.env[holder] = given
             else:
                 inner.env[holder] = operand
-        result = inner.walk(body)
+        inner.walk(body)
+        result = inner.read(body.graph.output_node().args[0])
         results = list(result) if isinstance(result, (list, tuple)) else [result]
         graph.output([r.port for r in results], control=[e.port for e in inner.effects])
         return graph
 
-    def walk(self, module: fx.GraphModule) -> Any:
-        """Lowers every node; gives what the graph returns. Placeholders must be in `env` already."""
+    def walk(self, module: fx.GraphModule) -> None:
+        """Lowers every node. Placeholders must be in `env` already."""
         self.module = module
         for node in module.graph.nodes:
+            if node in self.skipped:
+                continue
             if node.op == "call_function":
                 with self.ctx.graph.origin_of(Origin(node.name, source_of(node))):
                     self.env[node] = self._step(node)
             elif node.op == "get_attr":
                 self.env[node] = self._attribute(module, node)
-            elif node.op == "output":
-                return self.read(node.args[0])
-            elif node.op != "placeholder":
+            elif node.op not in ("placeholder", "output"):
                 raise CannotConvert(
                     f"node {node.name} is a {node.op}",
                     advice="lower the graph AOTAutograd makes, not Dynamo's",
                 )
-        return None
 
     def read(self, argument: Any) -> Any:
         """An argument of a node with values in the place of nodes."""
@@ -122,7 +137,7 @@ class Lowering:
         if converter is None:
             return self._expand(node, args, kwargs)
         try:
-            with self.ctx.converting(meta):
+            with self.ctx.converting(meta, lambda: Memory(self, node)):
                 result = call_converter(self.ctx, converter, args, kwargs)
                 settled = self._settle(result, meta, converter.target)
                 self._write_back(node, self.ctx.written)
@@ -148,8 +163,13 @@ class Lowering:
         inner = Lowering(self.ctx, self.expansions, self.found)
         leaves = zip(pytree.tree_leaves(metas), pytree.tree_leaves((args, dict(kwargs))), strict=True)
         given = [value for leaf, value in leaves if is_dynamic_leaf(leaf)]
-        holders = (n for n in body.graph.nodes if n.op == "placeholder")
+        holders = [n for n in body.graph.nodes if n.op == "placeholder"]
         inner.env.update(zip(holders, given, strict=True))
+        inner.outer = {
+            holder: (self, outer)
+            for holder, outer in zip(holders, _dynamic_nodes(node), strict=True)
+            if outer is not None
+        }
         origin = self.ctx.graph.origin
         result = inner.walk_inside(body, origin)
         self.effects.extend(inner.effects)
@@ -235,6 +255,20 @@ class Lowering:
             dims = tuple(int(size.node.hint) if isinstance(size, torch.SymInt) else size for size in sizes)
         desc = TensorDesc(DataType.of(meta.dtype), dims)
         return Value(self.ctx.graph.data("unsupported", desc), meta.dtype, dims)
+
+
+def _dynamic_nodes(node: fx.Node) -> Iterator[fx.Node | None]:
+    """The argument behind each input of an expansion; None for one of several values of a node."""
+
+    def behind(argument: fx.Node) -> Any:
+        value = argument.meta["val"]
+        if isinstance(value, (list, tuple)):
+            return [None for leaf in pytree.tree_leaves(value) if is_dynamic_leaf(leaf)]
+        return argument if is_dynamic_leaf(value) else ()
+
+    for leaf in pytree.tree_leaves(pytree.tree_map_only(fx.Node, behind, (node.args, node.kwargs))):
+        if leaf is None or isinstance(leaf, fx.Node):
+            yield leaf
 
 
 def _are_sizes(meta: Any) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
+import sympy  # type: ignore[import-untyped]  # sympy ships no annotations
 import torch
 from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
@@ -13,19 +15,21 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 from air_geir.engines import (
     ArgInput,
     ArgOutput,
-    ConstantOutput,
     GraphOutput,
     InputBinding,
     OutputBinding,
     Program,
-    SizeOutput,
     SymbolSource,
 )
 from air_geir.errors import CannotConvert, Unsupported, UnsupportedGraphError
 from air_geir.ir import Expr, Graph, Node, Placement, Port, TensorDesc, as_dim
 from air_geir.lowering._context import Context
 from air_geir.lowering._decompose import Expansions, Table, writes_inside
+from air_geir.lowering._device_layouts import DeviceLayouts
 from air_geir.lowering._lower import Lowering
+from air_geir.lowering._memory import Caller
+from air_geir.lowering._outputs import Outputs, Wanted, number_output, returned_by
+from air_geir.lowering._promises import promises
 from air_geir.lowering._sizes import Sizes, dims_of
 from air_geir.lowering._value import Value
 
@@ -47,6 +51,7 @@ def lower_program(
     static_inputs: Sequence[int] = (),
     decompositions: Table | None = None,
     sizes_on_host: bool = True,
+    training: bool = False,
 ) -> Program:
     """Lowers an AOT inference graph.
 
@@ -57,9 +62,11 @@ def lower_program(
         static_inputs: arguments whose address stays the same from call to call.
         decompositions: overloads to write with others, before converters and torch's own table.
         sizes_on_host: let the caller compute sizes (a compiled program); otherwise the graph does (an export).
+        training: another graph reads the results, and was traced with them: they lie as the example values say, also
+            where the device would lay them out otherwise.
     """
     builder = _ProgramBuilder(
-        gm, example_inputs, name, frozenset(static_inputs), sizes_on_host, decompositions
+        gm, example_inputs, name, frozenset(static_inputs), sizes_on_host, decompositions, training
     )
     with unset_fake_temporarily():  # a compiler is called under the tracer's mode: constants must be real
         return builder.build()
@@ -79,7 +86,9 @@ class _ProgramBuilder:
         static: frozenset[int],
         hosted: bool,
         decompositions: Table | None,
+        training: bool,
     ) -> None:
+        self.training = training
         self.gm = gm
         self.examples = list(example_inputs)
         self.static = static
@@ -87,10 +96,12 @@ class _ProgramBuilder:
         self.sizes = Sizes(self.graph, hosted=hosted)
         self.ctx = Context(self.graph, self.sizes)
         self.found: list[Unsupported] = []
-        self.lowering = Lowering(self.ctx, Expansions(decompositions), self.found)
+        self.holders = [n for n in gm.graph.nodes if n.op == "placeholder"]
+        self.positions = {node: position for position, node in enumerate(self.holders)}
+        self.hosted = hosted
+        self.expansions = Expansions(decompositions)
         self.args: dict[Node, int] = {}
         self.hints: dict[str, int] = {}
-        self.holders = [n for n in gm.graph.nodes if n.op == "placeholder"]
 
     def build(self) -> Program:
         self._describe()
@@ -99,21 +110,25 @@ class _ProgramBuilder:
                 f"graph {self.graph.name} writes in place to values inside it",
                 advice="give AOTAutograd's functional graph: only its final copy_ into inputs may write",
             )
-        holders = self.holders
-        self._sources(holders)
-        self._inputs(holders)
-        results = self.lowering.walk(self.gm)
+        device = self._device_layouts()
+        self.wanted = Wanted(self.gm, None if self.training else device) if self.hosted else None
+        self.caller = Caller(self.positions, self._host_placement(), device) if self.hosted else None
+        self.lowering = Lowering(
+            self.ctx,
+            self.expansions,
+            self.found,
+            caller=self.caller,
+            skipped=self.wanted.skipped if self.wanted is not None else (),
+        )
+        self._sources(self.holders)
+        self._inputs(self.holders)
+        self.lowering.walk(self.gm)
         if self.found:
             raise UnsupportedGraphError(self.graph.name, self.found)
-        outputs = self._outputs(results)
-        return Program(
-            graph=self.graph,
-            inputs=self._bindings(),
-            outputs=outputs,
-            num_args=len(holders),
-            symbols=dict(self.sizes.sources),
-            hints=self.hints,
-        )
+        outputs = self._outputs()
+        if self.found:
+            raise UnsupportedGraphError(self.graph.name, self.found)
+        return outputs
 
     def _describe(self) -> None:
         """Nodes without a description get one by running the graph on fake tensors."""
@@ -130,16 +145,20 @@ class _ProgramBuilder:
                 self._symbol(val, SymbolSource(arg))
             elif isinstance(val, torch.Tensor):
                 late.extend(self._symbols_of(arg, val))
-        for symbol, source in late:
+        for symbol, source in sorted(late, key=lambda pair: pair[1].stride or pair[1].offset):
             self.sizes.sources.setdefault(symbol, source)
 
     def _symbols_of(self, arg: int, val: torch.Tensor) -> Iterator[tuple[str, SymbolSource]]:
-        sizes: Sequence[Any] = val.shape
-        for axis, size in enumerate(sizes):
-            dim = as_dim(size)
-            if isinstance(dim, Expr) and dim.op == "symbol":
-                self._hint(dim.name, size)
-                yield dim.name, SymbolSource(arg, axis)
+        """Sizes first: a symbol that is a size as well is read as one."""
+        extents: list[tuple[Any, SymbolSource]] = [(s, SymbolSource(arg, i)) for i, s in enumerate(val.shape)]
+        if val.layout is torch.strided:
+            extents += [(s, SymbolSource(arg, i, stride=True)) for i, s in enumerate(val.stride())]
+            extents.append((val.storage_offset(), SymbolSource(arg, offset=True)))
+        for extent, source in extents:
+            name = extent.node.expr if isinstance(extent, torch.SymInt) else None
+            if isinstance(name, sympy.Symbol):
+                self._hint(str(name), extent)
+                yield str(name), source
 
     def _symbol(self, val: torch.SymInt, source: SymbolSource) -> None:
         dim = as_dim(val)
@@ -151,16 +170,21 @@ class _ProgramBuilder:
         if size.node.has_hint():
             self.hints.setdefault(symbol, int(size.node.hint))
 
+    def _device_layouts(self) -> DeviceLayouts | None:
+        return DeviceLayouts() if "npu" in devices_of(self.gm) else None
+
+    def _host_placement(self) -> Placement | None:
+        """Where tensors of the CPU live, seen from the graph."""
+        return Placement.HOST if devices_of(self.gm) - {"cpu"} else None
+
     def _inputs(self, holders: Sequence[fx.Node]) -> None:
-        described = [n.meta.get("val") for n in holders]
-        on_device = any(isinstance(v, torch.Tensor) and v.device.type != "cpu" for v in described)
+        placement = self._host_placement()
         for arg, node in enumerate(holders):
             val = node.meta.get("val")
             if not isinstance(val, torch.Tensor):
                 self.lowering.env[node] = val
             elif self._is_read(node):
-                host = on_device and val.device.type == "cpu"
-                desc = TensorDesc.of(val, placement=Placement.HOST if host else None)
+                desc = TensorDesc.of(val, placement=placement if val.device.type == "cpu" else None)
                 port = self.graph.data(node.name, desc)
                 self.args[port.node] = arg
                 value = Value(port, val.dtype, dims_of(val.shape))
@@ -168,35 +192,56 @@ class _ProgramBuilder:
                 self.lowering._carry_sizes(value)
 
     def _is_read(self, node: fx.Node) -> bool:
-        if not self.sizes.hosted:
+        if self.wanted is None:
             return True
-        return any(u.target not in _SIZE_READERS for u in node.users)
+        apart = self.wanted.skipped
+        return any(u.target not in _SIZE_READERS and u.op != "output" and u not in apart for u in node.users)
 
-    def _outputs(self, results: Any) -> tuple[OutputBinding, ...]:
-        flat = list(results) if isinstance(results, (list, tuple)) else [results]
+    def _outputs(self) -> Program:
+        if self.wanted is None:
+            return self._program(self._exported())
+        made = Outputs(self.ctx, self.wanted, self.lowering.env, self.positions, self.found)
+        outputs = made.bindings()
+        self._end(list(made.ports))
+        promised = promises(self.wanted.returned, self.positions, self.wanted.layouts.of)
+        program = self._program(outputs)
+        return replace(
+            program,
+            symbols={**program.symbols, **made.symbols},
+            before=tuple(self.caller.steps) if self.caller is not None else (),
+            after=made.steps,
+            promises=promised.results,
+            argument_promises=promised.arguments,
+        )
+
+    def _exported(self) -> tuple[OutputBinding, ...]:
+        """Results of a graph that stands alone: values, and nothing is said about memory."""
         ports: dict[Port, int] = {}
-        outputs = tuple(self._output(value, ports) for value in flat)
-        control = [v.port for v in self.lowering.effects if v.port not in ports]
-        self.graph.output(list(ports), control=control)
-        return outputs
+        outputs = []
+        for result in returned_by(self.gm):
+            value = self.lowering.read(result)
+            if not isinstance(value, Value):
+                outputs.append(number_output(value))
+            elif value.port.node in self.args:
+                outputs.append(ArgOutput(self.args[value.port.node]))
+            else:
+                outputs.append(GraphOutput(ports.setdefault(value.port, len(ports))))
+        self._end(list(ports))
+        return tuple(outputs)
 
-    def _output(self, value: Any, ports: dict[Port, int]) -> OutputBinding:
-        if isinstance(value, Value):
-            if value.port.node in self.args:
-                return ArgOutput(self.args[value.port.node])
-            return GraphOutput(ports.setdefault(value.port, len(ports)))
-        if isinstance(value, torch.SymInt):
-            dim = as_dim(value)
-            unknown = dim.symbols() - self.sizes.sources.keys() if isinstance(dim, Expr) else ()
-            if unknown:
-                raise CannotConvert(
-                    f"the graph returns the size {dim}, which depends on data ({', '.join(sorted(unknown))})",
-                    advice="return the tensor it is the size of instead",
-                )
-            return SizeOutput(dim)
-        if isinstance(value, (torch.SymFloat, torch.SymBool)):
-            raise CannotConvert(f"the graph returns {value}, which is no integer computed from sizes")
-        return ConstantOutput(value)
+    def _end(self, ports: Sequence[Port]) -> None:
+        given = set(ports)
+        self.graph.output(ports, control=[v.port for v in self.lowering.effects if v.port not in given])
+
+    def _program(self, outputs: tuple[OutputBinding, ...]) -> Program:
+        return Program(
+            graph=self.graph,
+            inputs=self._bindings(),
+            outputs=outputs,
+            num_args=len(self.holders),
+            symbols=dict(self.sizes.sources),
+            hints=self.hints,
+        )
 
     def _bindings(self) -> tuple[InputBinding, ...]:
         """Numbers the inputs: the caller's tensors in their order, then sizes and random state."""
@@ -220,6 +265,12 @@ class _ProgramBuilder:
             parameter=isinstance(example, torch.nn.Parameter),
             static=arg in self.static,
         )
+
+
+def devices_of(gm: fx.GraphModule) -> set[str]:
+    """The kinds of devices that values of a graph live on."""
+    values = (node.meta.get("val") for node in gm.graph.nodes)
+    return {value.device.type for value in values if isinstance(value, torch.Tensor)} - {"meta"}
 
 
 def _gives_value(node: fx.Node) -> bool:

@@ -50,6 +50,10 @@ class Sizes:
         """A value of the graph carries this symbol: as its number (dim None), or as one of its sizes."""
         self._carriers.setdefault(name, (value, dim))
 
+    def carrier(self, name: str) -> tuple[Value, int | None] | None:
+        """The value that carries a symbol, and which of its sizes it is (None: the number itself)."""
+        return self._carriers.get(name)
+
     def scalar(self, ctx: Context, dim: Dim) -> Value:
         """The size as an int64 scalar."""
         found = self._scalars.get(dim)

@@ -39,6 +39,8 @@ class Plan:
 
     inputs: list[str]
     outputs: list[str]
+    strided: set[int] = field(default_factory=set)
+    """Outputs in memory of their own that a kernel may have laid out in its own way."""
     steps: list[Step] = field(default_factory=list)
     globals: dict[str, Any] = field(default_factory=dict)
     folded: int = 0
@@ -278,7 +280,7 @@ class Planner:
     # results ----------------------------------------------------------------------------------------------
 
     def _outputs(self) -> None:
-        """Results own their storage: no result shares it with an input, a constant or another result."""
+        """Results are dense and own their storage: none shares it with an input, a constant or another result."""
         seen: set[Port] = set()
         for index, port in enumerate(self.graph.outputs):
             name = self._name(port)
@@ -286,12 +288,27 @@ class Planner:
             target = self.graph.inputs[self.assigned[index]].output if index in self.assigned else None
             shared = root in seen or root.node.op_type in _INPUTS or port in self.constants or _is_const(root)
             if shared and not (target is not None and root is target):
-                fresh = f"o{index}"
-                self.plan.steps.append(Step(torch.clone, "clone", [name], [fresh], True))
                 self.plan.copies += 1
-                name = fresh
+                name = self._result(index, _copy, name)
+            elif target is None and root is not port:
+                name = self._result(index, _dense, name)
+            elif target is None:
+                self.plan.strided.add(index)
             seen.add(root)
             self.plan.outputs.append(name)
+
+    def _result(self, index: int, function: Callable[..., Any], name: str) -> str:
+        self.plan.steps.append(Step(function, function.__name__.strip("_"), [name], [f"o{index}"], True))
+        return f"o{index}"
+
+
+def _dense(value: torch.Tensor) -> torch.Tensor:
+    """A value that a kernel may have made as a view, from the start of its storage and without gaps."""
+    return value if value.is_contiguous() and not value.storage_offset() else _copy(value)
+
+
+def _copy(value: torch.Tensor) -> torch.Tensor:
+    return value.clone(memory_format=torch.contiguous_format)
 
 
 def _is_const(port: Port) -> bool:

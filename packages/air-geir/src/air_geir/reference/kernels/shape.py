@@ -232,9 +232,14 @@ def as_strided(op: Operator) -> Run:
     """Elements of the dense input by stride; overlapping is allowed."""
 
     def run(x: Tensor, size: Ints, stride: Ints, offset: Ints) -> Tensor:
-        return x.contiguous().as_strided(_tuple(size), _tuple(stride), _tuple(offset)[0]).clone()
+        return _region(x.contiguous(), size, stride, offset).clone()
 
     return run
+
+
+def _region(dense: Tensor, size: Ints, stride: Ints, offset: Ints) -> Tensor:
+    """Elements by stride, counted from the first one of the tensor, wherever that lies in its storage."""
+    return dense.as_strided(_tuple(size), _tuple(stride), dense.storage_offset() + _tuple(offset)[0])
 
 
 @kernel(
@@ -257,8 +262,8 @@ def view_copy(op: Operator) -> Run:
     ) -> Tensor:
         if not dst.is_contiguous():
             raise op.refuse("the written tensor must be contiguous")
-        source = src.contiguous().as_strided(_tuple(ssize), _tuple(sstride), _tuple(soffset)[0])
-        dst.as_strided(_tuple(size), _tuple(stride), _tuple(offset)[0]).copy_(source)
+        source = _region(src.contiguous(), ssize, sstride, soffset)
+        _region(dst, size, stride, offset).copy_(source)
         return dst
 
     return run

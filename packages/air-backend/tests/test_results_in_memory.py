@@ -1,0 +1,213 @@
+"""Through torch.compile, max-autotune gives what eager gives: values, strides, offsets, and who shares memory."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from air_backend._ground import npu_present
+
+DEVICES = ["cpu", pytest.param("npu", marks=pytest.mark.npu)]
+View = Callable[[Tensor], Any]
+LAYOUTS: Mapping[str, Callable[[Tensor, int, int], Tensor]] = {
+    "contiguous": lambda base, n, m: base[: n * m].view(n, m),
+    "transposed": lambda base, n, m: base[: n * m].view(m, n).t(),
+    "sliced": lambda base, n, m: base[: 2 * n * m].view(n, 2 * m)[:, ::2],
+    "offset": lambda base, n, m: base[m : m + n * m].view(n, m),
+    "expanded": lambda base, n, m: base[:m].view(1, m).expand(n, m),
+}
+VIEWS: Mapping[str, View] = {
+    "chunk": lambda x: x.chunk(2, 1)[1],
+    "split": lambda x: x.split([1, x.shape[1] - 1], 1)[1],
+    "unbind": lambda x: x.unbind(0)[1],
+    "narrow": lambda x: x.narrow(1, 1, 3),
+    "select": lambda x: x.select(1, 2),
+    "half": lambda x: x[:, : x.shape[1] // 2],
+    "expand": lambda x: x.unsqueeze(1).expand(-1, 3, -1),
+    "diagonal": lambda x: x.diagonal(1),
+    "transpose": lambda x: x.transpose(0, 1),
+    "unfold": lambda x: x.unfold(1, 2, 2),
+    "heads": lambda x: x.view(x.shape[0], 2, x.shape[1] // 2).transpose(0, 1),
+    "as_strided": lambda x: x.as_strided((2, 3), (3, 1), 1),
+    "bits": lambda x: x.view(torch.int32),
+}
+FORMS: Mapping[str, Callable[[View], Callable[[Tensor], Any]]] = {
+    "of the input": lambda view: lambda x: (view(x),),
+    "of a value": lambda view: lambda x: (view(x * 2),),
+    "with its base": lambda view: lambda x: beside(view, x + 1),
+    "overlapping": lambda view: lambda x: overlapping(view, torch.relu(x)),
+    "of a written input": lambda view: lambda x: written_input(view, x),
+    "of a written value": lambda view: lambda x: written_value(view, x * 2),
+}
+
+
+def beside(view: View, h: Tensor) -> Any:
+    return h, view(h), h.t()
+
+
+def overlapping(view: View, h: Tensor) -> Any:
+    return h[1:], view(h)
+
+
+def written_input(view: View, x: Tensor) -> Any:
+    x.add_(1)
+    return view(x), x.sum()
+
+
+def written_value(view: View, h: Tensor) -> Any:
+    before = view(h)
+    h.mul_(3)
+    return before, h, view(h)
+
+
+def compiled(function: Any, dynamic: bool | None = None, **options: Any) -> Any:
+    return torch.compile(
+        function, backend="air", options={"mode": "max-autotune", **options}, dynamic=dynamic
+    )
+
+
+def seen(results: Any, given: list[Tensor]) -> list[Any]:
+    """How results lie, what they hold, and what a write to the first element of each changes."""
+    facts: list[Any] = []
+    for r in results:
+        strides = tuple(0 if n == 1 else s for n, s in zip(r.shape, r.stride(), strict=True))
+        facts.append((tuple(r.shape), strides, r.storage_offset(), r.dtype))
+    facts.append([r.tolist() for r in results])
+    for result in results:
+        first = result.as_strided((1,), (1,), result.storage_offset())
+        first.copy_(first * 0 + 77)
+        facts.append([r.tolist() for r in (*results, *given)])
+    return facts
+
+
+def drawn(seed: int, count: int, device: str) -> int:
+    """Compares programs drawn at random with eager; says how many there were."""
+    draw, ran = random.Random(seed), 0
+    while ran < count:
+        layout, view, form = (draw.choice(list(table)) for table in (LAYOUTS, VIEWS, FORMS))
+        sizes = draw.choice([[(4, 6)], [(4, 6), (4, 8), (4, 12)], [(4, 6), (5, 8), (6, 6)]])
+        dynamic = draw.choice([False, None, True])
+        function = FORMS[form](VIEWS[view])
+
+        def given(n: int, m: int) -> list[Tensor]:
+            base = torch.arange(160.0, device=device)
+            return [LAYOUTS[layout](base, n, m), base]  # noqa: B023  # called in this turn
+
+        wanted = []
+        try:
+            for n, m in sizes:
+                x, base = given(n, m)
+                wanted.append(seen(function(x), [base]))
+        except RuntimeError:
+            continue  # eager does not have this view of this layout
+        torch._dynamo.reset()
+        run = compiled(function, dynamic)
+        for (n, m), facts in zip(sizes, wanted, strict=True):
+            x, base = given(n, m)
+            with torch.no_grad():
+                found = seen(run(x), [base])
+            assert found == facts, (layout, view, form, dynamic, (n, m))
+        ran += 1
+    return ran
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_programs_of_views_drawn_at_random_lie_as_in_eager(seed: int) -> None:
+    assert drawn(seed, 12, "cpu") == 12
+
+
+@pytest.mark.npu
+def test_programs_of_views_drawn_at_random_lie_as_in_eager_on_an_npu() -> None:
+    assert drawn(5, 12, "npu") == 12
+
+
+@pytest.mark.slow
+def test_many_programs_of_views_lie_as_in_eager() -> None:
+    assert drawn(99, 400, "cpu") == 400
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_second_chunk_of_an_input_is_right_for_every_size(device: str) -> None:
+    run = compiled(lambda a: a.chunk(2, 1)[1])
+    for n in (5, 6, 7):
+        a = torch.arange(4.0 * n, device=device).reshape(4, n)
+        found = run(a)
+        assert torch.equal(found, a.chunk(2, 1)[1])
+        assert found.data_ptr() == a.chunk(2, 1)[1].data_ptr()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_write_after_a_graph_break_reaches_the_values_that_share_memory(device: str) -> None:
+    def broken(x: Tensor) -> Any:
+        h = x * 2
+        q, _ = h.chunk(2, -1)
+        torch._dynamo.graph_break()
+        q.mul_(10)
+        return h + 0
+
+    x = torch.arange(8.0, device=device).view(2, 4)
+    assert torch.equal(compiled(broken)(x), broken(x))
+    y, first = compiled(lambda x: beside(lambda h: h[0], x + 1)[:2])(x)
+    first.fill_(5)
+    assert y[0].tolist() == [5, 5, 5, 5]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_batch_normalisation_trains_through_two_calls_before_one_backward(device: str) -> None:
+    torch.manual_seed(0)
+    values = torch.randn(4, 3, 5, 5, device=device)
+    gradients = []
+    for wrap in (lambda model: model, compiled):
+        torch.manual_seed(0)
+        model = nn.BatchNorm2d(3).to(device)
+        run, x = wrap(model), values.clone().requires_grad_()
+        (run(x).sigmoid().sum() + run(x * 2).pow(3).sum()).backward()
+        assert x.grad is not None
+        gradients.append((x.grad, model.weight.grad, model.running_mean, model.running_var))
+    for found, wanted in zip(*reversed(gradients), strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_training_step_with_views_saved_for_backward_gives_eagers_gradients(device: str) -> None:
+    class Attention(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.qkv, self.out = nn.Linear(8, 24), nn.Linear(8, 8)
+
+        def forward(self, x: Tensor) -> Tensor:
+            q, k, v = (t.unflatten(-1, (2, 4)).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
+            weights = (q * 1.5 @ k.transpose(-1, -2)).softmax(-1)
+            result: Tensor = self.out((weights @ v).transpose(1, 2).flatten(2))
+            return result
+
+    torch.manual_seed(0)
+    model = Attention().to(device)
+    x = torch.randn(2, 5, 8, device=device)
+    found = []
+    for run in (model, compiled(model), compiled(model, True)):
+        model.zero_grad()
+        run(x).pow(2).sum().backward()
+        found.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
+    for one in found[1:]:
+        for got, wanted in zip(one, found[0], strict=True):
+            torch.testing.assert_close(got, wanted, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.npu
+def test_a_graph_without_inputs_gives_tensors_of_the_npu() -> None:
+    assert npu_present()
+    found = compiled(lambda: torch.ones(3, device="npu") * 2)()
+    assert found.device.type == "npu"
+    assert found.tolist() == [2, 2, 2]
+
+
+def test_verify_looks_at_every_call() -> None:
+    run = compiled(lambda x: (x + 1, x.t()), **{"air.verify": True})
+    for _ in range(2):
+        run(torch.ones(2, 3))

@@ -1,0 +1,73 @@
+"""How torch_npu lays out values, where that is not what torch's example values say.
+
+Torch describes a result of `x.t() + 1` as lying like `x.t()`. The kernels of torch_npu allocate results dense, but for
+the operators that copy their operand as it lies. What leaves a graph on an NPU lies as it does in eager there.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any, Final
+
+import torch
+from torch import fx
+
+from air_geir.lowering._storages import link_of
+
+aten = torch.ops.aten
+
+_KEEP: Final = frozenset({
+    aten.clone.default, aten._to_copy.default, aten.empty_like.default, aten.zeros_like.default,
+    aten.ones_like.default, aten.full_like.default, aten.gelu.default, aten.slice_scatter.default,
+    aten.select_scatter.default, aten.as_strided_scatter.default, aten.copy.default, aten.empty_strided.default,
+    aten.new_empty_strided.default,
+})  # fmt: skip
+"""Operators whose results lie in torch_npu as torch describes them."""
+
+
+class DeviceLayouts:
+    """Example values of nodes as torch_npu lays them out: each computed when it is asked for."""
+
+    def __init__(self) -> None:
+        self._known: dict[fx.Node, torch.Tensor | None] = {}
+
+    def of(self, node: fx.Node) -> torch.Tensor | None:
+        """The value; None where torch_npu's layout does not admit the views the graph takes."""
+        if node not in self._known:
+            traced = node.meta.get("val")
+            mode = getattr(traced, "fake_mode", None)
+            env = mode.shape_env if mode is not None else None
+            with mode or nullcontext(), env.suppress_guards() if env is not None else nullcontext():
+                try:
+                    self._known[node] = self._value(node, traced)
+                except (RuntimeError, TypeError, ValueError, IndexError):
+                    self._known[node] = None
+        return self._known[node]
+
+    def _value(self, node: fx.Node, traced: Any) -> torch.Tensor | None:
+        if not isinstance(traced, torch.Tensor) or node.op != "call_function":
+            return traced if isinstance(traced, torch.Tensor) else None
+        link = link_of(node)
+        if link is not None and link.kind == "item":
+            pieces = self._again(link.base)
+            return None if pieces is None else pieces[node.args[1]]  # type: ignore[index]  # the number of a piece
+        if link is not None and link.kind == "same":
+            return self.of(link.base)
+        if link is not None or node.target in _KEEP:
+            value = self._again(node)
+            return value if isinstance(value, torch.Tensor) else None
+        return torch.empty(traced.shape, dtype=traced.dtype, device=traced.device)
+
+    def _again(self, node: fx.Node) -> Any:
+        """What an operator gives for its first operand as torch_npu lays that out."""
+        first, *others = (_plain(argument) for argument in node.args)
+        if isinstance(node.args[0], fx.Node):
+            first = self.of(node.args[0])
+            if first is None:
+                return None
+        target: Any = node.target
+        return target(first, *others, **{name: _plain(value) for name, value in node.kwargs.items()})
+
+
+def _plain(argument: Any) -> Any:
+    return fx.node.map_arg(argument, lambda node: node.meta["val"])

@@ -1,0 +1,80 @@
+"""Views that the caller's function makes: a chain of FX nodes as steps over one of its tensors."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import torch
+from torch import fx
+
+from air_geir.engines import ArgOutput, GraphOutput, HostStep, ViewOutput
+from air_geir.errors import CannotConvert, ExpressionError
+from air_geir.ir import as_dim
+from air_geir.lowering._storages import link_of
+
+Source: TypeAlias = "ArgOutput | GraphOutput | ViewOutput"
+
+
+class HostViews:
+    """Steps in the order in which they are made, each node's once.
+
+    Args:
+        base: where the tensor of a value with memory of its own is.
+        steps: where the steps are put.
+    """
+
+    def __init__(self, base: Callable[[fx.Node], Source], steps: list[HostStep]) -> None:
+        self.steps = steps
+        self._base = base
+        self._made: dict[fx.Node, Source] = {}
+
+    def of(self, node: fx.Node) -> Source:
+        """The tensor of a node, by steps from the value that owns its memory."""
+        found = self._made.get(node)
+        if found is None:
+            found = self._made[node] = self._make(node)
+        return found
+
+    def again(self, node: fx.Node) -> Source:
+        """Another tensor object like that of the node."""
+        return self.add(torch.ops.aten.alias.default, self.of(node))
+
+    def add(self, function: Callable[..., Any], source: Source, *arguments: Any, **keywords: Any) -> Source:
+        """One more step."""
+        self.steps.append(HostStep(function, source, arguments, keywords))
+        return ViewOutput(len(self.steps) - 1)
+
+    def _make(self, node: fx.Node) -> Source:
+        link = link_of(node)
+        if link is None:
+            return self._base(node)
+        base = self.of(link.base)
+        if link.kind in ("same", "again"):
+            return base
+        if link.kind == "item":
+            return self.add(operator.getitem, base, node.args[1])
+        if not node.args or node.args[0] is not link.base:
+            raise CannotConvert("the view does not take its base as its first argument")
+        target: Any = node.target
+        arguments = tuple(_plain(argument) for argument in node.args[1:])
+        return self.add(target, base, *arguments, **{k: _plain(v) for k, v in node.kwargs.items()})
+
+
+def _plain(argument: Any) -> Any:
+    """An argument of a view without nodes: sizes become expressions that the caller's function computes."""
+    if isinstance(argument, (list, tuple)):
+        return tuple(_plain(one) for one in argument)
+    value = argument.meta.get("val") if isinstance(argument, fx.Node) else argument
+    if isinstance(value, torch.SymInt):
+        try:
+            return as_dim(value)
+        except ExpressionError as refused:
+            raise CannotConvert(refused.what, advice=refused.advice) from refused
+    if isinstance(argument, fx.Node) and not isinstance(value, (int, float, bool)):
+        raise CannotConvert(
+            f"the view takes {argument.name}, which is not known before the graph has run",
+            advice="return a copy of the view (.clone()) instead",
+        )
+    return value

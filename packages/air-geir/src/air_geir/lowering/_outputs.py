@@ -1,0 +1,248 @@
+"""What the caller gets: values that the graph computes, and views that the caller's function makes of its tensors.
+
+Ascend IR has no memory that two values share, and its results are dense. So the graph gives back the values that own
+memory, each once, and every view among the results is made over them, or over the caller's own argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from air_geir.converters import name_of
+from air_geir.engines import (
+    ArgOutput,
+    ConstantOutput,
+    GraphOutput,
+    HostStep,
+    OutputBinding,
+    SizeOutput,
+    SymbolSource,
+)
+from air_geir.engines._strided import lay_out
+from air_geir.errors import CannotConvert, ExpressionError, Unsupported
+from air_geir.ir import Dim, Expr, Origin, Port, as_dim
+from air_geir.lowering._context import Context
+from air_geir.lowering._device_layouts import DeviceLayouts
+from air_geir.lowering._host_views import HostViews, Source
+from air_geir.lowering._layouts import axes_order, is_dense, looks_dense
+from air_geir.lowering._source import source_of
+from air_geir.lowering._storages import links_of, owner_of
+from air_geir.lowering._value import Value
+
+aten = torch.ops.aten
+
+_IN_ORDER = frozenset({
+    aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.unsqueeze.default,
+    aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.alias.default, aten.detach.default,
+})  # fmt: skip
+"""Views that keep every element in its place: the graph can give them instead of the value they lie in."""
+
+
+def returned_by(gm: fx.GraphModule) -> list[Any]:
+    """What a graph returns, nodes among it."""
+    returned: Any = gm.graph.output_node().args[0]
+    return list(returned) if isinstance(returned, (list, tuple)) else [returned]
+
+
+def number_output(value: Any) -> OutputBinding:
+    """A result that is no tensor."""
+    if isinstance(value, torch.SymInt):
+        return SizeOutput(as_dim(value))
+    if isinstance(value, (torch.SymFloat, torch.SymBool)):
+        raise CannotConvert(f"the graph returns {value}, which is no integer computed from sizes")
+    return ConstantOutput(value)
+
+
+class Layouts:
+    """How the results of a graph lie: as they were traced, or as the device lays them out."""
+
+    def __init__(self, returned: Sequence[Any], device: DeviceLayouts | None) -> None:
+        self._device = device
+        self._traced = set()
+        if device is not None:
+            tensors = [node for node in returned if _is_tensor(node)]
+            self._traced = {owner_of(node) for node in tensors if device.of(node) is None}
+
+    def of(self, node: fx.Node) -> torch.Tensor:
+        """An example value, of a result or of the value a result lies in."""
+        traced: torch.Tensor = node.meta["val"]
+        if self._device is None or owner_of(node) in self._traced:
+            return traced
+        found = self._device.of(node)
+        return traced if found is None else found
+
+
+class Wanted:
+    """Which results are views that the caller's function makes, and which nodes nobody else needs."""
+
+    def __init__(self, gm: fx.GraphModule, layouts: DeviceLayouts | None = None) -> None:
+        self.returned = returned_by(gm)
+        self.layouts = Layouts(self.returned, layouts)
+        tensors = [node for node in dict.fromkeys(self.returned) if _is_tensor(node)]
+        sharing: dict[fx.Node, list[fx.Node]] = {}
+        for node in tensors:
+            sharing.setdefault(owner_of(node), []).append(node)
+        self.direct = {
+            node for owner, nodes in sharing.items() if self._is_alone(owner, nodes) for node in nodes
+        }
+        """Views that nobody shares memory with, and that the graph can give dense."""
+        self.skipped = _unread(node for node in tensors if node not in self.direct)
+        """Nodes that nothing but results depends on, made by the caller's function alone."""
+
+    def _is_alone(self, owner: fx.Node, nodes: Sequence[fx.Node]) -> bool:
+        """Whether one view of a computed value is all that leaves, the whole of it in its order."""
+        node = nodes[0]
+        if len(nodes) > 1 or node is owner or owner.op == "placeholder":
+            return False
+        if any(link.node.target not in _IN_ORDER for link in links_of(node)):
+            return False
+        return is_dense(self.layouts.of(owner)) and is_dense(self.layouts.of(node))
+
+
+def _is_tensor(node: Any) -> bool:
+    return isinstance(node, fx.Node) and isinstance(node.meta.get("val"), torch.Tensor)
+
+
+def _unread(made: Iterator[fx.Node]) -> frozenset[fx.Node]:
+    """The nodes of these chains of views that no other node reads."""
+    skipped: set[fx.Node] = set()
+    waiting = [node for node in made if any(True for _ in links_of(node))]
+    while waiting:
+        node = waiting.pop()
+        link = next(links_of(node), None)
+        if link is None or link.kind == "same" or node in skipped:
+            continue
+        if all(user.op == "output" or user in skipped for user in node.users):
+            skipped.add(node)
+            waiting.append(link.base)
+    return frozenset(skipped)
+
+
+class Outputs:
+    """Makes the bindings of results once the graph is lowered."""
+
+    def __init__(
+        self,
+        ctx: Context,
+        wanted: Wanted,
+        env: Mapping[fx.Node, Any],
+        args: Mapping[fx.Node, int],
+        found: list[Unsupported],
+    ) -> None:
+        self.ctx = ctx
+        self.layouts = wanted.layouts
+        self.wanted = wanted
+        self.env = env
+        self.args = args
+        self.found = found
+        self.ports: dict[Port, fx.Node] = {}
+        """The outputs of the graph in their order, with the value that owns each."""
+        self.views = HostViews(self._base, [])
+        self.symbols: dict[str, SymbolSource] = {}
+        """Sizes that the caller's function reads from outputs of the graph."""
+        self._given: dict[Source, fx.Node] = {}
+
+    @property
+    def steps(self) -> tuple[HostStep, ...]:
+        """What the caller's function makes after the run."""
+        return tuple(self.views.steps)
+
+    def bindings(self) -> tuple[OutputBinding, ...]:
+        """One binding per result; what cannot be given is added to `found`."""
+        made = tuple(self._reported(result) for result in self.wanted.returned)
+        dims = [d for step in self.views.steps for d in step.dims()]
+        dims += [b.value for b in made if isinstance(b, SizeOutput)]
+        for name in sorted({name for dim in dims if isinstance(dim, Expr) for name in dim.symbols()}):
+            self._source_of_symbol(name)
+        return made
+
+    def _reported(self, result: Any) -> OutputBinding:
+        try:
+            return self._binding(result)
+        except CannotConvert as refused:
+            told = f"{refused.what}; {refused.advice}" if refused.advice else refused.what
+            self.found.append(Unsupported(name_of(result.target), result.name, told, source_of(result)))
+            return ConstantOutput()
+
+    def _binding(self, result: Any) -> OutputBinding:
+        if _is_tensor(result):
+            return self._tensor(result)
+        return number_output(self.env[result] if isinstance(result, fx.Node) else result)
+
+    def _tensor(self, node: fx.Node) -> OutputBinding:
+        if node in self.wanted.direct:
+            return GraphOutput(self._output(self.env[node], node))
+        source = self.views.of(node)
+        known = self._given.setdefault(source, node)
+        if known is not node or (isinstance(source, ArgOutput) and node not in self.args):
+            source = self.views.again(node)
+            self._given[source] = node
+        return source
+
+    # values that own memory --------------------------------------------------------------------------------
+
+    def _base(self, owner: fx.Node) -> Source:
+        """The tensor of a value with memory of its own, laid out as eager lays it out."""
+        if owner in self.args:
+            return ArgOutput(self.args[owner])
+        value, like = self.env[owner], self.layouts.of(owner)
+        if not isinstance(value, Value):
+            raise CannotConvert(f"{owner.name} has no value in the graph")
+        order = axes_order(like)
+        if order is None:
+            return self._strided(owner, value, like)
+        with self.ctx.graph.origin_of(Origin(owner.name, source_of(owner))):
+            moved = self.ctx.transpose(value, order)
+        output = GraphOutput(self._output(moved, owner))
+        if list(order) == sorted(order):
+            return output
+        back = tuple(order.index(axis) for axis in range(len(order)))
+        return self.views.add(aten.permute.default, output, back)
+
+    def _strided(self, owner: fx.Node, value: Value, like: torch.Tensor) -> Source:
+        """A value with gaps between its elements, or whose order follows from sizes that are not known yet."""
+        output = GraphOutput(self._output(value, owner))
+        try:
+            stride: list[Dim] = [as_dim(step) for step in like.stride()]
+            offset = as_dim(like.storage_offset())
+        except ExpressionError as refused:
+            if looks_dense(like):
+                return output
+            raise CannotConvert(
+                f"strides that cannot be computed: {refused.what}", advice="return a contiguous copy"
+            ) from refused
+        return self.views.add(lay_out, output, stride, offset)
+
+    def _output(self, value: Value, owner: fx.Node) -> int:
+        """The position of a value among the outputs; one that other memory stands for is copied."""
+        if value.port.node.op_type == "Data" or self.ports.get(value.port, owner) is not owner:
+            with self.ctx.graph.origin_of(Origin(owner.name, source_of(owner))):
+                value = self.ctx.emit("TensorMove", value, shape=value.shape)
+        self.ports.setdefault(value.port, owner)
+        return list(self.ports).index(value.port)
+
+    # sizes that only the graph knows -------------------------------------------------------------------------
+
+    def _source_of_symbol(self, name: str) -> None:
+        if name in self.ctx.sizes.sources or name in self.symbols:
+            return
+        carrier = self.ctx.sizes.carrier(name)
+        if carrier is None:
+            users = ", ".join(str(node) for node in self.wanted.returned)
+            self.found.append(
+                Unsupported(
+                    "output", users, f"the size {name} of a result is carried by no value of the graph"
+                )
+            )
+            return
+        value, axis = carrier
+        owner = self.ports.get(value.port)
+        at = list(self.ports).index(value.port) if owner is not None else None
+        if at is None:
+            self.ports[value.port] = self.wanted.returned[0]
+            at = len(self.ports) - 1
+        self.symbols[name] = SymbolSource(at, axis, computed=True)

@@ -1,0 +1,81 @@
+"""What eager gives for each result, written down while the graph is lowered, so that a call can be held to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import fx
+
+from air_geir.converters import name_of
+from air_geir.engines import Promise
+from air_geir.errors import ExpressionError
+from air_geir.ir import Dim, as_dim
+from air_geir.lowering._source import source_of
+from air_geir.lowering._storages import links_of, owner_of
+
+_ADDRESSED = frozenset({torch.ops.aten.as_strided.default})
+"""Views whose offset counts from the start of the storage."""
+
+
+class Promises(NamedTuple):
+    """One per result and one per argument; None for what is no tensor."""
+
+    results: tuple[Promise | None, ...]
+    arguments: tuple[Promise | None, ...]
+
+
+def promises(
+    returned: Sequence[Any], positions: Mapping[fx.Node, int], example: Callable[[fx.Node], torch.Tensor]
+) -> Promises:
+    """The promises of a graph, by its example values and by whose memory each result lies in."""
+    owners: dict[fx.Node, int] = {}
+    results = tuple(_of_result(node, positions, owners, example) for node in returned)
+    arguments = tuple(
+        _of(node, node.meta.get("val"), ("argument", at), 0, False) for node, at in positions.items()
+    )
+    return Promises(results, arguments)
+
+
+def _of_result(
+    node: Any,
+    positions: Mapping[fx.Node, int],
+    owners: dict[fx.Node, int],
+    example: Callable[[fx.Node], torch.Tensor],
+) -> Promise | None:
+    if not isinstance(node, fx.Node) or not isinstance(node.meta.get("val"), torch.Tensor):
+        return None
+    owner, value = owner_of(node), example(node)
+    if owner not in positions:
+        return _of(node, value, ("result", owners.setdefault(owner, len(owners))), 0, True)
+    absolute = any(link.node.target in _ADDRESSED for link in links_of(node))
+    start = None if absolute else _bytes(owner.meta.get("val"))
+    return _of(node, value, ("argument", positions[owner]), 0 if start is None else start, absolute)
+
+
+def _of(node: fx.Node, value: Any, memory: tuple[str, int], start: Dim, absolute: bool) -> Promise | None:
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+        return None
+    offset = _bytes(value)
+    return Promise(
+        "  ".join(filter(None, (node.name, name_of(node.target), source_of(node)))),
+        tuple(map(_dim, value.shape)),
+        tuple(map(_dim, value.stride())),
+        None if offset is None else offset - start,
+        memory,
+        absolute,
+    )
+
+
+def _bytes(value: Any) -> Dim | None:
+    """Where a tensor begins in its storage, in bytes."""
+    offset = _dim(value.storage_offset()) if isinstance(value, torch.Tensor) else None
+    return None if offset is None else offset * value.itemsize
+
+
+def _dim(size: int | torch.SymInt) -> Dim | None:
+    try:
+        return as_dim(size)
+    except ExpressionError:
+        return None
