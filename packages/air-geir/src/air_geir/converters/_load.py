@@ -9,6 +9,9 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 FAMILIES = (
     "elementwise",
+    "arithmetic",
+    "complex_numbers",
+    "bits",
     "comparison",
     "activations",
     "attention",

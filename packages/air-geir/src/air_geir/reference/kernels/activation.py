@@ -21,8 +21,8 @@ plain(
         "Softplus": F.softplus,
         "Selu": F.selu,
         "PRelu": lambda x, weight: torch.where(x > 0, x, x * weight),
-        "SigmoidGrad": lambda y, dy: dy * (1 - y) * y,
-        "TanhGrad": lambda y, dy: dy * (1 - y * y),
+        "SigmoidGrad": lambda y, dy: torch.ops.aten.sigmoid_backward.default(dy, y),
+        "TanhGrad": lambda y, dy: torch.ops.aten.tanh_backward.default(dy, y),
         "ReluGrad": lambda gradients, features: torch.where(
             features > 0, gradients, torch.zeros_like(gradients)
         ),
