@@ -46,6 +46,9 @@ def gelu_backward(ctx: Context, grad_output: Value, self: Value, *, approximate:
 @converts(aten.threshold_backward.default, samples=[Sample(f32(3, 4), f32(3, 4), 0.5)])
 def threshold_backward(ctx: Context, grad_output: Value, self: Value, threshold: float) -> Value:
     """threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor"""
+    dtype = ctx.out_dtype
+    if not dtype.is_floating_point and not torch.iinfo(dtype).min <= threshold <= torch.iinfo(dtype).max:
+        ctx.refuse(f"the threshold {threshold} is no {dtype}")
     return ctx.emit("ThresholdGradV2D", *_in_one_type(ctx, grad_output, self), threshold=float(threshold))
 
 

@@ -47,7 +47,10 @@ def _added(
     if _is(beta, 0) and _is(alpha, 1):
         return product(*factors)
     wide = working_dtype(dtype)
-    scaled = _weighted(ctx, product(*ctx.promote(*factors, dtype=wide)), alpha)
+    if _is(alpha, 0):
+        scaled = ctx.fill(ctx.out_shape, 0, wide)
+    else:
+        scaled = _weighted(ctx, product(*ctx.promote(*factors, dtype=wide)), alpha)
     if _is(beta, 0):
         return ctx.cast(scaled, dtype)
     return ctx.cast(ctx.emit("Add", _weighted(ctx, ctx.cast(bias, wide), beta), scaled), dtype)

@@ -187,6 +187,14 @@ def variance(
     return ctx.emit("Add", first, second), joined(ctx, real, imaginary)
 
 
+def _freedom(ctx: Context, count: Any, correction: Number, dtype: torch.dtype) -> Value:
+    """How many values there are beside those that are taken off, at least none."""
+    if isinstance(count, int) and isinstance(correction, (int, float)):
+        return ctx.const(max(0, count - correction), dtype)
+    taken = ctx.emit("Sub", ctx.number(ctx.size(count), dtype), ctx.number(correction, dtype))
+    return ctx.emit("Maximum", taken, ctx.const(0, dtype))
+
+
 def _moments(
     ctx: Context, value: Value, dim: Any, correction: Number | None, keepdim: bool
 ) -> tuple[Value, Value]:
@@ -197,13 +205,7 @@ def _moments(
     count: Any = 1
     for axis in axes:
         count = count * value.dims[axis]
-    number = (
-        ctx.number(ctx.size(count), value.dtype)
-        if not isinstance(count, int)
-        else ctx.const(count, value.dtype)
-    )
-    taken = ctx.emit("Sub", number, ctx.number(1 if correction is None else correction, value.dtype))
-    freedom = ctx.emit("Maximum", taken, ctx.const(0, value.dtype))
+    freedom = _freedom(ctx, count, 1 if correction is None else correction, value.dtype)
     result = ctx.emit("RealDiv", total, freedom, shape=total.shape)
     return result, mean if keepdim else ctx.reshape(mean, total.dims)
 

@@ -123,9 +123,9 @@ def hard_sigmoid_grad(op: Operator) -> Run:
 
 @kernel("HardtanhGrad")
 def hardtanh_grad(op: Operator) -> Run:
-    """grad where the input lies strictly between the bounds."""
+    """grad where the input lies strictly between the bounds, or is not a number."""
     low, high = op.attr("min_val"), op.attr("max_val")
-    return lambda result, grad: torch.where((result > low) & (result < high), grad, torch.zeros_like(grad))
+    return lambda result, grad: torch.ops.aten.hardtanh_backward.default(grad, result, low, high)
 
 
 @kernel("HardShrink")
