@@ -17,6 +17,8 @@ FAMILIES = (
     "attention",
     "reductions",
     "matmul",
+    "experts",
+    "linear_algebra",
     "views",
     "joining",
     "indexing",
