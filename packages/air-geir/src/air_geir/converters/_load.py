@@ -34,6 +34,7 @@ FAMILIES = (
     "control_flow",
     "collectives",
     "ordering",
+    "counting",
     "distance",
     "fourier",
     "npu",
