@@ -115,22 +115,24 @@ def log_sigmoid(ctx: Context, self: Value) -> tuple[Value, Value]:
     return ctx.emit("LogSigmoid", self), ctx.emit("Exp", ctx.emit("Neg", ctx.emit("Abs", self)))
 
 
+def _along(ctx: Context, op_type: str, self: Value, dim: int, half_to_float: bool) -> Value:
+    """A softmax over one axis; a single value is an axis of one element."""
+    value = ctx.cast(self, torch.float32) if half_to_float else self
+    if not self.rank:
+        return ctx.reshape(ctx.emit(op_type, ctx.reshape(value, (1,)), axes=[0]), ())
+    return ctx.emit(op_type, value, axes=[dim])
+
+
 @converts(
     aten._softmax.default,
     samples=[Sample(f32(3, 4), -1, False), Sample(f32(3, 4), 0, False), Sample(f32(), 0, False)],
 )
 def softmax(ctx: Context, self: Value, dim: int, half_to_float: bool) -> Value:
     """_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"""
-    if not self.rank:
-        return ctx.emit("OnesLike", ctx.cast(self, ctx.out_dtype))
-    wide = ctx.cast(self, torch.float32) if half_to_float else self
-    return ctx.emit("SoftmaxV2", wide, axes=[dim])
+    return _along(ctx, "SoftmaxV2", self, dim, half_to_float)
 
 
 @converts(aten._log_softmax.default, samples=[Sample(f32(3, 4), -1, False), Sample(f32(3, 4), 0, False)])
 def log_softmax(ctx: Context, self: Value, dim: int, half_to_float: bool) -> Value:
     """_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"""
-    if not self.rank:
-        return ctx.emit("ZerosLike", ctx.cast(self, ctx.out_dtype))
-    wide = ctx.cast(self, torch.float32) if half_to_float else self
-    return ctx.emit("LogSoftmaxV2", wide, axes=[dim])
+    return _along(ctx, "LogSoftmaxV2", self, dim, half_to_float)

@@ -9,6 +9,7 @@ import torch
 from air_geir.converters._registry import converts
 from air_geir.converters._rows import Body, each, register_rows
 from air_geir.converters._sample import Sample, boolean, f32, i32, i64
+from air_geir.converters.complex_numbers import parts
 from air_geir.lowering import Context, Number, Value
 
 aten = torch.ops.aten
@@ -86,6 +87,33 @@ def logical_not(ctx: Context, self: Value) -> Value:
     return ctx.emit("LogicalNot", as_bool(ctx, self))
 
 
+def _larger(op_type: str) -> Body:
+    """The larger or smaller of two, where NaN gives way to a number."""
+
+    def convert(ctx: Context, first: Value, second: Value) -> Any:
+        dtype = ctx.out_dtype
+        left, right = ctx.promote(first, second, dtype=dtype)
+        if dtype == torch.bool:
+            return ctx.emit("LogicalOr" if op_type == "Maximum" else "LogicalAnd", left, right)
+        best = ctx.emit(op_type, left, right)
+        if not dtype.is_floating_point:
+            return best
+        best = ctx.emit("SelectV2", ctx.emit("IsNan", right), left, best)
+        return ctx.emit("SelectV2", ctx.emit("IsNan", left), right, best)
+
+    return convert
+
+
+_NANS = torch.tensor([1.0, float("nan"), 2.0, float("nan")])
+_EXTREMES = {
+    f"{prefix}{name}.default": op_type
+    for prefix in ("", "prims.")
+    for name, op_type in (("fmax", "Maximum"), ("fmin", "Minimum"))
+}
+_PAIRS = [Sample(_NANS, _NANS.roll(1)), Sample(f32(4), f32(4)), Sample(i32(4), i32(4))]
+register_rows(_EXTREMES, _larger, each(_PAIRS), "comparison")
+
+
 _TESTS = {
     "prims.isfinite.default": "IsFinite",
     "isinf.default": "IsInf",
@@ -96,6 +124,9 @@ _TESTS = {
 
 def _test(op_type: str) -> Body:
     def convert(ctx: Context, self: Value) -> Any:
+        if self.dtype.is_complex:
+            either = "LogicalAnd" if op_type == "IsFinite" else "LogicalOr"
+            return ctx.emit(either, *(ctx.emit(op_type, part) for part in parts(ctx, self)))
         if not self.is_float:
             return ctx.fill(self.dims, op_type == "IsFinite", torch.bool)
         return ctx.emit(op_type, self)
@@ -103,8 +134,9 @@ def _test(op_type: str) -> Body:
     return convert
 
 
+_SPECIAL = torch.tensor([1.0, float("nan"), float("inf"), -float("inf"), 2.0])
 register_rows(
-    _TESTS, _test, each([Sample(torch.tensor([1.0, float("nan"), float("inf"), -float("inf")])), Sample(i32(3))]),
+    _TESTS, _test, each([Sample(_SPECIAL), Sample(torch.complex(_SPECIAL, _SPECIAL.flip(0))), Sample(i32(3))]),
     "comparison",
 )  # fmt: skip
 

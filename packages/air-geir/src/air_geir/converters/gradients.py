@@ -16,28 +16,40 @@ _ONE_TO_THREE = torch.tensor([1.0, 2.0, 3.0])
 _TWO = Sample(f32(3, 4), f32(3, 4))
 
 
+def _in_one_type(ctx: Context, *operands: Value) -> tuple[Value, ...]:
+    """The operands in the type of the result; the operators take no complex numbers."""
+    if ctx.out_dtype.is_complex:
+        ctx.decompose()
+    return ctx.promote(*operands, dtype=ctx.out_dtype)
+
+
 @converts(aten.sigmoid_backward.default, samples=[_TWO])
 def sigmoid_backward(ctx: Context, grad_output: Value, output: Value) -> Value:
     """sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor"""
-    return ctx.emit("SigmoidGrad", output, grad_output)
+    grad, y = _in_one_type(ctx, grad_output, output)
+    return ctx.emit("SigmoidGrad", y, grad)
 
 
 @converts(aten.tanh_backward.default, samples=[_TWO])
 def tanh_backward(ctx: Context, grad_output: Value, output: Value) -> Value:
     """tanh_backward(Tensor grad_output, Tensor output) -> Tensor"""
-    return ctx.emit("TanhGrad", output, grad_output)
+    grad, y = _in_one_type(ctx, grad_output, output)
+    return ctx.emit("TanhGrad", y, grad)
 
 
 @converts(aten.gelu_backward.default, samples=[_TWO, Sample(f32(3), f32(3), approximate="tanh")])
 def gelu_backward(ctx: Context, grad_output: Value, self: Value, *, approximate: str = "none") -> Value:
     """gelu_backward(Tensor grad_output, Tensor self, *, str approximate="none") -> Tensor"""
-    return ctx.emit("GeluGradV2", grad_output, self, approximate=approximate)
+    return ctx.emit("GeluGradV2", *_in_one_type(ctx, grad_output, self), approximate=approximate)
 
 
 @converts(aten.threshold_backward.default, samples=[Sample(f32(3, 4), f32(3, 4), 0.5)])
 def threshold_backward(ctx: Context, grad_output: Value, self: Value, threshold: float) -> Value:
     """threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor"""
-    return ctx.emit("ThresholdGradV2D", grad_output, self, threshold=float(threshold))
+    dtype = ctx.out_dtype
+    if not dtype.is_floating_point and not torch.iinfo(dtype).min <= threshold <= torch.iinfo(dtype).max:
+        ctx.refuse(f"the threshold {threshold} is no {dtype}")
+    return ctx.emit("ThresholdGradV2D", *_in_one_type(ctx, grad_output, self), threshold=float(threshold))
 
 
 @converts(aten.leaky_relu_backward.default, samples=[Sample(f32(3, 4), f32(3, 4), 0.2, False)])
@@ -45,7 +57,9 @@ def leaky_relu_backward(
     ctx: Context, grad_output: Value, self: Value, negative_slope: float, self_is_result: bool
 ) -> Value:
     """leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor"""
-    return ctx.emit("LeakyReluGrad", grad_output, self, negative_slope=float(negative_slope))
+    return ctx.emit(
+        "LeakyReluGrad", *_in_one_type(ctx, grad_output, self), negative_slope=float(negative_slope)
+    )
 
 
 @converts(aten.elu_backward.default, samples=[Sample(f32(3, 4), 0.7, 1.2, 1.1, False, f32(3, 4))])
@@ -55,7 +69,7 @@ def elu_backward(
 ) -> Value:  # fmt: skip
     """elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor"""  # noqa: E501
     return ctx.emit(
-        "EluGradV2", grad_output, self_or_result, alpha=float(alpha), scale=float(scale),
+        "EluGradV2", *_in_one_type(ctx, grad_output, self_or_result), alpha=float(alpha), scale=float(scale),
         input_scale=float(input_scale), is_result=is_result,
     )  # fmt: skip
 
@@ -63,19 +77,20 @@ def elu_backward(
 @converts(aten.hardswish_backward.default, samples=[_TWO])
 def hardswish_backward(ctx: Context, grad_output: Value, self: Value) -> Value:
     """hardswish_backward(Tensor grad_output, Tensor self) -> Tensor"""
-    return ctx.emit("HardSwishGrad", grad_output, self)
+    return ctx.emit("HardSwishGrad", *_in_one_type(ctx, grad_output, self))
 
 
 @converts(aten.hardsigmoid_backward.default, samples=[_TWO])
 def hardsigmoid_backward(ctx: Context, grad_output: Value, self: Value) -> Value:
     """hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor"""
-    return ctx.emit("HardSigmoidGrad", grad_output, self)
+    return ctx.emit("HardSigmoidGrad", *_in_one_type(ctx, grad_output, self))
 
 
 @converts(aten.hardtanh_backward.default, samples=[Sample(f32(3, 4), f32(3, 4), -1, 1)])
 def hardtanh_backward(ctx: Context, grad_output: Value, self: Value, min_val: float, max_val: float) -> Value:
     """hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor"""
-    return ctx.emit("HardtanhGrad", self, grad_output, min_val=float(min_val), max_val=float(max_val))
+    grad, x = _in_one_type(ctx, grad_output, self)
+    return ctx.emit("HardtanhGrad", x, grad, min_val=float(min_val), max_val=float(max_val))
 
 
 @converts(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import torch
 
+from air_geir.converters._precision import working_dtype
 from air_geir.converters._registry import converts
 from air_geir.converters._sample import Sample, f32, i32
 from air_geir.lowering import Context, Number, Value
@@ -31,12 +34,26 @@ def _weighted(ctx: Context, value: Value, factor: Number) -> Value:
     return value if _is(factor, 1) else ctx.emit("Mul", value, ctx.number(factor, value.dtype))
 
 
-def _added(ctx: Context, bias: Value, product: Value, beta: Number, alpha: Number) -> Value:
-    """beta * bias + alpha * product; a beta of zero keeps NaN of the bias out."""
-    scaled = _weighted(ctx, product, alpha)
+def _added(
+    ctx: Context,
+    bias: Value,
+    factors: Sequence[Value],
+    product: Callable[..., Value],
+    beta: Number,
+    alpha: Number,
+) -> Value:
+    """beta * bias + alpha * product, half precision rounded once; a beta of zero keeps NaN of the bias out."""
+    dtype = ctx.out_dtype
+    if _is(beta, 0) and _is(alpha, 1):
+        return product(*factors)
+    wide = working_dtype(dtype)
+    if _is(alpha, 0):
+        scaled = ctx.fill(ctx.out_shape, 0, wide)
+    else:
+        scaled = _weighted(ctx, product(*ctx.promote(*factors, dtype=wide)), alpha)
     if _is(beta, 0):
-        return scaled
-    return ctx.emit("Add", _weighted(ctx, bias, beta), scaled)
+        return ctx.cast(scaled, dtype)
+    return ctx.cast(ctx.emit("Add", _weighted(ctx, ctx.cast(bias, wide), beta), scaled), dtype)
 
 
 @converts(
@@ -53,8 +70,11 @@ def addmm(
     """addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"""
     if _is(beta, 1) and _is(alpha, 1) and self.rank == 1:
         return ctx.emit("MatMulV2", mat1, mat2, self)
-    product = ctx.emit("MatMulV2", mat1, mat2, shape=(mat1.dims[0], mat2.dims[1]))
-    return _added(ctx, self, product, beta, alpha)
+
+    def product(left: Value, right: Value) -> Value:
+        return ctx.emit("MatMulV2", left, right, shape=(left.dims[0], right.dims[1]))
+
+    return _added(ctx, self, (mat1, mat2), product, beta, alpha)
 
 
 @converts(aten.baddbmm.default, samples=[Sample(f32(2, 3, 5), f32(2, 3, 4), f32(2, 4, 5), beta=0.5, alpha=2)])
@@ -62,8 +82,11 @@ def baddbmm(
     ctx: Context, self: Value, batch1: Value, batch2: Value, *, beta: Number = 1, alpha: Number = 1
 ) -> Value:
     """baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"""
-    product = ctx.emit("BatchMatMul", batch1, batch2, shape=(*batch1.dims[:2], batch2.dims[2]))
-    return _added(ctx, self, product, beta, alpha)
+
+    def product(left: Value, right: Value) -> Value:
+        return ctx.emit("BatchMatMul", left, right, shape=(*left.dims[:2], right.dims[2]))
+
+    return _added(ctx, self, (batch1, batch2), product, beta, alpha)
 
 
 @converts(
@@ -77,9 +100,12 @@ def addbmm(
     ctx: Context, self: Value, batch1: Value, batch2: Value, *, beta: Number = 1, alpha: Number = 1
 ) -> Value:
     """addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"""
-    shape = (*batch1.dims[:2], batch2.dims[2])
-    product = ctx.emit("BatchMatMul", batch1, batch2, shape=shape)
-    return _added(ctx, self, ctx.emit("ReduceSum", product, [0], shape=shape[1:]), beta, alpha)
+
+    def product(left: Value, right: Value) -> Value:
+        shape = (*left.dims[:2], right.dims[2])
+        return ctx.emit("ReduceSum", ctx.emit("BatchMatMul", left, right, shape=shape), [0], shape=shape[1:])
+
+    return _added(ctx, self, (batch1, batch2), product, beta, alpha)
 
 
 @converts(aten.mv.default, samples=[Sample(f32(3, 4), f32(4))])

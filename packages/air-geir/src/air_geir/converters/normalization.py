@@ -122,6 +122,8 @@ def fused_rms_norm(
     ctx: Context, input: Value, normalized_shape: Sequence[Size], weight: Value | None, eps: float | None
 ) -> tuple[Value, Value]:
     """_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)"""
+    if weight is not None and weight.dtype.is_complex:
+        ctx.refuse("a complex weight has no operator")
     epsilon = torch.finfo(input.dtype).eps if eps is None else float(eps)
     gamma = weight if weight is not None else ctx.fill(list(normalized_shape), 1, input.dtype)
     statistics = ctx.meta[1].dtype

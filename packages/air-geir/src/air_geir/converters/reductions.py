@@ -7,10 +7,12 @@ from typing import Any
 
 import torch
 
+from air_geir.converters._precision import working_dtype
 from air_geir.converters._registry import converts
 from air_geir.converters._rows import Body, register_rows
-from air_geir.converters._sample import Sample, boolean, f16, f32, f64, i32, i64, u8
+from air_geir.converters._sample import Sample, boolean, c64, f16, f32, f64, i32, i64, u8
 from air_geir.converters.comparison import as_bool
+from air_geir.converters.complex_numbers import joined, length, parts
 from air_geir.lowering import Context, Number, Value
 
 aten = torch.ops.aten
@@ -175,26 +177,46 @@ def argmin(ctx: Context, self: Value, dim: int | None = None, keepdim: bool = Fa
 def variance(
     ctx: Context, self: Value, dim: Any, correction: Number | None, keepdim: bool
 ) -> tuple[Value, Value]:
-    """Variance and mean over the axes, both in the type of the input."""
-    axes = axes_of(self, dim)
-    mean = reduce(ctx, "ReduceMean", self, axes, True)
-    deviation = ctx.emit("SquaredDifference", self, mean, shape=self.shape)
+    """Variance and mean over the axes; the variance of complex numbers is that of both their parts."""
+    if not self.dtype.is_complex:
+        dtype = working_dtype(self.dtype)
+        spread, mean = _moments(ctx, ctx.cast(self, dtype), dim, correction, keepdim)
+        return ctx.cast(spread, self.dtype), ctx.cast(mean, self.dtype)
+    moments = [_moments(ctx, part, dim, correction, keepdim) for part in parts(ctx, self)]
+    (first, real), (second, imaginary) = moments
+    return ctx.emit("Add", first, second), joined(ctx, real, imaginary)
+
+
+def _freedom(ctx: Context, count: Any, correction: Number, dtype: torch.dtype) -> Value:
+    """How many values there are beside those that are taken off, at least none."""
+    if isinstance(count, int) and isinstance(correction, (int, float)):
+        return ctx.const(max(0, count - correction), dtype)
+    taken = ctx.emit("Sub", ctx.number(ctx.size(count), dtype), ctx.number(correction, dtype))
+    return ctx.emit("Maximum", taken, ctx.const(0, dtype))
+
+
+def _moments(
+    ctx: Context, value: Value, dim: Any, correction: Number | None, keepdim: bool
+) -> tuple[Value, Value]:
+    axes = axes_of(value, dim)
+    mean = reduce(ctx, "ReduceMean", value, axes, True)
+    deviation = ctx.emit("SquaredDifference", value, mean, shape=value.shape)
     total = reduce(ctx, "ReduceSum", deviation, axes, keepdim)
     count: Any = 1
     for axis in axes:
-        count = count * self.dims[axis]
-    number = (
-        ctx.number(ctx.size(count), self.dtype)
-        if not isinstance(count, int)
-        else ctx.const(count, self.dtype)
-    )
-    taken = ctx.emit("Sub", number, ctx.number(1 if correction is None else correction, self.dtype))
-    freedom = ctx.emit("Maximum", taken, ctx.const(0, self.dtype))
+        count = count * value.dims[axis]
+    freedom = _freedom(ctx, count, 1 if correction is None else correction, value.dtype)
     result = ctx.emit("RealDiv", total, freedom, shape=total.shape)
     return result, mean if keepdim else ctx.reshape(mean, total.dims)
 
 
-_VAR = [Sample(f32(3, 4), [1]), Sample(f32(3, 4), [0, 1], correction=0, keepdim=True), Sample(f32(3, 4))]
+_VAR = [
+    Sample(f32(3, 4), [1]),
+    Sample(f16(3, 40), [1]),
+    Sample(c64(3, 4), [1]),
+    Sample(f32(3, 4), [0, 1], correction=0, keepdim=True),
+    Sample(f32(3, 4)),
+]
 
 
 @converts(aten.var.correction, samples=_VAR)
@@ -224,19 +246,22 @@ def std(
     ctx: Context, self: Value, dim: Any = None, *, correction: Any = None, keepdim: bool = False
 ) -> Value:
     """std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"""
-    return ctx.emit("Sqrt", variance(ctx, self, dim, correction, keepdim)[0])
+    dtype = working_dtype(self.dtype)
+    spread = variance(ctx, ctx.cast(self, dtype), dim, correction, keepdim)[0]
+    return ctx.cast(ctx.emit("Sqrt", spread), ctx.out_dtype)
 
 
 @converts(
     aten.linalg_vector_norm.default,
-    samples=[Sample(f32(3, 4)), Sample(f32(3, 4), 1, [1], True), Sample(f32(3, 4), float("inf"), [0])],
+    samples=[Sample(f32(3, 4)), Sample(f32(3, 4), 1, [1], True), Sample(c64(3, 4), float("inf"), [0])],
 )
 def vector_norm(
     ctx: Context, self: Value, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Value:
     """linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"""  # noqa: E501
+    value = length(ctx, self) if self.dtype.is_complex else self
     return ctx.emit(
-        "LpNormV2", ctx.cast(self, ctx.out_dtype), p=float(ord), axes=axes_of(self, dim), keepdim=keepdim
+        "LpNormV2", ctx.cast(value, ctx.out_dtype), p=float(ord), axes=axes_of(self, dim), keepdim=keepdim
     )
 
 

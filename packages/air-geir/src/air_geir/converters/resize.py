@@ -15,9 +15,9 @@ from air_geir.lowering import Context, Value
 aten = torch.ops.aten
 
 
-def _follows_sizes(value: Value, output_size: Sequence[Any], scales: Sequence[float | None]) -> bool:
+def _follows_sizes(sizes: Sequence[Any], output_size: Sequence[Any], scales: Sequence[float | None]) -> bool:
     """True when the scale is the quotient of the sizes, which is what the operators compute with."""
-    for size, wanted, scale in zip(value.dims[2:], output_size, scales, strict=True):
+    for size, wanted, scale in zip(sizes, output_size, scales, strict=True):
         if scale is None:
             continue
         if not isinstance(size, int) or not isinstance(wanted, int) or size * scale != wanted:
@@ -40,7 +40,7 @@ def upsample_nearest2d(
     scales_w: float | None = None,
 ) -> Value:  # fmt: skip
     """upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor"""
-    if not _follows_sizes(self, output_size, (scales_h, scales_w)):
+    if not _follows_sizes(self.dims[2:], output_size, (scales_h, scales_w)):
         ctx.decompose()
     return _resized(ctx, "ResizeNearestNeighborV2", self, output_size)
 
@@ -54,12 +54,30 @@ def upsample_bilinear2d(
     scales_w: float | None = None,
 ) -> Value:  # fmt: skip
     """upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor"""  # noqa: E501
-    if not align_corners and not _follows_sizes(self, output_size, (scales_h, scales_w)):
+    if not align_corners and not _follows_sizes(self.dims[2:], output_size, (scales_h, scales_w)):
         ctx.decompose()
     return _resized(
         ctx, "ResizeBilinearV2", self, output_size, align_corners=align_corners, half_pixel_centers=not align_corners,
         attrs={"dtype": self.dtype},
     )  # fmt: skip
+
+
+@converts(
+    aten.upsample_nearest2d_backward.default,
+    samples=[
+        Sample(f32(1, 2, 6, 7), [6, 7], [1, 2, 3, 4]),
+        Sample(f32(1, 2, 3, 4), [3, 4], [1, 2, 6, 4], 0.5, 1.0),
+        Sample(f32(2, 3, 8, 8), [8, 8], [2, 3, 4, 4], 2.0, 2.0),
+    ],
+)
+def upsample_nearest2d_backward(
+    ctx: Context, grad_output: Value, output_size: Sequence[Any], input_size: Sequence[Any],
+    scales_h: float | None = None, scales_w: float | None = None,
+) -> Value:  # fmt: skip
+    """upsample_nearest2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float? scales_h=None, float? scales_w=None) -> Tensor"""  # noqa: E501
+    if not _follows_sizes(list(input_size)[2:], output_size, (scales_h, scales_w)):
+        ctx.refuse("a scale that is not the quotient of the sizes has no operator", "resize to a size")
+    return _resized(ctx, "ResizeNearestNeighborV2Grad", grad_output, list(input_size)[2:])
 
 
 @converts(
@@ -76,6 +94,28 @@ def grid_sampler_2d(
     return ctx.emit(
         "GridSampler2D", input, grid, interpolation_mode=("bilinear", "nearest", "bicubic")[interpolation_mode],
         padding_mode=("zeros", "border", "reflection")[padding_mode], align_corners=align_corners,
+    )  # fmt: skip
+
+
+@converts(
+    aten.grid_sampler_2d_backward.default,
+    samples=[
+        Sample(f32(1, 2, 3, 3), f32(1, 2, 4, 4), f32(1, 3, 3, 2, low=-1, high=1), 0, 0, False, [True, True]),
+        Sample(f32(1, 2, 3, 3), f32(1, 2, 4, 4), f32(1, 3, 3, 2, low=-2, high=2), 1, 1, True, [True, True]),
+        Sample(f32(1, 2, 3, 3), f32(1, 2, 4, 4), f32(1, 3, 3, 2, low=-2, high=2), 0, 2, False, [True, True]),
+    ],
+)
+def grid_sampler_2d_backward(
+    ctx: Context, grad_output: Value, input: Value, grid: Value, interpolation_mode: int, padding_mode: int,
+    align_corners: bool, output_mask: Sequence[bool],
+) -> tuple[Value, ...]:  # fmt: skip
+    """grid_sampler_2d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners, bool[2] output_mask) -> (Tensor, Tensor)"""  # noqa: E501
+    if interpolation_mode == 2:
+        ctx.refuse("the gradient of bicubic sampling has no operator", "sample bilinearly")
+    return ctx.emit_many(
+        "GridSampler2DGrad", grad_output, input, grid, interpolation_mode=("bilinear", "nearest")[interpolation_mode],
+        padding_mode=("zeros", "border", "reflection")[padding_mode], align_corners=align_corners,
+        dtype=[input.dtype, grid.dtype],
     )  # fmt: skip
 
 

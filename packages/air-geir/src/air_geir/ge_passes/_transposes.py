@@ -1,4 +1,4 @@
-"""Transposed weights of quantised matrix products: the product transposes by itself."""
+"""Transposed weights of quantised and of grouped matrix products: the product transposes by itself."""
 
 from __future__ import annotations
 
@@ -50,6 +50,8 @@ class TransposeInProduct:
 def _absorb(graph: Graph, node: Node, product: Product) -> bool | Refusal:
     slots = [*range(*node.slots_of(product.weight)), *range(*node.slots_of(product.scale))]
     values = [node.inputs[s] for s in slots]
+    if not range(*node.slots_of(product.scale)) and _absorb_plain(node, slots, product):
+        return True
     chains = [_transposed_bitcast(v) for v in values]
     if all(c == NO_TRANSPOSE for c in chains):
         return False
@@ -65,6 +67,21 @@ def _absorb(graph: Graph, node: Node, product: Product) -> bool | Refusal:
     node.set_attr(product.flag, True)
     for value in values:
         assert value is not None
+        _erase_unused(value.node)
+    return True
+
+
+def _absorb_plain(node: Node, slots: Sequence[int], product: Product) -> bool:
+    """Weights without a scale, as they come: Transpose(x)."""
+    values = [value for s in slots if (value := node.inputs[s]) is not None]
+    sources = [_transposed(value) for value in values]
+    if not sources or node.attr(product.flag) or not all(isinstance(source, Port) for source in sources):
+        return False
+    for slot, source in zip(slots, sources, strict=True):
+        assert isinstance(source, Port)
+        node.set_input(slot, source)
+    node.set_attr(product.flag, True)
+    for value in values:
         _erase_unused(value.node)
     return True
 
@@ -106,19 +123,26 @@ def _transposed_bitcast(value: Port | None) -> Port | str:
     """The value before Transpose and Bitcast, or why it is not of that form."""
     if value is None or value.node.op_type != "Bitcast":
         return NO_TRANSPOSE
-    inner = value.node.inputs[0]
-    if inner is None or inner.node.op_type != "Transpose":
+    source = _transposed(value.node.inputs[0])
+    if isinstance(source, str):
+        return source
+    if source.desc.dtype.bits != value.desc.dtype.bits:
+        return (
+            f"the bitcast changes the width of elements, {source.desc.dtype.name} to {value.desc.dtype.name}"
+        )
+    return source
+
+
+def _transposed(value: Port | None) -> Port | str:
+    """The value before a swap of the last two dims, or why it is not of that form."""
+    if value is None or value.node.op_type != "Transpose":
         return NO_TRANSPOSE
-    source, perm = inner.node.inputs
+    source, perm = value.node.inputs
     order = _constant(perm)
     if source is None or order is None:
         return "the permutation is not known at compile time"
     if order != [*range(len(order) - 2), len(order) - 1, len(order) - 2]:
         return f"permutation {order} is not a swap of the last two dims"
-    if source.desc.dtype.bits != value.desc.dtype.bits:
-        return (
-            f"the bitcast changes the width of elements, {source.desc.dtype.name} to {value.desc.dtype.name}"
-        )
     return source
 
 

@@ -357,7 +357,10 @@ def current_context() -> Context:
 
 
 def _fitting(number: Any, dtype: torch.dtype) -> Any:
-    """A Python number as its type takes it: fractions are cut off for integers, as torch does."""
-    if dtype.is_floating_point or dtype.is_complex or dtype == torch.bool:
-        return bool(number) if dtype == torch.bool else number
-    return int(number)
+    """A Python number as its type takes it: integers lose their fraction and wrap round, as in torch."""
+    if dtype == torch.bool:
+        return bool(number)
+    if dtype.is_floating_point or dtype.is_complex:
+        return number
+    limits = torch.iinfo(dtype)
+    return (int(number) - limits.min) % (1 << limits.bits) + limits.min

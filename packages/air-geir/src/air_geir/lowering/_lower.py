@@ -199,7 +199,10 @@ class Lowering:
         if not isinstance(result, Value) or not isinstance(meta, torch.Tensor):
             return result
         if result.dtype != meta.dtype:
-            raise GeirError(f"the converter of {target} gave {result.dtype}, torch gives {meta.dtype}")
+            raise CannotConvert(
+                f"the converter of {target} has no rule for these types: it gives {result.dtype}, torch {meta.dtype}",
+                advice="bring the operands to one type before the call",
+            )
         dims = dims_of(meta.shape)
         settled = Value(result.port, result.dtype, dims)
         if self.ctx.made(result):

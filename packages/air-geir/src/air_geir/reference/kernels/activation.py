@@ -21,8 +21,8 @@ plain(
         "Softplus": F.softplus,
         "Selu": F.selu,
         "PRelu": lambda x, weight: torch.where(x > 0, x, x * weight),
-        "SigmoidGrad": lambda y, dy: dy * (1 - y) * y,
-        "TanhGrad": lambda y, dy: dy * (1 - y * y),
+        "SigmoidGrad": lambda y, dy: torch.ops.aten.sigmoid_backward.default(dy, y),
+        "TanhGrad": lambda y, dy: torch.ops.aten.tanh_backward.default(dy, y),
         "ReluGrad": lambda gradients, features: torch.where(
             features > 0, gradients, torch.zeros_like(gradients)
         ),
@@ -123,9 +123,9 @@ def hard_sigmoid_grad(op: Operator) -> Run:
 
 @kernel("HardtanhGrad")
 def hardtanh_grad(op: Operator) -> Run:
-    """grad where the input lies strictly between the bounds."""
+    """grad where the input lies strictly between the bounds, or is not a number."""
     low, high = op.attr("min_val"), op.attr("max_val")
-    return lambda result, grad: torch.where((result > low) & (result < high), grad, torch.zeros_like(grad))
+    return lambda result, grad: torch.ops.aten.hardtanh_backward.default(grad, result, low, high)
 
 
 @kernel("HardShrink")

@@ -90,9 +90,9 @@ plain(
         "SelectV2": torch.where,
         "MaskedFill": lambda x, mask, value: torch.where(mask, value, x),
         "Lerp": torch.lerp,
-        "AxpyV2": lambda x1, x2, alpha: torch.add(x1, torch.mul(alpha, x2)),
-        "Addcmul": lambda data, x1, x2, value: torch.add(data, torch.mul(value, torch.mul(x1, x2))),
-        "Addcdiv": lambda data, x1, x2, value: torch.add(data, torch.mul(value, torch.true_divide(x1, x2))),
+        "AxpyV2": lambda x1, x2, alpha: torch.add(x1, x2, alpha=alpha.item()),
+        "Addcmul": lambda data, x1, x2, value: torch.addcmul(data, x1, x2, value=value.item()),
+        "Addcdiv": lambda data, x1, x2, value: torch.addcdiv(data, x1, x2, value=value.item()),
     }
 )
 

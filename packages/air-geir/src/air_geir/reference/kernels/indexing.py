@@ -249,3 +249,18 @@ def unique(op: Operator) -> Run:
         return values, inverse.to(dtype), counts.to(dtype)
 
     return run
+
+
+@kernel("UniqueWithCountsAndSorting")
+def unique_sorted(op: Operator) -> Run:
+    """Distinct elements, where each element went, and how many there are."""
+    ordered = bool(op.attr("sorted"))
+    return lambda x: torch.unique(x, sorted=ordered, return_inverse=True, return_counts=True)
+
+
+@kernel("UniqueConsecutive")
+def unique_consecutive(op: Operator) -> Run:
+    """Runs of equal elements as one each, where each element went, and how long the runs are."""
+    axis = int(op.attr("axis"))
+    dim = None if axis == 1000 else axis
+    return lambda x: torch.unique_consecutive(x, return_inverse=True, return_counts=True, dim=dim)

@@ -124,6 +124,15 @@ def resize_nearest(op: Operator) -> Run:
     return lambda x, size: torch.ops.aten.upsample_nearest2d.default(x, size)
 
 
+@kernel("ResizeNearestNeighborV2Grad", host=("size",))
+def resize_nearest_grad(op: Operator) -> Run:
+    """Each input collects the gradients of the outputs that took it."""
+    if op.attr("align_corners") or op.attr("half_pixel_centers"):
+        raise op.refuse("align_corners and half_pixel_centers are not supported")
+    backward = torch.ops.aten.upsample_nearest2d_backward.default
+    return lambda grads, size: backward(grads, list(grads.shape[2:]), [*grads.shape[:2], *size])
+
+
 @kernel("ResizeBilinearV2", host=("size",))
 def resize_bilinear(op: Operator) -> Run:
     """Linear interpolation of the four neighbours."""
@@ -139,3 +148,13 @@ def grid_sampler(op: Operator) -> Run:
     mode, padding = _text(op.attr("interpolation_mode")), _text(op.attr("padding_mode"))
     corners = bool(op.attr("align_corners"))
     return lambda x, grid: F.grid_sample(x, grid, mode, padding, corners)
+
+
+@kernel("GridSampler2DGrad")
+def grid_sampler_grad(op: Operator) -> Run:
+    """Derivatives of GridSampler2D by the image and by the points."""
+    mode = ("bilinear", "nearest").index(_text(op.attr("interpolation_mode")))
+    padding = ("zeros", "border", "reflection").index(_text(op.attr("padding_mode")))
+    corners = bool(op.attr("align_corners"))
+    backward = torch.ops.aten.grid_sampler_2d_backward.default
+    return lambda grad, x, grid: backward(grad, x, grid, mode, padding, corners, [True, True])

@@ -252,7 +252,8 @@ def grouped_matmul(op: Operator) -> Run:
     kind, listed, split = (int(op.attr(n)) for n in ("group_type", "group_list_type", "split_item"))
     turned, dtypes = bool(op.attr("transpose_weight")), op.output_dtypes
     activation = _ACTIVATIONS.get(int(op.attr("act_type")))
-    if kind not in (-1, 0) or listed not in (0, 1) or activation is None or op.attr("transpose_x"):
+    by_columns = kind == 2 and bool(op.attr("transpose_x"))
+    if (kind not in (-1, 0) and not by_columns) or listed not in (0, 1) or activation is None:
         raise op.refuse(
             f"group_type {kind}, group_list_type {listed} or act_type {op.attr('act_type')} is not supported"
         )
@@ -264,6 +265,11 @@ def grouped_matmul(op: Operator) -> Run:
     ) -> list[Tensor]:  # fmt: skip
         if offset:
             raise op.refuse("an offset is not supported")
+        if by_columns and group_list is not None:
+            pairs = zip(*(_rows(t, group_list, listed) for t in (x[0], weight[0])), strict=True)
+            return [
+                torch.stack([_narrow(_product(a.t(), b, [None] * 4, None), x[0].dtype) for a, b in pairs])
+            ]
         rows = list(x) if group_list is None else _rows(x[0], group_list, listed)
         shares = (
             per_token if group_list is None or per_token is None else _rows(per_token, group_list, listed)
@@ -302,7 +308,7 @@ def _rows(x: Tensor, group_list: Tensor, listed: int) -> list[Tensor]:
 
 def _product(x: Tensor, weight: Tensor, parts: Sequence[Tensor | None], per_token: Tensor | None) -> Tensor:
     bias, scale, anti_scale, anti_offset = parts
-    exact = not x.is_floating_point()
+    exact = not x.is_floating_point() or x.dtype == torch.float64
     if anti_scale is not None:
         weight = (
             weight.float() if anti_offset is None else weight.float() + anti_offset.float()
@@ -310,7 +316,7 @@ def _product(x: Tensor, weight: Tensor, parts: Sequence[Tensor | None], per_toke
     total = x.double() @ weight.double() if exact else x.float() @ weight.float()
     if bias is not None and bias.dtype == torch.int32:
         total = total + bias
-    y = total.float()
+    y = total if x.dtype == torch.float64 else total.float()
     y = y if scale is None else y * scale_of(scale)
     y = y if per_token is None else y * per_token.float().unsqueeze(-1)
     return y if bias is None or bias.dtype == torch.int32 else y + bias.float()

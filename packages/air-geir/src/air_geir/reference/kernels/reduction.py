@@ -200,3 +200,15 @@ def bincount(op: Operator) -> Run:
         return bins.to(weights.dtype)
 
     return run
+
+
+@kernel("Histogram")
+def histogram(op: Operator) -> Run:
+    """How many elements lie in each of `bins` equal parts of [min, max]; with both 0, of the data's own range."""
+    bins, low, high = int(op.attr("bins")), op.attr("min"), op.attr("max")
+
+    def run(x: Tensor) -> Tensor:
+        counts = torch.histc(x if x.is_floating_point() else x.double(), bins, low, high)
+        return counts.to(x.dtype)
+
+    return run

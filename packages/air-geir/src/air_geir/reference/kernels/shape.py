@@ -293,9 +293,8 @@ def pad_v3(op: Operator) -> Run:
         if mode == "constant":
             fill = 0 if value is None else value.item()
             if x.is_complex():
-                if fill != 0:
-                    raise op.refuse("complex numbers are padded with zero only")
-                return torch.view_as_complex(F.pad(torch.view_as_real(x), [0, 0, *pads]))
+                real, imaginary = complex(fill).real, complex(fill).imag
+                return torch.complex(F.pad(x.real, pads, value=real), F.pad(x.imag, pads, value=imaginary))
             return F.pad(x, pads, "constant", fill)
         outer = _untouched_axes(pads, x.dim())
         return _pad_inner(x, pads[: 2 * (x.dim() - outer)], mode)
