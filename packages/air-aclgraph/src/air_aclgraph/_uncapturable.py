@@ -4,6 +4,7 @@
     item, equal             the host waits for a value
     x.cpu(), cpu.to(npu)    memory of the host, on a device: a capture would freeze what was in it
     x[mask] = v             on a device the host counts the mask first
+    cond, while_loop        on a device the host looks at the predicate (`_decisions`)
     your::op                `register_uncapturable`, or a capture that failed there before
 
 An executor that meets one of them inside a capture refuses it; a compiler that asks before cuts the graph there.
@@ -21,6 +22,7 @@ from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
+from air_aclgraph._decisions import decision
 from air_graph import find_operator, name_of, place_of, qualified
 
 aten = torch.ops.aten
@@ -110,6 +112,10 @@ def uncapturable(gm: GraphModule, device: torch.device) -> dict[Node, Uncapturab
     for node in gm.graph.nodes:
         if isinstance(node.target, OpOverload) and (reason := _reason(node, node.target, device)) is not None:
             found[node] = _entry(node, reason)
+        elif (decided := decision(node, device.type)) is not None:
+            found[node] = Uncapturable(
+                node.name, decided.operator, decided.reason, str(decided.where) if decided.where else None
+            )
     if device.type != "cpu":
         _add_host_parts(gm, found)
     return found

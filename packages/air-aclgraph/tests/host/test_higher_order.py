@@ -214,7 +214,7 @@ def test_a_result_whose_size_depends_on_the_branch_is_refused_with_its_line() ->
         y = torch.cond(x.sum() > 0, lambda t: t[:2] * 1, lambda t: t[:3] * 1, (x,))
         return y + 1
 
-    with pytest.raises(Exception, match="cond cannot be captured: its result 0 has the size") as caught:
+    with pytest.raises(Exception, match=r"cond cannot be captured .*: its result 0 has the size") as caught:
         torch.compile(function, backend=Backend())(torch.ones(4, 4))
     assert "run_eagerly" in str(caught.value)
     assert "y = torch.cond(" in str(caught.value)
@@ -225,7 +225,9 @@ def test_a_number_that_a_loop_counts_is_refused_with_its_line() -> None:
         count, y = while_loop(lambda i, a: a.sum() < 100, lambda i, a: (i + 1, a * 2 + 1), (0, x))
         return y * count
 
-    with pytest.raises(Exception, match="while_loop cannot be captured: its result 0 is a number") as caught:
+    with pytest.raises(
+        Exception, match=r"while_loop cannot be captured .*: its result 0 is a number"
+    ) as caught:
         torch.compile(function, backend=Backend())(torch.ones(4, 4))
     assert "test_higher_order.py" in str(caught.value)
 

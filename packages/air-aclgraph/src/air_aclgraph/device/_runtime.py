@@ -22,6 +22,7 @@ from torch.fx import Node
 
 import air_streams
 from air_aclgraph import _addresses, _copies
+from air_aclgraph._decisions import decision
 from air_aclgraph._runtime import (
     Abilities,
     Body,
@@ -34,7 +35,6 @@ from air_aclgraph._runtime import (
 )
 from air_aclgraph.device import _npu
 from air_aclgraph.device._driver import replay_error, translate
-from air_aclgraph.device._host_decides import refuse_host_decisions
 from air_aclgraph.device._updates import TaskGroups
 from air_aclgraph.device._weak import weak_tensor
 from air_aclgraph.errors import AclGraphError, CaptureFailed, Unsupported
@@ -112,7 +112,8 @@ class AcceleratorRuntime:
         return limits["cube_core_num"], limits["vector_core_num"]
 
     def higher_order(self, node: Node) -> Callable[..., Any] | None:
-        refuse_host_decisions(node, self.name)
+        if (found := decision(node, self.name)) is not None:
+            raise found.error(self.name)
         return None
 
     def new_event(self) -> Any:

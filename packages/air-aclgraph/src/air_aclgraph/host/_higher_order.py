@@ -10,26 +10,18 @@ names the operator: a result of another size or dtype, and a number that comes o
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import torch
-from torch import SymBool, SymFloat, SymInt, Tensor
+from torch import Tensor
 from torch._ops import HigherOrderOperator, OpOverload
-from torch.fx import Node
-from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils._pytree import tree_leaves, tree_map
 
+from air_aclgraph._decisions import OF_RESULTS
 from air_aclgraph._outputs import cloner
 from air_aclgraph.errors import IllegalDuringCapture, Where
-from air_graph import source_of as where
-
-_ADVICE: Final = (
-    "make the result a tensor of one size whatever is decided, keep the operator outside the compiled function, or "
-    "run this model with run_eagerly"
-)
 
 
 def run_below_autograd(hop: HigherOrderOperator, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -102,35 +94,6 @@ def _changed(hop: str, place: Where | None, what: str) -> IllegalDuringCapture:
     return IllegalDuringCapture(
         f"a replay of {hop} cannot be followed by the operators that were captured after it: {what}",
         where=place,
-        advice=_ADVICE,
+        advice=OF_RESULTS + ", or run this model with run_eagerly",
         operator=hop,
     )
-
-
-def refuse_unknown_results(node: Node) -> frozenset[int]:
-    """Refuses results whose size, or which themselves are a number, that only a run can tell; gives the unused ones."""
-    leaves = tree_leaves(node.meta.get("val"))
-    unused = _unused(node, len(leaves))
-    for index, leaf in enumerate(leaves):
-        if index in unused or not free_unbacked_symbols(leaf):
-            continue
-        number = isinstance(leaf, (SymInt, SymFloat, SymBool))
-        what = "is a number" if number else f"has the size {tuple(leaf.shape)}"
-        raise IllegalDuringCapture(
-            f"{node.target} cannot be captured: its result {index} {what} that only a run of it can tell",
-            where=where(node),
-            advice=_ADVICE,
-            operator=str(node.target),
-        )
-    return unused
-
-
-def _unused(node: Node, count: int) -> frozenset[int]:
-    """The results that nobody looks at; a loop's counter is often one of them."""
-    if not all(user.target is operator.getitem and isinstance(user.args[1], int) for user in node.users):
-        return frozenset()
-    value = node.meta.get("val")
-    if not isinstance(value, (tuple, list)) or len(value) != count:
-        return frozenset()
-    used = {user.args[1] for user in node.users if user.users}
-    return frozenset(index for index in range(count) if index not in used)

@@ -20,11 +20,11 @@ from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import Node
 
 from air_aclgraph import _addresses
+from air_aclgraph._decisions import decision, unused_results
 from air_aclgraph._outputs import cloner
 from air_aclgraph._runtime import Abilities, Body, Limits, Recording, Request, UpdatableCall
 from air_aclgraph.errors import Unsupported
 from air_aclgraph.host._arena import Arena, place_in, plan
-from air_aclgraph.host._higher_order import refuse_unknown_results
 from air_aclgraph.host._program import legal_order, straight_replay
 from air_aclgraph.host._recorder import Block, Patch, Recorder, Task, storage_id, tensors_of
 from air_graph import source_of as where
@@ -173,7 +173,9 @@ class HostRuntime:
     def higher_order(self, node: Node) -> Callable[..., Any] | None:
         hop = node.target
         assert isinstance(hop, HigherOrderOperator)
-        place, unused = where(node), refuse_unknown_results(node)
+        if (found := decision(node, self.device.type)) is not None:
+            raise found.error(self.name)
+        place, unused = where(node), unused_results(node)
 
         def run(*args: Any, **kwargs: Any) -> Any:
             if self._recorder is None:
