@@ -97,7 +97,7 @@ def test_a_folder_that_cannot_be_used_costs_a_compilation_not_the_call(
         target = planted(place, tmp_path / "mark")
         target.write_bytes(target.read_bytes()[:100])
     else:
-        real = native.Path.mkdir
+        real = Path.mkdir
 
         def refusing(self: Path, *args: Any, **kwargs: Any) -> None:
             code = errno.ENOSPC if trouble == "full" else errno.EROFS
@@ -105,7 +105,7 @@ def test_a_folder_that_cannot_be_used_costs_a_compilation_not_the_call(
                 raise OSError(code, os.strerror(code), str(self))
             real(self, *args, **kwargs)
 
-        monkeypatch.setattr(native.Path, "mkdir", refusing)
+        monkeypatch.setattr(Path, "mkdir", refusing)
     assert native.library() is not None
     assert "compiled for this process alone" in caplog.text
     assert list((tmp_path / "private").iterdir()) == []
@@ -114,6 +114,6 @@ def test_a_folder_that_cannot_be_used_costs_a_compilation_not_the_call(
 def test_without_a_compiler_calls_do_without(
     place: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(native.shutil, "which", lambda name: None)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
     assert native.library() is None
     assert "no C++ compiler" in caplog.text

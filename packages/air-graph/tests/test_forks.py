@@ -78,7 +78,8 @@ def test_a_block_that_was_begun_before_the_fork_ends_in_both_processes() -> None
 
 
 def test_it_keeps_threads_out() -> None:
-    lock, seen = Lock(), []
+    lock = Lock()
+    seen: list[int] = []
 
     def add() -> None:
         for _ in range(1000):

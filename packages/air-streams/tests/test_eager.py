@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
@@ -95,7 +95,7 @@ def an_error_in_a_block(x: torch.Tensor) -> torch.Tensor:
         return y + 1
 
 
-def pieces(x: torch.Tensor, tag: str) -> Iterator[torch.Tensor]:
+def pieces(x: torch.Tensor, tag: str) -> Generator[torch.Tensor, None, None]:
     with scope.npu_stream_switch(tag):
         y = x * 2
         yield y

@@ -6,13 +6,13 @@ import importlib.machinery
 import importlib.util
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import air_backend
 from air_backend import demo
 from air_backend.cli import _demo, main
 
@@ -25,6 +25,9 @@ def build():
 
 def wrong():
     return 7
+
+def wants(size):
+    return size
 """
 
 
@@ -114,15 +117,70 @@ def test_explain_reports_a_function_of_a_file(
         ),
         (["model.py:nothing"], "has no function 'nothing'"),
         (["model.py:wrong"], "must give (function, args)"),
+        (["model.py:wants"], "wants arguments (missing a required argument: 'size')"),
+        (["model.py:torch"], "model.py:torch is a module"),
         (["model:build", "--option", "capture_limit"], "is not NAME=VALUE"),
     ],
 )
 @pytest.mark.parametrize("command", ["explain", "bisect"])
 def test_a_command_says_what_is_wrong_with_its_target(
-    folder: Path, command: str, words: list[str], message: str
+    folder: Path, command: str, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit, match=re.escape(message)):
+    with pytest.raises(SystemExit) as ended:
         main([command, *words])
+    assert ended.value.code == 2, "as for every other wrong use"
+    assert message in capsys.readouterr().err
+
+
+def test_a_page_that_cannot_be_written_is_said_before_anything_is_compiled(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from air_backend.cli import _explain
+
+    monkeypatch.setattr(_explain, "explain", None)
+    assert main(["explain", "model.py:build", "--html", "no/folder.html"]) == 1
+    assert "the page cannot be written" in (said := capsys.readouterr().err)
+    assert "make the folder first" in said
+    assert "Traceback" not in said
+
+
+def test_the_command_tells_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"air {air_backend.__version__}\n"
+
+
+def test_what_needs_the_sources_is_listed_where_they_are(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = []
+    for place in (folder, Path(__file__).parent):
+        monkeypatch.chdir(place)
+        with pytest.raises(SystemExit):
+            main(["--help"])
+        listed.append("bench" in capsys.readouterr().out)
+    assert listed == [False, True]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_the_table_of_doctor_fits_the_terminal_and_names_our_version(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from air_backend.cli import _doctor
+    from air_backend.doctor import _checks
+
+    monkeypatch.setenv("COLUMNS", str(columns))
+    found = [check() for check in _checks.CHECKS if check is not _checks.check_compile]
+    monkeypatch.setattr(_doctor, "examine", lambda: found)
+    main(["doctor"])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert any(line.startswith("AIR") and air_backend.__version__ in line for line in lines)
+    words = " ".join(" ".join(lines).split())
+    if columns < 80:  # words are folded as well
+        return
+    assert all(word in words for finding in found for word in finding.advice.split()), "nothing is cut off"
 
 
 @pytest.mark.parametrize(

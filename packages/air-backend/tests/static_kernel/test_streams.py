@@ -97,7 +97,7 @@ def test_S06_what_a_block_makes_is_there_when_the_graph_that_runs_eagerly_return
     try:
         waits = air_sim.calls("aclrtStreamWaitEvent")
         for value in range(20):
-            z, tripled = call(torch.full((64, 64), float(value)).npu())
+            z, tripled = call(torch.full((64, 64), float(value)).to("npu"))
             assert float((z + 0)[0, 0].cpu()) == 2 * value + 1
             assert float(tripled[0, 0].cpu()) == 3 * (2 * value + 1)
         assert air_sim.calls("aclrtStreamWaitEvent") - waits >= 40, "the block still has a stream of its own"

@@ -117,7 +117,7 @@ class UnsupportedGraphError(GeirError):
         super().__init__(
             "\n".join(lines),
             advice="register a converter (docs/writing-a-converter.md), give a decomposition, or run these parts "
-            "eagerly with fallback='eager' (config.air.unsupported = 'eager')",
+            "eagerly with config.air.unsupported = 'eager' (options={'unsupported': 'eager'})",
         )
 
 

@@ -10,16 +10,18 @@ Readers and other writers of the same name see one whole file or another, never 
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
 import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from air_graph.errors import CannotWrite
 
-__all__ = ["folder", "whole_file", "write_bytes", "write_text", "writing"]
+__all__ = ["folder", "refuse_unwritable", "whole_file", "write_bytes", "write_text", "writing"]
 
 _numbers: Final = itertools.count()
 
@@ -63,6 +65,19 @@ def whole_file(path: str | os.PathLike[str], what: str) -> Iterator[BinaryIO]:
             with contextlib.suppress(OSError):
                 os.unlink(partial)
             raise
+
+
+def refuse_unwritable(path: str | os.PathLike[str], what: str) -> None:
+    """Raises now what writing the file would raise later, as far as that can be known; leaves everything as it is."""
+    with writing(path, what):
+        target = os.path.realpath(path)
+        if os.path.isdir(target):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not os.path.exists(target) or not _in_place(target):
+            with tempfile.TemporaryFile(dir=os.path.dirname(target)):
+                return
+        if not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def _in_place(target: str) -> bool:

@@ -51,20 +51,22 @@ def library() -> ctypes.PyDLL | None:
     except (OSError, Untrusted) as error:
         log.warning("%s is compiled for this process alone: %s", name, error)
     except _NotCompiled as failure:
-        return _without(failure)
+        _say_without(failure)
+        return None
     try:
         with tempfile.TemporaryDirectory(prefix="air_aclgraph_") as folder:
             _build(Path(folder) / name)
             return _loaded(Path(folder) / name)
     except (OSError, Untrusted, _NotCompiled) as error:
-        return _without(error)
+        _say_without(error)
+        return None
 
 
 class _NotCompiled(Exception):
     """There is no compiler, or it refused the sources."""
 
 
-def _without(reason: Exception) -> None:
+def _say_without(reason: Exception) -> None:
     log.warning("calls do without the builtins in C++: %s", reason)
 
 

@@ -20,5 +20,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=2))
     else:
         rows = [(f.subject, f.state, f.seen, f.advice) for f in findings]
-        print(_table.text(("what", "state", "seen", "advice"), rows, right=False))
+        print(
+            _table.text(("what", "state", "seen", "advice"), rows, right=False, width=_table.terminal_width())
+        )
     return 1 if any(finding.state == "broken" for finding in findings) else 0

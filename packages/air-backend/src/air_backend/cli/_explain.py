@@ -9,6 +9,7 @@ import torch
 
 from air_backend._explain import explain
 from air_backend.cli._target import add_target, built, config_of
+from air_graph.files import refuse_unwritable, write_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,12 +20,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.html:
+        refuse_unwritable(arguments.html, "the page")
     config = config_of(arguments)
     function, args, kwargs = built(arguments.target, "explain")
     with torch.no_grad():
         report = explain(function, *args, compiler_config=config, **kwargs)
     if arguments.html:
-        arguments.html.write_text(report.to_html())
+        write_text(arguments.html, report.to_html(), "the page")
         print(f"wrote {arguments.html}")
     else:
         print(report.to_json() if arguments.json else report.to_text())

@@ -12,10 +12,13 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final
 
 from air_backend._npu_plugin import keep_unloaded
+from air_backend._version import __version__
 from air_backend.cli import _sim
+from air_backend.cli._bench import checkout
 from air_backend.errors import CannotSimulate
 
 COMMANDS: Final[dict[str, str]] = {
@@ -26,6 +29,9 @@ COMMANDS: Final[dict[str, str]] = {
     "explain": "say what AIR decides about one function",
     "run": "run a script in which `import torchair` means AIR",
 }
+
+#: Commands that act on the sources, which no wheel holds: listed where the sources are.
+IN_A_CHECKOUT: Final = frozenset({"bench"})
 
 
 def _before_the_script(words: Sequence[str]) -> int:
@@ -78,8 +84,11 @@ def _of_ours(error: Exception) -> str:
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     """The parser; only the module of the sub-command that is called is imported."""
     parser = argparse.ArgumentParser(prog="air", description="The AIR backend for torch.compile.")
+    parser.add_argument("--version", action="version", version=f"air {__version__}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, summary in COMMANDS.items():
+        if name in IN_A_CHECKOUT and name not in words and checkout(Path.cwd()) is None:
+            continue
         subparser = subparsers.add_parser(name, help=summary, description=summary)
         subparser.add_argument("--sim", action="store_true", help="run on air-sim, under the real torch_npu")
         if name in words:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
+import inspect
 import sys
 from pathlib import Path
 from typing import Any
 
+from air_backend.cli._usage import wrong_use
 from air_config import CompilerConfig
 
 
@@ -35,7 +37,7 @@ def config_of(arguments: argparse.Namespace) -> CompilerConfig:
     for text in arguments.option:
         name, given, value = text.partition("=")
         if not given:
-            raise SystemExit(f"air: --option {text!r} is not NAME=VALUE, for example capture_limit=8")
+            wrong_use("", f"--option {text!r} is not NAME=VALUE, for example capture_limit=8")
         config.set_text(name, value)
     return config
 
@@ -44,16 +46,33 @@ def built(target: str, command: str) -> tuple[Any, tuple[Any, ...], dict[str, An
     """What MODULE:FUNC gives."""
     name, _, function = target.partition(":")
     if not function:
-        raise SystemExit(f"air {command}: {target!r} is not MODULE:FUNC, for example model.py:build")
+        wrong_use(command, f"{target!r} is not MODULE:FUNC, for example model.py:build")
     module = _module(name, command)
     try:
         build = getattr(module, function)
     except AttributeError:
-        raise SystemExit(f"air {command}: {name} has no function {function!r}") from None
+        wrong_use(command, f"{name} has no function {function!r}")
+    if reason := _uncallable(build):
+        wrong_use(
+            command, f"{target} {reason}: write a function without arguments that gives (function, args)"
+        )
     given = build()
-    if not isinstance(given, tuple) or len(given) not in (2, 3):
-        raise SystemExit(f"air {command}: {target} must give (function, args) or (function, args, kwargs)")
+    if not isinstance(given, tuple) or len(given) not in (2, 3) or not callable(given[0]):
+        wrong_use(command, f"{target} must give (function, args) or (function, args, kwargs)")
     return given[0], tuple(given[1]), dict(given[2]) if len(given) == 3 else {}
+
+
+def _uncallable(build: Any) -> str | None:
+    """Why the command cannot call it; what it raises when it is called is its own."""
+    if not callable(build):
+        return f"is a {type(build).__name__}"
+    try:
+        inspect.signature(build).bind()
+    except TypeError as error:
+        return f"wants arguments ({error})"
+    except ValueError:  # a builtin that does not tell
+        return None
+    return None
 
 
 def _module(name: str, command: str) -> Any:
@@ -62,7 +81,7 @@ def _module(name: str, command: str) -> Any:
     if path.suffix != ".py":
         return _imported(name, command)
     if not path.is_file():
-        raise SystemExit(f"air {command}: there is no file {name}")
+        wrong_use(command, f"there is no file {name}")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
@@ -78,6 +97,4 @@ def _imported(name: str, command: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise  # something that the module itself imports
-        raise SystemExit(
-            f"air {command}: there is no module {error.name!r} here or on sys.path (a file: {name}.py:FUNC)"
-        ) from None
+        wrong_use(command, f"there is no module {error.name!r} here or on sys.path (a file: {name}.py:FUNC)")

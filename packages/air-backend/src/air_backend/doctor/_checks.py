@@ -21,10 +21,20 @@ from packaging.version import Version
 
 from air_backend._ground import best_ground, is_simulated, npu_present
 from air_backend._npu_plugin import npu_plugin
+from air_backend._version import __version__
 from air_backend.doctor._finding import Finding
 
 TORCH_RANGE: Final = SpecifierSet(">=2.11,<2.14")
 PROBE_TIMEOUT_S: Final = 120
+PACKAGES: Final = (
+    "air-aclgraph",
+    "air-backend",
+    "air-config",
+    "air-fxpasses",
+    "air-geir",
+    "air-graph",
+    "air-streams",
+)
 
 
 def _version(package: str) -> str | None:
@@ -32,6 +42,21 @@ def _version(package: str) -> str | None:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+def check_air() -> Finding:
+    """Our own packages: one version, or each that differs."""
+    found = {name: _version(name) for name in PACKAGES}
+    seen = ", ".join([__version__, *(f"{n} {v}" for n, v in found.items() if v not in (None, __version__))])
+    missing = [name for name, version in found.items() if version is None]
+    if missing:
+        return Finding(
+            "AIR",
+            "broken",
+            f"{seen} without {', '.join(missing)}",
+            "pip install --force-reinstall air-backend",
+        )
+    return Finding("AIR", "ok", seen)
 
 
 def check_python() -> Finding:
@@ -130,6 +155,7 @@ def what_went_wrong(stderr: str) -> str:
 
 
 CHECKS: Final[tuple[Callable[[], Finding], ...]] = (
+    check_air,
     check_python,
     check_torch,
     check_torch_npu,
