@@ -1,10 +1,12 @@
 """The immutable record of one captured shape key, and the function that a call runs.
 
 `run(args)` is written for the record at hand: one address test, the copies that are needed, the replay, the
-outputs.  It returns None, having done nothing, when an address has moved; the executable then finds out why.
+outputs.  It returns None, having done nothing, when an address has moved or somebody still has memory that was lent
+to callers; the executable then finds out why.
 
     def run(args):
         if not same(*args): return None
+        if owners(94210) != 2 or references(cell0[0]) != 3 or at0() != 140211: return None
         copy0(args[5], True)
         replay()
         count[0] += 1
@@ -12,7 +14,7 @@ outputs.  It returns None, having done nothing, when an address has moved; the e
         counted["replays"] += 1
         counted["copies"] += 1
         counted["copied_bytes"] += 4096
-        return fixed
+        return (out0.data,)
 """
 
 from __future__ import annotations
@@ -27,9 +29,10 @@ from torch._dynamo.utils import counters
 
 from air_aclgraph._addresses import AddressTests
 from air_aclgraph._copies import Copies
+from air_aclgraph._kept import REFERENCES, Loan, owners, references
 from air_aclgraph._key import Key
 from air_aclgraph._memory import byte_range, flat, overlaps_itself
-from air_aclgraph._outputs import Finish, Output, Own
+from air_aclgraph._outputs import Constant, Finish, Given, Output, Own, ViewOf
 from air_aclgraph._runtime import Recording, StreamTest
 from air_aclgraph._slots import Kind
 
@@ -43,7 +46,11 @@ CLEARED_LIMIT: Final = 4096
 
 @dataclass(frozen=True)
 class Plumbing:
-    """What `run` is made of."""
+    """What `run` is made of.
+
+    `settled` is asked before the replay and ends the call when it says yes.  With `loans` the outputs are the memory
+    of the capture, in tensors that are new in every call.
+    """
 
     ready: StreamTest | None
     tests: AddressTests
@@ -54,6 +61,8 @@ class Plumbing:
     watch: Callable[[Sequence[Any]], bool] | None
     check_overlap: bool
     values: Callable[[Sequence[Any]], Any] | None = None
+    settled: Callable[[], bool] | None = None
+    loans: tuple[Loan, ...] | None = None
 
 
 @dataclass
@@ -72,6 +81,11 @@ class Captured:
     plumbing: Plumbing = field(repr=False)
     copies: int = 0
     copied_bytes: int = 0
+    outputs_shared: bool = False  # their memory serves other captures as well
+
+    def is_held(self) -> bool:
+        """Whether a caller still has memory that the next replay would write."""
+        return any(loan.is_held() for loan in self.plumbing.loans or ())
 
     def moved(self, args: Sequence[Any]) -> list[int]:
         """The checked inputs whose address is another one now."""
@@ -145,6 +159,7 @@ def make_run(
     recording: Recording,
     count: list[int],
     plumbing: Plumbing,
+    outputs: Sequence[Output] = (),
 ) -> Run:
     """Writes the function that one call of this key runs; an error of the device in it is explained."""
     lines = _Lines()
@@ -155,6 +170,10 @@ def make_run(
     if indices:
         same = plumbing.tests(indices, [captured_inputs[i] for i in indices])
         lines.add(f"if not {lines.bind(same)}(*args): return None")
+    for loan in plumbing.loans or ():
+        _loan_lines(loan, lines)
+    if plumbing.settled is not None:
+        lines.add(f"if {lines.bind(plumbing.settled)}(): return None")
     if plumbing.check_overlap:
         _overlap_lines(lines, captured_inputs, kinds)
     if plumbing.watch is not None:
@@ -171,11 +190,32 @@ def make_run(
             lines.add(f"args[{index}].copy_({lines.bind(target)}, True)")
     lines.add(f"{lines.bind(count)}[0] += 1")
     _count_lines(lines, *copied_by(captured_inputs, kinds))
-    if plumbing.fixed is not None:
+    if plumbing.loans is not None:
+        lines.add(f"return ({''.join(_lent(output, lines) + ', ' for output in outputs)})")
+    elif plumbing.fixed is not None:
         lines.add(f"return {lines.bind(plumbing.fixed)}")
     else:
         lines.add(f"return {lines.bind(plumbing.finish)}(args)")
     return lines.function(recording.explain_error)
+
+
+def _loan_lines(loan: Loan, lines: _Lines) -> None:
+    """`Loan.is_held` without the call of it."""
+    owned = f"{lines.bind(owners)}({loan.storage}) != {loan.owners}"
+    named = f"{lines.bind(references)}({lines.bind(loan.cell)}[0]) != {REFERENCES}"
+    elsewhere = f"{lines.bind(loan.tensor.data_ptr)}() != {loan.pointer}"
+    lines.add(f"if {owned} or {named} or {elsewhere}: return None")
+
+
+def _lent(output: Output, lines: _Lines) -> str:
+    """One output without a copy; `data` is a tensor that has nothing but the memory in common with this one."""
+    if isinstance(output, Own):
+        return f"{lines.bind(output.tensor)}.data"
+    if isinstance(output, Given):
+        return f"args[{output.index}]"
+    if isinstance(output, ViewOf):
+        return f"{lines.bind(output.of)}(args[{output.index}])"
+    return lines.bind(output.value)
 
 
 def copied_by(inputs: Sequence[Any], kinds: Sequence[Kind]) -> tuple[int, int]:
@@ -239,6 +279,8 @@ def _clearer(index: int, kinds: tuple[Kind, ...], cleared: set[int]) -> Callable
 
 def fixed_outputs(outputs: Sequence[Output], mode: str) -> tuple[Any, ...] | None:
     """The outputs when they are the same objects in every call."""
-    if mode != "view" or not all(isinstance(o, Own) or hasattr(o, "value") for o in outputs):
+    if mode != "view" or not all(isinstance(o, (Own, Constant)) for o in outputs):
         return None
-    return tuple(o.tensor if isinstance(o, Own) else o.value for o in outputs)  # type: ignore[union-attr]  # narrowed above
+    return tuple(
+        o.tensor if isinstance(o, Own) else o.value for o in outputs if isinstance(o, (Own, Constant))
+    )

@@ -93,6 +93,8 @@ class Recording:
     `replay_with` takes new host parameters, one mapping per updatable operator in the order they ran.
     `ran` says that the recording run itself computed the outputs: they are `first`, and the first call needs
     no replay.  `explain_error` makes an error of a replay readable; it gives back what is not the device's.
+    `claims` says how many tensors the recording itself has over each storage that it made and that no other
+    recording writes; the outputs among those may be lent to callers.
     """
 
     replay: Callable[[], None]
@@ -105,6 +107,7 @@ class Recording:
     replay_with: Callable[[Sequence[Mapping[str, Any]]], None] | None = None
     first: tuple[Any, ...] = field(default=(), repr=False)
     explain_error: Callable[[RuntimeError], RuntimeError] | None = None
+    claims: Mapping[int, int] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,11 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_iter
 
 import air_streams
 from air_aclgraph import _addresses, _copies
+from air_aclgraph._kept import claims_of
 from air_aclgraph._runtime import (
     Abilities,
     Body,
@@ -185,6 +187,7 @@ class AcceleratorRuntime:
         return Recording(
             replay_of(graph), outputs, nbytes, 0, False, release, replay_with=replay_with,
             explain_error=partial(replay_error, graph=request.graph, where=request.where),
+            claims={} if request.share_outputs else claims_of(tensors_in((outputs, groups.held()))),
         )  # fmt: skip
 
     def _known_limits(self) -> Limits:
@@ -395,6 +398,11 @@ def _raw_stream(name: str, module: ModuleType) -> Callable[[int], int]:
     if found is not None:
         return found  # type: ignore[no-any-return]  # untyped extension
     return lambda index: int(module.current_stream(index).stream_id)
+
+
+def tensors_in(value: object) -> Iterator[Tensor]:
+    """The tensors inside outputs or arguments."""
+    return (leaf for leaf in tree_iter(value) if isinstance(leaf, Tensor))
 
 
 def _weakened(value: Any, known: set[int]) -> Any:

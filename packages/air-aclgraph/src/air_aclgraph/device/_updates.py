@@ -81,6 +81,10 @@ class TaskGroups:
         self.groups.append(_Group(call, launch, args, named, handle, event, level, cores))
         return returned if result is None else result
 
+    def held(self) -> list[Any]:
+        """The arguments that patches need again: tensors that stay as long as the capture."""
+        return [(group.args, dict(group.kwargs)) for group in self.groups]
+
     def _did(self, stream: Any, kind: Literal["wait", "reset"], event: Any) -> None:
         self._captured.append(Action(_name(stream), kind, id(event)))
 

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from air_aclgraph import _addresses
+from air_aclgraph._kept import claims_of
 from air_aclgraph._outputs import cloner
 from air_aclgraph._runtime import Abilities, Body, Limits, Recording, Request, UpdatableCall
 from air_aclgraph.errors import Unsupported
@@ -100,9 +101,12 @@ class HostRuntime:
         copies = sorted({str(task.overload) for task in tasks if task.allocates})
         notes = (f"no kernel that writes into given memory: {', '.join(copies)}",) if copies else ()
         replay = straight_replay(tasks) if self._order == "program" else self._shuffled(steps)
+        held_tensors = tensors_of((outputs, [(task.args, dict(task.kwargs), task.into) for task in tasks]))
+        claims = claims_of(held_tensors)
         return Recording(
-            replay, outputs, own, len(tasks), True, release, notes, _patcher(recorder.patches, replay), first
-        )
+            replay, outputs, own, len(tasks), True, release, notes, _patcher(recorder.patches, replay), first,
+            claims={key: claims[key] for key in recorder.blocks if key in held},
+        )  # fmt: skip
 
     def _shuffled(self, steps: Sequence[Any]) -> Callable[[], None]:
         def replay() -> None:
