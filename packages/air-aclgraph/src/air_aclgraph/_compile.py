@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import Tensor
@@ -34,6 +34,10 @@ from air_streams import NAMESPACE, StreamPlan
 
 if TYPE_CHECKING:
     from air_config import Settings
+
+#: How AOTAutograd's partitioner names inputs of a forward half, and what flows into a backward half.
+_PRIMAL: Final = "primals_"
+_TANGENT: Final = "tangents_"
 
 _RUNTIMES: dict[torch.device, Runtime] = {}
 
@@ -93,7 +97,7 @@ def compile_graph(
         buckets = proven_buckets(gm, example_inputs)
     runtime = runtime or runtime_for(device_of(gm, example_inputs))
     options = Options.of(settings)
-    static = {*static_inputs, *_static_of_tracing()}
+    static = {*static_inputs, *_static_of_tracing(gm)}
     slots = classify(gm, example_inputs, static, runtime.device, clone_input=options.clone_input)
     if plan is None and any(getattr(n.target, "namespace", "") == NAMESPACE for n in gm.graph.nodes):
         plan = StreamPlan.of(gm)
@@ -148,10 +152,20 @@ def run_eagerly(
     return EagerRun(function, kernels, key_function(slots))
 
 
-def _static_of_tracing() -> Sequence[int]:
+def _static_of_tracing(gm: GraphModule) -> Sequence[int]:
+    """The inputs that AOTAutograd says keep their address, by their place in this graph.
+
+    It says so of the inputs of the forward half.  A backward half has those among its inputs that were saved, under
+    the names they had; what else was saved was computed, and is somewhere else in every step.
+    """
     context = TracingContext.try_get()
     metadata = None if context is None else context.fw_metadata
-    return () if metadata is None else metadata.static_input_indices
+    static = () if metadata is None else metadata.static_input_indices or ()
+    names = [str(node.target) for node in gm.graph.find_nodes(op="placeholder")]
+    if not any(name.startswith(_TANGENT) for name in names):
+        return static
+    saved = {f"{_PRIMAL}{index + 1}" for index in static}
+    return [place for place, name in enumerate(names) if name in saved]
 
 
 def device_of(gm: GraphModule, example_inputs: Sequence[object]) -> torch.device:
