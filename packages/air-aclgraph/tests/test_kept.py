@@ -1,4 +1,4 @@
-"""Outputs that a caller keeps: they stay what they were, in every way there is to keep them, and cost no copy otherwise."""
+"""Outputs that a caller keeps stay what they were, in every way there is to keep them, and cost no copy otherwise."""
 
 from __future__ import annotations
 

@@ -110,8 +110,10 @@ class BucketedExecutable(Executable):
     def _obstacle(self, args: Sequence[Any]) -> str | None:
         """Why this call, whose sizes fit, is not padded; orders the caller's stream behind the last replay."""
         ready = self._ready
+        if self._turn is not None and self._turn[0]:
+            return "inside another capture or replay"
         if ready is not None and ready.current() != ready.last[0] and not ready.switch():
-            return "inside a capture of somebody else"
+            return "inside another capture or replay"
         if self._writes and any(_captured.overlaps_written(args, self._kinds, i) for i in self._places):
             return "a padded input shares memory that the graph writes"
         return None

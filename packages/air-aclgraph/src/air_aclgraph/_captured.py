@@ -63,6 +63,7 @@ class Plumbing:
     values: Callable[[Sequence[Any]], Any] | None = None
     settled: Callable[[], bool] | None = None
     loans: tuple[Loan, ...] | None = None
+    turn: list[bool] | None = None
 
 
 @dataclass
@@ -125,6 +126,7 @@ class _Lines:
     def __init__(self) -> None:
         self.scope: dict[str, object] = {}
         self.lines: list[str] = []
+        self._indent = "    "
 
     def bind(self, value: object) -> str:
         name = f"n{len(self.scope)}"
@@ -132,7 +134,17 @@ class _Lines:
         return name
 
     def add(self, text: str) -> None:
-        self.lines.append("    " + text)
+        self.lines.append(self._indent + text)
+
+    def enter(self, text: str) -> None:
+        """What follows belongs to this line, until `leave`."""
+        self.add(text)
+        self._indent += "    "
+
+    def leave(self, text: str, then: str) -> None:
+        """Ends what `enter` began with a clause of one line."""
+        self._indent = self._indent[:-4]
+        self.lines += [self._indent + text, self._indent + "    " + then]
 
     def function(self, explain_error: Callable[[RuntimeError], RuntimeError] | None) -> Run:
         lines = self.lines
@@ -163,6 +175,9 @@ def make_run(
 ) -> Run:
     """Writes the function that one call of this key runs; an error of the device in it is explained."""
     lines = _Lines()
+    taken = None if plumbing.turn is None else f"{lines.bind(plumbing.turn)}[0]"
+    if taken is not None:
+        lines.add(f"if {taken}: return None")
     if plumbing.ready is not None:
         test = plumbing.ready
         current, last, switch = lines.bind(test.current), lines.bind(test.last), lines.bind(test.switch)
@@ -178,6 +193,9 @@ def make_run(
         _overlap_lines(lines, captured_inputs, kinds)
     if plumbing.watch is not None:
         lines.add(f"if {lines.bind(plumbing.watch)}(args): return None")
+    if taken is not None:
+        lines.enter("try:")
+        lines.add(f"{taken} = True")
     _copy_lines(lines, captured_inputs, kinds, plumbing.copies)
     for step in plumbing.before_replay:
         lines.add(f"{lines.bind(step)}()")
@@ -196,6 +214,8 @@ def make_run(
         lines.add(f"return {lines.bind(plumbing.fixed)}")
     else:
         lines.add(f"return {lines.bind(plumbing.finish)}(args)")
+    if taken is not None:
+        lines.leave("finally:", f"{taken} = False")
     return lines.function(recording.explain_error)
 
 

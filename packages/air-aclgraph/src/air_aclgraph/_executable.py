@@ -82,6 +82,7 @@ class Executable(Path):
         self._tests = _addresses.Shared(runtime.address_tests())
         self._copies = runtime.copies()
         self._ready = runtime.ready()
+        self._turn = runtime.turn()
         self._ledger = Ledger(name)
         self._stats = Stats()
         self._history: list[str] = []
@@ -113,7 +114,7 @@ class Executable(Path):
         captured = self._captured.get(key)
         self._refuse_closed()
         if self.runtime.is_recording():
-            return self._eagerly(args, "inside a capture of somebody else")
+            return self.beside(args)
         policy = self._policy(key)
         kinds = self._effective(policy, args)
         clash = self._clash(args, kinds)
@@ -131,6 +132,10 @@ class Executable(Path):
         if captured is None and seen < self.options.warmup:
             return self._eagerly(args, "warm-up")
         return self._capture(key, kinds, policy, args)
+
+    def beside(self, args: list[Any]) -> tuple[Any, ...]:
+        """A call inside a capture or a replay that is under way: both use the memory that this one would."""
+        return self._eagerly(args, "inside another capture or replay")
 
     def _is_left_out(self, key: Key) -> bool:
         """Whether a bisection runs this key without a capture; it is asked once per key."""
@@ -386,6 +391,7 @@ class Executable(Path):
             values=None if self._updates is None else self._updates.values,
             settled=None if keeping is None else keeping.is_settled,
             loans=loans,
+            turn=self._turn,
         )
         count = [0] if count is None else count
         run = _captured.make_run(inputs, kinds, pointers, indices, recording, count, plumbing, outputs)

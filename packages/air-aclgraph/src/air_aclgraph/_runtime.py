@@ -202,6 +202,9 @@ class Runtime(Protocol):
     def ready(self) -> StreamTest | None:
         """A test to make before each replay; None where nothing can be in its way."""
 
+    def turn(self) -> list[bool] | None:
+        """Its element is true while a capture or a replay runs; None where that can call nothing of the user's."""
+
     def copies(self) -> Copies | None:
         """Makes the copies into buffers; None where torch's own are the ones to use."""
 

@@ -8,7 +8,6 @@ A failed capture is ended, its graph reset and the device synchronised before th
 from __future__ import annotations
 
 import gc
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -22,6 +21,7 @@ from torch.utils._pytree import tree_iter
 
 import air_streams
 from air_aclgraph import _addresses, _copies
+from air_aclgraph._forks import new_lock
 from air_aclgraph._kept import claims_of
 from air_aclgraph._runtime import (
     Abilities,
@@ -52,7 +52,7 @@ class AcceleratorRuntime:
     def __init__(self, device: torch.device | str) -> None:
         self.device = torch.device(device)
         self.name = self.device.type
-        self.lock = threading.RLock()
+        self.lock = new_lock()
         self.abilities = _NPU if self.name == "npu" else _CUDA
         self._module: ModuleType = torch.get_device_module(self.device.type)
         self._pool: Any = None
@@ -126,8 +126,12 @@ class AcceleratorRuntime:
     # capture
 
     def run(self, body: Body, inputs: Sequence[object]) -> Any:
-        with torch.no_grad(), self._balanced():
-            return body(*inputs)
+        outer, self._groups = self._groups, None  # a call inside a capture is no part of its graph's updates
+        try:
+            with torch.no_grad(), self._balanced():
+                return body(*inputs)
+        finally:
+            self._groups = outer
 
     @contextmanager
     def _balanced(self) -> Iterator[None]:
@@ -301,6 +305,9 @@ class AcceleratorRuntime:
         """Orders replays made from different streams; says no when the caller's stream is being captured."""
         current, last = partial(self._raw_stream, self.device.index or 0), [-1]
         return StreamTest(current, last, partial(self._switch_stream, last, current))
+
+    def turn(self) -> None:
+        """A replay is one launch, which runs no Python: nothing can be called inside it."""
 
     def _switch_stream(self, last: list[int], token: Callable[[], int]) -> bool:
         if self.is_recording():
