@@ -68,7 +68,8 @@ class Options:
     ) -> Request:
         """How the runtime is to make one capture; `graph` and `where` are for messages.
 
-        The memory of outputs that every caller gets a copy of may serve other captures as well.
+        The memory of outputs that every caller gets a copy of may serve other captures as well; that of outputs
+        that callers may keep, or that are guarded, may not.
         """
         return Request(
             graph=graph,
@@ -76,6 +77,7 @@ class Options:
             error_mode=self.error_mode,
             pool=self.pool,
             share_outputs=outputs_are_copied and self.share_pool,
+            own_outputs=not outputs_are_copied and self.outputs in ("kept", "guarded"),
             in_inference_mode=in_inference_mode,
             share_pool=self.share_pool,
             super_kernel=self.super_kernel,

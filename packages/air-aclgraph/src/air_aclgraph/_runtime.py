@@ -51,11 +51,15 @@ class Limits:
 
 @dataclass(frozen=True)
 class Request:
-    """How a capture is to be made."""
+    """How a capture is to be made.
+
+    With `own_outputs` no other capture uses the memory of the outputs; with `share_outputs` others may.
+    """
 
     error_mode: ErrorMode = "global"
     pool: Any = None
     share_outputs: bool = False
+    own_outputs: bool = False
     in_inference_mode: bool = False
     share_pool: bool = True
     super_kernel: bool = False

@@ -35,8 +35,8 @@ from air_aclgraph._runtime import (
 )
 from air_aclgraph.device import _npu
 from air_aclgraph.device._driver import replay_error, translate
+from air_aclgraph.device._own import moved_out, weakened
 from air_aclgraph.device._updates import TaskGroups
-from air_aclgraph.device._weak import weak_tensor
 from air_aclgraph.errors import AclGraphError, CaptureFailed, Unsupported
 
 _ONLY_LOGS: Final = frozenset(("log", "debug", "id", "super", "replay"))
@@ -178,8 +178,7 @@ class AcceleratorRuntime:
             graph.reset()
             raise
         if request.share_outputs:
-            known = {t.untyped_storage()._cdata for t in inputs if isinstance(t, Tensor)}
-            outputs = tuple(_weakened(value, known) for value in outputs)
+            outputs = weakened(outputs, _storages(inputs))
         nbytes = max(0, self._module.memory_reserved(self.device) - before)
         replay_with = groups.replayer(replay_of(graph), self._updates()) if groups.groups else None
         self._living[pool] += 1
@@ -191,7 +190,7 @@ class AcceleratorRuntime:
         return Recording(
             replay_of(graph), outputs, nbytes, 0, False, release, replay_with=replay_with,
             explain_error=partial(replay_error, graph=request.graph, where=request.where),
-            claims={} if request.share_outputs else claims_of(tensors_in((outputs, groups.held()))),
+            claims={} if not request.own_outputs else claims_of(tensors_in((outputs, groups.held()))),
         )  # fmt: skip
 
     def _known_limits(self) -> Limits:
@@ -261,13 +260,16 @@ class AcceleratorRuntime:
         graph = _graph_class(module)()
         collecting = gc.isenabled()
         gc.disable()  # a finaliser that frees device memory in the middle would invalidate the capture
-        self._capture_stream.wait_stream(module.current_stream(self.device))
+        entry = module.current_stream(self.device)  # what it allocates is none of the pool's
+        self._capture_stream.wait_stream(entry)
         try:
             with module.stream(self._capture_stream):
                 try:
                     graph.capture_begin(pool=pool, capture_error_mode=request.error_mode)
                     with torch.no_grad(), self._balanced():
                         outputs = tuple(body(*inputs))
+                        if request.own_outputs:
+                            outputs = moved_out(outputs, _storages(inputs), partial(module.stream, entry))
                     graph.capture_end()
                 except BaseException:
                     self._abandon(graph, pool)
@@ -412,8 +414,5 @@ def tensors_in(value: object) -> Iterator[Tensor]:
     return (leaf for leaf in tree_iter(value) if isinstance(leaf, Tensor))
 
 
-def _weakened(value: Any, known: set[int]) -> Any:
-    """An output without a claim on its block, so that the pool can use it for the next capture."""
-    if not isinstance(value, Tensor) or value.untyped_storage()._cdata in known:
-        return value
-    return weak_tensor(value)
+def _storages(inputs: Sequence[object]) -> set[int]:
+    return {t.untyped_storage()._cdata for t in inputs if isinstance(t, Tensor)}
