@@ -220,6 +220,12 @@ class BucketedExecutable(Executable):
             advice="pin a function compiled without buckets, with inputs of the size it is to have",
         )
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes the captured keys hold, with the memory of padded inputs."""
+        storages = (home.tensor.untyped_storage() for homes in self._homes.values() for home in homes)
+        return super().nbytes + sum({storage._cdata: storage.nbytes() for storage in storages}.values())
+
     def stats(self) -> dict[str, Any]:
         return {**super().stats(), "padded": self._padded_calls, "not_padded": dict(self._unpadded)}
 

@@ -100,6 +100,13 @@ class Captured:
         """Bytes that belong to this key alone."""
         return self.recording.nbytes
 
+    def buffers(self) -> dict[int, int]:
+        """The storages that copied inputs land in, and their bytes; keys share them."""
+        storages = (
+            t.untyped_storage() for t, kind in zip(self.inputs, self.kinds, strict=True) if kind in COPIES
+        )
+        return {storage._cdata: storage.nbytes() for storage in storages}
+
 
 def written_ranges(inputs: Sequence[Any], kinds: Sequence[Kind]) -> list[tuple[int, int]]:
     """The memory that the graph writes among its inputs."""
@@ -276,22 +283,32 @@ def _copy_lines(lines: _Lines, inputs: Sequence[Any], kinds: Sequence[Kind], cop
 
 
 def _overlap_lines(lines: _Lines, inputs: Sequence[Any], kinds: Sequence[Kind]) -> None:
-    """An address of a copied input is compared with the written memory once, then remembered."""
+    """An address of a copied input is compared with the written memory once, then remembered.
+
+    Memory that is written where it is stays; a carried input may lie elsewhere in each call, and so its address is
+    remembered beside.
+    """
+    carried = [index for index, kind in enumerate(kinds) if kind is Kind.CARRIED]
     for index, kind in enumerate(kinds):
         if kind in COPIES:
-            cleared: set[int] = set()
-            check = lines.bind(_clearer(index, tuple(kinds), cleared))
+            seen = [index, *(other for other in carried if other != index)]
+            cleared: set[Any] = set()
+            check = lines.bind(_clearer(index, tuple(kinds), tuple(seen), cleared))
             known = lines.bind(cleared)
-            lines.add(f"if args[{index}].data_ptr() not in {known} and not {check}(args): return None")
+            now = ", ".join(f"args[{i}].data_ptr()" for i in seen)
+            lines.add(f"if ({now}) not in {known} and not {check}(args): return None")
 
 
-def _clearer(index: int, kinds: tuple[Kind, ...], cleared: set[int]) -> Callable[[Sequence[Any]], bool]:
+def _clearer(
+    index: int, kinds: tuple[Kind, ...], seen: tuple[int, ...], cleared: set[Any]
+) -> Callable[[Sequence[Any]], bool]:
     def clear(args: Sequence[Any]) -> bool:
         if overlaps_written(args, kinds, index):
             return False
         if len(cleared) >= CLEARED_LIMIT:
             cleared.clear()
-        cleared.add(args[index].data_ptr())
+        now = tuple(args[i].data_ptr() for i in seen)
+        cleared.add(now if len(now) > 1 else now[0])
         return True
 
     return clear

@@ -518,10 +518,12 @@ class Executable(Path):
 
     @property
     def nbytes(self) -> int:
-        """Bytes the captured keys hold, the shared pool counted once."""
-        return (
-            self.runtime.pool_nbytes() + sum(c.nbytes for c in self._captured.values()) + self._buffers.nbytes
-        )
+        """Bytes the captured keys hold; the shared pool, and buffers that several keys have, are counted once."""
+        alive = self._captured.values()
+        buffers = self._buffers.held()
+        for captured in alive:
+            buffers.update(captured.buffers())
+        return self.runtime.pool_nbytes() + sum(c.nbytes for c in alive) + sum(buffers.values())
 
     def stats(self) -> dict[str, Any]:
         """Counts since the graph was compiled."""

@@ -8,6 +8,7 @@ A failed capture is ended, its graph reset and the device synchronised before th
 from __future__ import annotations
 
 import gc
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -181,17 +182,19 @@ class AcceleratorRuntime:
             outputs = weakened(outputs, _storages(inputs))
         nbytes = max(0, self._module.memory_reserved(self.device) - before)
         replay_with = groups.replayer(replay_of(graph), self._updates()) if groups.groups else None
-        self._living[pool] += 1
 
         def release() -> None:
-            self._living[pool] -= 1
+            gone()
             graph.reset()
 
-        return Recording(
+        recording = Recording(
             replay_of(graph), outputs, nbytes, 0, False, release, replay_with=replay_with,
             explain_error=partial(replay_error, graph=request.graph, where=request.where),
             claims={} if not request.own_outputs else claims_of(tensors_in((outputs, groups.held()))),
         )  # fmt: skip
+        self._living[pool] += 1
+        gone = weakref.finalize(recording, self._living.subtract, (pool,))  # also when nobody releases it
+        return recording
 
     def _known_limits(self) -> Limits:
         """The limits for a message; a device that has just failed may not tell."""

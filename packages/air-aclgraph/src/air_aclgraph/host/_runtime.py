@@ -23,7 +23,7 @@ from air_aclgraph._kept import claims_of
 from air_aclgraph._outputs import cloner
 from air_aclgraph._runtime import Abilities, Body, Limits, Recording, Request, UpdatableCall
 from air_aclgraph.errors import Unsupported
-from air_aclgraph.host._arena import Arena, plan
+from air_aclgraph.host._arena import Arena, Chunk, plan
 from air_aclgraph.host._program import legal_order, straight_replay
 from air_aclgraph.host._recorder import Block, Patch, Recorder, Task, storage_id, tensors_of
 from air_aclgraph.host._turns import Turns, may_call_back
@@ -48,12 +48,10 @@ class HostRuntime:
         self._order = order
         self._seeds = itertools.count(seed)
         self._arena = Arena()
-        self._uses: dict[int, torch.UntypedStorage] = {}
         self._here = _Here()
         self._streams: dict[str, int] = {}
         self._stack: list[int] = []
         self._events = itertools.count(1)
-        self._recordings = itertools.count()
 
     def run(self, body: Body, inputs: Sequence[object]) -> Any:
         outer, self._here.recorder = (
@@ -101,11 +99,10 @@ class HostRuntime:
             movable = {}
         layout = plan(movable.items(), len(recorder.steps))
         own = sum(recorder.blocks[key].nbytes for key in recorder.blocks if key not in movable)
-        number = next(self._recordings)
+        held_chunks: list[Chunk] = []  # by the recording, through `release`
         if layout.nbytes:
-            chunk = self._arena.reserve(layout.nbytes)
-            _move(recorder, movable, layout.offsets, chunk)
-            self._uses[number] = chunk
+            held_chunks.append(self._arena.reserve(layout.nbytes))
+            _move(recorder, movable, layout.offsets, held_chunks[0].storage)
         steps = [
             s for s in recorder.steps if not (isinstance(s, Task) and set(s.writes) <= constant and s.writes)
         ]
@@ -113,17 +110,13 @@ class HostRuntime:
         for task in tasks:
             if may_call_back(task.overload):
                 task.call = self._turns.opened(task.call)
-
-        def release() -> None:
-            self._uses.pop(number, None)
-
         copies = sorted({str(task.overload) for task in tasks if task.allocates})
         notes = (f"no kernel that writes into given memory: {', '.join(copies)}",) if copies else ()
         replay = straight_replay(tasks) if self._order == "program" else self._shuffled(steps)
         held_tensors = tensors_of((outputs, [(task.args, dict(task.kwargs), task.into) for task in tasks]))
         claims = claims_of(held_tensors)
         return Recording(
-            replay, outputs, own, len(tasks), True, release, notes, _patcher(recorder.patches, replay), first,
+            replay, outputs, own, len(tasks), True, held_chunks.clear, notes, _patcher(recorder.patches, replay), first,
             claims={key: claims[key] for key in recorder.blocks if key in held},
         )  # fmt: skip
 
@@ -134,7 +127,7 @@ class HostRuntime:
         return replay
 
     def trim(self) -> None:
-        self._arena.drop_unused(list(self._uses.values()))
+        """Memory goes with the last recording that uses it."""
 
     def pool_nbytes(self) -> int:
         return self._arena.nbytes
