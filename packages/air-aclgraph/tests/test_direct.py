@@ -292,3 +292,96 @@ def test_what_dynamo_calls_keeps_the_executor_and_lets_go_of_it() -> None:
     del call
     gc.collect()
     assert alive() is None
+
+
+@pytest.mark.parametrize("cast", [False, True])
+def test_issue15_12_an_interrupt_that_follows_the_switch_of_gradients_switches_them_back(
+    cast: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    switch, interrupts = torch._C._set_grad_enabled, [False]
+
+    def switched(on: bool) -> None:
+        switch(on)
+        if interrupts[0] and not on:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(torch._C, "_set_grad_enabled", switched)
+    compiled = torch.compile(lambda x: x * 2, backend=Watched())
+    for _ in range(3):
+        compiled(torch.ones(3))
+    interrupts[0] = True
+    try:
+        with pytest.raises(KeyboardInterrupt), torch.autocast("cpu", enabled=cast):
+            compiled(torch.ones(3))
+        assert torch.is_grad_enabled()
+    finally:
+        switch(True)
+
+
+class Interrupting:
+    """A lock that is interrupted right after it was taken, or while it is waited for."""
+
+    def __init__(self, lock: Any) -> None:
+        self.lock, self.when = lock, ""
+
+    def acquire(self) -> None:
+        if self.when != "waiting":
+            self.lock.acquire()
+        if self.when:
+            raise KeyboardInterrupt
+
+    def release(self) -> None:
+        self.lock.release()
+
+
+@pytest.mark.parametrize("when", ["taken", "waiting"])
+def test_issue15_12_an_interrupt_at_the_lock_leaves_it_free(when: str) -> None:
+    backend = Watched()
+    compiled = torch.compile(lambda x: x * 2, backend=backend)
+    for _ in range(3):
+        compiled(torch.ones(3))
+    (run,) = backend.executables
+    lock = Interrupting(run.runtime.lock)
+    run._acquire, run._release = lock.acquire, lock.release
+    lock.when = when
+    with pytest.raises(KeyboardInterrupt):
+        compiled(torch.ones(3))
+    lock.when = ""
+    found: list[Tensor] = []
+    thread = threading.Thread(target=lambda: found.append(compiled(torch.ones(3))), daemon=True)
+    thread.start()
+    thread.join(20)
+    assert found, "another thread waits for a lock that nobody will release"
+
+
+def test_issue15_12_calls_of_other_threads_are_no_part_of_what_a_thread_witnesses() -> None:
+    mine = torch.compile(lambda x: x * 2, backend=Watched())
+    others = torch.compile(lambda x: x * 3, backend=Watched())
+    for _ in range(3):
+        mine(torch.ones(3))
+        others(torch.ones(3))
+    over, problems = threading.Event(), []
+
+    def work() -> None:
+        while not over.is_set():
+            for compiled, factor in ((mine, 2.0), (others, 3.0)):
+                if compiled(torch.ones(3)).tolist() != [factor] * 3:
+                    problems.append(factor)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(30):
+            with _direct.witnessed() as seen:
+                assert mine(torch.ones(3)).tolist() == [2.0] * 3
+            assert len(seen) == 1, "this thread called one graph"
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert not problems
+    with _direct.witnessed() as seen:
+        pass
+    assert mine(torch.ones(3)).tolist() == [2.0] * 3
+    assert not seen

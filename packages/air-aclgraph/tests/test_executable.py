@@ -424,3 +424,45 @@ def test_two_forward_passes_before_their_backward_passes_keep_what_each_saved(de
     for _ in range(3):
         for found, wanted in zip(gradients(compiled), expected, strict=True):
             torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_issue15_12_a_carried_input_that_moves_over_an_input_known_as_clear_is_seen(device: str) -> None:
+    def step(cache: Tensor, x: Tensor) -> tuple[Tensor, ...]:
+        cache.add_(1)
+        return (x * 2,)
+
+    run = executable(step, torch.zeros(4, device=device), torch.ones(4, device=device), device=device)
+    alive = [torch.zeros(4, device=device) for _ in range(12)]
+    x = torch.ones(4, device=device)
+    for cache in alive:
+        run(cache, x)
+    assert any("carried" in line for line in run.explain()["history"])
+    for _ in range(2):
+        assert run(alive[0], x)[0].tolist() == [2.0] * 4, "x is clear of what is written"
+    assert run(x, x)[0].tolist() == [4.0] * 4, "eager reads x after the write"
+    assert x.tolist() == [2.0] * 4
+
+
+def test_issue15_12_buffers_that_only_older_captures_have_are_counted(device: str) -> None:
+    run = executable(lambda x: (x.sum(),), torch.ones(4, 2, device=device), device=device, dynamic=True)
+    sizes = (100, 1000, 10_000)
+    for rows in sizes:
+        run(torch.ones(rows, 2, device=device))
+    held = {c.inputs[0].untyped_storage()._cdata for c in run._captured.values()}
+    assert len(held) == len(sizes), "each was larger than those before"
+    pool = run.runtime.pool_nbytes() + sum(c.nbytes for c in run._captured.values())
+    assert run.stats()["bytes"] == pool + sum(8 * rows for rows in sizes)
+
+
+def test_issue15_12_a_limit_of_bytes_holds_for_the_buffers_of_older_captures() -> None:
+    run = executable(
+        lambda x: (x.sum(),),
+        torch.ones(4, 2),
+        dynamic=True,
+        runtime=HostRuntime(),
+        air__cache__limit_bytes=20_000,
+    )
+    for rows in range(200, 2000, 100):
+        run(torch.ones(rows, 2))
+        assert run.nbytes <= 20_000 + 8 * rows + 64
+    assert run.stats()["evictions"] > 0

@@ -18,7 +18,7 @@ def doubled(x: Tensor) -> tuple[Tensor, ...]:
 
 
 def test_a_view_is_the_memory_of_the_capture(device: str) -> None:
-    run = executable(doubled, torch.ones(2, device=device), device=device)
+    run = executable(doubled, torch.ones(2, device=device), device=device, air__outputs="view")
     run(torch.ones(2, device=device))
     (first,) = run(torch.ones(2, device=device))
     (second,) = run(torch.full((2,), 5.0, device=device))

@@ -182,11 +182,11 @@ CASES: dict[str, tuple[Case, Case]] = {
     ),
     "output-clone": (
         plus(unset(acl("air.outputs", "clone")), debug__aclgraph__enable_output_clone=True),
-        unset(acl("air.outputs", "view")),
+        unset(acl("air.outputs", "kept")),
     ),
     "saved-for-backward": (
         unset(acl("air.outputs", "clone", training=True)),
-        unset(acl("air.outputs", "view", training=False)),
+        unset(acl("air.outputs", "kept", training=False)),
     ),
     "input-rewrites-need-mutations": (
         plus(unset(acl(MUTATED, True)), experimental_config__keep_inference_input_mutations=False),

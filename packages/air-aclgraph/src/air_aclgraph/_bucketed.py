@@ -110,8 +110,10 @@ class BucketedExecutable(Executable):
     def _obstacle(self, args: Sequence[Any]) -> str | None:
         """Why this call, whose sizes fit, is not padded; orders the caller's stream behind the last replay."""
         ready = self._ready
+        if self._turn is not None and self._turn[0]:
+            return "inside another capture or replay"
         if ready is not None and ready.current() != ready.last[0] and not ready.switch():
-            return "inside a capture of somebody else"
+            return "inside another capture or replay"
         if self._writes and any(_captured.overlaps_written(args, self._kinds, i) for i in self._places):
             return "a padded input shares memory that the graph writes"
         return None
@@ -217,6 +219,12 @@ class BucketedExecutable(Executable):
             f"{self.name} pads its inputs to buckets, which a pinned call cannot",
             advice="pin a function compiled without buckets, with inputs of the size it is to have",
         )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes the captured keys hold, with the memory of padded inputs."""
+        storages = (home.tensor.untyped_storage() for homes in self._homes.values() for home in homes)
+        return super().nbytes + sum({storage._cdata: storage.nbytes() for storage in storages}.values())
 
     def stats(self) -> dict[str, Any]:
         return {**super().stats(), "padded": self._padded_calls, "not_padded": dict(self._unpadded)}

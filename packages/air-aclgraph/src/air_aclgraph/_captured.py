@@ -1,10 +1,12 @@
 """The immutable record of one captured shape key, and the function that a call runs.
 
 `run(args)` is written for the record at hand: one address test, the copies that are needed, the replay, the
-outputs.  It returns None, having done nothing, when an address has moved; the executable then finds out why.
+outputs.  It returns None, having done nothing, when an address has moved or somebody still has memory that was lent
+to callers; the executable then finds out why.
 
     def run(args):
         if not same(*args): return None
+        if owners(94210) != 2 or references(cell0[0]) != 3 or at0() != 140211: return None
         copy0(args[5], True)
         replay()
         count[0] += 1
@@ -12,7 +14,7 @@ outputs.  It returns None, having done nothing, when an address has moved; the e
         counted["replays"] += 1
         counted["copies"] += 1
         counted["copied_bytes"] += 4096
-        return fixed
+        return (out0.data,)
 """
 
 from __future__ import annotations
@@ -27,9 +29,10 @@ from torch._dynamo.utils import counters
 
 from air_aclgraph._addresses import AddressTests
 from air_aclgraph._copies import Copies
+from air_aclgraph._kept import REFERENCES, Loan, owners, references
 from air_aclgraph._key import Key
 from air_aclgraph._memory import byte_range, flat, overlaps_itself, place_in_storage, whole
-from air_aclgraph._outputs import Finish, Output, Own
+from air_aclgraph._outputs import Constant, Finish, Given, Output, Own, ViewOf
 from air_aclgraph._runtime import Recording, StreamTest
 from air_aclgraph._slots import Kind
 from air_aclgraph.errors import InputRefused
@@ -44,7 +47,11 @@ CLEARED_LIMIT: Final = 4096
 
 @dataclass(frozen=True)
 class Plumbing:
-    """What `run` is made of."""
+    """What `run` is made of.
+
+    `settled` is asked before the replay and ends the call when it says yes.  With `loans` the outputs are the memory
+    of the capture, in tensors that are new in every call.
+    """
 
     ready: StreamTest | None
     tests: AddressTests
@@ -57,6 +64,9 @@ class Plumbing:
     values: Callable[[Sequence[Any]], Any] | None = None
     wholes: frozenset[int] = frozenset()
     """The inputs whose whole storage the graph addresses."""
+    settled: Callable[[], bool] | None = None
+    loans: tuple[Loan, ...] | None = None
+    turn: list[bool] | None = None
 
 
 @dataclass
@@ -75,6 +85,11 @@ class Captured:
     plumbing: Plumbing = field(repr=False)
     copies: int = 0
     copied_bytes: int = 0
+    outputs_shared: bool = False  # their memory serves other captures as well
+
+    def is_held(self) -> bool:
+        """Whether a caller still has memory that the next replay would write."""
+        return any(loan.is_held() for loan in self.plumbing.loans or ())
 
     def moved(self, args: Sequence[Any]) -> list[int]:
         """The checked inputs whose address is another one now."""
@@ -87,6 +102,13 @@ class Captured:
     def nbytes(self) -> int:
         """Bytes that belong to this key alone."""
         return self.recording.nbytes
+
+    def buffers(self) -> dict[int, int]:
+        """The storages that copied inputs land in, and their bytes; keys share them."""
+        storages = (
+            t.untyped_storage() for t, kind in zip(self.inputs, self.kinds, strict=True) if kind in COPIES
+        )
+        return {storage._cdata: storage.nbytes() for storage in storages}
 
 
 def written_ranges(
@@ -122,6 +144,7 @@ class _Lines:
     def __init__(self) -> None:
         self.scope: dict[str, object] = {}
         self.lines: list[str] = []
+        self._indent = "    "
 
     def bind(self, value: object) -> str:
         name = f"n{len(self.scope)}"
@@ -129,7 +152,17 @@ class _Lines:
         return name
 
     def add(self, text: str) -> None:
-        self.lines.append("    " + text)
+        self.lines.append(self._indent + text)
+
+    def enter(self, text: str) -> None:
+        """What follows belongs to this line, until `leave`."""
+        self.add(text)
+        self._indent += "    "
+
+    def leave(self, text: str, then: str) -> None:
+        """Ends what `enter` began with a clause of one line."""
+        self._indent = self._indent[:-4]
+        self.lines += [self._indent + text, self._indent + "    " + then]
 
     def function(self, explain_error: Callable[[RuntimeError], RuntimeError] | None) -> Run:
         lines = self.lines
@@ -156,9 +189,13 @@ def make_run(
     recording: Recording,
     count: list[int],
     plumbing: Plumbing,
+    outputs: Sequence[Output] = (),
 ) -> Run:
     """Writes the function that one call of this key runs; an error of the device in it is explained."""
     lines = _Lines()
+    taken = None if plumbing.turn is None else f"{lines.bind(plumbing.turn)}[0]"
+    if taken is not None:
+        lines.add(f"if {taken}: return None")
     if plumbing.ready is not None:
         test = plumbing.ready
         current, last, switch = lines.bind(test.current), lines.bind(test.last), lines.bind(test.switch)
@@ -166,10 +203,17 @@ def make_run(
     if indices:
         same = plumbing.tests(indices, [captured_inputs[i] for i in indices])
         lines.add(f"if not {lines.bind(same)}(*args): return None")
+    for loan in plumbing.loans or ():
+        _loan_lines(loan, lines)
+    if plumbing.settled is not None:
+        lines.add(f"if {lines.bind(plumbing.settled)}(): return None")
     if plumbing.check_overlap:
         _overlap_lines(lines, captured_inputs, kinds, plumbing.wholes)
     if plumbing.watch is not None:
         lines.add(f"if {lines.bind(plumbing.watch)}(args): return None")
+    if taken is not None:
+        lines.enter("try:")
+        lines.add(f"{taken} = True")
     _copy_lines(lines, captured_inputs, kinds, plumbing)
     for step in plumbing.before_replay:
         lines.add(f"{lines.bind(step)}()")
@@ -180,10 +224,14 @@ def make_run(
     _carry_lines(lines, captured_inputs, kinds, plumbing.wholes)
     lines.add(f"{lines.bind(count)}[0] += 1")
     _count_lines(lines, *copied_by(captured_inputs, kinds))
-    if plumbing.fixed is not None:
+    if plumbing.loans is not None:
+        lines.add(f"return ({''.join(_lent(output, lines) + ', ' for output in outputs)})")
+    elif plumbing.fixed is not None:
         lines.add(f"return {lines.bind(plumbing.fixed)}")
     else:
         lines.add(f"return {lines.bind(plumbing.finish)}(args)")
+    if taken is not None:
+        lines.leave("finally:", f"{taken} = False")
     return lines.function(recording.explain_error)
 
 
@@ -194,6 +242,25 @@ def _carry_lines(lines: _Lines, inputs: Sequence[Any], kinds: Sequence[Kind], wh
             lines.add(f"{lines.bind(whole)}(args[{index}]).copy_({lines.bind(whole(target))}, True)")
         elif kind is Kind.CARRIED:
             lines.add(f"args[{index}].copy_({lines.bind(target)}, True)")
+
+
+def _loan_lines(loan: Loan, lines: _Lines) -> None:
+    """`Loan.is_held` without the call of it."""
+    owned = f"{lines.bind(owners)}({loan.storage}) != {loan.owners}"
+    named = f"{lines.bind(references)}({lines.bind(loan.cell)}[0]) != {REFERENCES}"
+    elsewhere = f"{lines.bind(loan.tensor.data_ptr)}() != {loan.pointer}"
+    lines.add(f"if {owned} or {named} or {elsewhere}: return None")
+
+
+def _lent(output: Output, lines: _Lines) -> str:
+    """One output without a copy; `data` is a tensor that has nothing but the memory in common with this one."""
+    if isinstance(output, Own):
+        return f"{lines.bind(output.tensor)}.data"
+    if isinstance(output, Given):
+        return f"args[{output.index}]"
+    if isinstance(output, ViewOf):
+        return f"{lines.bind(output.of)}(args[{output.index}])"
+    return lines.bind(output.value)
 
 
 def copied_by(inputs: Sequence[Any], kinds: Sequence[Kind]) -> tuple[int, int]:
@@ -256,24 +323,32 @@ def _whole_copy(index: int, target: Tensor) -> Callable[[Tensor], None]:
 def _overlap_lines(
     lines: _Lines, inputs: Sequence[Any], kinds: Sequence[Kind], wholes: frozenset[int]
 ) -> None:
-    """An address of a copied input is compared with the written memory once, then remembered."""
+    """An address of a copied input is compared with the written memory once, then remembered.
+
+    Memory that is written where it is stays; a carried input may lie elsewhere in each call, and so its address is
+    remembered beside.
+    """
+    carried = [index for index, kind in enumerate(kinds) if kind is Kind.CARRIED]
     for index, kind in enumerate(kinds):
         if kind in COPIES:
-            cleared: set[int] = set()
-            check = lines.bind(_clearer(index, tuple(kinds), cleared, wholes))
+            seen = [index, *(other for other in carried if other != index)]
+            cleared: set[Any] = set()
+            check = lines.bind(_clearer(index, tuple(kinds), tuple(seen), cleared, wholes))
             known = lines.bind(cleared)
-            lines.add(f"if args[{index}].data_ptr() not in {known} and not {check}(args): return None")
+            now = ", ".join(f"args[{i}].data_ptr()" for i in seen)
+            lines.add(f"if ({now}) not in {known} and not {check}(args): return None")
 
 
 def _clearer(
-    index: int, kinds: tuple[Kind, ...], cleared: set[int], wholes: frozenset[int]
+    index: int, kinds: tuple[Kind, ...], seen: tuple[int, ...], cleared: set[Any], wholes: frozenset[int]
 ) -> Callable[[Sequence[Any]], bool]:
     def clear(args: Sequence[Any]) -> bool:
         if overlaps_written(args, kinds, index, wholes):
             return False
         if len(cleared) >= CLEARED_LIMIT:
             cleared.clear()
-        cleared.add(args[index].data_ptr())
+        now = tuple(args[i].data_ptr() for i in seen)
+        cleared.add(now if len(now) > 1 else now[0])
         return True
 
     return clear
@@ -281,6 +356,8 @@ def _clearer(
 
 def fixed_outputs(outputs: Sequence[Output], mode: str) -> tuple[Any, ...] | None:
     """The outputs when they are the same objects in every call."""
-    if mode != "view" or not all(isinstance(o, Own) or hasattr(o, "value") for o in outputs):
+    if mode != "view" or not all(isinstance(o, (Own, Constant)) for o in outputs):
         return None
-    return tuple(o.tensor if isinstance(o, Own) else o.value for o in outputs)  # type: ignore[union-attr]  # narrowed above
+    return tuple(
+        o.tensor if isinstance(o, Own) else o.value for o in outputs if isinstance(o, (Own, Constant))
+    )

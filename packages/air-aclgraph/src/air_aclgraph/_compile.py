@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import Tensor
@@ -37,6 +37,10 @@ from air_streams import NAMESPACE, StreamPlan
 
 if TYPE_CHECKING:
     from air_config import Settings
+
+#: How AOTAutograd's partitioner names inputs of a forward half, and what flows into a backward half.
+_PRIMAL: Final = "primals_"
+_TANGENT: Final = "tangents_"
 
 _RUNTIMES: dict[torch.device, Runtime] = {}
 
@@ -98,7 +102,7 @@ def compile_graph(
     options = Options.of(settings)
     refuse_turned_inputs(gm)
     substitutes = _higher_order(gm, runtime)
-    static = {*static_inputs, *_static_of_tracing()}
+    static = {*static_inputs, *_static_of_tracing(gm)}
     slots = classify(gm, example_inputs, static, runtime.device, clone_input=options.clone_input)
     slots = with_reach(slots, gm)
     if plan is None and any(getattr(n.target, "namespace", "") == NAMESPACE for n in gm.graph.nodes):
@@ -179,10 +183,20 @@ def _ordered(body: Callable[..., Any], runtime: Runtime) -> Callable[..., Any]:
     return run
 
 
-def _static_of_tracing() -> Sequence[int]:
+def _static_of_tracing(gm: GraphModule) -> Sequence[int]:
+    """The inputs that AOTAutograd says keep their address, by their place in this graph.
+
+    It says so of the inputs of the forward half.  A backward half has those among its inputs that were saved, under
+    the names they had; what else was saved was computed, and is somewhere else in every step.
+    """
     context = TracingContext.try_get()
     metadata = None if context is None else context.fw_metadata
-    return () if metadata is None else metadata.static_input_indices
+    static = () if metadata is None else metadata.static_input_indices or ()
+    names = [str(node.target) for node in gm.graph.find_nodes(op="placeholder")]
+    if not any(name.startswith(_TANGENT) for name in names):
+        return static
+    saved = {f"{_PRIMAL}{index + 1}" for index in static}
+    return [place for place, name in enumerate(names) if name in saved]
 
 
 def device_of(gm: GraphModule, example_inputs: Sequence[object]) -> torch.device:

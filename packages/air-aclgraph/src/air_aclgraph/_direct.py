@@ -32,6 +32,7 @@ import torch
 from torch._guards import TracingContext
 
 from air_aclgraph import native
+from air_aclgraph._forks import new_lock
 
 
 class Boxed(Protocol):
@@ -80,20 +81,36 @@ class Wrapped:
 
 
 _passages: Final[weakref.WeakSet[Passage]] = weakref.WeakSet()
-_witness: list[Seen] | None = None
+
+
+class _Witness(threading.local):
+    """What one thread writes down; `seen` is None while it does not."""
+
+    seen: list[Seen] | None = None
+
+
+_witness: Final = _Witness()
+_deciding: Final = new_lock()
+_witnesses = 0
 
 
 @contextmanager
 def witnessed() -> Iterator[list[Seen]]:
-    """Writes down the calls made inside; only graphs without AOTAutograd's wrapper are seen."""
-    global _witness
-    outer, _witness = _witness, []
-    try:
+    """Writes down the calls this thread makes inside; only graphs without AOTAutograd's wrapper are seen."""
+    global _witnesses
+    outer, _witness.seen = _witness.seen, []
+    with _deciding:
+        _witnesses += (
+            1  # until it is none, no way of a call is decided for good: all calls go where they are seen
+        )
         for passage in list(_passages):
             passage.look_again()
-        yield _witness
+    try:
+        yield _witness.seen
     finally:
-        _witness = outer
+        with _deciding:
+            _witnesses -= 1
+        _witness.seen = outer
 
 
 class Passage:
@@ -104,7 +121,7 @@ class Passage:
         self._executors: list[Boxed] = []
         self._wrapped = Wrapped()
         self._seen: list[tuple[Sequence[Any], Sequence[Any]]] = []
-        self._watching = False
+        self._watching: int | None = None  # the thread whose call is looked at
 
     def enter(self, executor: Boxed, wrapped: Wrapped | None = None) -> Callable[[list[Any]], Sequence[Any]]:
         """The executor as the inference compiler returns it to AOTAutograd.
@@ -116,7 +133,7 @@ class Passage:
         run = executor.boxed
 
         def call(args: list[Any]) -> Sequence[Any]:
-            if not self._watching:
+            if self._watching is None or self._watching != threading.get_ident():
                 return run(args)
             given = tuple(args)
             outputs = run(args)
@@ -139,12 +156,12 @@ class Passage:
 
     def try_out(self, compiled: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, bool]:
         """The outputs of a call through the wrapper, and whether the wrapper left all values alone."""
-        self._watching = True
+        self._watching = threading.get_ident()
         try:
             results = compiled(*args)
             untouched = [_same(given, args) and _same(made, results) for given, made in self._seen]
         finally:
-            self._watching = False
+            self._watching = None
             self._seen.clear()
         return results, untouched == [True]
 
@@ -152,7 +169,7 @@ class Passage:
 def _call(
     passage: Passage, run: Callable[[Sequence[Any]], Any], compiled: Callable[..., Any]
 ) -> Callable[..., Any]:
-    lock = threading.RLock()
+    lock = new_lock()
     has_gradients, set_gradients = torch.is_grad_enabled, torch._C._set_grad_enabled
     casts = torch._C._is_any_autocast_enabled
     decided = False
@@ -165,23 +182,30 @@ def _call(
             return without_casts(args)
         if not has_gradients():
             return run(args)
-        set_gradients(False)
         try:
+            set_gradients(False)  # inside: an interrupt that comes right after it finds the way back
             return run(args)
         finally:
             set_gradients(True)
 
     def without_casts(args: tuple[Any, ...]) -> Any:
-        with torch.no_grad(), torch._C._DisableAutocast():
-            return run(args)
+        before = has_gradients()
+        try:
+            set_gradients(False)
+            with torch._C._DisableAutocast():
+                return run(args)
+        finally:
+            set_gradients(before)
 
     def first(args: tuple[Any, ...]) -> Any:
         nonlocal decided
         with lock:
             results, direct = passage.try_out(compiled, args)
-            cell[0], decided = run if direct else None, True
-            if direct and _witness is not None:
-                _witness.append(Seen(passage.executor, args, results))
+            with _deciding:
+                if not _witnesses:
+                    cell[0], decided = run if direct else None, True
+            if direct and _witness.seen is not None:
+                _witness.seen.append(Seen(passage.executor, args, results))
         return results
 
     def look_again() -> None:

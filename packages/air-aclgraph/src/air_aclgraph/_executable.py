@@ -22,10 +22,11 @@ from torch.utils._pytree import tree_flatten
 
 from air_aclgraph import _addresses, _captured
 from air_aclgraph._captured import CHECKED, COPIES, Captured, Plumbing
+from air_aclgraph._kept import Loan, Stage, loans_of
 from air_aclgraph._key import Key, key_function
 from air_aclgraph._memory import Buffers, flat, overlaps_itself, whole
 from air_aclgraph._options import Options
-from air_aclgraph._outputs import Ledger, Own, describe, finisher
+from air_aclgraph._outputs import Ledger, Output, Own, describe, finisher
 from air_aclgraph._path import Path
 from air_aclgraph._pin import Pinned
 from air_aclgraph._plan import ResourcePlan, refuse_shortage
@@ -83,10 +84,14 @@ class Executable(Path):
         self._tests = _addresses.Shared(runtime.address_tests())
         self._copies = runtime.copies()
         self._ready = runtime.ready()
+        self._turn = runtime.turn()
         self._ledger = Ledger(name)
         self._stats = Stats()
         self._history: list[str] = []
         self._left_out: dict[Key, bool] = {}
+        self._constants = frozenset(
+            value.untyped_storage()._cdata for value in body.keep.values() if isinstance(value, Tensor)
+        )
         self._lock = runtime.lock
         self._pid = os.getpid()
         self._closed = False
@@ -111,7 +116,7 @@ class Executable(Path):
         captured = self._captured.get(key)
         self._refuse_closed()
         if self.runtime.is_recording():
-            return self._eagerly(args, "inside a capture of somebody else")
+            return self.beside(args)
         policy = self._policy(key)
         kinds = self._effective(policy, args)
         clash = self._clash(args, kinds)
@@ -129,6 +134,10 @@ class Executable(Path):
         if captured is None and seen < self.options.warmup:
             return self._eagerly(args, "warm-up")
         return self._capture(key, kinds, policy, args)
+
+    def beside(self, args: list[Any]) -> tuple[Any, ...]:
+        """A call inside a capture or a replay that is under way: both use the memory that this one would."""
+        return self._eagerly(args, "inside another capture or replay")
 
     def _is_left_out(self, key: Key) -> bool:
         """Whether a bisection runs this key without a capture; it is asked once per key."""
@@ -164,20 +173,51 @@ class Executable(Path):
     def _watched_out(self, captured: Captured, policy: KeyPolicy, args: list[Any]) -> tuple[Any, ...] | None:
         """Decides about a key that could not be replayed as it is; gives outputs if no capture is needed."""
         moved = [] if self._forced else captured.moved(args)
-        watch = self._watches.pop(captured.key, None)
-        if moved or watch is None:
-            self._explain_move(captured, policy, moved)
-            return None
-        notes = policy.stayed(watch.stable())
+        held, settled, bound = captured.is_held(), None, None
+        if held:
+            policy.keeping.give_up()
+            self._taken_back(captured)
+        elif not moved:
+            settled, bound = policy.keeping.settle(), self._bound(captured.key, policy)
+        notes = [*([settled] if settled else []), *(bound or [])]
         for note in notes:
             self._note(f"key {captured.key}: {note}")
-        if notes:
+        if bound:
             self._stats.recaptured("stable input bound")
             return None
-        inputs, recording = captured.inputs, captured.recording
-        again = self._finish(captured.key, captured.kinds, policy, inputs, recording, captured.count)
+        if settled or bound is not None:
+            again = self._finished_again(captured, policy)
+            return again.run(args)
+        if moved or not held:
+            self._explain_move(captured, policy, moved)
+        return None
+
+    def _bound(self, key: Key, policy: KeyPolicy) -> list[str] | None:
+        """Notes on copied inputs that are bound from now on; None as long as they are watched, or where none is."""
+        watch = self._watches.get(key)
+        if watch is None or not watch.is_over():
+            return None
+        del self._watches[key]
+        return policy.stayed(watch.stable())
+
+    def _taken_back(self, captured: Captured) -> None:
+        """A caller still has memory that was lent: it is the caller's now, and this capture writes it no more."""
+        self._stats.recaptured("lent output kept")
+        log.info(
+            "%s key %s: an output is kept across calls: captured again, copies from now on",
+            self.name,
+            captured.key,
+        )
+        self._note(f"key {captured.key}: outputs: lent -> copied, one was kept across calls")
+
+    def _finished_again(self, captured: Captured, policy: KeyPolicy) -> Captured:
+        """The same recording with another function around it."""
+        inputs, recording, shared = captured.inputs, captured.recording, captured.outputs_shared
+        again = self._finish(
+            captured.key, captured.kinds, policy, inputs, recording, captured.count, shared=shared
+        )
         self._keep(again)
-        return again.run(args)
+        return again
 
     def _explain_move(self, captured: Captured, policy: KeyPolicy, moved: Sequence[int]) -> None:
         cause = _cause(moved, captured) if moved else "force_recapture"
@@ -190,6 +230,8 @@ class Executable(Path):
 
     def _watch(self, key: Key, policy: KeyPolicy, kinds: Sequence[Kind]) -> Watch | None:
         """Watches copied inputs for addresses that stay, once per key."""
+        if key in self._watches:
+            return self._watches[key]
         calls = self.options.bind_after
         indices = [i for i, k in enumerate(kinds) if k is Kind.COPIED and i not in policy.was_bound]
         if not calls or not indices or policy.watched:
@@ -226,8 +268,11 @@ class Executable(Path):
         refuse_shortage(self.resources, self.runtime.limits(), len(self._captured), self.name, key)
         inputs = self._capture_inputs(args, kinds)
         with showing(self._body.progress, f"{self.name} key {key}"):
-            recording = self._record(key, inputs, kinds)
-        captured = self._finish(key, kinds, policy, inputs, recording)
+            copied = self._copies_outputs(policy)
+            recording = self._record(key, inputs, kinds, copied)
+        captured = self._finish(
+            key, kinds, policy, inputs, recording, shared=copied and self.options.share_pool
+        )
         self._keep(captured)
         self._stats.captured(time.perf_counter() - started)
         log.info(
@@ -241,6 +286,12 @@ class Executable(Path):
         outputs = captured.run(args)
         assert outputs is not None, "an address moved while the call that captured it was running"
         return outputs
+
+    def _copies_outputs(self, policy: KeyPolicy) -> bool:
+        """Whether every caller of this capture gets copies, so that the memory of outputs may be shared."""
+        if self.options.outputs == "kept":
+            return policy.keeping.stage is Stage.COPIED and not policy.keeping.pinned
+        return self.options.outputs == "clone"
 
     def _runs_first(self, key: Key) -> bool:
         return self.options.warmup > 0 or (self._kernels is not None and self._kernels.wants(key))
@@ -265,7 +316,7 @@ class Executable(Path):
             return finisher(captured.outputs, "guarded", self._ledger)(args)
         made = finisher(captured.outputs, "view", self._ledger)(args)
         firsts = captured.recording.first
-        if not self.options.share_pool:
+        if not captured.outputs_shared:
             return finisher(captured.outputs, "clone", self._ledger)(args)
         return tuple(
             kept if tensor is not None else value
@@ -295,11 +346,15 @@ class Executable(Path):
         _fill(buffer, value)
         return buffer
 
-    def _record(self, key: Key, inputs: tuple[Any, ...], kinds: Sequence[Kind]) -> Recording:
+    def _record(
+        self, key: Key, inputs: tuple[Any, ...], kinds: Sequence[Kind], outputs_are_copied: bool
+    ) -> Recording:
         written = [t for t, k in zip(inputs, kinds, strict=True) if k is Kind.MUTATED]
         inference = torch.is_inference_mode_enabled() and any(t.is_inference() for t in written)
         place = next((place for _, place in reversed(self._names) if place is not None), None)
-        request = self.options.request(in_inference_mode=inference, graph=self.name, where=place)
+        request = self.options.request(
+            in_inference_mode=inference, graph=self.name, where=place, outputs_are_copied=outputs_are_copied
+        )
         try:
             return self.runtime.record(self._flat_body, inputs, request)
         except AclGraphError as error:
@@ -324,9 +379,14 @@ class Executable(Path):
         inputs: tuple[Any, ...],
         recording: Recording,
         count: list[int] | None = None,
+        *,
+        shared: bool = False,
     ) -> Captured:
         mode = self.options.outputs
         outputs = describe(recording.outputs, self._given, inputs, self._names)
+        loans = self._loans(policy, outputs, recording) if mode == "kept" else None
+        watched = mode == "kept" and policy.keeping.stage is Stage.WATCHED
+        keeping = policy.keeping if watched and any(isinstance(o, Own) for o in outputs) else None
         own = frozenset(o.tensor.untyped_storage()._cdata for o in outputs if isinstance(o, Own))
         checked = CHECKED[1:] if self.options.frozen_parameter else CHECKED
         indices = [i for i, kind in enumerate(kinds) if kind in checked]
@@ -338,29 +398,48 @@ class Executable(Path):
             ready=self._ready,
             tests=self._tests,
             copies=self._copies,
-            finish=finisher(outputs, mode, self._ledger),
+            finish=finisher(outputs, mode, self._ledger, None if keeping is None else keeping.watch),
             fixed=_captured.fixed_outputs(outputs, mode),
             before_replay=((lambda: self._ledger.overwrite(own)),) if mode == "guarded" else (),
             watch=self._watch(key, policy, kinds),
             check_overlap=writes and not self.options.skip_validation,
             values=None if self._updates is None else self._updates.values,
             wholes=self._wholes,
+            settled=None if keeping is None else keeping.is_settled,
+            loans=loans,
+            turn=self._turn,
         )
         count = [0] if count is None else count
-        run = _captured.make_run(inputs, kinds, pointers, indices, recording, count, plumbing)
+        run = _captured.make_run(inputs, kinds, pointers, indices, recording, count, plumbing, outputs)
         return Captured(
             key, recording, kinds, inputs, pointers, indices, outputs, run, count, plumbing,
-            *_captured.copied_by(inputs, kinds),
+            *_captured.copied_by(inputs, kinds), outputs_shared=shared,
         )  # fmt: skip
+
+    def _loans(
+        self, policy: KeyPolicy, outputs: Sequence[Output], recording: Recording
+    ) -> tuple[Loan, ...] | None:
+        """The memory that callers of this capture are lent; None where they get copies."""
+        if policy.keeping.stage is not Stage.LENT:
+            return None
+        claims = {s: n for s, n in recording.claims.items() if s not in self._constants}
+        loans = loans_of([o.tensor for o in outputs if isinstance(o, Own)], claims)
+        if loans is None:
+            policy.keeping.give_up()
+            self._note("outputs: copied, their memory has other owners than the capture")
+        return loans
 
     def pin(self, *args: Any) -> Pinned:
         """A handle that replays the key of `args` without any check; see `Pinned`.
 
-        The graph runs on `args` only where the key is not captured yet, or for other addresses.
+        The graph runs on `args` only where the key is not captured yet, or for other addresses.  Other callers of
+        this key get copies from now on, so that no replay of the handle writes what they keep.
         """
         with self._lock:
             key = self._key(args)
             captured = self._captured.get(key)
+            if self.options.outputs == "kept":
+                captured = self._with_memory_to_pin(key, captured)
             if captured is None or captured.moved(args):
                 self.boxed(args)
                 captured = self._captured.get(key)
@@ -370,6 +449,11 @@ class Executable(Path):
                     advice="call it until it is captured (air.cache.warmup), with inputs that share no memory",
                 )
             plumbing = replace(captured.plumbing, check_overlap=False, watch=None)
+            if self.options.outputs == "kept":
+                finish = finisher(captured.outputs, "view", self._ledger)
+                plumbing = replace(
+                    plumbing, finish=finish, fixed=_captured.fixed_outputs(captured.outputs, "view")
+                )
             run = _captured.make_run(
                 captured.inputs,
                 captured.kinds,
@@ -380,6 +464,17 @@ class Executable(Path):
                 plumbing,
             )
             return Pinned(self, captured, args, run)
+
+    def _with_memory_to_pin(self, key: Key, captured: Captured | None) -> Captured | None:
+        """The capture of a key with outputs in memory that is nobody else's; None where there is none."""
+        policy = self._policy(key)
+        policy.keeping.pin()
+        if captured is None:
+            return None
+        if captured.outputs_shared or captured.is_held():
+            self._drop(key)
+            return None
+        return self._finished_again(captured, policy)
 
     @property
     def source(self) -> str:
@@ -439,10 +534,12 @@ class Executable(Path):
 
     @property
     def nbytes(self) -> int:
-        """Bytes the captured keys hold, the shared pool counted once."""
-        return (
-            self.runtime.pool_nbytes() + sum(c.nbytes for c in self._captured.values()) + self._buffers.nbytes
-        )
+        """Bytes the captured keys hold; the shared pool, and buffers that several keys have, are counted once."""
+        alive = self._captured.values()
+        buffers = self._buffers.held()
+        for captured in alive:
+            buffers.update(captured.buffers())
+        return self.runtime.pool_nbytes() + sum(c.nbytes for c in alive) + sum(buffers.values())
 
     def stats(self) -> dict[str, Any]:
         """Counts since the graph was compiled."""
@@ -475,12 +572,20 @@ class Executable(Path):
             ],
             "keys": [
                 {"key": c.key, "tasks": c.recording.tasks, "bytes": c.nbytes, "replays": c.count[0],
-                 "kinds": [k.value for k in c.kinds], "notes": list(c.recording.notes)}
+                 "kinds": [k.value for k in c.kinds], "outputs": self._handed_out(c.key), "notes": list(c.recording.notes)}
                 for c in self._captured.values()
             ],
             "static kernels": [] if self._kernels is None else self._kernels.explain(),
             "history": list(self._history),
         }  # fmt: skip
+
+    def _handed_out(self, key: Key) -> str:
+        policy = self._policies.get(key)
+        return (
+            self.options.outputs
+            if policy is None or self.options.outputs != "kept"
+            else policy.keeping.stage.value
+        )
 
     def close(self) -> None:
         """Gives back everything the captures hold; a later call raises."""

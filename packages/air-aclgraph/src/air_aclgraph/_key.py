@@ -3,22 +3,40 @@
 Numbers among the inputs are taken as they are.  A symbolic size that no number of the inputs stands for is
 read off the first tensor that has it as a plain dimension; a tensor with a dimension that is an expression
 of unknown symbols contributes its whole shape.  Strides with symbols that no size stands for are read like sizes, and
-of an input whose storage the graph addresses the place in that storage and its bytes.
+of an input whose storage the graph addresses the place in that storage and its bytes.  A float is taken as it is
+written: kernels tell 0.0 from -0.0, which are equal, and one NaN is like another, which are not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 
-from torch import Tensor
+from torch import SymBool, SymInt, Tensor
 
 from air_aclgraph._memory import place_in_storage
 from air_aclgraph._slots import Kind, Slot
 
 Key = tuple[Any, ...]
 KeyOf = Callable[[Sequence[Any]], Key]
+
+#: Examples whose values are as different as they compare: a graph is guarded on the type of each.
+_ALIKE: Final = (SymInt, SymBool, int, bool, str, type(None))
+
+
+def exact(value: Any) -> Any:
+    """Equal for two values that a kernel cannot tell apart, and for no others."""
+    kind = type(value)
+    if kind is float or kind is complex:
+        return repr(value)
+    if kind is bool:
+        return ("bool", value)  # True is equal to 1
+    if isinstance(value, Mapping):
+        return tuple((name, exact(item)) for name, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return tuple(map(exact, value))
+    return value
 
 
 def key_function(slots: Sequence[Slot], without: Iterable[int] = ()) -> KeyOf | None:
@@ -31,11 +49,11 @@ def key_function(slots: Sequence[Slot], without: Iterable[int] = ()) -> KeyOf | 
     known = {str(_symbol(s)) for s in slots if s.kind is Kind.VALUE} - {"None"}
     sizes = _size_sources(slots, known)
     layouts = [*_stride_sources(slots, known), *_place_sources(slots)]
-    tensors = [i for i in numbers if isinstance(slots[i].node.meta.get("val"), Tensor)]
+    careful = [i for i in numbers if not isinstance(slots[i].node.meta.get("val", ...), _ALIKE)]
     if not numbers and not sizes and not layouts:
         return None
-    if tensors or sizes or layouts:
-        return _general(numbers, sizes, layouts)
+    if careful or sizes or layouts:
+        return _general(numbers, frozenset(careful), sizes, layouts)
     if len(numbers) == 1:
         only = numbers[0]
         return lambda args: (args[only],)
@@ -90,11 +108,25 @@ def _place_sources(slots: Sequence[Slot]) -> list[tuple[int, Callable[[Tensor], 
 
 def _general(
     numbers: Sequence[int],
+    careful: frozenset[int],
     sizes: Sequence[tuple[int, int | None]],
     layouts: Sequence[tuple[int, Callable[[Tensor], Any]]],
 ) -> KeyOf:
+    if not careful and not layouts:
+        plain = tuple(numbers)
+
+        def sized(args: Sequence[Any]) -> Key:
+            values = [args[i] for i in plain]
+            for index, dim in sizes:
+                shape = args[index].shape
+                values.append(tuple(shape) if dim is None else shape[dim])
+            return tuple(values)
+
+        return sized
+
     def key(args: Sequence[Any]) -> Key:
-        values = [v.item() if isinstance(v, Tensor) else v for v in (args[i] for i in numbers)]
+        given = (args[i] for i in numbers)
+        values = [exact(v.item() if isinstance(v, Tensor) else v) for v in given]
         for index, dim in sizes:
             shape = args[index].shape
             values.append(tuple(shape) if dim is None else shape[dim])

@@ -84,10 +84,9 @@ class Buffers:
         empty = torch.empty(0, dtype=tensor.dtype, device=self.device)
         return empty.set_(storage, offset, tensor.shape, tensor.stride())
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes held now."""
-        return sum(storage.nbytes() for storage in self._storages.values())
+    def held(self) -> dict[int, int]:
+        """The storages that the next capture may be given, and their bytes; older captures may have others."""
+        return {storage._cdata: storage.nbytes() for storage in self._storages.values()}
 
     def clear(self) -> None:
         """Lets go of every buffer."""

@@ -14,14 +14,14 @@ from air_aclgraph.errors import Where
 if TYPE_CHECKING:
     from air_config import Settings
 
-Outputs = Literal["view", "clone", "guarded"]
+Outputs = Literal["kept", "view", "clone", "guarded"]
 
 
 @dataclass(frozen=True)
 class Options:
     """What `compile_graph` was asked for."""
 
-    outputs: Outputs = "view"
+    outputs: Outputs = "kept"
     warmup: int = 1
     bind_after: int = 0
     clone_input: bool = True
@@ -63,14 +63,21 @@ class Options:
             super_kernel_debug_options=_plain(kernels._super_kernel_debug_options),
         )
 
-    def request(self, *, in_inference_mode: bool, graph: str, where: Where | None) -> Request:
-        """How the runtime is to make one capture; `graph` and `where` are for messages."""
+    def request(
+        self, *, in_inference_mode: bool, graph: str, where: Where | None, outputs_are_copied: bool = False
+    ) -> Request:
+        """How the runtime is to make one capture; `graph` and `where` are for messages.
+
+        The memory of outputs that every caller gets a copy of may serve other captures as well; that of outputs
+        that callers may keep, or that are guarded, may not.
+        """
         return Request(
             graph=graph,
             where=where,
             error_mode=self.error_mode,
             pool=self.pool,
-            share_outputs=self.outputs == "clone" and self.share_pool,
+            share_outputs=outputs_are_copied and self.share_pool,
+            own_outputs=not outputs_are_copied and self.outputs in ("kept", "guarded"),
             in_inference_mode=in_inference_mode,
             share_pool=self.share_pool,
             super_kernel=self.super_kernel,

@@ -4,6 +4,7 @@ An output of the graph is one of four things: an input handed back, a view of an
 caller's own tensor, so that it keeps aliasing that), a constant, or memory of the capture.  Only the last is
 touched by the output mode:
 
+    kept      a copy, or the memory itself where callers let go of it before the next replay (`_kept`)
     view      the memory itself: the next replay writes it again
     clone     a copy; outputs that share memory share it in the copy as well
     guarded   the memory itself, and an error when a value is used after a later replay overwrote it
@@ -97,11 +98,18 @@ def _view(value: Tensor, index: int, inputs: Sequence[Any]) -> ViewOf:
     )
 
 
-def finisher(outputs: Sequence[Output], mode: str, ledger: Ledger) -> Finish:
-    """The function from the arguments of a call to its outputs."""
+def finisher(
+    outputs: Sequence[Output],
+    mode: str,
+    ledger: Ledger,
+    seen: Callable[[Sequence[Tensor]], None] | None = None,
+) -> Finish:
+    """The function from the arguments of a call to its outputs; `seen` is shown the copies among them."""
     own = [output for output in outputs if isinstance(output, Own)]
-    if mode == "clone":
+    if mode in ("clone", "kept"):
         clone = cloner([output.tensor for output in own])
+        if seen is not None:
+            clone = _shown(clone, seen)
         return _mixed(outputs, clone) if len(own) < len(outputs) else lambda args: tuple(clone())
     if mode == "guarded":
         return _mixed(outputs, lambda: ledger.lend(own))
@@ -110,6 +118,17 @@ def finisher(outputs: Sequence[Output], mode: str, ledger: Ledger) -> Finish:
         return lambda args: fixed
     tensors = [output.tensor for output in own]
     return _mixed(outputs, lambda: tensors)
+
+
+def _shown(
+    clone: Callable[[], list[Tensor]], seen: Callable[[Sequence[Tensor]], None]
+) -> Callable[[], list[Tensor]]:
+    def shown() -> list[Tensor]:
+        copies = clone()
+        seen(copies)
+        return copies
+
+    return shown
 
 
 def _constant(output: Output) -> object:

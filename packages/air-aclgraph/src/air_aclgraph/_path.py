@@ -34,8 +34,8 @@ class Path:
 
     def boxed(self, args: Sequence[Any]) -> Any:
         """Runs the graph on its inputs, given in one list or tuple: the calling convention of AOTAutograd."""
-        self._acquire()
         try:
+            self._acquire()  # an interrupt that comes right after it finds the way to `_release`
             key_of = self._key_of
             if key_of is None:
                 key: Key = ()
@@ -44,15 +44,20 @@ class Path:
             else:
                 key = key_of(args)
                 captured = None if self._always_off else self._captured.get(key)
-                outputs = None if captured is None else captured.run(args)
-                if outputs is not None:
+                if captured is None:
+                    outputs = None
+                else:
                     self._captured.move_to_end(key)
+                    outputs = captured.run(args)
             if outputs is None:
                 outputs = self._off_path(key, list(args))
             counters["air"]["calls"] += 1
             return outputs if self._structure is None else tree_unflatten(list(outputs), self._structure)
         finally:
-            self._release()
+            try:
+                self._release()
+            except RuntimeError:  # the interrupt ended the wait for the lock
+                pass
 
     def _off_path(self, key: Key, args: list[Any]) -> tuple[Any, ...]:
         """Handles a call that cannot simply be replayed."""

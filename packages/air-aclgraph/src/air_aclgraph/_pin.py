@@ -3,6 +3,9 @@
     step = executable.pin(*args)        # captures the key of these inputs if need be
     step(x)                             # copies x, replays, returns the outputs
 
+What comes back is the memory of the capture itself: the next call of the handle writes it again, and so does any other
+call of its key.  Clone what you keep.
+
 The caller vouches for shapes, dtypes and parameters: neither Dynamo nor the address test is entered.  Only the
 inputs that are copied are passed, in their order; everything else is what it was in `args`.  A handle whose
 key was captured again, dropped or closed raises instead of replaying memory that is gone.
@@ -31,6 +34,7 @@ class Pinned:
         self._args = list(args)
         self._run = run
         self._lock = executable.runtime.lock
+        self._turn = executable.runtime.turn()
         self._places = [i for i, kind in enumerate(captured.kinds) if kind in COPIES]
         self._only = self._places[0] if len(self._places) == 1 else None
 
@@ -52,10 +56,12 @@ class Pinned:
                     f"the key {self._captured.key} of {self._executable.name} was captured again, dropped or closed",
                     advice="call pin() again",
                 )
-            args = self._args
+            turn = self._turn
+            args = self._args if turn is None or not turn[0] else self._args.copy()
             if self._only is not None:
                 args[self._only] = inputs[0]
             else:
                 for place, value in zip(self._places, inputs, strict=True):
                     args[place] = value
-            return self._run(args)
+            outputs = self._run(args)
+            return self._executable.beside(args) if outputs is None else outputs

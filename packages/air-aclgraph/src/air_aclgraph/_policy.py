@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from air_aclgraph._kept import Keeping
 from air_aclgraph._slots import Kind, Slot
 
 #: Recaptures that moving addresses may cause for one slot of one key before the slot is copied.
@@ -22,12 +23,13 @@ _AFTER_MOVES: Final = {Kind.STATIC: Kind.COPIED, Kind.MUTATED: Kind.CARRIED, Kin
 
 @dataclass
 class KeyPolicy:
-    """The kinds of the slots for one shape key."""
+    """The kinds of the slots for one shape key, and how its outputs are handed out."""
 
     kinds: list[Kind]
     moves: Counter[int] = field(default_factory=Counter)
     was_bound: set[int] = field(default_factory=set)
     watched: bool = False
+    keeping: Keeping = field(default_factory=Keeping)
 
     @classmethod
     def of(cls, slots: Sequence[Slot]) -> KeyPolicy:
@@ -73,6 +75,10 @@ class Watch:
             address = args[index].data_ptr()
             self._kept[index] = self._kept[index] + 1 if self._last.get(index) == address else 1
             self._last[index] = address
+        return self._seen >= self._calls
+
+    def is_over(self) -> bool:
+        """Whether it has seen as many calls as it is to see."""
         return self._seen >= self._calls
 
     def stable(self) -> list[int]:

@@ -52,11 +52,15 @@ class Limits:
 
 @dataclass(frozen=True)
 class Request:
-    """How a capture is to be made."""
+    """How a capture is to be made.
+
+    With `own_outputs` no other capture uses the memory of the outputs; with `share_outputs` others may.
+    """
 
     error_mode: ErrorMode = "global"
     pool: Any = None
     share_outputs: bool = False
+    own_outputs: bool = False
     in_inference_mode: bool = False
     share_pool: bool = True
     super_kernel: bool = False
@@ -94,6 +98,8 @@ class Recording:
     `replay_with` takes new host parameters, one mapping per updatable operator in the order they ran.
     `ran` says that the recording run itself computed the outputs: they are `first`, and the first call needs
     no replay.  `explain_error` makes an error of a replay readable; it gives back what is not the device's.
+    `claims` says how many tensors the recording itself has over each storage that it made and that no other
+    recording writes; the outputs among those may be lent to callers.
     """
 
     replay: Callable[[], None]
@@ -106,6 +112,7 @@ class Recording:
     replay_with: Callable[[Sequence[Mapping[str, Any]]], None] | None = None
     first: tuple[Any, ...] = field(default=(), repr=False)
     explain_error: Callable[[RuntimeError], RuntimeError] | None = None
+    claims: Mapping[int, int] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -202,6 +209,9 @@ class Runtime(Protocol):
 
     def ready(self) -> StreamTest | None:
         """A test to make before each replay; None where nothing can be in its way."""
+
+    def turn(self) -> list[bool] | None:
+        """Its element is true while a capture or a replay runs; None where that can call nothing of the user's."""
 
     def copies(self) -> Copies | None:
         """Makes the copies into buffers; None where torch's own are the ones to use."""

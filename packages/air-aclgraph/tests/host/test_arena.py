@@ -5,7 +5,10 @@ from __future__ import annotations
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
+from aclgraph_backend import executable
+from air_aclgraph import HostRuntime
 from air_aclgraph.host._arena import ALIGNMENT, Arena, plan
 from air_aclgraph.host._recorder import Block
 
@@ -48,7 +51,39 @@ def test_a_chain_of_blocks_uses_two_places() -> None:
 def test_smaller_recordings_share_the_chunk_of_a_larger_one() -> None:
     arena = Arena()
     large = arena.reserve(1000)
-    assert arena.reserve(500)._cdata == large._cdata
+    small = arena.reserve(500)
+    assert small is large
     assert arena.nbytes == 1000
-    arena.drop_unused([])
+    del large
+    assert arena.nbytes == 1000, "the smaller one is in it"
+    del small
     assert arena.nbytes == 0
+
+
+def test_issue15_12_the_memory_of_graphs_goes_with_the_last_of_them() -> None:
+    runtime = HostRuntime()
+
+    def chain(x: Tensor) -> tuple[Tensor, ...]:
+        for _ in range(4):
+            x = (x + 1).relu() * 2
+        return (x.sum(),)
+
+    runs = [executable(chain, torch.ones(rows), runtime=runtime) for rows in (1000, 5000)]
+    runs[0](torch.ones(1000))
+    runs[1](torch.ones(5000))
+    assert runtime.pool_nbytes() >= 20_000
+    runs.pop()
+    assert runtime.pool_nbytes() > 0, "of the one that is left"
+    expected = chain(torch.ones(1000))[0]
+    assert torch.equal(runs[0](torch.ones(1000))[0], expected)
+    runs.clear()
+    assert runtime.pool_nbytes() == 0
+
+
+def test_issue15_12_memory_that_a_pinned_handle_replays_stays() -> None:
+    runtime = HostRuntime()
+    run = executable(lambda x: ((x + 1).relu().sum(),), torch.ones(1000), runtime=runtime)
+    handle = run.pin(torch.ones(1000))
+    del run
+    assert runtime.pool_nbytes() > 0
+    assert handle(torch.ones(1000))[0].item() == 2000.0

@@ -8,7 +8,7 @@ A failed capture is ended, its graph reset and the device synchronised before th
 from __future__ import annotations
 
 import gc
-import threading
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -19,10 +19,13 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 from torch.fx import Node
+from torch.utils._pytree import tree_iter
 
 import air_streams
 from air_aclgraph import _addresses, _copies
 from air_aclgraph._decisions import decision
+from air_aclgraph._forks import new_lock
+from air_aclgraph._kept import claims_of
 from air_aclgraph._runtime import (
     Abilities,
     Body,
@@ -35,8 +38,8 @@ from air_aclgraph._runtime import (
 )
 from air_aclgraph.device import _npu
 from air_aclgraph.device._driver import replay_error, translate
+from air_aclgraph.device._own import moved_out, weakened
 from air_aclgraph.device._updates import TaskGroups
-from air_aclgraph.device._weak import weak_tensor
 from air_aclgraph.errors import AclGraphError, CaptureFailed, Unsupported
 
 _ONLY_LOGS: Final = frozenset(("log", "debug", "id", "super", "replay"))
@@ -52,7 +55,7 @@ class AcceleratorRuntime:
     def __init__(self, device: torch.device | str) -> None:
         self.device = torch.device(device)
         self.name = self.device.type
-        self.lock = threading.RLock()
+        self.lock = new_lock()
         self.abilities = _NPU if self.name == "npu" else _CUDA
         self._module: ModuleType = torch.get_device_module(self.device.type)
         self._pool: Any = None
@@ -131,8 +134,12 @@ class AcceleratorRuntime:
     # capture
 
     def run(self, body: Body, inputs: Sequence[object]) -> Any:
-        with torch.no_grad(), self._balanced():
-            return body(*inputs)
+        outer, self._groups = self._groups, None  # a call inside a capture is no part of its graph's updates
+        try:
+            with torch.no_grad(), self._balanced():
+                return body(*inputs)
+        finally:
+            self._groups = outer
 
     @contextmanager
     def _balanced(self) -> Iterator[None]:
@@ -179,20 +186,22 @@ class AcceleratorRuntime:
             graph.reset()
             raise
         if request.share_outputs:
-            known = {t.untyped_storage()._cdata for t in inputs if isinstance(t, Tensor)}
-            outputs = tuple(_weakened(value, known) for value in outputs)
+            outputs = weakened(outputs, _storages(inputs))
         nbytes = max(0, self._module.memory_reserved(self.device) - before)
         replay_with = groups.replayer(replay_of(graph), self._updates()) if groups.groups else None
-        self._living[pool] += 1
 
         def release() -> None:
-            self._living[pool] -= 1
+            gone()
             graph.reset()
 
-        return Recording(
+        recording = Recording(
             replay_of(graph), outputs, nbytes, 0, False, release, replay_with=replay_with,
             explain_error=partial(replay_error, graph=request.graph, where=request.where),
+            claims={} if not request.own_outputs else claims_of(tensors_in((outputs, groups.held()))),
         )  # fmt: skip
+        self._living[pool] += 1
+        gone = weakref.finalize(recording, self._living.subtract, (pool,))  # also when nobody releases it
+        return recording
 
     def _known_limits(self) -> Limits:
         """The limits for a message; a device that has just failed may not tell."""
@@ -261,13 +270,16 @@ class AcceleratorRuntime:
         graph = _graph_class(module)()
         collecting = gc.isenabled()
         gc.disable()  # a finaliser that frees device memory in the middle would invalidate the capture
-        self._capture_stream.wait_stream(module.current_stream(self.device))
+        entry = module.current_stream(self.device)  # what it allocates is none of the pool's
+        self._capture_stream.wait_stream(entry)
         try:
             with module.stream(self._capture_stream):
                 try:
                     graph.capture_begin(pool=pool, capture_error_mode=request.error_mode)
                     with torch.no_grad(), self._balanced():
                         outputs = tuple(body(*inputs))
+                        if request.own_outputs:
+                            outputs = moved_out(outputs, _storages(inputs), partial(module.stream, entry))
                     graph.capture_end()
                 except BaseException:
                     self._abandon(graph, pool)
@@ -305,6 +317,9 @@ class AcceleratorRuntime:
         """Orders replays made from different streams; says no when the caller's stream is being captured."""
         current, last = partial(self._raw_stream, self.device.index or 0), [-1]
         return StreamTest(current, last, partial(self._switch_stream, last, current))
+
+    def turn(self) -> None:
+        """A replay is one launch, which runs no Python: nothing can be called inside it."""
 
     def _switch_stream(self, last: list[int], token: Callable[[], int]) -> bool:
         if self.is_recording():
@@ -404,8 +419,10 @@ def _raw_stream(name: str, module: ModuleType) -> Callable[[int], int]:
     return lambda index: int(module.current_stream(index).stream_id)
 
 
-def _weakened(value: Any, known: set[int]) -> Any:
-    """An output without a claim on its block, so that the pool can use it for the next capture."""
-    if not isinstance(value, Tensor) or value.untyped_storage()._cdata in known:
-        return value
-    return weak_tensor(value)
+def tensors_in(value: object) -> Iterator[Tensor]:
+    """The tensors inside outputs or arguments."""
+    return (leaf for leaf in tree_iter(value) if isinstance(leaf, Tensor))
+
+
+def _storages(inputs: Sequence[object]) -> set[int]:
+    return {t.untyped_storage()._cdata for t in inputs if isinstance(t, Tensor)}

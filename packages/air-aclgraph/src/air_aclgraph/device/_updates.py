@@ -22,8 +22,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 from torch._subclasses import FakeTensorMode
-from torch.utils._pytree import tree_map_only
+from torch.utils._pytree import tree_iter, tree_map_only
 
+from air_aclgraph._key import exact
 from air_aclgraph._runtime import UpdatableCall
 from air_aclgraph.device import _npu
 from air_aclgraph.device._update_order import Action, round_of, violations
@@ -45,7 +46,7 @@ class _Group:
     event: Any
     level: int | None = None
     cores: tuple[int, int] | None = None
-    last: Mapping[str, Any] | None = None
+    last: Any = None  # the values of the last patch, as `exact` gives them
 
 
 class TaskGroups:
@@ -81,6 +82,10 @@ class TaskGroups:
         self.groups.append(_Group(call, launch, args, named, handle, event, level, cores))
         return returned if result is None else result
 
+    def held(self) -> list[Any]:
+        """The arguments that patches need again: tensors that stay as long as the capture."""
+        return [(group.args, dict(group.kwargs)) for group in self.groups]
+
     def _did(self, stream: Any, kind: Literal["wait", "reset"], event: Any) -> None:
         self._captured.append(Action(_name(stream), kind, id(event)))
 
@@ -111,7 +116,7 @@ class TaskGroups:
                 if started[0]:
                     stream.wait_event(round_over)
                 for group, value in zip(groups, values, strict=True):
-                    if value != group.last:
+                    if group.last is None or exact(value) != group.last:
                         _patch(module, group, value, stream)
                     group.event.record(stream)
             round_over.record(current)
@@ -133,7 +138,7 @@ def _patch(module: Any, group: _Group, value: Mapping[str, Any], stream: Any) ->
             module.set_stream_limit(stream, *limits)
         if before is not None:
             _npu.set_determinism(before)
-    group.last = None if any(isinstance(v, Tensor) for v in value.values()) else dict(value)
+    group.last = None if any(isinstance(v, Tensor) for v in tree_iter(value)) else exact(value)
 
 
 def _limited(module: Any, stream: Any, cores: tuple[int, int]) -> tuple[int, int]:

@@ -9,7 +9,8 @@ and all graphs of a runtime share the arena, because one replay runs at a time.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Sequence
+import weakref
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -96,27 +97,29 @@ def place_in(chunk: torch.UntypedStorage, offset: int, nbytes: int) -> torch.Unt
     return torch.frombuffer(memory, dtype=torch.uint8).untyped_storage()
 
 
+@dataclass(eq=False)
+class Chunk:
+    """A piece of the shared memory; it goes with the last recording that has it."""
+
+    storage: torch.UntypedStorage
+
+
 @dataclass
 class Arena:
     """Memory that all recordings of a runtime share; it grows by a new chunk, never by moving one."""
 
-    chunks: list[torch.UntypedStorage] = field(default_factory=list)
+    chunks: weakref.WeakSet[Chunk] = field(default_factory=weakref.WeakSet)
 
-    def reserve(self, nbytes: int) -> torch.UntypedStorage:
-        """A chunk of at least `nbytes`: the smallest that fits, or a new one."""
-        fitting = [chunk for chunk in self.chunks if chunk.nbytes() >= nbytes]
+    def reserve(self, nbytes: int) -> Chunk:
+        """A chunk of at least `nbytes`: the smallest that fits, or a new one. It stays as long as somebody has it."""
+        fitting = [chunk for chunk in self.chunks if chunk.storage.nbytes() >= nbytes]
         if fitting:
-            return min(fitting, key=lambda chunk: chunk.nbytes())
-        chunk = torch.UntypedStorage(nbytes)
-        self.chunks.append(chunk)
+            return min(fitting, key=lambda chunk: chunk.storage.nbytes())
+        chunk = Chunk(torch.UntypedStorage(nbytes))
+        self.chunks.add(chunk)
         return chunk
 
     @property
     def nbytes(self) -> int:
         """Bytes held at the moment."""
-        return sum(chunk.nbytes() for chunk in self.chunks)
-
-    def drop_unused(self, used: Sequence[torch.UntypedStorage]) -> None:
-        """Gives back the chunks that no living recording uses."""
-        kept = {chunk._cdata for chunk in used}
-        self.chunks = [chunk for chunk in self.chunks if chunk._cdata in kept]
+        return sum(chunk.storage.nbytes() for chunk in self.chunks)

@@ -21,13 +21,21 @@ from torch.fx import Node
 
 from air_aclgraph import _addresses
 from air_aclgraph._decisions import decision, unused_results
+from air_aclgraph._kept import claims_of
 from air_aclgraph._outputs import cloner
 from air_aclgraph._runtime import Abilities, Body, Limits, Recording, Request, UpdatableCall
 from air_aclgraph.errors import Unsupported
-from air_aclgraph.host._arena import Arena, place_in, plan
+from air_aclgraph.host._arena import Arena, Chunk, place_in, plan
 from air_aclgraph.host._program import legal_order, straight_replay
 from air_aclgraph.host._recorder import Block, Patch, Recorder, Task, storage_id, tensors_of
+from air_aclgraph.host._turns import Turns, may_call_back
 from air_graph import source_of as where
+
+
+class _Here(threading.local):
+    """What a thread records into."""
+
+    recorder: Recorder | None = None
 
 
 class HostRuntime:
@@ -38,20 +46,26 @@ class HostRuntime:
 
     def __init__(self, *, order: Literal["program", "shuffled"] = "program", seed: int = 0) -> None:
         self.device = torch.device("cpu")
-        self.lock = threading.RLock()
+        self._turns = Turns()
+        self.lock = self._turns.lock
         self._order = order
         self._seeds = itertools.count(seed)
         self._arena = Arena()
-        self._uses: dict[int, torch.UntypedStorage] = {}
-        self._recorder: Recorder | None = None
+        self._here = _Here()
         self._streams: dict[str, int] = {}
         self._stack: list[int] = []
         self._events = itertools.count(1)
-        self._recordings = itertools.count()
 
     def run(self, body: Body, inputs: Sequence[object]) -> Any:
-        with torch.no_grad():
-            return body(*inputs)
+        outer, self._here.recorder = (
+            self._here.recorder,
+            None,
+        )  # a call inside a kernel is no part of a recording
+        try:
+            with self._turns.open(), torch.no_grad():
+                return body(*inputs)
+        finally:
+            self._here.recorder = outer
 
     def record(self, body: Body, inputs: Sequence[object], request: Request) -> Recording:
         if request.pool is not None:
@@ -61,15 +75,15 @@ class HostRuntime:
                 option="use_custom_pool",
                 runtime=self.name,
             )
-        recorder = Recorder(inputs)
-        self._recorder = recorder
+        recorder = _OpenRecorder(inputs, self._turns)
+        self._here.recorder = recorder
         try:
             # Tensors made in inference mode could not be written by a replay outside it.
             mode = torch.inference_mode(request.in_inference_mode)
-            with mode, torch.no_grad(), recorder:
+            with self._turns.taking(), mode, torch.no_grad(), recorder:
                 results = body(*inputs)
         finally:
-            self._recorder = None
+            self._here.recorder = None
             self._stack.clear()
         return self._finish(recorder, results, request)
 
@@ -88,25 +102,26 @@ class HostRuntime:
             movable = {}
         layout = plan(movable.items(), len(recorder.steps))
         own = sum(recorder.blocks[key].nbytes for key in recorder.blocks if key not in movable)
-        number = next(self._recordings)
+        held_chunks: list[Chunk] = []  # by the recording, through `release`
         if layout.nbytes:
-            chunk = self._arena.reserve(layout.nbytes)
-            _move(recorder, movable, layout.offsets, chunk)
-            self._uses[number] = chunk
+            held_chunks.append(self._arena.reserve(layout.nbytes))
+            _move(recorder, movable, layout.offsets, held_chunks[0].storage)
         steps = [
             s for s in recorder.steps if not (isinstance(s, Task) and set(s.writes) <= constant and s.writes)
         ]
         tasks = [s for s in steps if isinstance(s, Task)]
-
-        def release() -> None:
-            self._uses.pop(number, None)
-
+        for task in tasks:
+            if may_call_back(task.overload):
+                task.call = self._turns.opened(task.call)
         copies = sorted({str(task.overload) for task in tasks if task.allocates})
         notes = (f"no kernel that writes into given memory: {', '.join(copies)}",) if copies else ()
         replay = straight_replay(tasks) if self._order == "program" else self._shuffled(steps)
+        held_tensors = tensors_of((outputs, [(task.args, dict(task.kwargs), task.into) for task in tasks]))
+        claims = claims_of(held_tensors)
         return Recording(
-            replay, outputs, own, len(tasks), True, release, notes, _patcher(recorder.patches, replay), first
-        )
+            replay, outputs, own, len(tasks), True, held_chunks.clear, notes, _patcher(recorder.patches, replay), first,
+            claims={key: claims[key] for key in recorder.blocks if key in held},
+        )  # fmt: skip
 
     def _shuffled(self, steps: Sequence[Any]) -> Callable[[], None]:
         def replay() -> None:
@@ -115,7 +130,7 @@ class HostRuntime:
         return replay
 
     def trim(self) -> None:
-        self._arena.drop_unused(list(self._uses.values()))
+        """Memory goes with the last recording that uses it."""
 
     def pool_nbytes(self) -> int:
         return self._arena.nbytes
@@ -137,13 +152,13 @@ class HostRuntime:
         return self._streams.setdefault(tag, len(self._streams) + 1)
 
     def enter_stream(self, stream: int | None) -> None:
-        if self._recorder is not None:
-            self._stack.append(self._recorder.stream)
-            self._recorder.stream = stream or 0
+        if self._here.recorder is not None:
+            self._stack.append(self._here.recorder.stream)
+            self._here.recorder.stream = stream or 0
 
     def exit_stream(self) -> None:
-        if self._recorder is not None:
-            self._recorder.stream = self._stack.pop()
+        if self._here.recorder is not None:
+            self._here.recorder.stream = self._stack.pop()
 
     def limit_cores(self, aicore: int, vectorcore: int) -> None:
         raise Unsupported(
@@ -166,9 +181,9 @@ class HostRuntime:
         )
 
     def updatable(self, call: UpdatableCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self._recorder is None:
+        if self._here.recorder is None:
             return call.overload(*args, **kwargs)
-        return self._recorder.updatable(call, args, kwargs)
+        return self._here.recorder.updatable(call, args, kwargs)
 
     def higher_order(self, node: Node) -> Callable[..., Any] | None:
         hop = node.target
@@ -178,9 +193,9 @@ class HostRuntime:
         place, unused = where(node), unused_results(node)
 
         def run(*args: Any, **kwargs: Any) -> Any:
-            if self._recorder is None:
+            if self._here.recorder is None:
                 return hop(*args, **kwargs)
-            return self._recorder.at(place, unused, hop, *args, **kwargs)
+            return self._here.recorder.at(place, unused, hop, *args, **kwargs)
 
         return run
 
@@ -188,22 +203,25 @@ class HostRuntime:
         return next(self._events)
 
     def record_event(self, event: int) -> None:
-        if self._recorder is not None:
-            self._recorder.record(event)
+        if self._here.recorder is not None:
+            self._here.recorder.record(event)
 
     def wait_event(self, event: int) -> None:
-        if self._recorder is not None:
-            self._recorder.wait(event)
+        if self._here.recorder is not None:
+            self._here.recorder.wait(event)
 
     def use_on_stream(self, tensor: Tensor, stream: int | None) -> None:
-        if self._recorder is not None:
-            self._recorder.use_on(tensor, stream or 0)
+        if self._here.recorder is not None:
+            self._here.recorder.use_on(tensor, stream or 0)
 
     def address_tests(self) -> _addresses.AddressTests:
         return _addresses.compiled() or _addresses.of_extension(torch._C) or _addresses.mapped
 
     def ready(self) -> None:
         return None
+
+    def turn(self) -> list[bool]:
+        return self._turns.taken
 
     def copies(self) -> None:
         return None
@@ -212,7 +230,27 @@ class HostRuntime:
         return None
 
     def is_recording(self) -> bool:
-        return self._recorder is not None
+        return self._turns.taken[0]
+
+
+class _OpenRecorder(Recorder):
+    """Lets other threads have the lock while a kernel runs that may wait for them."""
+
+    def __init__(self, inputs: Sequence[object], turns: Turns) -> None:
+        super().__init__(inputs)
+        self._turns = turns
+
+    def __torch_dispatch__(
+        self,
+        func: OpOverload,
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        if not may_call_back(func):
+            return super().__torch_dispatch__(func, types, args, kwargs)
+        with self._turns.open():
+            return super().__torch_dispatch__(func, types, args, kwargs)
 
 
 def _patcher(

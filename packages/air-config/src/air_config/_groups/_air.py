@@ -118,11 +118,11 @@ class Air(Group):
         area.CAPTURE,
         "experimental",
     )
-    outputs: Literal["view", "clone", "guarded"] = option(
-        "view",
-        choice("view", "clone", "guarded"),
-        "What a replay returns: memory that the next replay writes again, a copy of it, or that memory with a "
-        "guard that raises when a stale value is read.",
+    outputs: Literal["kept", "view", "clone", "guarded"] = option(
+        "kept",
+        choice("kept", "view", "clone", "guarded"),
+        "What a replay returns: values that stay as long as somebody has them, memory that the next replay writes "
+        "again, a copy in every call, or that memory with a guard that raises when a stale value is read.",
         area.CAPTURE,
         "experimental",
     )
