@@ -15,6 +15,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 import air_backend
 from air_backend import CompilerConfig, _records, compile_fx, get_compiler, get_npu_backend
+from air_backend._backend import effective_config
 from air_backend.errors import NotAGraphModule, OptionsOfWrongType, UnknownMode
 
 MODES = ("reduce-overhead", "max-autotune")
@@ -194,3 +195,11 @@ def test_a_model_that_is_dropped_takes_its_record_along() -> None:
     del run, compiled
     torch._dynamo.reset_code_caches()
     assert air_backend.air.config is None
+
+
+def test_the_mode_of_torch_without_captures_is_max_autotune() -> None:
+    assert effective_config(None, "max-autotune-no-cudagraphs", None).mode == "max-autotune"
+    x = torch.randn(2, 8)
+    model = mlp()
+    compiled = torch.compile(model, backend="air", mode="max-autotune-no-cudagraphs")
+    torch.testing.assert_close(compiled(x), model(x))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import fx
@@ -73,12 +73,17 @@ class Backend:
         _devices.forget_device()
 
 
+#: Modes of torch's own that mean one of ours: graphs compiled without a capture of their launches.
+TORCHS_MODES: Final = {"max-autotune-no-cudagraphs": "max-autotune"}
+
+
 def effective_config(
     base: CompilerConfig | None, mode: str | None, options: Mapping[str, Any] | CompilerConfig | None
 ) -> CompilerConfig:
     """The configuration of one compilation: the backend's own, then `mode`, then `options`."""
     if options is not None and not isinstance(options, (Mapping, CompilerConfig)):
         raise OptionsOfWrongType(type(options).__name__)
+    mode = None if mode is None else TORCHS_MODES.get(mode, mode)
     if mode is not None and mode not in PRESETS:
         raise UnknownMode(mode, tuple(PRESETS))
     asked = CompilerConfig.from_options(options, mode=mode)
