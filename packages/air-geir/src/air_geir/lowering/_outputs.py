@@ -164,7 +164,7 @@ class Outputs:
     def _reported(self, result: Any) -> OutputBinding:
         try:
             return self._binding(result)
-        except CannotConvert as refused:
+        except (CannotConvert, ExpressionError) as refused:
             told = f"{refused.what}; {refused.advice}" if refused.advice else refused.what
             self.found.append(Unsupported(name_of(result.target), result.name, told, source_of(result)))
             return ConstantOutput()
