@@ -139,8 +139,9 @@ class Outputs:
         self.env = env
         self.args = args
         self.found = found
-        self.ports: dict[Port, fx.Node] = {}
-        """The outputs of the graph in their order, with the value that owns each."""
+        self.ports: dict[Port, int] = {}
+        """The outputs of the graph, with their positions."""
+        self._owners: list[fx.Node | None] = []
         self.views = HostViews(self._base, [])
         self.symbols: dict[str, SymbolSource] = {}
         """Sizes that the caller's function reads from outputs of the graph."""
@@ -163,7 +164,7 @@ class Outputs:
     def _reported(self, result: Any) -> OutputBinding:
         try:
             return self._binding(result)
-        except CannotConvert as refused:
+        except (CannotConvert, ExpressionError) as refused:
             told = f"{refused.what}; {refused.advice}" if refused.advice else refused.what
             self.found.append(Unsupported(name_of(result.target), result.name, told, source_of(result)))
             return ConstantOutput()
@@ -219,11 +220,17 @@ class Outputs:
 
     def _output(self, value: Value, owner: fx.Node) -> int:
         """The position of a value among the outputs; one that other memory stands for is copied."""
-        if value.port.node.op_type == "Data" or self.ports.get(value.port, owner) is not owner:
+        known = self.ports.get(value.port)
+        if value.port.node.op_type == "Data" or (known is not None and self._owners[known] is not owner):
             with self.ctx.graph.origin_of(Origin(owner.name, source_of(owner))):
                 value = self.ctx.emit("TensorMove", value, shape=value.shape)
-        self.ports.setdefault(value.port, owner)
-        return list(self.ports).index(value.port)
+        return self._place(value.port, owner)
+
+    def _place(self, port: Port, owner: fx.Node | None) -> int:
+        if port not in self.ports:
+            self.ports[port] = len(self._owners)
+            self._owners.append(owner)
+        return self.ports[port]
 
     # sizes that only the graph knows -------------------------------------------------------------------------
 
@@ -240,9 +247,4 @@ class Outputs:
             )
             return
         value, axis = carrier
-        owner = self.ports.get(value.port)
-        at = list(self.ports).index(value.port) if owner is not None else None
-        if at is None:
-            self.ports[value.port] = self.wanted.returned[0]
-            at = len(self.ports) - 1
-        self.symbols[name] = SymbolSource(at, axis, computed=True)
+        self.symbols[name] = SymbolSource(self._place(value.port, None), axis, computed=True)

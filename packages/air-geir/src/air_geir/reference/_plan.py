@@ -18,6 +18,10 @@ _FOLD_LIMIT = 1 << 16
 """Largest constant (in elements) that folding may make."""
 _IMPURE = frozenset({"StatelessRandomUniformV2", "PrintV2", "Assert"})
 _INPUTS = frozenset({"Data", "RefData"})
+_FROM_START = frozenset(
+    {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "ExpandDims", "BroadcastTo", "Identity"}
+)
+"""Views that begin with the first element of their operand."""
 _INTEGERS = frozenset({torch.int32, torch.int64})
 
 
@@ -290,10 +294,10 @@ class Planner:
             if shared and not (target is not None and root is target):
                 self.plan.copies += 1
                 name = self._result(index, _copy, name)
-            elif target is None and root is not port:
-                name = self._result(index, _dense, name)
-            elif target is None:
+            elif target is None and _from_start(port, root):
                 self.plan.strided.add(index)
+            elif target is None:
+                name = self._result(index, _dense, name)
             seen.add(root)
             self.plan.outputs.append(name)
 
@@ -309,6 +313,16 @@ def _dense(value: torch.Tensor) -> torch.Tensor:
 
 def _copy(value: torch.Tensor) -> torch.Tensor:
     return value.clone(memory_format=torch.contiguous_format)
+
+
+def _from_start(port: Port, root: Port) -> bool:
+    """Whether a value begins where the one begins whose storage it uses."""
+    while port is not root:
+        source = port.node.inputs[0] if port.node.op_type in _FROM_START else None
+        if source is None:
+            return False
+        port = source
+    return True
 
 
 def _is_const(port: Port) -> bool:
