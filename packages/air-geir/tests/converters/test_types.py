@@ -275,4 +275,4 @@ def test_N03_a_converter_gives_eagers_numbers_in_every_type_or_refuses(converter
 def test_N03_a_converter_gives_eagers_numbers_for_every_pair_of_types_or_refuses(
     converter: Converter,
 ) -> None:
-    check(converter, mixed=True, seeds=3)
+    check(converter, mixed=True, seeds=1)

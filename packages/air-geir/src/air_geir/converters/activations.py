@@ -11,6 +11,8 @@ from air_geir.lowering import Context, Number, Value
 
 aten = torch.ops.aten
 
+_NEAR = torch.tensor([0.298828125, 0.30078125, 1.0], dtype=torch.bfloat16)
+"""The neighbours of 0.3."""
 _PLAIN = {
     "relu.default": "Relu",
     "relu6.default": "Relu6",
@@ -84,13 +86,22 @@ def softplus(ctx: Context, self: Value, beta: float = 1, threshold: float = 20) 
     return ctx.emit("SoftplusV2", self, beta=float(beta), threshold=float(threshold))
 
 
-@converts(aten.threshold.default, samples=[Sample(f32(3, 4), 0.5, 2.0)])
+def _rounded_down(number: Number, dtype: torch.dtype) -> Number:
+    """The largest number of the type that is not above: the same elements are above it."""
+    if not dtype.is_floating_point or not isinstance(number, (int, float)):
+        return number
+    nearest = torch.tensor(number, dtype=dtype)
+    lower = torch.nextafter(nearest, torch.tensor(float("-inf"), dtype=dtype))
+    return float(lower if float(nearest) > number else nearest)
+
+
+@converts(aten.threshold.default, samples=[Sample(f32(3, 4), 0.5, 2.0), Sample(_NEAR, 0.3, 0.1)])
 def threshold(ctx: Context, self: Value, threshold: Number, value: Number) -> Value:
     """threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor"""
     return ctx.emit(
         "ThresholdV2",
         self,
-        ctx.number(threshold, self.dtype),
+        ctx.number(_rounded_down(threshold, self.dtype), self.dtype),
         ctx.number(value, self.dtype),
         shape=self.shape,
     )

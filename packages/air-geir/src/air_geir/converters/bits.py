@@ -37,7 +37,7 @@ def _amount(ctx: Context, amount: Any, dtype: torch.dtype) -> tuple[Value, Value
 def left_shift(ctx: Context, self: Value, other: Any) -> Value:
     """bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor"""
     dtype = ctx.out_dtype
-    value = ctx.cast(self, dtype)
+    (value,) = ctx.promote(self, dtype=dtype)
     if isinstance(other, int) and 0 <= other < torch.iinfo(dtype).bits:
         return ctx.emit("LeftShift", value, ctx.const(other, dtype))
     amount, inside = _amount(ctx, other, dtype)
@@ -53,7 +53,7 @@ def left_shift(ctx: Context, self: Value, other: Any) -> Value:
 def right_shift(ctx: Context, self: Value, other: Any) -> Value:
     """bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor"""
     dtype = ctx.out_dtype
-    value = ctx.cast(self, dtype)
+    (value,) = ctx.promote(self, dtype=dtype)
     if isinstance(other, int) and 0 <= other < torch.iinfo(dtype).bits:
         return ctx.emit("RightShift", value, ctx.const(other, dtype))
     amount, inside = _amount(ctx, other, dtype)

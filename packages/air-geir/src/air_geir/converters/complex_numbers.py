@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import torch
 
+from air_geir.converters._precision import rounded_once
 from air_geir.converters._registry import converts
 from air_geir.converters._rows import register_rows
-from air_geir.converters._sample import Sample, c64, f32, i32
+from air_geir.converters._sample import Sample, bf16, c64, f16, f32, i32
 from air_geir.lowering import Context, Value
 
 aten = torch.ops.aten
@@ -53,6 +54,15 @@ def by_part(ctx: Context, value: Value, step: Callable[[Value], Value]) -> Value
 def abs_(ctx: Context, self: Value) -> Value:
     """abs(Tensor self) -> Tensor"""
     return ctx.emit("Identity", self) if self.is_bool else length(ctx, self)
+
+
+@converts(
+    aten.hypot.default, samples=[Sample(f32(3, 4), f32(4)), Sample(f16(9), f16(9)), Sample(bf16(9), bf16(9))]
+)
+def hypot(ctx: Context, self: Value, other: Value) -> Value:
+    """hypot(Tensor self, Tensor other) -> Tensor"""
+    dtype = ctx.out_dtype
+    return rounded_once(ctx, lambda x, y: length(ctx, joined(ctx, x, y)), self, other, dtype=dtype)
 
 
 @converts(aten.angle.default, samples=[Sample(c64(7)), Sample(f32(7)), Sample(i32(7))])
@@ -122,9 +132,14 @@ def _imag(ctx: Context, value: Value) -> Value:
 _PRIMS = {
     "prims.abs.default": abs_, "prims.sign.default": sign, "prims.conj.default": conj,
     "prims.conj_physical.default": conj, "prims.real.default": _real, "prims.imag.default": _imag,
+    "prims.hypot.default": hypot,
 }  # fmt: skip
+_PRIMS_SAMPLES = {
+    "prims.sign.default": (Sample(f32(3)), Sample(i32(3))),
+    "prims.hypot.default": (Sample(f32(3), f32(3)),),
+}
 register_rows(
     _PRIMS, lambda body: body,
-    lambda name: (Sample(f32(3)), Sample(i32(3))) if name == "prims.sign.default" else (Sample(c64(3)),),
+    lambda name: _PRIMS_SAMPLES.get(name, (Sample(c64(3)),)),
     "complex_numbers",
 )  # fmt: skip

@@ -246,8 +246,50 @@ def _log_base(base: float) -> Body:
     return convert
 
 
+def _power_of_two(row: None) -> Body:
+    def convert(ctx: Context, self: Value) -> Any:
+        return ctx.emit("Exp", ctx.cast(self, ctx.out_dtype), base=2.0, shape=self.shape)
+
+    return convert
+
+
+_EXP2 = {"exp2.default": None, "prims.exp2.default": None}
+register_rows(_EXP2, _power_of_two, each([Sample(f32(3, 4)), Sample(f16(9))]), "elementwise")
 _BASES = {"log2.default": 2.0, "log10.default": 10.0, "prims.log2.default": 2.0, "prims.log10.default": 10.0}
 register_rows(_BASES, _log_base, each([_POSITIVE]), "elementwise")
+
+
+_SAME_WIDTH = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def _is_negative(ctx: Context, value: Value) -> Value:
+    """The sign of minus zero, and of NaN, is in the bits alone."""
+    if value.is_bool:
+        return ctx.fill(value.dims, False, torch.bool)
+    if value.is_float:
+        whole = _SAME_WIDTH[value.dtype.itemsize]
+        value = ctx.emit("Bitcast", value, dtype=whole, shape=value.shape, type=whole)
+    return ctx.emit("Less", value, ctx.const(0, value.dtype))
+
+
+_SIGNS = torch.tensor([0.0, -0.0, 1.0, -1.0, float("nan"), -float("nan"), float("-inf")])
+
+
+@converts(aten.signbit.default, samples=[Sample(_SIGNS), Sample(i32(5))])
+def signbit(ctx: Context, self: Value) -> Value:
+    """signbit(Tensor self) -> Tensor"""
+    return _is_negative(ctx, self)
+
+
+@converts(aten.copysign.Scalar, samples=[Sample(f32(5), -0.0), Sample(i32(5), 2)])
+@converts(
+    aten.copysign.Tensor, samples=[Sample(f32(7), _SIGNS), Sample(f16(5), f16(5)), Sample(i32(5), i32(5))]
+)
+def copysign(ctx: Context, self: Value, other: Any) -> Value:
+    """copysign.Tensor(Tensor self, Tensor other) -> Tensor"""
+    size, sign = ctx.promote(self, other, dtype=ctx.out_dtype)
+    positive = ctx.emit("Abs", size)
+    return ctx.emit("SelectV2", _is_negative(ctx, sign), ctx.emit("Neg", positive), positive)
 
 
 @converts(aten.round.decimals, samples=[Sample(f32(3, 4), decimals=1)])

@@ -8,7 +8,7 @@ import torch
 
 from air_geir.converters._precision import working_dtype
 from air_geir.converters._registry import converts
-from air_geir.converters._sample import Sample, f32, i32
+from air_geir.converters._sample import Sample, bf16, f16, f32, i32
 from air_geir.lowering import Context, Number, Value
 
 aten = torch.ops.aten
@@ -121,3 +121,54 @@ def dot(ctx: Context, self: Value, tensor: Value) -> Value:
     """dot(Tensor self, Tensor tensor) -> Tensor"""
     product = ctx.emit("Mul", self, tensor)
     return ctx.emit("ReduceSum", product, [0])
+
+
+@converts(
+    aten.addmv.default,
+    samples=[
+        Sample(f32(3), f32(3, 4), f32(4)),
+        Sample(f16(3), f16(3, 4), f16(4)),
+        Sample(f32(3), f32(3, 4), f32(4), beta=0.5, alpha=2),
+        Sample(f16(8), f16(8, 4), f16(4), beta=0.3, alpha=0.7),
+        Sample(f32(1), f32(3, 4), f32(4), beta=0),
+    ],
+)
+def addmv(ctx: Context, self: Value, mat: Value, vec: Value, *, beta: Number = 1, alpha: Number = 1) -> Value:
+    """addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor"""
+    row, bias = ctx.reshape(vec, (1, *vec.dims)), ctx.broadcast(self, mat.dims[:1])
+    if _is(beta, 1) and _is(alpha, 1):
+        product = ctx.emit("MatMulV2", row, mat, bias, transpose_x2=True, shape=(1, mat.dims[0]))
+    else:
+        added = _weighted(ctx, bias, beta)
+
+        def multiplied(left: Value, right: Value) -> Value:
+            return ctx.emit("MatMulV2", left, right, transpose_x2=True, shape=(1, right.dims[0]))
+
+        wide = working_dtype(self.dtype)
+        factor = ctx.cast(ctx.number(alpha, self.dtype), wide)
+        scaled = ctx.emit("Mul", multiplied(*ctx.promote(row, mat, dtype=wide)), factor)
+        whole = scaled if _is(beta, 0) else ctx.emit("Add", ctx.cast(added, wide), scaled)
+        product = ctx.cast(whole, self.dtype)
+    return ctx.reshape(product, mat.dims[:1])
+
+
+@converts(
+    aten.addr.default,
+    samples=[
+        Sample(f32(3, 4), f32(3), f32(4), beta=0.5, alpha=2),
+        Sample(f16(8, 9), f16(8), f16(9), beta=0.3, alpha=0.7),
+        Sample(bf16(8, 9), bf16(8), bf16(9)),
+        Sample(f32(4), f32(3), f32(4), beta=0),
+    ],
+)
+def addr(
+    ctx: Context, self: Value, vec1: Value, vec2: Value, *, beta: Number = 1, alpha: Number = 1
+) -> Value:
+    """addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"""
+    dtype = ctx.out_dtype
+    if dtype == torch.bool:
+        ctx.decompose()
+    bias, first, second = ctx.promote(self, vec1, vec2, dtype=dtype)
+    column = ctx.reshape(_weighted(ctx, first, alpha), (*vec1.dims, 1))
+    product = ctx.emit("Mul", column, second)
+    return product if _is(beta, 0) else ctx.emit("Add", _weighted(ctx, bias, beta), product)

@@ -20,6 +20,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
 
 from air_geir.lowering._foreach import foreach_decomposition
+from air_geir.lowering._halves import rounded_once
 from air_graph import effects_of, uses_of
 
 Overload: TypeAlias = torch._ops.OpOverload
@@ -50,7 +51,7 @@ class Expansions:
         key = (op, spec, tuple(_signature(leaf) for leaf in leaves))
         traced = self._traced.get(key)
         if traced is None:
-            traced = _trace(function, leaves, spec)
+            traced = _trace(rounded_once(op, function, leaves), leaves, spec)
             if traced is None or any(n.target is op for n in traced.graph.nodes):
                 return None
             if not _draws_sizes(traced):

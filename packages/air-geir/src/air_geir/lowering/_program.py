@@ -167,8 +167,9 @@ class _ProgramBuilder:
             self._hint(dim.name, val)
 
     def _hint(self, symbol: str, size: torch.SymInt) -> None:
-        if size.node.has_hint():
-            self.hints.setdefault(symbol, int(size.node.hint))
+        hint = size.node.hint if size.node.has_hint() else None
+        if hint is not None and not (isinstance(hint, torch.SymInt) and hint.node.is_nested_int()):
+            self.hints.setdefault(symbol, int(hint))
 
     def _device_layouts(self) -> DeviceLayouts | None:
         return DeviceLayouts() if "npu" in devices_of(self.gm) else None

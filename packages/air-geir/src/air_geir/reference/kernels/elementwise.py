@@ -145,6 +145,8 @@ def exp(op: Operator) -> Run:
     base, scale, shift = op.attr("base"), op.attr("scale"), op.attr("shift")
     if (base, scale, shift) == (-1.0, 1.0, 0.0):
         return torch.exp
+    if (base, scale, shift) == (2.0, 1.0, 0.0):
+        return torch.exp2
     factor = 1.0 if base == -1.0 else math.log(base)
     return lambda x: torch.exp((x * scale + shift) * factor)
 
