@@ -1,0 +1,1 @@
+"""Random programs and call sequences, judged by eager PyTorch: the differential tester of a compile backend."""
