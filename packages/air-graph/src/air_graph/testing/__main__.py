@@ -10,6 +10,8 @@ import torch
 
 from air_graph.testing._calls import draw_case
 from air_graph.testing._campaign import Finding, campaign
+from air_graph.testing._compare import KINDS
+from air_graph.testing._judge import Judge
 from air_graph.testing._programs import FAMILIES
 
 
@@ -22,6 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--families", nargs="*", default=list(FAMILIES), choices=list(FAMILIES))
     parser.add_argument("--shrink", type=float, default=20.0, help="seconds that a finding is shrunk for")
+    parser.add_argument("--ignore", nargs="*", default=[], choices=KINDS, help="kinds of differences that pass")
     parser.add_argument("--show", action="store_true", help="print the programs, run nothing")
     asked = parser.parse_args(arguments)
     options = ({"mode": asked.mode},) if asked.mode else ({},)
@@ -33,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if asked.device != "cpu":
         torch.zeros(1, device=asked.device)
-    report = campaign(asked.backend, seeds, options, asked.device, asked.families, asked.shrink, _tell)
+    report = campaign(Judge(asked.backend, asked.ignore), seeds, options, asked.device, asked.families, asked.shrink, _tell)
     print(report)
     return 1 if report.findings else 0
 

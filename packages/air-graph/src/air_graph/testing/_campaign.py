@@ -12,7 +12,7 @@ from typing import Any
 from air_graph.testing._calls import draw_case
 from air_graph.testing._case import Case
 from air_graph.testing._compare import Difference
-from air_graph.testing._judge import Backend, Verdict, judge
+from air_graph.testing._judge import Judge, Verdict
 from air_graph.testing._programs import FAMILIES
 from air_graph.testing._shrink import shrink
 
@@ -80,7 +80,7 @@ class Report:
 
 
 def campaign(
-    backend: Backend,
+    judge: Judge,
     seeds: Iterable[int],
     options: Sequence[Mapping[str, Any]] = ({},),
     device: str = "cpu",
@@ -96,7 +96,7 @@ def campaign(
         if case is None:
             report.dropped += 1
             continue
-        finding = _count(report, seed, case, judge(case, backend), backend, shrink_seconds)
+        finding = _count(report, seed, case, judge, shrink_seconds)
         if finding is not None and notice is not None:
             notice(finding)
         if report.programs % 100 == 0:
@@ -105,9 +105,8 @@ def campaign(
     return report
 
 
-def _count(
-    report: Report, seed: int, case: Case, verdict: Verdict, backend: Backend, seconds: float
-) -> Finding | None:
+def _count(report: Report, seed: int, case: Case, judge: Judge, seconds: float) -> Finding | None:
+    verdict = judge(case)
     if verdict.kind == "same":
         report.same += 1
     elif verdict.kind == "dropped":
@@ -117,26 +116,29 @@ def _count(
     elif verdict.kind == "refused":
         report.refused[verdict.reason] += 1
     else:
-        finding = smallest(seed, case, verdict, backend, seconds)
+        finding = smallest(seed, case, verdict, judge, seconds)
         report.findings.append(finding)
         return finding
     return None
 
 
-def smallest(seed: int, case: Case, verdict: Verdict, backend: Backend, seconds: float) -> Finding:
-    """The finding after shrinking: a difference of the same kind."""
-    last = verdict
+def smallest(seed: int, case: Case, verdict: Verdict, judge: Judge, seconds: float) -> Finding:
+    """The finding after shrinking: a difference of the same kind, that torch alone does not have.
 
-    def fails(candidate: Case) -> bool:
-        nonlocal last
-        found = judge(candidate, backend)
-        if found.kind != "finding" or _sort(found) != _sort(verdict):
-            return False
-        last = found
-        return True
+    Whether torch has it is asked at the end, since each question costs as much as the case; where shrinking led to
+    one that torch has, it is done again with the question asked every time.
+    """
+    for asks_torch in (False, True):
 
-    case = shrink(case, fails, seconds)
-    return Finding(seed, case, last.first)
+        def fails(candidate: Case, asks_torch: bool = asks_torch) -> bool:
+            found = judge(candidate, asks_torch)
+            return found.kind == "finding" and _sort(found) == _sort(verdict)
+
+        small = shrink(case, fails, verdict.first.path, seconds)
+        last = judge(small)
+        if last.kind == "finding":
+            return Finding(seed, small, last.first)
+    return Finding(seed, case, verdict.first)
 
 
 def _sort(verdict: Verdict) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -50,19 +50,30 @@ def run_compiled(case: Case, backend: Backend, options: Mapping[str, Any]) -> Tr
         torch._dynamo.reset()
 
 
-def judge(case: Case, backend: Backend) -> Verdict:
-    """Runs a case in eager and compiled, and where they differ under `aot_eager`."""
-    expected = run_case(case)
-    if expected.raised is not None:
-        return Verdict("dropped")
-    found = differences(expected, run_compiled(case, backend, case.options), case.is_exact)
-    if not found:
-        return Verdict("same")
-    if (reason := refusal(found[0])) is not None:
-        return Verdict("refused", tuple(found), reason)
-    torchs = differences(expected, run_compiled(case, "aot_eager", {}), case.is_exact)
-    own = tuple(d for d in found if not _shared(d, torchs))
-    return Verdict("finding", own) if own else Verdict("torch", tuple(found))
+@dataclass(frozen=True)
+class Judge:
+    """Runs cases in eager and compiled by a backend."""
+
+    backend: Backend
+    ignored: Collection[str] = ()
+    """Kinds of differences that do not count."""
+
+    def __call__(self, case: Case, asks_torch: bool = True) -> Verdict:
+        """Where compiled differs from eager, `aot_eager` is run as well, unless torch is not asked."""
+        expected = run_case(case)
+        if expected.raised is not None:
+            return Verdict("dropped")
+        trace = run_compiled(case, self.backend, case.options)
+        found = differences(expected, trace, case.is_exact, self.ignored)
+        if not found:
+            return Verdict("same")
+        if (reason := refusal(found[0])) is not None:
+            return Verdict("refused", tuple(found), reason)
+        if not asks_torch:
+            return Verdict("finding", tuple(found))
+        torchs = differences(expected, run_compiled(case, "aot_eager", {}), case.is_exact, self.ignored)
+        own = tuple(d for d in found if not _shared(d, torchs))
+        return Verdict("finding", own) if own else Verdict("torch", tuple(found))
 
 
 def _shared(difference: Difference, torchs: list[Difference]) -> bool:

@@ -9,72 +9,102 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from air_graph.testing._case import Case, Given, Statement
+from air_graph.testing._compare import differences
+from air_graph.testing._run import run_case
 
 T = TypeVar("T")
 Fails = Callable[[Case], bool]
 
 
 @dataclass
-class Budget:
-    """How long shrinking may go on."""
+class Shrinker:
+    """Keeps the smallest case that still fails."""
 
+    case: Case
+    fails: Fails
     seconds: float
 
     def __post_init__(self) -> None:
         self.end = time.monotonic() + self.seconds
 
-    @property
-    def is_spent(self) -> bool:
-        return time.monotonic() > self.end
+    def takes(self, candidate: Case) -> bool:
+        """Whether a smaller case fails as well: then it is the one to go on with."""
+        if candidate == self.case or time.monotonic() > self.end or not self.fails(candidate):
+            return False
+        self.case = candidate
+        return True
+
+    def lines(self) -> bool:
+        return self._fewer(lambda: self.case.script, lambda script: replace(self.case, script=script))
+
+    def statements(self) -> bool:
+        return self._fewer(lambda: self.case.body, lambda body: replace(self.case, body=body))
+
+    def _fewer(self, items: Callable[[], tuple[T, ...]], made: Callable[[tuple[T, ...]], Case]) -> bool:
+        """Leaves out runs of items, long runs first, from the end."""
+        before = len(items())
+        length = max(1, before // 2)
+        while length:
+            start = len(items()) - length
+            while start >= 0:
+                self.takes(made(items()[:start] + items()[start + length :]))
+                start -= length
+            length //= 2
+        return len(items()) < before
+
+    def any_of(self, smaller: Callable[[Case], Iterator[Case]]) -> bool:
+        """Takes candidates of one kind until none of them fails."""
+        changed = False
+        while any(self.takes(candidate) for candidate in smaller(self.case)):
+            changed = True
+        return changed
 
 
-def shrink(case: Case, fails: Fails, seconds: float = 30.0) -> Case:
-    """The smallest case found for which `fails` still holds."""
-    budget = Budget(seconds)
+def shrink(case: Case, fails: Fails, at: str = "", seconds: float = 30.0) -> Case:
+    """The smallest case found for which `fails` still holds; `at` is the path of the value that differs."""
+    shrinker = Shrinker(case, fails, seconds)
+    shrinker.takes(_only(case, at))
+    shrinker.takes(slimmed(shrinker.case))
     while True:
-        smaller = _first(case, fails, budget)
-        if smaller is None:
-            return case
-        case = smaller
+        steps = (
+            shrinker.lines(),
+            shrinker.statements(),
+            shrinker.any_of(lambda c: (replace(c, returns=less) for less in c.returns.smaller())),
+            shrinker.any_of(_inlined),
+            shrinker.any_of(_fewer_parameters),
+            shrinker.any_of(_plainer_options),
+            shrinker.any_of(_plainer_inputs),
+        )
+        if not any(steps):
+            return shrinker.case
 
 
-def _first(case: Case, fails: Fails, budget: Budget) -> Case | None:
-    for candidate in candidates(case):
-        if budget.is_spent:
-            return None
-        if fails(candidate):
-            return candidate
-    return None
+def _only(case: Case, at: str) -> Case:
+    """Nothing but the part of the result that a path names."""
+    places = re.findall(r"\[(\d+)\]", at) if re.match(r"r\d+\[", at) else []
+    if case.returns.kind == "value" or not places:
+        return case
+    kept = int(places[0])
+    parts = (part if place == kept else Given() for place, part in enumerate(case.returns.parts))
+    return replace(case, returns=replace(case.returns, parts=tuple(parts)))
 
 
-def candidates(case: Case) -> Iterator[Case]:
-    """Cases that are a little smaller, those that take away most first."""
-    for script in _without(case.script):
-        yield replace(case, script=script)
-    for body in _without(case.body):
-        yield replace(case, body=body)
-    for returns in case.returns.smaller():
-        yield replace(case, returns=returns)
-    yield from _inlined(case)
-    yield from _fewer_parameters(case)
-    if case.options:
-        yield replace(case, options={})
-        for key in case.options if len(case.options) > 1 else ():
-            yield replace(case, options={k: v for k, v in case.options.items() if k != key})
+def slimmed(case: Case) -> Case:
+    """Without the statements that change nothing in eager."""
+    expected = run_case(case)
+    for place in range(len(case.body) - 1, -1, -1):
+        candidate = replace(case, body=case.body[:place] + case.body[place + 1 :])
+        found = run_case(candidate)
+        if found.raised is None and not differences(expected, found, True):
+            case = candidate
+    return case
+
+
+def _plainer_options(case: Case) -> Iterator[Case]:
+    for key in case.options:
+        yield replace(case, options={k: v for k, v in case.options.items() if k != key})
     if case.dynamic is not False:
         yield replace(case, dynamic=False)
-    yield from _plainer_inputs(case)
-
-
-def _without(items: tuple[T, ...]) -> Iterator[tuple[T, ...]]:
-    """All but a run of items, long runs first, from the end."""
-    length = len(items) // 2
-    while length:
-        for start in range(len(items) - length, -1, -length):
-            yield items[:start] + items[start + length :]
-        length //= 2
-    if len(items) == 1:
-        yield ()
 
 
 _ASSIGNED = re.compile(r"(\w+) = (.*)", re.DOTALL)
