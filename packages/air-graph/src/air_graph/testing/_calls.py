@@ -14,7 +14,7 @@ from torch import Tensor
 from air_graph.testing._case import Case
 from air_graph.testing._inputs import LAYOUTS, Plan, draw_plan, draw_symbols, tensor
 from air_graph.testing._programs import FAMILIES, draw_program
-from air_graph.testing._run import function_of, look
+from air_graph.testing._run import function_of, look, plainly
 from air_graph.testing._scope import EAGER_REFUSES, overlaps_itself
 
 _NAMES = ("a", "b", "c")
@@ -90,7 +90,11 @@ class Session:
 
     def outputs(self) -> list[str]:
         """Paths of all tensors that calls have returned and the script still holds."""
-        return [path for path, seen in look(self.names).items() if path[0] == "r" and isinstance(seen.value, Tensor)]
+        return [
+            path
+            for path, seen in look(self.names).items()
+            if path[0] == "r" and isinstance(seen.value, Tensor)
+        ]
 
 
 def draw_case(
@@ -100,6 +104,13 @@ def draw_case(
     families: Sequence[str] = tuple(FAMILIES),
 ) -> Case | None:
     """The case of a seed; None where eager runs no part of it."""
+    with plainly():
+        return _drawn(seed, options, device, families)
+
+
+def _drawn(
+    seed: int, options: Sequence[Mapping[str, Any]], device: str, families: Sequence[str]
+) -> Case | None:
     chance = random.Random(seed)
     dynamic = chance.choice((False, False, False, True, True, None))
     trains = chance.random() < 0.2
@@ -107,8 +118,24 @@ def draw_case(
     session = Session(chance, device, plans, draw_symbols(chance), {"torch": torch})
     first = session.inputs()
     program = draw_program(chance, _parameters(session, first), dynamic is not False, families)
-    case = Case(_NAMES[: len(plans)], program.body, program.returns, (), dynamic, chance.choice(options), program.is_exact)
-    session = Session(chance, device, plans, session.symbols, {"torch": torch, "f": function_of(case)}, session.lines, session.seed)
+    case = Case(
+        _NAMES[: len(plans)],
+        program.body,
+        program.returns,
+        (),
+        dynamic,
+        chance.choice(options),
+        program.is_exact,
+    )
+    session = Session(
+        chance,
+        device,
+        plans,
+        session.symbols,
+        {"torch": torch, "f": function_of(case)},
+        session.lines,
+        session.seed,
+    )
     if not _replayed(session) or not session.call(first):
         return None
     for _ in range(chance.choice((0, 1, 2, 2, 3, 4))):
@@ -129,7 +156,18 @@ def _replayed(session: Session) -> bool:
 
 
 def _step(session: Session, is_exact: bool) -> None:
-    steps = (_again, _again, _other_layout, _other_sizes, _write_input, _write_output, _fed_back, _backward, _backward, _dropped)
+    steps = (
+        _again,
+        _again,
+        _other_layout,
+        _other_sizes,
+        _write_input,
+        _write_output,
+        _fed_back,
+        _backward,
+        _backward,
+        _dropped,
+    )
     step = session.chance.choice(steps)
     if step is _fed_back and not is_exact:
         return
@@ -142,7 +180,10 @@ def _again(session: Session) -> None:
     if session.chance.random() < 0.5:
         names = session.inputs()
     elif session.chance.random() < 0.3:
-        names = tuple(old if session.chance.random() < 0.5 else new for old, new in zip(names, session.inputs(), strict=True))
+        names = tuple(
+            old if session.chance.random() < 0.5 else new
+            for old, new in zip(names, session.inputs(), strict=True)
+        )
     session.call(names)
 
 
@@ -163,7 +204,9 @@ _WRITES = ("{}.mul_(2)", "{}.add_(1)", "{}.zero_()", "{}.fill_(3)", "{}[0] = 1",
 
 
 def _write(session: Session, paths: Sequence[str]) -> None:
-    paths = [p for p in paths if isinstance(session.value(p), Tensor) and not overlaps_itself(session.value(p))]
+    paths = [
+        p for p in paths if isinstance(session.value(p), Tensor) and not overlaps_itself(session.value(p))
+    ]
     if paths:
         path = session.chance.choice(paths)
         text = session.chance.choice(_WRITES).format(path, path)
@@ -192,7 +235,9 @@ def _fed_back(session: Session) -> None:
     names = list(session.chance.choice(session.arguments))
     place = session.chance.randrange(len(names))
     replaced = session.value(names[place])
-    fitting = [p for p in outputs if isinstance(replaced, Tensor) and session.value(p).shape == replaced.shape]
+    fitting = [
+        p for p in outputs if isinstance(replaced, Tensor) and session.value(p).shape == replaced.shape
+    ]
     names[place] = session.chance.choice(fitting or outputs)
     session.call(names)
 

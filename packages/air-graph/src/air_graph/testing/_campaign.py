@@ -46,6 +46,7 @@ class Report:
     refused: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
     seconds: float = 0.0
+    """The time that processes have worked, one after the other or at once."""
 
     def merge(self, other: Report) -> None:
         self.programs += other.programs
@@ -54,7 +55,7 @@ class Report:
         self.torch += other.torch
         self.refused += other.refused
         self.findings += other.findings
-        self.seconds = max(self.seconds, other.seconds)
+        self.seconds += other.seconds
 
     def groups(self) -> dict[tuple[str, str], list[Finding]]:
         groups: dict[tuple[str, str], list[Finding]] = {}
@@ -137,8 +138,8 @@ def smallest(seed: int, case: Case, verdict: Verdict, judge: Judge, seconds: flo
         small = shrink(case, fails, verdict.first.path, seconds)
         last = judge(small)
         if last.kind == "finding":
-            return Finding(seed, small, last.first)
-    return Finding(seed, case, verdict.first)
+            return Finding(seed, judge.complete(small), last.first)
+    return Finding(seed, judge.complete(case), verdict.first)
 
 
 def _sort(verdict: Verdict) -> str:

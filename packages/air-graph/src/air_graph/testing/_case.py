@@ -67,12 +67,9 @@ class Case:
         return "\n".join((f"def f({', '.join(self.parameters)}):", *body, ""))
 
     def __str__(self) -> str:
-        asked = "".join(f", {key}={value!r}" for key, value in self.asked().items())
-        return f"{self.source()}\nf = torch.compile(f, backend=...{asked})\n" + "\n".join(self.script)
-
-    def asked(self) -> dict[str, Any]:
-        """What `torch.compile` is given beside the backend."""
-        return {"dynamic": self.dynamic, **({"options": dict(self.options)} if self.options else {})}
+        options = f", options={dict(self.options)!r}" if self.options else ""
+        compiled = f"f = torch.compile(f, backend=..., dynamic={self.dynamic}{options})"
+        return "\n".join((self.source(), compiled, *self.script))
 
     def tags(self) -> tuple[str, ...]:
         return tuple(sorted({statement.tag for statement in self.body}))

@@ -189,7 +189,9 @@ PRODUCTS: Final = (
     Row("F.avg_pool2d({x}, 2, 1)", picture, inexact=True),
     Row("F.max_pool2d({x}, 2, 1)", picture),
     Row("F.interpolate({x}, scale_factor=2)", picture),
-    Row("F.scaled_dot_product_attention({x}, {x}, {like})", lambda t: plain(t) and t.dim() >= 3, inexact=True),
+    Row(
+        "F.scaled_dot_product_attention({x}, {x}, {like})", lambda t: plain(t) and t.dim() >= 3, inexact=True
+    ),
 )
 
 COMPLEX: Final = (

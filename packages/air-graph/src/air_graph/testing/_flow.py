@@ -46,7 +46,10 @@ def by_value(scope: Scope) -> bool:
     name = scope.tensor(is_number, exact=True)
     fresh = f"b{scope.made}"
     return _block(
-        scope, name, f"if {{x}}.sum() > 0:\n    {fresh} = {{x}} * 2\nelse:\n    {fresh} = {{x}}[...]", "if_value"
+        scope,
+        name,
+        f"if {{x}}.sum() > 0:\n    {fresh} = {{x}} * 2\nelse:\n    {fresh} = {{x}}[...]",
+        "if_value",
     )
 
 
@@ -57,7 +60,12 @@ def loop(scope: Scope) -> bool:
 
 def collected(scope: Scope) -> bool:
     name = scope.tensor(lambda t: t.dim() > 0 and 0 < t.shape[0] <= 5)
-    return _block(scope, name, f"l{scope.made} = [row * 2 for row in {{x}}]\nw{scope.made} = torch.stack(l{scope.made})", "for_rows")
+    return _block(
+        scope,
+        name,
+        f"l{scope.made} = [row * 2 for row in {{x}}]\nw{scope.made} = torch.stack(l{scope.made})",
+        "for_rows",
+    )
 
 
 def cond(scope: Scope) -> bool:
@@ -106,5 +114,3 @@ FLOW: Final[tuple[Callable[[Scope], bool], ...]] = (
 
 def draw_flow(scope: Scope) -> bool:
     return scope.one_of(FLOW)(scope)
-
-

@@ -37,7 +37,16 @@ SHAPES: Final = (
     (),
     ("R",),
 )
-LAYOUTS: Final = (*("contiguous",) * 5, "transposed", "transposed", "sliced", "sliced", "offset", "expanded", "channels_last")
+LAYOUTS: Final = (
+    *("contiguous",) * 5,
+    "transposed",
+    "transposed",
+    "sliced",
+    "sliced",
+    "offset",
+    "expanded",
+    "channels_last",
+)
 
 
 @dataclass(frozen=True)

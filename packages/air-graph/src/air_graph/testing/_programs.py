@@ -66,7 +66,16 @@ def draw_program(
     return Drawn(tuple(scope.statements), returns, not scope.inexact)
 
 
-_SUFFIXES: Final = ("[0]", "[..., 0]", ".t()", "[None]", "[1:]", ".reshape(-1)", ".detach()", ".transpose(0, -1)")
+_SUFFIXES: Final = (
+    "[0]",
+    "[..., 0]",
+    ".t()",
+    "[None]",
+    "[1:]",
+    ".reshape(-1)",
+    ".detach()",
+    ".transpose(0, -1)",
+)
 
 
 def draw_returns(scope: Scope, parameters: Sequence[str]) -> Given:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from torch import Tensor
+
 from air_graph.testing._scope import Holds, Scope, anything, is_float
 
 
@@ -31,6 +33,8 @@ class Row:
     """How many names it makes; 0 for a write."""
     count: str = ""
     """A blank that says how many names it makes."""
+    apart: bool = False
+    """What it reads may not lie in the memory that it writes, not even alike."""
     tag: str = ""
 
     @property
@@ -50,6 +54,8 @@ class Row:
         except (Nothing, IndexError):
             return False
         inexact = self.inexact or _rounds(text, scope)
+        if self.apart and any(_share(scope.values[x], scope.values[name]) for name in blanks.read):
+            return False
         if writes:
             return scope.do(text, self.name, (x,), blanks.read, inexact)
         if count == 1 and not self.count:
@@ -67,7 +73,15 @@ def _tag(text: str) -> str:
 
 
 _MAKERS: Final = ("tensor", "arange", "size")
-_ROUNDING: Final = re.compile(r"sum|mean|matmul|@|cumsum|bmm|addmm|conv|linear|index_add|scatter_add|prod|norm")
+
+
+def _share(one: Tensor, other: Tensor) -> bool:
+    return one.untyped_storage()._cdata == other.untyped_storage()._cdata
+
+
+_ROUNDING: Final = re.compile(
+    r"sum|mean|matmul|@|cumsum|bmm|addmm|conv|linear|index_add|scatter_add|prod|norm"
+)
 
 
 def _rounds(text: str, scope: Scope) -> bool:
@@ -76,7 +90,9 @@ def _rounds(text: str, scope: Scope) -> bool:
         return False
     words = re.findall(r"[A-Za-z_]\w*", text)
     values = (scope.values.get(word) for word in words)
-    return any(getattr(v, "itemsize", 8) <= 2 and is_float(v) for v in values if v is not None and hasattr(v, "dim"))
+    return any(
+        getattr(v, "itemsize", 8) <= 2 and is_float(v) for v in values if v is not None and hasattr(v, "dim")
+    )
 
 
 class Blanks(dict[str, str]):

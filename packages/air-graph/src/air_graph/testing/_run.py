@@ -71,7 +71,7 @@ def run_case(case: Case, prepare: Callable[[Function], Function] | None = None) 
     names: dict[str, Any] = {"torch": torch}
     steps: list[Step] = []
     names["f"] = prepare(function) if prepare is not None else function
-    with _quiet():
+    with _quiet(), plainly() if prepare is None else contextlib.nullcontext():
         for text in case.script:
             try:
                 exec(text, names)
@@ -95,15 +95,46 @@ def _quiet() -> Iterator[None]:
         yield
 
 
+def plainly() -> contextlib.AbstractContextManager[object]:
+    """Without Dynamo: in eager `torch.cond` would call it."""
+    return torch.compiler.set_stance("force_eager")
+
+
 def look(names: dict[str, Any]) -> dict[str, Seen]:
     """Everything that the script's names hold, and the gradients of the tensors among it."""
     leaves: dict[str, Any] = {}
     for name, value in names.items():
         if name not in ("f", "torch", "__builtins__"):
             _leaves(name, value, leaves)
-    storages: dict[int, str] = {}
+    memory = Memory()
     objects: dict[int, str] = {}
-    return {path: _seen(path, leaf, storages, objects) for path, leaf in leaves.items()}
+    return {path: _seen(path, leaf, memory, objects) for path, leaf in leaves.items()}
+
+
+class Memory:
+    """Which values lie in one storage, or in storages that have bytes in common."""
+
+    def __init__(self) -> None:
+        self._names: dict[int, str] = {}
+        self._ranges: list[tuple[int, int, str]] = []
+
+    def name(self, storage: torch.UntypedStorage, path: str) -> str:
+        """The path of the first value that was in this memory."""
+        known = self._names.get(storage._cdata)
+        if known is None:
+            known = self._names[storage._cdata] = self._overlapping(storage, path)
+        return known
+
+    def _overlapping(self, storage: torch.UntypedStorage, path: str) -> str:
+        if not storage.nbytes():
+            return path
+        start = storage.data_ptr()
+        end = start + storage.nbytes()
+        for first, last, name in self._ranges:
+            if start < last and first < end:
+                return f"{name} (another storage over the same bytes)"
+        self._ranges.append((start, end, path))
+        return path
 
 
 def _leaves(path: str, value: Any, into: dict[str, Any]) -> None:
@@ -119,7 +150,7 @@ def _leaves(path: str, value: Any, into: dict[str, Any]) -> None:
             into[f"{path}.grad"] = value.grad
 
 
-def _seen(path: str, leaf: Any, storages: dict[int, str], objects: dict[int, str]) -> Seen:
+def _seen(path: str, leaf: Any, memory: Memory, objects: dict[int, str]) -> Seen:
     if not isinstance(leaf, Tensor):
         return Seen(leaf)
     storage = leaf.untyped_storage()
@@ -131,6 +162,6 @@ def _seen(path: str, leaf: Any, storages: dict[int, str], objects: dict[int, str
         dtype=str(leaf.dtype),
         requires_grad=leaf.requires_grad,
         bits=(leaf.is_conj(), leaf.is_neg()),
-        storage=storages.setdefault(storage._cdata, path),
+        storage=memory.name(storage, path),
         identity=objects.setdefault(id(leaf), path),
     )

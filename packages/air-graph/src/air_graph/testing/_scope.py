@@ -137,7 +137,9 @@ class Scope:
         names = []
         for at, statement in enumerate(self.statements):
             later = " ".join(s.text for s in self.statements[at + 1 :])
-            made = (w for w in _words(statement.text.split(" = ")[0]) if isinstance(self.values.get(w), Tensor))
+            made = (
+                w for w in _words(statement.text.split(" = ")[0]) if isinstance(self.values.get(w), Tensor)
+            )
             names += [name for name in made if name not in _words(later)]
         return names
 
@@ -173,7 +175,12 @@ class Scope:
         return self._take(f"{names} = {expression}", tag, inexact)
 
     def do(
-        self, text: str, tag: str, writes: Sequence[str] = (), reads: Sequence[str | None] = (), inexact: bool = False
+        self,
+        text: str,
+        tag: str,
+        writes: Sequence[str] = (),
+        reads: Sequence[str | None] = (),
+        inexact: bool = False,
     ) -> bool:
         """A statement for its effect; `writes` are expressions of what it writes, `reads` names it reads."""
         for target in writes:

@@ -118,7 +118,9 @@ def _inlined(case: Case) -> Iterator[Case]:
             continue
         name, expression = match.groups()
         known = {*case.parameters, *re.findall(r"\bv\d+\b", expression)}
-        for operand in [w for w in dict.fromkeys(re.findall(r"\b\w+\b", expression)) if w in known and w != name]:
+        for operand in [
+            w for w in dict.fromkeys(re.findall(r"\b\w+\b", expression)) if w in known and w != name
+        ]:
             rest = tuple(Statement(_renamed(s.text, name, operand), s.tag) for s in case.body[at + 1 :])
             yield replace(case, body=case.body[:at] + rest, returns=_renamed_in(case.returns, name, operand))
 
@@ -175,4 +177,6 @@ def _plainer_inputs(case: Case) -> Iterator[Case]:
         for old, new in _PLAINER:
             text = match[2].replace(old, new) if isinstance(old, str) else old.sub(new, match[2])
             if text != match[2]:
-                yield replace(case, script=(*case.script[:at], f"{match[1]} = {text}", *case.script[at + 1 :]))
+                yield replace(
+                    case, script=(*case.script[:at], f"{match[1]} = {text}", *case.script[at + 1 :])
+                )

@@ -61,7 +61,9 @@ VIEWS: Final = (
     Row("torch.view_as_real({x})", is_complex),
     Row("{x}.conj()", is_complex),
     Row("{x}.mH", lambda t: t.dim() >= 2 and t.dtype.is_complex, tag="mH"),
-    Row("torch.view_as_complex({x})", lambda t: t.dtype == torch.float32 and t.dim() > 0 and t.shape[-1] == 2),
+    Row(
+        "torch.view_as_complex({x})", lambda t: t.dtype == torch.float32 and t.dim() > 0 and t.shape[-1] == 2
+    ),
     Row("torch.atleast_2d({x})"),
     Row("{x}.unflatten({d}, (-1, 2))", some),
     Row("torch.hsplit({x}, 2)[1]", lambda t: t.dim() == 2 and t.shape[1] % 2 == 0, tag="hsplit"),
