@@ -156,19 +156,8 @@ def _replayed(session: Session) -> bool:
 
 
 def _step(session: Session, is_exact: bool) -> None:
-    steps = (
-        _again,
-        _again,
-        _other_layout,
-        _other_sizes,
-        _write_input,
-        _write_output,
-        _fed_back,
-        _backward,
-        _backward,
-        _dropped,
-    )
-    step = session.chance.choice(steps)
+    trains = any(plan.needs_gradient for plan in session.plans)
+    step = session.chance.choice(_STEPS + (_backward,) * 6 if trains else _STEPS)
     if step is _fed_back and not is_exact:
         return
     step(session)
@@ -268,3 +257,15 @@ def _dropped(session: Session) -> None:
     if len(results) > 1:
         session.add(f"del {session.chance.choice(results)}")
         _again(session)
+
+
+_STEPS = (
+    _again,
+    _again,
+    _other_layout,
+    _other_sizes,
+    _write_input,
+    _write_output,
+    _fed_back,
+    _dropped,
+)

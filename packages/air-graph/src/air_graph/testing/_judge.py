@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 import signal
 import threading
@@ -53,6 +54,18 @@ def prepared(backend: Backend, case: Case) -> Callable[[Function], Function]:
     return lambda function: torch.compile(function, **keywords)
 
 
+@contextlib.contextmanager
+def _unlogged() -> Iterator[None]:
+    """Random programs make torch log much, its trace even where logging is disabled; pytest would keep all of it."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with mock.patch.object(logging.getLogger("torch.__trace"), "isEnabledFor", return_value=False):
+            yield
+    finally:
+        logging.disable(before)
+
+
 class TookTooLong(Exception):
     """A run that did not end."""
 
@@ -80,7 +93,7 @@ def run_compiled(case: Case, backend: Backend, seconds: float = 0.0) -> Trace:
     """The case with a compiled function, in a Dynamo that knows nothing of earlier ones."""
     torch._dynamo.reset()
     try:
-        with _guards_not_measured(), _limited(seconds):
+        with _guards_not_measured(), _unlogged(), _limited(seconds):
             return run_case(case, prepared(backend, case))
     finally:
         torch._dynamo.reset()
@@ -95,6 +108,8 @@ class Judge:
     """What every case is compiled with, beside the options that it has drawn."""
     ignored: Collection[str] = ()
     """Kinds of differences that do not count."""
+    reference: Backend = "aot_eager"
+    """A backend of torch: where it goes wrong alike, the fault is not the backend's."""
     seconds: float = 180.0
     """A run that takes longer counts as one that raises; 0 for no limit."""
 
@@ -103,7 +118,7 @@ class Judge:
         return replace(case, options={**self.options, **case.options})
 
     def __call__(self, case: Case, asks_torch: bool = True) -> Verdict:
-        """Where compiled differs from eager, `aot_eager` is run as well, unless torch is not asked."""
+        """Where compiled differs from eager, the reference is run as well, unless torch is not asked."""
         expected = run_case(case)
         if expected.raised is not None:
             return Verdict("dropped")
@@ -116,7 +131,7 @@ class Judge:
         if not asks_torch:
             return Verdict("finding", tuple(found))
         torchs = differences(
-            expected, run_compiled(replace(case, options={}), "aot_eager"), case.is_exact, self.ignored
+            expected, run_compiled(replace(case, options={}), self.reference), case.is_exact, self.ignored
         )
         own = tuple(d for d in found if not _shared(d, torchs))
         return Verdict("finding", own) if own else Verdict("torch", tuple(found))

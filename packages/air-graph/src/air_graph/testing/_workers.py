@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import multiprocessing
 import sys
 from collections.abc import Mapping, Sequence
@@ -90,8 +89,6 @@ def _crashed(order: Order, seed: int, code: int | None) -> Report:
 
 def _work(order: Order, seeds: Sequence[int], pipe: Connection) -> None:
     """One report for each seed."""
-    logging.getLogger("torch").setLevel(logging.CRITICAL)
-    logging.getLogger("air").setLevel(logging.CRITICAL)
     for seed in seeds:
         pipe.send(
             campaign(order.judge, [seed], order.options, order.device, order.families, order.shrink_seconds)
