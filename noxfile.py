@@ -439,7 +439,7 @@ def sim_sanitize(session: nox.Session) -> None:
 
 @nox.session(venv_params=WITHOUT_PIP)
 def fuzz(session: nox.Session) -> None:
-    """Random programs: 20,000 through each mode, 100,000 through the passes; `nox -s fuzz -- 500` runs so many of each."""
+    """Random programs: 20,000 through each mode, 100,000 through the passes; `nox -s fuzz -- 500` for 500 each."""
     install(session, *with_tests("air-fxpasses"), *with_tests("air-backend"))
     random_programs(session, "air-backend", "20000", "-m", "not npu", env=ENV)
     random_programs(session, "air-fxpasses", "100000", env=ENV)
