@@ -11,13 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from air_graph.testing._case import Case
+from air_graph.testing._case import Case, Statement
 from air_graph.testing._inputs import LAYOUTS, Plan, draw_plan, draw_symbols, tensor
 from air_graph.testing._programs import FAMILIES, draw_program
-from air_graph.testing._run import function_of, look, plainly
+from air_graph.testing._run import look, names_of, plainly
 from air_graph.testing._scope import EAGER_REFUSES, overlaps_itself
 
 _NAMES = ("a", "b", "c")
+_SCOPES = ("with torch.no_grad(): ", "with torch.no_grad(): ", "with torch.inference_mode(): ")
 
 
 @dataclass
@@ -34,9 +35,12 @@ class Session:
     calls: int = 0
     arguments: list[tuple[str, ...]] = field(default_factory=list)
     is_over: bool = False
+    takes_number: bool = False
 
     def add(self, text: str, is_harmless: bool = False) -> bool:
         """Takes a line that eager executes; the script ends with one that it refuses after it may have written."""
+        if self.is_over:
+            return False
         before = dict(self.names)
         try:
             with warnings.catch_warnings():
@@ -69,6 +73,8 @@ class Session:
             text = shared or tensor(plan, plan.sizes(self.symbols), self.seed, self.device)
             self.add(f"{name} = {text}", is_harmless=True)
             made.append(name)
+        if self.takes_number:
+            made.append(str(self.chance.choice((2, 2, 3, 4, 1))))
         return tuple(made)
 
     def _shared(self, made: Sequence[str], plan: Plan) -> str | None:
@@ -82,7 +88,8 @@ class Session:
 
     def call(self, names: Sequence[str], is_harmless: bool = False) -> bool:
         result = f"r{self.calls}"
-        if not self.add(f"{result} = f({', '.join(names)})", is_harmless):
+        scope = self.chance.choice(_SCOPES) if self.chance.random() < 0.12 else ""
+        if not self.add(f"{scope}{result} = f({', '.join(names)})", is_harmless):
             return False
         self.arguments.append(tuple(names))
         self.calls += 1
@@ -116,27 +123,16 @@ def _drawn(
     trains = chance.random() < 0.2
     plans = tuple(draw_plan(chance, trains) for _ in range(chance.choice((1, 2, 2, 3))))
     session = Session(chance, device, plans, draw_symbols(chance), {"torch": torch})
+    if chance.random() < 0.15:
+        _add_module(session)
+    session.takes_number = chance.random() < 0.15
     first = session.inputs()
     program = draw_program(chance, _parameters(session, first), dynamic is not False, families)
-    case = Case(
-        _NAMES[: len(plans)],
-        program.body,
-        program.returns,
-        (),
-        dynamic,
-        chance.choice(options),
-        program.is_exact,
-    )
-    session = Session(
-        chance,
-        device,
-        plans,
-        session.symbols,
-        {"torch": torch, "f": function_of(case)},
-        session.lines,
-        session.seed,
-    )
-    if not _replayed(session) or not session.call(first):
+    body = (Statement("w = m.w", "module"), *program.body) if "m" in session.names else program.body
+    parameters = (*_NAMES[: len(plans)], *(("n",) if session.takes_number else ()))
+    case = Case(parameters, body, program.returns, (), dynamic, chance.choice(options), program.is_exact)
+    lines, session.lines, session.names = session.lines, [], names_of(case)
+    if not all(session.add(line) for line in lines) or not session.call(first):
         return None
     for _ in range(chance.choice((0, 1, 2, 2, 3, 4))):
         if not session.is_over:
@@ -144,19 +140,25 @@ def _drawn(
     return replace(case, script=tuple(session.lines))
 
 
+def _add_module(session: Session) -> None:
+    """A module whose parameter or buffer the function reads: an input that the caller does not pass."""
+    plan = replace(draw_plan(session.chance, False), needs_gradient=False)
+    value = tensor(plan, plan.sizes(session.symbols), 5, session.device)
+    is_parameter = plan.dtype == "float32" and session.chance.random() < 0.6
+    session.add("m = torch.nn.Module()")
+    session.add(f"m.w = torch.nn.Parameter({value})" if is_parameter else f'm.register_buffer("w", {value})')
+
+
 def _parameters(session: Session, names: Sequence[str]) -> dict[str, Any]:
     """The first inputs under the names of the parameters; their memory stays shared."""
-    return dict(zip(_NAMES, (session.names[name] for name in names), strict=False))
-
-
-def _replayed(session: Session) -> bool:
-    """Makes the inputs once more: drawing the program has written to the first ones."""
-    lines, session.lines = session.lines, []
-    return all(session.add(line) for line in lines)
+    values = dict(zip(_NAMES, (session.names[name] for name in names if not name.isdigit()), strict=False))
+    if session.takes_number:
+        values["n"] = int(names[-1])
+    return values | ({"w": session.names["m"].w} if "m" in session.names else {})
 
 
 def _step(session: Session, is_exact: bool) -> None:
-    trains = any(plan.needs_gradient for plan in session.plans)
+    trains = any(plan.needs_gradient for plan in session.plans) or "m" in session.names
     step = session.chance.choice(_STEPS + (_backward,) * 6 if trains else _STEPS)
     if step is _fed_back and not is_exact:
         return
@@ -199,13 +201,13 @@ def _write(session: Session, paths: Sequence[str]) -> None:
     if paths:
         path = session.chance.choice(paths)
         text = session.chance.choice(_WRITES).format(path, path)
-        gradient = session.value(path).requires_grad
+        gradient = bool(session.value(path).requires_grad)
         session.add(f"with torch.no_grad(): {text}" if gradient else text)
 
 
 def _write_input(session: Session) -> None:
     names = session.chance.choice(session.arguments)
-    _write(session, names)
+    _write(session, (*names, "m.w") if "m" in session.names else names)
     if session.chance.random() < 0.7:
         session.call(names)
 
@@ -222,7 +224,7 @@ def _fed_back(session: Session) -> None:
     if not outputs:
         return
     names = list(session.chance.choice(session.arguments))
-    place = session.chance.randrange(len(names))
+    place = session.chance.randrange(len(session.plans))
     replaced = session.value(names[place])
     fitting = [
         p for p in outputs if isinstance(replaced, Tensor) and session.value(p).shape == replaced.shape
@@ -235,6 +237,8 @@ def _backward(session: Session) -> None:
     """Gradients of an output: into the leaves, or taken, or taken away from the leaves and kept."""
     outputs = [path for path in session.outputs() if session.value(path).requires_grad]
     leaves = [n for n, v in session.names.items() if isinstance(v, Tensor) and v.requires_grad and v.is_leaf]
+    if "m" in session.names and session.names["m"].w.requires_grad:
+        leaves.append("m.w")
     if not outputs or not leaves:
         return
     path = session.chance.choice(outputs)

@@ -97,6 +97,31 @@ def called(scope: Scope) -> bool:
     )
 
 
+def repeated(scope: Scope) -> bool:
+    name = scope.tensor(lambda t: is_float(t) and t.numel() > 0, exact=True)
+    loop = "torch._higher_order_ops.while_loop"
+    text = f"(z{scope.made},) = {loop}(lambda p: p.sum() < 9, lambda p: (p.abs() + 1,), ({{x}}.clone(),))"
+    return _block(scope, name, text, "while_loop")
+
+
+def checkpointed(scope: Scope) -> bool:
+    name = scope.tensor(lambda t: is_float(t) and t.dim() > 0)
+    checkpoint = "torch.utils.checkpoint.checkpoint"
+    text = f"k{scope.made} = {checkpoint}(lambda p: p.relu() * 2, {{x}}, use_reentrant=False)"
+    return _block(scope, name, text, "checkpoint")
+
+
+def autocast(scope: Scope) -> bool:
+    """A product in half precision."""
+    name = scope.tensor(lambda t: t.dim() == 2 and str(t.dtype) == "torch.float32")
+    fresh = f"m{scope.made}"
+    text = f"with torch.autocast({{x}}.device.type, torch.bfloat16):\n    {fresh} = {{x}} @ {{x}}.t()"
+    if not _block(scope, name, text, "autocast"):
+        return False
+    scope.inexact.add(fresh)
+    return True
+
+
 FLOW: Final[tuple[Callable[[Scope], bool], ...]] = (
     breaks,
     breaks,
@@ -107,6 +132,9 @@ FLOW: Final[tuple[Callable[[Scope], bool], ...]] = (
     loop,
     collected,
     cond,
+    repeated,
+    checkpointed,
+    autocast,
     without_gradient,
     called,
 )

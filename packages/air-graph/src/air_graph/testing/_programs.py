@@ -92,7 +92,8 @@ def _part(scope: Scope, parameters: Sequence[str], depth: int) -> Given:
         inner = tuple(_part(scope, parameters, depth + 1) for _ in range(1 + scope.below(2)))
         return Given(kind=scope.one_of(("tuple", "dict", "list")), parts=inner)
     if chance < 0.12:
-        return Given(scope.one_of(("None", "7", "2.5", "True", f"{parameters[0]}.dim()")))
+        plain = ("None", "7", "2.5", "True", f"{parameters[0]}.dim()", *(p for p in parameters if p == "n"))
+        return Given(scope.one_of(plain))
     if chance < 0.16 and isinstance(scope.values[parameters[0]], Tensor):
         return Given(f"{parameters[0]}.numel()")
     if chance < 0.26:

@@ -161,6 +161,8 @@ def _stop(b: Blanks) -> str:
 
 
 def _constant(b: Blanks) -> str:
+    if "n" in b.scope.values and b.scope.coin():
+        return "n"
     whole = b.scope.one_of(("2", "3", "-1", "1", "0"))
     if not is_float(b.value) or b.scope.coin():
         return whole

@@ -55,22 +55,21 @@ class Trace:
     """The line that raised, or that had run before a value could not be read."""
 
 
-def function_of(case: Case) -> Function:
-    """The program as a plain function, with source lines that errors can quote."""
+def names_of(case: Case) -> dict[str, Any]:
+    """The names of a script: torch and the program as a plain function `f`, with source lines that errors can quote."""
     source = case.source()
     linecache.cache[_FILE] = (len(source), None, source.splitlines(True), _FILE)
     names: dict[str, Any] = {"torch": torch, "F": torch.nn.functional}
     exec(compile(source, _FILE, "exec"), names)
-    function: Function = names["f"]
-    return function
+    return names
 
 
 def run_case(case: Case, prepare: Callable[[Function], Function] | None = None) -> Trace:
     """Runs the script; `prepare` compiles the function, and without it the run is eager's."""
-    function = function_of(case)
-    names: dict[str, Any] = {"torch": torch}
+    names = names_of(case)
     steps: list[Step] = []
-    names["f"] = prepare(function) if prepare is not None else function
+    if prepare is not None:
+        names["f"] = prepare(names["f"])
     with _quiet(), plainly() if prepare is None else contextlib.nullcontext():
         for text in case.script:
             try:
@@ -104,7 +103,7 @@ def look(names: dict[str, Any]) -> dict[str, Seen]:
     """Everything that the script's names hold, and the gradients of the tensors among it."""
     leaves: dict[str, Any] = {}
     for name, value in names.items():
-        if name not in ("f", "torch", "__builtins__"):
+        if name not in ("f", "F", "torch", "__builtins__"):
             _leaves(name, value, leaves)
     memory = Memory()
     objects: dict[int, str] = {}
@@ -144,6 +143,9 @@ def _leaves(path: str, value: Any, into: dict[str, Any]) -> None:
     elif isinstance(value, dict):
         for key, part in value.items():
             _leaves(f"{path}[{key!r}]", part, into)
+    elif isinstance(value, torch.nn.Module):
+        for key, part in (*value.named_parameters(), *value.named_buffers()):
+            _leaves(f"{path}.{key}", part, into)
     else:
         into[path] = value
         if isinstance(value, Tensor) and value.is_leaf and value.grad is not None:

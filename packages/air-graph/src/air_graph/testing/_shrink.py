@@ -134,7 +134,7 @@ def _renamed_in(given: Given, name: str, other: str) -> Given:
     return replace(given, text=_renamed(given.text, name, other), parts=parts)
 
 
-_CALL = re.compile(r"(?P<result>r\d+ = f\()(?P<arguments>.*)\)")
+_CALL = re.compile(r"(?P<result>(?:with torch\.\w+\(\): )?r\d+ = f\()(?P<arguments>.*)\)")
 
 
 def _fewer_parameters(case: Case) -> Iterator[Case]:
