@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import linecache
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from air_graph.testing._case import Case
 
 Function = Callable[..., Any]
 _FILE = "<program>"
+_OF_SCRIPT = re.compile(r"m|[abcgr]\d+")
+"""Names that a script makes; Dynamo puts more of them beside the function."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,7 @@ def look(names: dict[str, Any]) -> dict[str, Seen]:
     """Everything that the script's names hold, and the gradients of the tensors among it."""
     leaves: dict[str, Any] = {}
     for name, value in names.items():
-        if name not in ("f", "F", "torch", "__builtins__"):
+        if _OF_SCRIPT.fullmatch(name):
             _leaves(name, value, leaves)
     memory = Memory()
     objects: dict[int, str] = {}
