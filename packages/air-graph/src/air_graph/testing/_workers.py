@@ -90,6 +90,10 @@ def _crashed(order: Order, seed: int, code: int | None) -> Report:
 def _work(order: Order, seeds: Sequence[int], pipe: Connection) -> None:
     """One report for each seed."""
     for seed in seeds:
-        pipe.send(
-            campaign(order.judge, [seed], order.options, order.device, order.families, order.shrink_seconds)
+        report = campaign(
+            order.judge, [seed], order.options, order.device, order.families, order.shrink_seconds
         )
+        try:
+            pipe.send(report)
+        except BrokenPipeError:  # nobody is left who wants to know
+            return
