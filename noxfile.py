@@ -439,11 +439,27 @@ def sim_sanitize(session: nox.Session) -> None:
 
 @nox.session(venv_params=WITHOUT_PIP)
 def fuzz(session: nox.Session) -> None:
-    """100,000 random programs through every combination of passes; `nox -s fuzz -- 5000` runs fewer."""
-    install(session, *with_tests("air-fxpasses"))
-    count = session.posargs[0] if session.posargs else "100000"
-    command = ("python", "-m", "pytest", "-q", "packages/air-fxpasses/tests/fuzz", "--fuzz-programs", count)
-    session.run(*command, "-n", "2", "-p", "no:logging", env=ENV)  # captured logs would fill the memory
+    """Random programs: 20,000 through each mode, 100,000 through the passes; `nox -s fuzz -- 500` for 500 each."""
+    install(session, *with_tests("air-fxpasses"), *with_tests("air-backend"))
+    random_programs(session, "air-backend", "20000", "-m", "not npu", env=ENV)
+    random_programs(session, "air-fxpasses", "100000", env=ENV)
+
+
+@nox.session(name="npu-fuzz", venv_params=WITHOUT_PIP)
+def npu_fuzz(session: nox.Session) -> None:
+    """2,000 random programs through each mode on the real torch_npu over air-sim; `-- 500` runs a tenth of so many."""
+    install_beside_npu(session, *with_tests("air-backend"), *editable("air-sim"))
+    random_programs(session, "air-backend", "20000", "--sim", "-m", "npu", env=NPU_ENV)
+
+
+def random_programs(
+    session: nox.Session, package: str, count: str, *arguments: str, env: dict[str, str]
+) -> None:
+    """The random programs of a package: as many as the session says, or as it was asked for."""
+    wanted = session.posargs[0] if session.posargs else count
+    command = ("python", "-m", "pytest", "-q", f"packages/{package}/tests/fuzz", "--fuzz-programs", wanted)
+    quiet = ("-n", "2", "-p", "no:logging")  # captured logs would fill the memory
+    session.run(*command, *quiet, *arguments, env=env)
 
 
 def in_turn(session: nox.Session, packages: Sequence[str], *arguments: str, env: dict[str, str]) -> None:

@@ -18,6 +18,16 @@ if TYPE_CHECKING:
 sys.path.insert(0, str(Path(__file__).parent))  # programs next to the tests, whatever the import mode
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--fuzz-programs",
+        type=int,
+        default=300,
+        help="how many random programs each mode runs (a tenth on an NPU)",
+    )
+    parser.addoption("--fuzz-seed", type=int, default=0, help="the first of their seeds")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     from air_backend._ground import npu_present
 

@@ -1,0 +1,93 @@
+"""Random programs and call sequences through both modes: what a caller of eager sees, a caller of AIR sees.
+
+`--fuzz-programs N` sets how many programs each mode runs, `--fuzz-seed S` with which one it begins. What differs is
+printed shrunk; `python -m air_graph.testing --backend air --mode MODE --seed S --programs 1` runs one seed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pytest
+
+from air_graph.testing import Judge, Order, Report, campaign, in_processes
+
+Options = Mapping[str, Any]
+
+SHARDS: Final = 2  # so that several workers share the programs of a mode
+IN_ONE_PROCESS: Final = 500
+ON_NPU: Final = 10  # so many times fewer programs there
+REFUSED_AT_MOST: Final = 0.05  # of the programs: a backend that refuses is never wrong, and of no use
+
+#: Options that change how a graph is run and nothing that its caller sees; most programs are run without.
+PASSES: Final[tuple[Options, ...]] = (
+    {"air.verify": True},
+    {"air.view_inplace": False},
+    {"debug.run_eagerly": True},
+    {"experimental_config.remove_noop_ops": False},
+    {"experimental_config.pattern_fusion_pass": False},
+    {"experimental_config.keep_inference_input_mutations": False},
+)
+VARIED: Final[Mapping[str, tuple[Options, ...]]] = {
+    "reduce-overhead": (
+        *PASSES,
+        {"air.outputs": "clone"},
+        {"air.adaptive_slots": 2},
+        {"air.warmup": 0},
+        {"debug.aclgraph.clone_input": False},
+        {"debug.aclgraph.remove_cat_ops": False},
+        {"debug.aclgraph.static_capture_size_limit": 1},
+        {"debug.aclgraph.disable_reinplace_inplaceable_ops_pass": True},
+        {"debug.aclgraph.disable_reinplace_input_mutated_ops_pass": True},
+        {"debug.aclgraph.disable_mempool_reuse_in_same_fx": True},
+        {"debug.aclgraph.force_recapture": True},
+    ),
+    "max-autotune": (
+        *PASSES,
+        {"air.unsupported": "eager"},
+        {"experimental_config.enable_view_optimize": False},
+        {"experimental_config.enable_ref_data": True},
+    ),
+}
+MODES: Final = tuple(VARIED)
+
+
+def run(mode: str, seeds: range, device: str) -> Report:
+    """A short campaign in this process, a long one in others that are replaced now and then."""
+    judge = Judge("air", {"mode": mode})
+    options = ({},) * len(VARIED[mode]) + VARIED[mode]
+    if len(seeds) <= IN_ONE_PROCESS:
+        return campaign(judge, seeds, options, device)
+    return in_processes(Order(judge, options, device), seeds)
+
+
+def check(mode: str, seeds: range, device: str) -> None:
+    report = run(mode, seeds, device)
+    print(report)
+    assert report.programs == len(seeds)
+    assert not report.findings, str(report)
+    assert report.refused.total() <= REFUSED_AT_MOST * len(seeds), str(report)
+
+
+def seeds_of(request: pytest.FixtureRequest, shard: int, divisor: int = 1) -> range:
+    programs: int = request.config.getoption("--fuzz-programs") // divisor
+    first: int = request.config.getoption("--fuzz-seed")
+    return range(first + shard, first + programs, SHARDS)
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("mode", MODES)
+def test_random_programs_give_their_caller_what_eager_gives(
+    mode: str, shard: int, request: pytest.FixtureRequest
+) -> None:
+    check(mode, seeds_of(request, shard), "cpu")
+
+
+@pytest.mark.npu
+@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("mode", MODES)
+def test_random_programs_on_an_npu_give_their_caller_what_eager_gives(
+    mode: str, shard: int, request: pytest.FixtureRequest
+) -> None:
+    check(mode, seeds_of(request, shard, ON_NPU), "npu")

@@ -1,0 +1,166 @@
+"""Judges a case: eager says what is right, `aot_eager` which wrong answers are torch's own."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import signal
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+from unittest import mock
+
+import torch
+import torch._dynamo.guards
+
+from air_graph.testing._case import Case
+from air_graph.testing._compare import Difference, differences
+from air_graph.testing._run import Function, Trace, run_case
+
+Backend = str | Callable[..., Any]
+Kind = Literal["same", "dropped", "finding", "torch", "refused"]
+_ADVICE: Final = re.compile(r"^\s*advice\b", re.MULTILINE)
+_PLACE: Final = re.compile(r"^\s+(computed at +|at +|line +)?\S+:\d+\b", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a case came to."""
+
+    kind: Kind
+    differences: tuple[Difference, ...] = ()
+    reason: str = ""
+    """Why a refused case was refused."""
+
+    @property
+    def first(self) -> Difference:
+        return self.differences[0]
+
+
+def _guards_not_measured() -> contextlib.AbstractContextManager[object]:
+    """Dynamo measures how long new guards take, with the caches of the processor emptied first; that is slow."""
+    if not hasattr(torch._dynamo.guards, "profile_guard_manager"):
+        return contextlib.nullcontext()
+    return mock.patch.object(torch._dynamo.guards, "profile_guard_manager", return_value=0.0)
+
+
+def prepared(backend: Backend, case: Case) -> Callable[[Function], Function]:
+    """`torch.compile` as the case asks for it."""
+    keywords: dict[str, Any] = {"backend": backend, "dynamic": case.dynamic}
+    if case.options:
+        keywords["options"] = dict(case.options)
+    return lambda function: torch.compile(function, **keywords)
+
+
+@contextlib.contextmanager
+def _unlogged() -> Iterator[None]:
+    """Random programs make torch log much, its trace even where logging is disabled; pytest would keep all of it."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with mock.patch.object(logging.getLogger("torch.__trace"), "isEnabledFor", return_value=False):
+            yield
+    finally:
+        logging.disable(before)
+
+
+class TookTooLong(Exception):
+    """A run that did not end."""
+
+
+@contextlib.contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Raises in what runs longer; signals reach the main thread alone, elsewhere there is no limit."""
+    if not seconds or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, frame: object) -> None:
+        raise TookTooLong(f"more than {seconds:.0f} s")
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def run_compiled(case: Case, backend: Backend, seconds: float = 0.0) -> Trace:
+    """The case with a compiled function, in a Dynamo that knows nothing of earlier ones."""
+    torch._dynamo.reset()
+    try:
+        with _guards_not_measured(), _unlogged(), _limited(seconds):
+            return run_case(case, prepared(backend, case))
+    finally:
+        torch._dynamo.reset()
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Runs cases in eager and compiled by a backend."""
+
+    backend: Backend
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What every case is compiled with, beside the options that it has drawn."""
+    ignored: Collection[str] = ()
+    """Kinds of differences that do not count."""
+    reference: Backend = "aot_eager"
+    """A backend of torch: where it goes wrong alike, the fault is not the backend's."""
+    seconds: float = 180.0
+    """A run that takes longer counts as one that raises; 0 for no limit."""
+
+    def complete(self, case: Case) -> Case:
+        """The case with all options that it is compiled with."""
+        return replace(case, options={**self.options, **case.options})
+
+    def __call__(self, case: Case, asks_torch: bool = True) -> Verdict:
+        """Where compiled differs from eager, the reference is run as well, unless torch is not asked."""
+        expected = run_case(case)
+        if expected.raised is not None:
+            return Verdict("dropped")
+        trace = run_compiled(self.complete(case), self.backend, self.seconds)
+        found = differences(expected, trace, case.is_exact, self.ignored)
+        if not found:
+            return Verdict("same")
+        if (reason := refusal(found[0])) is not None:
+            return Verdict("refused", tuple(found), reason)
+        if not asks_torch:
+            return Verdict("finding", tuple(found))
+        torchs = differences(
+            expected, run_compiled(replace(case, options={}), self.reference), case.is_exact, self.ignored
+        )
+        own = tuple(d for d in found if not _shared(d, torchs))
+        return Verdict("finding", own) if own else Verdict("torch", tuple(found))
+
+
+def _shared(difference: Difference, torchs: list[Difference]) -> bool:
+    """Whether torch alone differs there as well, or has gone wrong before."""
+    if torchs and torchs[0].step < difference.step:
+        return True
+    if any(t.kind == "raises" and t.step <= difference.step for t in torchs):
+        return True
+    return any(
+        (t.step, t.path, t.kind) == (difference.step, difference.path, difference.kind) for t in torchs
+    )
+
+
+def refusal(difference: Difference) -> str | None:
+    """The reason of an error that says what, where and what to do; None for any other difference."""
+    text = difference.detail
+    if difference.kind != "raises" or not _ADVICE.search(text):
+        return None
+    if not _PLACE.search(text):
+        return None
+    return reason_of(text)
+
+
+def reason_of(text: str) -> str:
+    """What an error says before its first place, without numbers and names of values, to count it under."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("backend=")]
+    places = [at for at, line in enumerate(lines) if re.match(r"(computed at +|at +|line +)?\S+:\d+\b", line)]
+    line = "; ".join(lines[: places[0]] if places else lines[:1])
+    return re.sub(r"\b\d+\b", "N", re.sub(r"(?<=[a-z])_\d+\b", "", line))[:240]

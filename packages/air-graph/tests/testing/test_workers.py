@@ -1,0 +1,42 @@
+"""Campaigns in processes: all seeds are run, and a process that dies is a finding."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+
+import wrong_backends
+from air_graph.testing import Judge, Order, draw_case, in_processes
+from air_graph.testing.__main__ import main
+
+
+def seed_of(fits: Callable[[str], bool]) -> int:
+    """The first seed whose program is as wanted and that torch alone runs."""
+    cases = ((seed, draw_case(seed)) for seed in itertools.count())
+    return next(
+        s for s, case in cases if case and fits(case.source()) and Judge("eager")(case).kind == "same"
+    )
+
+
+def test_a_process_that_dies_is_a_finding_and_the_others_seeds_are_run() -> None:
+    deadly = seed_of(lambda text: ".transpose(0" in text)
+    harmless = seed_of(lambda text: "transpose" not in text)
+    order = Order(Judge(wrong_backends.ends_the_process, reference="eager"))
+    report = in_processes(order, [harmless, deadly, harmless])
+    assert report.programs == 3
+    assert [(f.seed, f.difference.path) for f in report.findings] == [(deadly, "crash")]
+    assert report.same == 2
+
+
+def test_the_command_shows_programs_without_running_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--show", "--programs", "2", "--seed", "5"]) == 0
+    shown = capsys.readouterr().out
+    assert "# 5" in shown
+    assert "def f(" in shown
+
+
+def test_the_command_runs_programs_and_sums_up(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--backend", "aot_eager", "--programs", "3"]) == 0
+    assert "3 programs in" in capsys.readouterr().out
