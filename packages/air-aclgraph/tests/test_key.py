@@ -31,7 +31,8 @@ def test_issue15_9_values_that_a_kernel_tells_apart_are_different(one: Any, othe
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        (NAN, OTHER_NAN), ([NAN, 1], [OTHER_NAN, 1]), ({"a": (NAN,)}, {"a": [OTHER_NAN]}), (0.1 + 0.2, 0.30000000000000004),
+        (NAN, OTHER_NAN), ([NAN, 1], [OTHER_NAN, 1]), ({"a": (NAN,)}, {"a": [OTHER_NAN]}),
+        (0.1 + 0.2, 0.30000000000000004),
         (complex(NAN, 1), complex(OTHER_NAN, 1)), ("a", "a"), (None, None), (3, 3),
     ],
 )  # fmt: skip

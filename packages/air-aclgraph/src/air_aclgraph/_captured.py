@@ -196,43 +196,58 @@ def make_run(
     taken = None if plumbing.turn is None else f"{lines.bind(plumbing.turn)}[0]"
     if taken is not None:
         lines.add(f"if {taken}: return None")
+    _test_lines(lines, captured_inputs, kinds, indices, plumbing)
+    if taken is not None:
+        lines.enter("try:")
+        lines.add(f"{taken} = True")
+    _copy_lines(lines, captured_inputs, kinds, plumbing)
+    _replay_lines(lines, recording, plumbing)
+    _carry_lines(lines, captured_inputs, kinds, plumbing.wholes)
+    lines.add(f"{lines.bind(count)}[0] += 1")
+    _count_lines(lines, *copied_by(captured_inputs, kinds))
+    _return_lines(lines, plumbing, outputs)
+    if taken is not None:
+        lines.leave("finally:", f"{taken} = False")
+    return lines.function(recording.explain_error)
+
+
+def _test_lines(
+    lines: _Lines, inputs: Sequence[Any], kinds: Sequence[Kind], indices: list[int], plumbing: Plumbing
+) -> None:
+    """Whatever ends the call before anything is done."""
     if plumbing.ready is not None:
         test = plumbing.ready
         current, last, switch = lines.bind(test.current), lines.bind(test.last), lines.bind(test.switch)
         lines.add(f"if {current}() != {last}[0] and not {switch}(): return None")
     if indices:
-        same = plumbing.tests(indices, [captured_inputs[i] for i in indices])
+        same = plumbing.tests(indices, [inputs[i] for i in indices])
         lines.add(f"if not {lines.bind(same)}(*args): return None")
     for loan in plumbing.loans or ():
         _loan_lines(loan, lines)
     if plumbing.settled is not None:
         lines.add(f"if {lines.bind(plumbing.settled)}(): return None")
     if plumbing.check_overlap:
-        _overlap_lines(lines, captured_inputs, kinds, plumbing.wholes)
+        _overlap_lines(lines, inputs, kinds, plumbing.wholes)
     if plumbing.watch is not None:
         lines.add(f"if {lines.bind(plumbing.watch)}(args): return None")
-    if taken is not None:
-        lines.enter("try:")
-        lines.add(f"{taken} = True")
-    _copy_lines(lines, captured_inputs, kinds, plumbing)
+
+
+def _replay_lines(lines: _Lines, recording: Recording, plumbing: Plumbing) -> None:
     for step in plumbing.before_replay:
         lines.add(f"{lines.bind(step)}()")
     if recording.replay_with is None or plumbing.values is None:
         lines.add(f"{lines.bind(recording.replay)}()")
     else:
         lines.add(f"{lines.bind(recording.replay_with)}({lines.bind(plumbing.values)}(args))")
-    _carry_lines(lines, captured_inputs, kinds, plumbing.wholes)
-    lines.add(f"{lines.bind(count)}[0] += 1")
-    _count_lines(lines, *copied_by(captured_inputs, kinds))
+
+
+def _return_lines(lines: _Lines, plumbing: Plumbing, outputs: Sequence[Output]) -> None:
     if plumbing.loans is not None:
         lines.add(f"return ({''.join(_lent(output, lines) + ', ' for output in outputs)})")
     elif plumbing.fixed is not None:
         lines.add(f"return {lines.bind(plumbing.fixed)}")
     else:
         lines.add(f"return {lines.bind(plumbing.finish)}(args)")
-    if taken is not None:
-        lines.leave("finally:", f"{taken} = False")
-    return lines.function(recording.explain_error)
 
 
 def _carry_lines(lines: _Lines, inputs: Sequence[Any], kinds: Sequence[Kind], wholes: frozenset[int]) -> None:

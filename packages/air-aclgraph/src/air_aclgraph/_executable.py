@@ -12,7 +12,7 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import torch
@@ -33,10 +33,12 @@ from air_aclgraph._plan import ResourcePlan, refuse_shortage
 from air_aclgraph._policy import KeyPolicy, Watch
 from air_aclgraph._progress import showing
 from air_aclgraph._reach import refuse_format
+from air_aclgraph._results import outputs_of
 from air_aclgraph._runtime import Recording, Runtime
 from air_aclgraph._slots import Kind, Slot, refuse_layout, refuse_subclass
 from air_aclgraph._stats import Stats
 from air_aclgraph._straight import Straight
+from air_aclgraph._told import explained
 from air_aclgraph._update import UpdatePlan
 from air_aclgraph.errors import AclGraphError, CaptureFailed, Closed, InputRefused
 from air_aclgraph.static_kernel import StaticKernels
@@ -69,7 +71,7 @@ class Executable(Path):
         self.slots = tuple(slots)
         self._wholes = frozenset(slot.index for slot in self.slots if slot.whole)
         self._body = body
-        self._given, self._names, spec, self._flat = _outputs_of(gm)
+        self._given, self._names, spec, self._flat = outputs_of(gm)
         self._updates = updates
         self._kernels = kernels
         self.resources = resources
@@ -557,29 +559,9 @@ class Executable(Path):
 
     def explain(self) -> dict[str, Any]:
         """Why each input is handled as it is, what was captured, and what happened since."""
-        return {
-            "graph": self.name,
-            "runtime": self.runtime.name,
-            "options": asdict(self.options),
-            "plan": {**asdict(self.resources), "device": asdict(self.runtime.limits())},
-            "updates": [] if self._updates is None else [
-                {"operator": str(call.overload), "parameters": sorted(call.places), "where": str(where(node) or "")}
-                for node, call in self._updates.calls.items()
-            ],
-            "inputs": [
-                {"index": s.index, "name": s.name, "kind": s.kind.value, "because": s.because, "whole": s.whole}
-                for s in self.slots
-            ],
-            "keys": [
-                {"key": c.key, "tasks": c.recording.tasks, "bytes": c.nbytes, "replays": c.count[0],
-                 "kinds": [k.value for k in c.kinds], "outputs": self._handed_out(c.key), "notes": list(c.recording.notes)}
-                for c in self._captured.values()
-            ],
-            "static kernels": [] if self._kernels is None else self._kernels.explain(),
-            "history": list(self._history),
-        }  # fmt: skip
+        return explained(self, self._updates, self._kernels, self._captured.values(), self._history)
 
-    def _handed_out(self, key: Key) -> str:
+    def handed_out(self, key: Key) -> str:
         policy = self._policies.get(key)
         return (
             self.options.outputs
@@ -616,18 +598,3 @@ def _cause(moved: Sequence[int], captured: Captured) -> str:
     if Kind.STATIC in kinds:
         return "static input moved"
     return "bound input moved"
-
-
-def _outputs_of(gm: GraphModule) -> tuple[list[int | None], list[tuple[str, Any]], Any, bool]:
-    """Of each output: the placeholder it is, its name and line; and the structure around them."""
-    placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
-    position = {node: index for index, node in enumerate(placeholders)}
-    value: Any = gm.graph.output_node().args[0]
-    leaves, spec = tree_flatten(value)
-    is_flat = isinstance(value, (tuple, list)) and len(leaves) == len(value)
-    is_flat = is_flat and all(leaf is item for leaf, item in zip(leaves, value, strict=True))
-    given = [position.get(leaf) if isinstance(leaf, torch.fx.Node) else None for leaf in leaves]
-    names = [
-        (leaf.name, where(leaf)) if isinstance(leaf, torch.fx.Node) else (str(leaf), None) for leaf in leaves
-    ]
-    return given, names, spec, is_flat

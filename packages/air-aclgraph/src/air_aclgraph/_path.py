@@ -54,7 +54,7 @@ class Path:
             counters["air"]["calls"] += 1
             return outputs if self._structure is None else tree_unflatten(list(outputs), self._structure)
         finally:
-            try:
+            try:  # noqa: SIM105  # on the path of every call: no context manager
                 self._release()
             except RuntimeError:  # the interrupt ended the wait for the lock
                 pass
