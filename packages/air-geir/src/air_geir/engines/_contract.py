@@ -55,7 +55,7 @@ def _facts(
     wanted = _filled(promise.stride, result.stride(), sizes)
     facts.append((stride, tuple(1 if n == 1 else s for n, s in zip(size, wanted, strict=True)), "strides"))
     start = 0 if promise.absolute else args[position].storage_offset() * args[position].element_size()
-    offset = result.storage_offset() * result.element_size() - start
+    offset = int(result.storage_offset()) * result.element_size() - start
     facts.append((offset, _filled((promise.offset,), (offset,), sizes)[0], "an offset (in bytes) of"))
     return facts
 

@@ -50,7 +50,7 @@ class DeviceLayouts:
         link = link_of(node)
         if link is not None and link.kind == "item":
             pieces = self._again(link.base)
-            return None if pieces is None else pieces[node.args[1]]  # type: ignore[index]  # the number of a piece
+            return None if pieces is None else pieces[node.args[1]]
         if link is not None and link.kind == "same":
             return self.of(link.base)
         if link is not None or node.target in _KEEP:

@@ -8,7 +8,7 @@ of an argument is the caller's: the caller's function takes the part that is wan
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from air_geir.engines import ArgOutput, HostStep, SymbolSource, ViewInput, ViewO
 from air_geir.errors import CannotConvert, ExpressionError
 from air_geir.ir import DataType, Dim, Placement, TensorDesc, apply, as_dim, maximum, minimum, symbol
 from air_geir.lowering._device_layouts import DeviceLayouts
-from air_geir.lowering._host_views import HostViews
+from air_geir.lowering._host_views import HostViews, Source
 from air_geir.lowering._layouts import axes_order, known
 from air_geir.lowering._sizes import add_input, dims_of
 from air_geir.lowering._storages import links_of, owner_of
@@ -178,9 +178,9 @@ class Memory:
         caller = self.home.caller
         assert caller is not None, "asked before"
         arg = caller.args[self.owner]
-        source: Any = ArgOutput(arg)
+        source: Source = ArgOutput(arg)
         for _, node in reversed(self.path):
-            views = HostViews(lambda owner, source=source: source, caller.steps)
+            views = HostViews(_always(source), caller.steps)
             source = views.of(node)
         sizes, strides = _numbers(self.ctx, size), _numbers(self.ctx, stride)
         start = None if offset is None else self.ctx.dim(offset)
@@ -215,6 +215,10 @@ class Memory:
             - as_dim(base.storage_offset()) * base.itemsize
         )
         return apply("floordiv", from_start + inside, self.like.itemsize)
+
+
+def _always(source: Source) -> Callable[[fx.Node], Source]:
+    return lambda owner: source
 
 
 def _numbers(ctx: Context, sizes: Sequence[Size]) -> tuple[Dim, ...]:

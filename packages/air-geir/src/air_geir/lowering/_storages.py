@@ -114,4 +114,4 @@ def shares_storage(one: fx.Node, other: fx.Node) -> bool:
     first, second = one.meta.get("val"), other.meta.get("val")
     if not isinstance(first, torch.Tensor) or not isinstance(second, torch.Tensor):
         return False
-    return first.untyped_storage()._cdata == second.untyped_storage()._cdata
+    return bool(first.untyped_storage()._cdata == second.untyped_storage()._cdata)
