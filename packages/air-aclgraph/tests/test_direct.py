@@ -295,7 +295,7 @@ def test_what_dynamo_calls_keeps_the_executor_and_lets_go_of_it() -> None:
 
 
 @pytest.mark.parametrize("cast", [False, True])
-def test_issue15_12_an_interrupt_that_follows_the_switch_of_gradients_switches_them_back(
+def test_N25_an_interrupt_that_follows_the_switch_of_gradients_switches_them_back(
     cast: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     switch, interrupts = torch._C._set_grad_enabled, [False]
@@ -335,7 +335,7 @@ class Interrupting:
 
 
 @pytest.mark.parametrize("when", ["taken", "waiting"])
-def test_issue15_12_an_interrupt_at_the_lock_leaves_it_free(when: str) -> None:
+def test_N25_an_interrupt_at_the_lock_leaves_it_free(when: str) -> None:
     backend = Watched()
     compiled = torch.compile(lambda x: x * 2, backend=backend)
     for _ in range(3):
@@ -354,7 +354,7 @@ def test_issue15_12_an_interrupt_at_the_lock_leaves_it_free(when: str) -> None:
     assert found, "another thread waits for a lock that nobody will release"
 
 
-def test_issue15_12_calls_of_other_threads_are_no_part_of_what_a_thread_witnesses() -> None:
+def test_N25_calls_of_other_threads_are_no_part_of_what_a_thread_witnesses() -> None:
     mine = torch.compile(lambda x: x * 2, backend=Watched())
     others = torch.compile(lambda x: x * 3, backend=Watched())
     for _ in range(3):

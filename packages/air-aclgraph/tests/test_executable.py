@@ -426,7 +426,7 @@ def test_two_forward_passes_before_their_backward_passes_keep_what_each_saved(de
             torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
 
 
-def test_issue15_12_a_carried_input_that_moves_over_an_input_known_as_clear_is_seen(device: str) -> None:
+def test_N25_a_carried_input_that_moves_over_an_input_known_as_clear_is_seen(device: str) -> None:
     def step(cache: Tensor, x: Tensor) -> tuple[Tensor, ...]:
         cache.add_(1)
         return (x * 2,)
@@ -443,7 +443,7 @@ def test_issue15_12_a_carried_input_that_moves_over_an_input_known_as_clear_is_s
     assert x.tolist() == [2.0] * 4
 
 
-def test_issue15_12_buffers_that_only_older_captures_have_are_counted(device: str) -> None:
+def test_N25_buffers_that_only_older_captures_have_are_counted(device: str) -> None:
     run = executable(lambda x: (x.sum(),), torch.ones(4, 2, device=device), device=device, dynamic=True)
     sizes = (100, 1000, 10_000)
     for rows in sizes:
@@ -454,7 +454,7 @@ def test_issue15_12_buffers_that_only_older_captures_have_are_counted(device: st
     assert run.stats()["bytes"] == pool + sum(8 * rows for rows in sizes)
 
 
-def test_issue15_12_a_limit_of_bytes_holds_for_the_buffers_of_older_captures() -> None:
+def test_N25_a_limit_of_bytes_holds_for_the_buffers_of_older_captures() -> None:
     run = executable(
         lambda x: (x.sum(),),
         torch.ones(4, 2),

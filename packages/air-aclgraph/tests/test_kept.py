@@ -299,14 +299,14 @@ def assert_all_close(found: Sequence[Tensor], expected: Sequence[Tensor]) -> Non
         torch.testing.assert_close(one, other)
 
 
-def test_issue15_6_gradients_that_are_kept_stay_what_they_were(device: str) -> None:
+def test_N25_gradients_that_are_kept_stay_what_they_were(device: str) -> None:
     weight, inputs, loss = gradients(device)
     expected = [torch.autograd.grad(loss(x), [weight])[0] for x in inputs]
     compiled = torch.compile(loss, backend=Backend(device))
     assert_all_close([torch.autograd.grad(compiled(x), [weight])[0] for x in inputs], expected)
 
 
-def test_issue15_6_gradients_that_a_hook_keeps_stay_what_they_were(device: str) -> None:
+def test_N25_gradients_that_a_hook_keeps_stay_what_they_were(device: str) -> None:
     weight, inputs, loss = gradients(device)
     expected = [torch.autograd.grad(loss(x), [weight])[0] for x in inputs]
     kept: list[Tensor] = []
@@ -320,7 +320,7 @@ def test_issue15_6_gradients_that_a_hook_keeps_stay_what_they_were(device: str) 
 
 
 @pytest.mark.parametrize("every", [1, 2, 5, 100])
-def test_issue15_6_a_gradient_that_is_kept_or_added_to_stays_right(every: int, device: str) -> None:
+def test_N25_a_gradient_that_is_kept_or_added_to_stays_right(every: int, device: str) -> None:
     weight, inputs, loss = gradients(device)
     compiled = torch.compile(loss, backend=Backend(device))
 

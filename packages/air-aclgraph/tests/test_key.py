@@ -24,7 +24,7 @@ NAN, OTHER_NAN = float("nan"), math.nan * 2
         ([1, 0.0], [1, -0.0]), ({"scale": [0.0]}, {"scale": [-0.0]}), ((1, (2, 0.0)), (1, (2, -0.0))),
     ],
 )  # fmt: skip
-def test_issue15_9_values_that_a_kernel_tells_apart_are_different(one: Any, other: Any) -> None:
+def test_N25_values_that_a_kernel_tells_apart_are_different(one: Any, other: Any) -> None:
     assert exact(one) != exact(other)
 
 
@@ -36,7 +36,7 @@ def test_issue15_9_values_that_a_kernel_tells_apart_are_different(one: Any, othe
         (complex(NAN, 1), complex(OTHER_NAN, 1)), ("a", "a"), (None, None), (3, 3),
     ],
 )  # fmt: skip
-def test_issue15_9_values_that_a_kernel_cannot_tell_apart_are_equal(one: Any, other: Any) -> None:
+def test_N25_values_that_a_kernel_cannot_tell_apart_are_equal(one: Any, other: Any) -> None:
     assert exact(one) == exact(other)
 
 
@@ -44,7 +44,7 @@ def scaled(x: Tensor, factor: Any) -> tuple[Tensor, ...]:
     return 1 / (x * factor), x * factor
 
 
-def test_issue15_9_a_number_that_is_a_float_is_keyed_by_what_it_is() -> None:
+def test_N25_a_number_that_is_a_float_is_keyed_by_what_it_is() -> None:
     graph = torch.fx.Graph()
     x, factor = graph.placeholder("x"), graph.placeholder("factor")
     product = graph.call_function(torch.ops.aten.mul.Scalar, (x, factor))
@@ -63,7 +63,7 @@ def test_issue15_9_a_number_that_is_a_float_is_keyed_by_what_it_is() -> None:
 
 @pytest.mark.npu
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
-def test_issue15_9_a_host_number_of_a_device_graph_is_keyed_by_what_it_is(dtype: torch.dtype) -> None:
+def test_N25_a_host_number_of_a_device_graph_is_keyed_by_what_it_is(dtype: torch.dtype) -> None:
     x = torch.ones(3, device="npu")
     run = executable(scaled, x, torch.tensor(1.0, dtype=dtype), device="npu")
     for value in (0.0, -0.0, 0.0, -0.0):

@@ -192,7 +192,7 @@ class Branches(torch.nn.Module):
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-def test_issue15_5_a_training_step_with_frozen_parameters_has_the_gradients_of_eager(
+def test_N25_a_training_step_with_frozen_parameters_has_the_gradients_of_eager(
     frozen: bool, device: str
 ) -> None:
     torch.manual_seed(0)
@@ -216,7 +216,7 @@ def test_issue15_5_a_training_step_with_frozen_parameters_has_the_gradients_of_e
     )
 
 
-def test_issue15_5_of_a_backward_half_only_saved_parameters_and_buffers_are_static(device: str) -> None:
+def test_N25_of_a_backward_half_only_saved_parameters_and_buffers_are_static(device: str) -> None:
     model = Branches().to(device)
     backend = Backend(device)
     torch.compile(model, backend=backend)(torch.randn(5, 4, device=device)).sum().backward()

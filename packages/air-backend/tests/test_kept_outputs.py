@@ -42,9 +42,7 @@ def first_value(kept: Any, device: str) -> float:
 
 @pytest.mark.parametrize("way", range(len(WAYS)))
 @pytest.mark.parametrize("unkept", [0, 8])
-def test_issue15_outputs_that_are_kept_stay_what_they_were(
-    unkept: int, way: int, device: str, mode: str
-) -> None:
+def test_N25_outputs_that_are_kept_stay_what_they_were(unkept: int, way: int, device: str, mode: str) -> None:
     run = compiled(several, mode)
     with torch.no_grad():
         for _ in range(unkept):
@@ -53,7 +51,7 @@ def test_issue15_outputs_that_are_kept_stay_what_they_were(
     assert [first_value(one, device) for one in kept] == [2.0 * n for n in range(CALLS)]
 
 
-def test_issue15_outputs_of_several_sizes_stay_what_they_were(device: str, mode: str) -> None:
+def test_N25_outputs_of_several_sizes_stay_what_they_were(device: str, mode: str) -> None:
     run = compiled(lambda x: x * 2 + 1, mode, dynamic=True)
     sizes = (3, 4, 5, 3, 4, 5, 3, 3, 3, 4)
     with torch.no_grad():
@@ -62,7 +60,7 @@ def test_issue15_outputs_of_several_sizes_stay_what_they_were(device: str, mode:
         assert one.tolist() == [[2.0 * number + 1] * 3] * rows
 
 
-def test_issue15_outputs_that_are_fed_back_are_read_before_they_are_written(device: str, mode: str) -> None:
+def test_N25_outputs_that_are_fed_back_are_read_before_they_are_written(device: str, mode: str) -> None:
     run = compiled(several, mode)
     x = torch.ones(3, 3, device=device)
     with torch.no_grad():
@@ -83,7 +81,7 @@ def assert_all_close(found: Sequence[Tensor], expected: Sequence[Tensor]) -> Non
         torch.testing.assert_close(one, other)
 
 
-def test_issue15_6_gradients_that_are_kept_stay_what_they_were(device: str, mode: str) -> None:
+def test_N25_gradients_that_are_kept_stay_what_they_were(device: str, mode: str) -> None:
     weight, inputs, loss = training(device)
     expected = [torch.autograd.grad(loss(x), [weight])[0] for x in inputs]
     run = compiled(loss, mode)
@@ -92,7 +90,7 @@ def test_issue15_6_gradients_that_are_kept_stay_what_they_were(device: str, mode
     assert_all_close([torch.autograd.grad(one, [weight])[0] for one in losses], expected)
 
 
-def test_issue15_6_gradients_that_add_up_are_those_of_eager(device: str, mode: str) -> None:
+def test_N25_gradients_that_add_up_are_those_of_eager(device: str, mode: str) -> None:
     weight, inputs, loss = training(device)
     run = compiled(loss, mode)
     for function in (run, loss):
@@ -122,7 +120,7 @@ def alone() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("schedule", ["ScheduleGPipe", "Schedule1F1B"])
-def test_issue15_a_pipeline_of_microbatches_equals_the_whole_batch(
+def test_N25_a_pipeline_of_microbatches_equals_the_whole_batch(
     schedule: str, device: str, mode: str, alone: None
 ) -> None:
     from torch.distributed import pipelining
@@ -144,9 +142,7 @@ def test_issue15_a_pipeline_of_microbatches_equals_the_whole_batch(
             torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
 
 
-def test_issue15_a_pipeline_without_training_equals_the_whole_batch(
-    device: str, mode: str, alone: None
-) -> None:
+def test_N25_a_pipeline_without_training_equals_the_whole_batch(device: str, mode: str, alone: None) -> None:
     from torch.distributed import pipelining
 
     model = nn.Sequential(nn.Linear(8, 16), Squared(), nn.Linear(16, 4)).to(device)

@@ -85,7 +85,7 @@ PROGRAMS = (
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 @pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
-def test_a_program_with_eager_operators_does_what_eager_does(
+def test_N23_a_program_with_eager_operators_does_what_eager_does(
     program: Callable[..., Any], mode: str, device: str
 ) -> None:
     run = compiled(program, mode)
@@ -98,7 +98,7 @@ def test_a_program_with_eager_operators_does_what_eager_does(
         assert torch.equal(theirs, ours)
 
 
-def test_one_warning_names_operator_line_and_cost() -> None:
+def test_N23_one_warning_names_operator_line_and_cost() -> None:
     run = compiled(_nonzero_feeds_matmul, "reduce-overhead")
     x, w = torch.randn(4, 4), torch.randn(4, 4)
     with pytest.warns(GraphSplit) as caught:
@@ -113,7 +113,7 @@ def test_one_warning_names_operator_line_and_cost() -> None:
         compiled(_nonzero_feeds_matmul, "reduce-overhead")(x, w)
 
 
-def test_an_error_is_had_for_the_asking() -> None:
+def test_N23_an_error_is_had_for_the_asking() -> None:
     run = compiled(_nonzero_feeds_matmul, "reduce-overhead", **{"air.uncapturable": "error"})
     with pytest.raises(air_aclgraph.errors.IllegalDuringCapture, match=r"nonzero.*depends on the data"):
         run(torch.randn(4, 4), torch.randn(4, 4))

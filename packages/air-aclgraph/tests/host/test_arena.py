@@ -60,7 +60,7 @@ def test_smaller_recordings_share_the_chunk_of_a_larger_one() -> None:
     assert arena.nbytes == 0
 
 
-def test_issue15_12_the_memory_of_graphs_goes_with_the_last_of_them() -> None:
+def test_N25_the_memory_of_graphs_goes_with_the_last_of_them() -> None:
     runtime = HostRuntime()
 
     def chain(x: Tensor) -> tuple[Tensor, ...]:
@@ -80,7 +80,7 @@ def test_issue15_12_the_memory_of_graphs_goes_with_the_last_of_them() -> None:
     assert runtime.pool_nbytes() == 0
 
 
-def test_issue15_12_memory_that_a_pinned_handle_replays_stays() -> None:
+def test_N25_memory_that_a_pinned_handle_replays_stays() -> None:
     runtime = HostRuntime()
     run = executable(lambda x: ((x + 1).relu().sum(),), torch.ones(1000), runtime=runtime)
     handle = run.pin(torch.ones(1000))

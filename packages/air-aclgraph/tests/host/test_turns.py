@@ -61,7 +61,7 @@ def assert_calls_are_right(outer: Callable[[Tensor], Tensor], backend: Backend, 
 
 @pytest.mark.parametrize("outputs", ["kept", "view", "clone"])
 @pytest.mark.parametrize("known", [0, 3, 9])
-def test_issue15_4_a_compiled_function_inside_a_kernel_leaves_the_outer_graph_alone(
+def test_N25_a_compiled_function_inside_a_kernel_leaves_the_outer_graph_alone(
     known: int, outputs: str, operator: Any
 ) -> None:
     nested = torch.compile(inner, backend=Backend(air__outputs=outputs))
@@ -202,9 +202,7 @@ def test_a_turn_inside_a_turn_ends_with_the_outer_one() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("where", ["in a kernel", "with the lock"])
-def test_issue15_12_the_child_of_a_fork_does_not_wait_for_a_thread_of_its_parent(
-    where: str, operator: Any
-) -> None:
+def test_N25_the_child_of_a_fork_does_not_wait_for_a_thread_of_its_parent(where: str, operator: Any) -> None:
     inside, over, waits = threading.Event(), threading.Event(), [False]
 
     def wait() -> None:

@@ -21,14 +21,14 @@ def number(
     otherwise: int,
     low: int = 0,
     high: int = INT32_MAX,
-    environment: Mapping[str, str] = os.environ,
+    environment: Mapping[str, str] | None = None,
 ) -> int:
     """An int between two bounds; `otherwise` where the variable is not set, or empty."""
-    text = environment.get(name, "").strip()
+    text = (os.environ if environment is None else environment).get(name, "").strip()
     return integer(low, high).take_text(name, text, _WHERE) if text else otherwise
 
 
-def switch(name: str, otherwise: bool, environment: Mapping[str, str] = os.environ) -> bool:
+def switch(name: str, otherwise: bool, environment: Mapping[str, str] | None = None) -> bool:
     """On or off; `otherwise` where the variable is not set, or empty."""
-    text = environment.get(name, "").strip()
+    text = (os.environ if environment is None else environment).get(name, "").strip()
     return boolean().take_text(name, text, _WHERE) if text else otherwise
