@@ -48,6 +48,11 @@ def whole(tensor: Tensor) -> Tensor:
     return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
 
 
+def has_gaps(tensor: Tensor) -> bool:
+    """Whether the storage holds more than the elements of the tensor."""
+    return tensor.untyped_storage().nbytes() > tensor.numel() * tensor.element_size()
+
+
 def byte_range(tensor: Tensor, *, all_of_storage: bool = False) -> tuple[int, int]:
     """First address and the one after the last."""
     if all_of_storage:

@@ -33,6 +33,10 @@ _ADDRESSING: Final = frozenset(
         "prims::as_strided_scatter",
     )
 )
+#: Operators whose result is a copy of their first argument with what lies between its elements.
+_KEEPS_GAPS: Final = frozenset(
+    ("aten::slice_scatter", "aten::select_scatter", "aten::diagonal_scatter", "aten::as_strided_scatter")
+)
 _NO_MEMORY: Final = (Kind.VALUE, Kind.HOST, Kind.TOKEN)
 _METHODS: Final = frozenset(("as_strided", "as_strided_", "as_strided_scatter", "storage_offset"))
 
@@ -68,6 +72,8 @@ def addressed_placeholders(gm: GraphModule) -> frozenset[Node]:
             continue
         shares_any = node.target is operator.getitem or is_opaque(node)
         aliased = [use.value for use in uses_of(node) if shares_any or use.aliases]
+        if isinstance(node.target, OpOverload) and node.target._schema.name in _KEEPS_GAPS:
+            aliased.extend(node.all_input_nodes[:1])
         roots[node] = _together(roots, aliased)
         if _addresses_storage(node):
             one = isinstance(node.target, OpOverload)

@@ -18,6 +18,7 @@ from typing import Any, Final
 from torch import Tensor
 from torch._ops import OpOverload
 
+from air_aclgraph._memory import has_gaps, place_in_storage, whole
 from air_aclgraph.host._bindings import fastest
 from air_aclgraph.host._recorder import Record, Task, Wait, tensors_of
 
@@ -72,21 +73,37 @@ def _lines(task: Task, names: _Names) -> list[str]:
         return [call]
     assert isinstance(task.overload, OpOverload)
     returns = task.overload._schema.returns
-    if len(returns) == 1 and str(returns[0].type) == "Tensor":
+    if len(returns) == 1 and str(returns[0].type) == "Tensor" and not has_gaps(task.into[0]):
         return [f"{names.text(task.into[0])}.copy_({call})"]
     return [f"{names.of(_store(task), 'm')}({call})"]
 
 
 def _store(task: Task) -> Callable[[Any], None]:
     """Copies the fresh results of a call into the memory they took when it was recorded."""
-    pairs = tuple(zip(task.positions, task.into, strict=True))
+    copies = [
+        (position, _copy_into(target)) for position, target in zip(task.positions, task.into, strict=True)
+    ]
 
     def store(results: Any) -> None:
         made = list(tensors_of(results))
-        for position, target in pairs:
-            target.copy_(made[position])
+        for position, copy in copies:
+            copy(made[position])
 
     return store
+
+
+def _copy_into(target: Tensor) -> Callable[[Tensor], object]:
+    """Copies a result, with what lies between its elements where something does: `slice_scatter` keeps that."""
+    if not has_gaps(target):
+        return target.copy_
+
+    def copy(result: Tensor) -> None:
+        if place_in_storage(result) == place_in_storage(target) and result.stride() == target.stride():
+            whole(target).copy_(whole(result))
+        else:
+            target.copy_(result)
+
+    return copy
 
 
 def legal_order(steps: Sequence[Task | Record | Wait], seed: int) -> list[Task]:
