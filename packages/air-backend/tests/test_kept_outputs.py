@@ -113,7 +113,7 @@ class Squared(nn.Module):
 @pytest.fixture
 def alone() -> Iterator[None]:
     """A group of one process."""
-    distributed = torch.distributed
+    distributed: Any = torch.distributed
     distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
     yield
     distributed.destroy_process_group()

@@ -79,8 +79,8 @@ def test_N03_a_model_with_experts_is_one_graph_equal_to_eager(
     with torch.no_grad():
         expected = model(ids, use_cache=False).logits
         found = compiled(model, programs)(ids, use_cache=False).logits
-    tolerance = {"rtol": 1e-4, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 2e-2, "atol": 5e-3}
-    torch.testing.assert_close(found, expected, **tolerance)
+    rtol, atol = (1e-4, 1e-5) if dtype == torch.float32 else (2e-2, 5e-3)
+    torch.testing.assert_close(found, expected, rtol=rtol, atol=atol)
     nodes = [node for program in programs for node in program.program.graph]
     products = [node for node in nodes if node.op_type == "GroupedMatmul"]
     assert products

@@ -17,7 +17,7 @@ from air_graph.pieces import Cut, compile_parts, cut, depends_on_data
 aten = torch.ops.aten
 
 
-def traced(function: Callable[..., Any], *inputs: Tensor, mode: str = "fake") -> GraphModule:
+def traced(function: Callable[..., Any], *inputs: Tensor, mode: Any = "fake") -> GraphModule:
     return make_fx(function, tracing_mode=mode)(*inputs)
 
 

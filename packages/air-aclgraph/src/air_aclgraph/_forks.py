@@ -29,8 +29,8 @@ def new_lock(freed: Callable[[], object] = _nothing) -> Any:
 
 def _after_fork() -> None:
     for lock, freed in list(_locks.items()):
-        if not lock._is_owned():  # type: ignore[attr-defined]  # as threading.Condition asks it
-            lock._at_fork_reinit()  # type: ignore[attr-defined]  # as threading does with its own
+        if not lock._is_owned():  # as threading.Condition asks it
+            lock._at_fork_reinit()  # as threading does with its own
             freed()
 
 

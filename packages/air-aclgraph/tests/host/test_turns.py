@@ -240,10 +240,10 @@ def test_N25_the_child_of_a_fork_does_not_wait_for_a_thread_of_its_parent(where:
             code = 0 if works and plain.stats()["eager_calls"] == {} else 2
         finally:
             os._exit(code)
-    code = _status_within(child, 30)
+    status = _status_within(child, 30)
     over.set()
     thread.join()
-    assert code == 0, "the child hangs" if code is None else f"the child ended with {code}"
+    assert status == 0, "the child hangs" if status is None else f"the child ended with {status}"
 
 
 def _status_within(child: int, seconds: float) -> int | None:

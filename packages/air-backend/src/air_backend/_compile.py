@@ -79,6 +79,7 @@ def compile_aten(
         observer.before(gm, example_inputs, config, settings)
         buckets = _buckets(gm, example_inputs, settings, role)
         work = _Work(settings, config, observer, ground, buckets, role)
+        report: PipelineReport | None
         if apart := _apart(gm, ground, settings, buckets):
             report, plan, run = work.in_pieces(gm, apart, example_inputs, static_inputs, name)
             executor, copies = "reduce-overhead", copies - _copies(gm)

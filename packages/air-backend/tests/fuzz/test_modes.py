@@ -56,7 +56,8 @@ MODES: Final = tuple(VARIED)
 def run(mode: str, seeds: range, device: str) -> Report:
     """A short campaign in this process, a long one in others that are replaced now and then."""
     judge = Judge("air", {"mode": mode})
-    options = ({},) * len(VARIED[mode]) + VARIED[mode]
+    plain: Mapping[str, Any] = {}
+    options = (plain,) * len(VARIED[mode]) + VARIED[mode]
     if len(seeds) <= IN_ONE_PROCESS:
         return campaign(judge, seeds, options, device)
     return in_processes(Order(judge, options, device), seeds)

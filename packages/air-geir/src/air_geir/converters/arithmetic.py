@@ -38,7 +38,8 @@ def _sum(ctx: Context, first: Any, second: Any, alpha: Number, sign: int = 1) ->
             left, right = ctx.promote(first, second, dtype=dtype)
             return ctx.emit("Axpy", left, right, alpha=float(sign * alpha))
     left, right = ctx.promote(first, second, dtype=dtype)
-    scaled = ctx.emit("Mul", right, ctx.number(alpha if sign > 0 else -alpha, dtype))
+    factor: Any = alpha  # a symbolic one is negated by torch
+    scaled = ctx.emit("Mul", right, ctx.number(factor if sign > 0 else -factor, dtype))
     return ctx.emit("Add", left, scaled)
 
 

@@ -89,7 +89,8 @@ def sign(ctx: Context, self: Value) -> Value:
 def sgn(ctx: Context, self: Value) -> Value:
     """sgn(Tensor self) -> Tensor"""
     if not self.dtype.is_complex:
-        return sign(ctx, self)
+        signs: Value = sign(ctx, self)
+        return signs
     far = length(ctx, self)
     zero, one = ctx.const(0, far.dtype), ctx.const(1, far.dtype)
     divisor = ctx.emit("SelectV2", ctx.emit("Equal", far, zero), one, far)

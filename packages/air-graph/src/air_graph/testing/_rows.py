@@ -76,7 +76,7 @@ _MAKERS: Final = ("tensor", "arange", "size")
 
 
 def _share(one: Tensor, other: Tensor) -> bool:
-    return one.untyped_storage()._cdata == other.untyped_storage()._cdata
+    return bool(one.untyped_storage()._cdata == other.untyped_storage()._cdata)
 
 
 _ROUNDING: Final = re.compile(
@@ -171,7 +171,8 @@ def _constant(b: Blanks) -> str:
 
 def _factors(b: Blanks) -> str:
     """Sizes with the same number of elements."""
-    numel, sizes = b.value.numel(), []
+    numel = b.value.numel()
+    sizes: list[int] = []
     if not numel:
         return b.scope.shape(reversed(b.value.shape))
     while numel > 1 and len(sizes) < 3:

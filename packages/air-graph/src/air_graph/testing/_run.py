@@ -99,7 +99,8 @@ def _quiet() -> Iterator[None]:
 
 def plainly() -> contextlib.AbstractContextManager[object]:
     """Without Dynamo: in eager `torch.cond` would call it."""
-    return torch.compiler.set_stance("force_eager")
+    stance: contextlib.AbstractContextManager[object] = torch.compiler.set_stance("force_eager")
+    return stance
 
 
 def look(names: dict[str, Any]) -> dict[str, Seen]:
@@ -163,7 +164,7 @@ def _seen(path: str, leaf: Any, memory: Memory, objects: dict[int, str]) -> Seen
         value=leaf.detach().resolve_conj().resolve_neg().clone(),
         size=tuple(leaf.shape),
         stride=leaf.stride(),
-        offset=leaf.storage_offset(),
+        offset=int(leaf.storage_offset()),
         dtype=str(leaf.dtype),
         requires_grad=leaf.requires_grad,
         bits=(leaf.is_conj(), leaf.is_neg()),

@@ -48,7 +48,7 @@ def at_least(dims: int) -> Holds:
 
 def addresses(value: Tensor) -> Tensor:
     """The first byte of every element, counted from the start of its storage."""
-    at = torch.full((), value.storage_offset(), dtype=torch.int64)
+    at = torch.full((), int(value.storage_offset()), dtype=torch.int64)
     for size, stride in zip(value.shape, value.stride(), strict=True):
         at = at.unsqueeze(-1) + torch.arange(size) * stride
     return at.flatten() * value.itemsize
@@ -59,7 +59,7 @@ def overlaps_itself(value: Tensor) -> bool:
     if torch.ops.aten.is_non_overlapping_and_dense(value):
         return False
     at = addresses(value)
-    return at.unique().numel() < at.numel()
+    return bool(at.unique().numel() < at.numel())
 
 
 def overlaps_partly(target: Tensor, source: Tensor) -> bool:

@@ -44,7 +44,8 @@ def in_processes(order: Order, seeds: Sequence[int], jobs: int = 1) -> Report:
     """The cases of all seeds, in as many processes at once as `jobs` says."""
     context = multiprocessing.get_context("spawn")
     waiting = [list(seeds[at : at + order.per_process]) for at in range(0, len(seeds), order.per_process)]
-    whole, running = Report(), []
+    whole = Report()
+    running: list[Any] = []
     while waiting or running:
         while waiting and len(running) < jobs:
             running.append(_started(context, order, waiting.pop(0)))

@@ -15,6 +15,7 @@ def matrix_triangular_solve(op: Operator) -> Run:
 
     def run(matrix: Tensor, rhs: Tensor) -> Tensor:
         a, upper = (matrix.mH, lower) if adjoint else (matrix, not lower)
-        return torch.linalg.solve_triangular(a, rhs, upper=upper)
+        solution: Tensor = torch.linalg.solve_triangular(a, rhs, upper=upper)
+        return solution
 
     return run
