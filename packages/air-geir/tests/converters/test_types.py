@@ -35,7 +35,7 @@ NOT_HERE = {"collectives", "random", "control_flow", "printing", "inplace", "att
 TAME = (
     "var", "std", "norm", "mm", "mv", "dot", "pool", "softmax", "fft", "pdist", "cdist", "logcumsumexp", "logsumexp",
     "embedding", "grid_sampler", "upsample", "convolution", "mean", "sum", "prod", "_backward", "loss", "glu",
-    "erfinv", "histc", "solve_triangular", "grouped_mm", "im2col", "index_reduce", "scatter",
+    "addr", "erfinv", "histc", "solve_triangular", "grouped_mm", "im2col", "index_reduce", "scatter",
 )  # fmt: skip
 """Operators that add up or iterate: what they give for the largest numbers and for infinities depends on the order."""
 PARTS_ALONE = ("abs", "angle", "isnan", "isinf", "isfinite", "nan_to_num", "real", "conj", ".eq", ".ne")
@@ -145,8 +145,13 @@ def calls(converter: Converter, mixed: bool) -> Iterator[tuple[Sample, tuple[tor
                 yield sample, pair
         for at, argument in enumerate(op._schema.arguments):
             if str(argument.type) in ("number", "Optional[number]"):
-                for number, dtype in itertools.product(NUMBERS, DTYPES):
+                for number, dtype in itertools.product(numbers_for(converter.target), DTYPES):
                     yield with_number(sample, at, argument.name, number), (dtype,) * count
+
+
+def numbers_for(target: str) -> list[Any]:
+    """The numbers to call it with."""
+    return [n for n in NUMBERS if not named(target, TAME) or isinstance(n, complex) or math.isfinite(n)]
 
 
 def with_number(sample: Sample, at: int, name: str, number: Any) -> Sample:
@@ -199,7 +204,8 @@ def wrong(target: str, got: torch.Tensor, want: torch.Tensor) -> str | None:
         same = (got == want) | (got.isnan() & want.isnan())
     else:
         eps = torch.finfo(want.dtype).eps
-        same = torch.isclose(got, want, rtol=16 * eps, atol=16 * eps if tame else 0.0, equal_nan=True)
+        rtol, atol = (64 * eps, 16 * eps) if tame else (16 * eps, 0.0)
+        same = torch.isclose(got, want, rtol=rtol, atol=atol, equal_nan=True)
     if want.is_complex() and not named(target, PARTS_ALONE):
         same |= ~got.isfinite() & ~want.isfinite()
     if want.is_floating_point() and not named(target, ZEROS_ALIKE):

@@ -14,8 +14,11 @@ from air_geir.lowering import Context, Number, Value
 
 aten = torch.ops.aten
 
-_ATTRIBUTE = (torch.float16, torch.bfloat16, torch.float32)
-"""Types whose factor fits an attribute, which is a float of 32 bits."""
+
+def _fits_attribute(number: float, dtype: torch.dtype) -> bool:
+    """True when nothing is lost in an attribute, which is a float of 32 bits."""
+    narrow = dtype in (torch.float16, torch.bfloat16, torch.float32)
+    return narrow or (dtype == torch.float64 and float(torch.tensor(number, dtype=torch.float32)) == number)
 
 
 def _binary(ctx: Context, op_type: str, first: Any, second: Any) -> Value:
@@ -34,7 +37,7 @@ def _sum(ctx: Context, first: Any, second: Any, alpha: Number, sign: int = 1) ->
     if isinstance(alpha, (int, float)):
         if alpha == 1:
             return _binary(ctx, "Add" if sign > 0 else "Sub", first, second)
-        if dtype in _ATTRIBUTE:
+        if _fits_attribute(float(alpha), dtype):
             left, right = ctx.promote(first, second, dtype=dtype)
             return ctx.emit("Axpy", left, right, alpha=float(sign * alpha))
     left, right = ctx.promote(first, second, dtype=dtype)

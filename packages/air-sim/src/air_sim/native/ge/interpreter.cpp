@@ -39,8 +39,10 @@ const Table& kernels() {
   static const Table& all = [] () -> const Table& {
     Table& table = *new Table;
     add_math(table);
+    add_functions(table);
     add_shapes(table);
     add_indexing(table);
+    add_searching(table);
     add_layers(table);
     add_sources(table);
     add_collectives(table);

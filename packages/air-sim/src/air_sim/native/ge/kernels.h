@@ -31,8 +31,10 @@ using Table = std::map<std::string, Kernel>;
 const Table& kernels();
 
 void add_math(Table& table);
+void add_functions(Table& table);
 void add_shapes(Table& table);
 void add_indexing(Table& table);
+void add_searching(Table& table);
 void add_layers(Table& table);
 void add_sources(Table& table);
 void add_collectives(Table& table);

@@ -92,6 +92,31 @@ Tensors max_pool_with_argmax(const Call& c) {
                                                 c.integer("ceil_mode") != 0);
   return {y, index.to(c.output_type(1, at::kInt))};
 }
+// Its lists are in the order of data_format, or of the planes alone.
+Tensors max_pool_with_places(const Call& c) {
+  const std::string format = c.text("data_format", "NCHW");
+  const auto planes = [&](const Ints& list) { return list.size() == 4 ? spatial(list, format) : list; };
+  auto [y, index] = at::max_pool2d_with_indices(c.in[0], planes(c.ints("ksize")), planes(c.ints("strides")), planes(c.ints("pads")),
+                                                planes(c.ints("dilation", {1, 1})), c.integer("ceil_mode") != 0);
+  return {y, index.to(c.output_type(1, at::kInt))};
+}
+Tensors grid_sampler_grad(const Call& c) {
+  const int64_t mode = c.text("interpolation_mode", "bilinear") == "nearest";
+  const std::string outside = c.text("padding_mode", "zeros");
+  const int64_t padding = outside == "zeros" ? 0 : outside == "border" ? 1 : 2;
+  auto [dx, dgrid] = at::grid_sampler_2d_backward(c.in[0], c.in[1], c.in[2], mode, padding, c.integer("align_corners") != 0, {true, true});
+  return {dx, dgrid};
+}
+Tensor grid_sampler(const Call& c) {
+  const std::string how = c.text("interpolation_mode", "bilinear"), outside = c.text("padding_mode", "zeros");
+  const int64_t mode = how == "bilinear" ? 0 : how == "nearest" ? 1 : 2, padding = outside == "zeros" ? 0 : outside == "border" ? 1 : 2;
+  return at::grid_sampler(c.in[0], c.in[1], mode, padding, c.integer("align_corners") != 0);
+}
+Tensor resize_nearest_grad(const Call& c) {
+  const Tensor& dy = c.in[0];
+  const Ints size = c.values(1);
+  return at::upsample_nearest2d_backward(dy, dy.sizes().slice(2), {dy.size(0), dy.size(1), size.at(0), size.at(1)});
+}
 Tensors nll_loss(const Call& c) {
   const std::string how = c.text("reduction", "mean");
   const int64_t reduction = how == "none" ? 0 : how == "mean" ? 1 : 2;
@@ -143,6 +168,11 @@ void add_layers(Table& table) {
   AIR_SIM_GE_OP(AdaptiveAvgPool2d, at::adaptive_avg_pool2d(x[0], c.ints("output_size")));
   AIR_SIM_GE_OP(AvgPoolV2, average_pool(c));
   AIR_SIM_GE_OPS(MaxPoolWithArgmaxV1, max_pool_with_argmax(c));
+  AIR_SIM_GE_OPS(MaxPoolWithArgmaxV3, max_pool_with_places(c));
+  AIR_SIM_GE_OP(GridSampler2D, grid_sampler(c));
+  AIR_SIM_GE_OP(GridSampler3D, grid_sampler(c));
+  AIR_SIM_GE_OPS(GridSampler2DGrad, grid_sampler_grad(c));
+  AIR_SIM_GE_OP(ResizeNearestNeighborV2Grad, resize_nearest_grad(c));
   AIR_SIM_GE_OPS(NLLLoss, nll_loss(c));
   AIR_SIM_GE_OP(ResizeNearestNeighborV2, resize_nearest(c));
   AIR_SIM_GE_OP(StatelessDropOutGenMask, dropout_mask(c));

@@ -16,9 +16,12 @@ Tensor product(const Call& c, const char* transpose_a, const char* transpose_b) 
 Tensor exponential(const Call& c) {
   const Tensor t = c.in[0] * c.real("scale", 1) + c.real("shift", 0);
   const double base = c.real("base", -1);
-  return base < 0 ? t.exp() : at::pow(base, t);
+  return base < 0 ? t.exp() : at::pow(base, t).to(t.scalar_type());
 }
 Tensor logarithm(const Call& c) {
+  const bool plain = c.real("scale", 1) == 1 && c.real("shift", 0) == 0;
+  if (plain && c.real("base", -1) == 2) return c.in[0].log2();
+  if (plain && c.real("base", -1) == 10) return c.in[0].log10();
   const Tensor t = (c.in[0] * c.real("scale", 1) + c.real("shift", 0)).log();
   const double base = c.real("base", -1);
   return base < 0 ? t : t / std::log(base);
@@ -76,11 +79,7 @@ void add_math(Table& table) {
   AIR_SIM_GE_OP(Pow, at::pow(x[0], x[1]));
   AIR_SIM_GE_OP(Maximum, at::maximum(x[0], x[1]));
   AIR_SIM_GE_OP(Minimum, at::minimum(x[0], x[1]));
-  AIR_SIM_GE_OP(Axpy, x[0] + x[1] * c.real("alpha", 1));
-  AIR_SIM_GE_OP(AxpyV2, x[0] + x[1] * x[2]);
   AIR_SIM_GE_OP(Sxpy, c.given(2) ? x[1] - x[2] * x[0] : x[1] - x[0]);
-  AIR_SIM_GE_OP(Addcmul, x[0] + x[3] * x[1] * x[2]);
-  AIR_SIM_GE_OP(Addcdiv, x[0] + x[3] * x[1] / x[2]);
   AIR_SIM_GE_OP(Lerp, at::lerp(x[0], x[1], x[2]));
   AIR_SIM_GE_OP(Atan2, at::atan2(x[0], x[1]));
   AIR_SIM_GE_OP(ClipByValue, clip(c));
@@ -122,7 +121,7 @@ void add_math(Table& table) {
   AIR_SIM_GE_OP(Softplus, at::softplus(x[0]));
   AIR_SIM_GE_OP(Gelu, at::gelu(x[0], "tanh"));
   AIR_SIM_GE_OP(GeluV2, at::gelu(x[0], c.text("approximate", "none")));
-  AIR_SIM_GE_OP(Swish, x[0] * (x[0] * c.real("scale", 1)).sigmoid());
+  AIR_SIM_GE_OP(Swish, c.real("scale", 1) == 1 ? at::silu(x[0]) : x[0] * (x[0] * c.real("scale", 1)).sigmoid());
   AIR_SIM_GE_OP(Equal, x[0].eq(x[1]));
   AIR_SIM_GE_OP(NotEqual, x[0].ne(x[1]));
   AIR_SIM_GE_OP(Greater, x[0].gt(x[1]));
