@@ -180,3 +180,29 @@ def test_clones_of_conjugated_values_are_conjugated() -> None:
 def test_an_input_that_is_turned_in_place_is_refused(function: Callable[..., Any], device: str) -> None:
     with pytest.raises(InputRefused, match="changes the sizes or strides of input 'x_1' itself"):
         executable(function, torch.ones(2, 3, device=device), device=device)
+
+
+COMPLEX_VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
+    "conj": lambda x: x.conj(),
+    "real": lambda x: x.real,
+    "imag": lambda x: x.imag,
+    "imag of conj": lambda x: x.conj().imag,
+    "part of conj": lambda x: x.conj()[1:],
+}
+
+
+@pytest.mark.parametrize("view", COMPLEX_VIEWS.values(), ids=COMPLEX_VIEWS.keys())
+@pytest.mark.parametrize("lies", ["dense", "sliced", "turned"])
+def test_N25_views_of_complex_inputs_keep_their_meaning(view: Callable[[Tensor], Tensor], lies: str) -> None:
+    def inputs(scale: float) -> Tensor:
+        base = torch.complex(torch.arange(24.0), torch.arange(24.0) - 7).reshape(4, 6) * scale
+        return {"dense": base, "sliced": base[1:, ::2], "turned": base.t()}[lies]
+
+    run = torch.compile(lambda x: (view(x), x * 2), backend=Backend())
+    for scale in (1.0, 2.0, 3.0):
+        x = inputs(scale)
+        found, expected = run(x)[0], view(x)
+        assert torch.equal(found, expected)
+        assert (found.is_conj(), found.is_neg()) == (expected.is_conj(), expected.is_neg())
+        assert (found.stride(), found.storage_offset()) == (expected.stride(), expected.storage_offset())
+        assert found.data_ptr() == expected.data_ptr()

@@ -222,9 +222,9 @@ CASES: dict[str, tuple[Case, Case]] = {
         acl("air.warmup", 7),
     ),
     "summary-replaces-the-compilation": (
-        plus(ir("air.unsupported", "error"), debug__fx_summary__type="csv"),
+        plus(ir("air.unsupported", "split"), debug__fx_summary__type="csv"),
         plus(
-            ir("air.unsupported", "eager"),
+            ir("air.unsupported", "error"),
             debug__fx_summary__type="csv",
             debug__fx_summary__skip_compile=False,
         ),

@@ -42,12 +42,24 @@ class ViewOf:
     stride: tuple[int, ...]
     offset: int
     dtype: torch.dtype
+    is_conj: bool = False
+    is_neg: bool = False
 
     def of(self, base: Tensor) -> Tensor:
         """The same view of another base."""
         if base.dtype != self.dtype:
-            base = base.view(self.dtype)
-        return base.as_strided(self.shape, self.stride, base.storage_offset() + self.offset)
+            base = self._typed(base)
+        view = base.as_strided(self.shape, self.stride, base.storage_offset() + self.offset)
+        if self.is_conj or self.is_neg or self.dtype.is_complex:
+            view = view if view.is_conj() == self.is_conj else view.conj()
+            view = view if view.is_neg() == self.is_neg else torch._neg_view(view)
+        return view
+
+    def _typed(self, base: Tensor) -> Tensor:
+        """The memory of the base in another type; parts of complex numbers lie side by side whatever their strides."""
+        if base.is_complex() and not self.dtype.is_complex:
+            return torch.view_as_real(base.conj() if base.is_conj() else base).view(self.dtype)
+        return base.view(self.dtype)
 
 
 @dataclass(frozen=True)
@@ -94,7 +106,13 @@ def _view(value: Tensor, index: int, inputs: Sequence[Any]) -> ViewOf:
     base = inputs[index]
     start = base.storage_offset() * base.element_size() // value.element_size()
     return ViewOf(
-        index, tuple(value.shape), tuple(value.stride()), value.storage_offset() - start, value.dtype
+        index,
+        tuple(value.shape),
+        tuple(value.stride()),
+        value.storage_offset() - start,
+        value.dtype,
+        value.is_conj(),
+        value.is_neg(),
     )
 
 
