@@ -11,6 +11,7 @@ from air_graph._effects import (
     register_may_return_argument,
     written_values,
 )
+from air_graph._links import Link, link_of, links_of, owner_of, shares_storage
 from air_graph._operators import (
     argument_problem,
     find_operator,
@@ -57,6 +58,7 @@ __all__ = [
     "ArgumentEffect",
     "Effects",
     "Extent",
+    "Link",
     "Ordering",
     "OutForm",
     "ProgramOrder",
@@ -79,10 +81,13 @@ __all__ = [
     "is_opaque",
     "is_written",
     "leaf_storages",
+    "link_of",
+    "links_of",
     "name_of",
     "named_arguments",
     "nodes_in",
     "out_form_of",
+    "owner_of",
     "place_of",
     "qualified",
     "register_hidden_writes",
@@ -91,6 +96,7 @@ __all__ = [
     "registered_out_forms",
     "repeated_element",
     "same_extents",
+    "shares_storage",
     "source_of",
     "storage_key",
     "surely",

@@ -12,7 +12,7 @@ from typing import Any, Final
 import torch
 from torch import fx
 
-from air_geir.lowering._storages import link_of
+from air_graph import link_of
 
 aten = torch.ops.aten
 

@@ -12,7 +12,7 @@ from torch import fx
 from air_geir.engines import ArgOutput, GraphOutput, HostStep, ViewOutput
 from air_geir.errors import CannotConvert, ExpressionError
 from air_geir.ir import as_dim
-from air_geir.lowering._storages import link_of
+from air_graph import link_of
 
 Source: TypeAlias = "ArgOutput | GraphOutput | ViewOutput"
 

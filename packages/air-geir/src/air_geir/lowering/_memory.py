@@ -22,8 +22,8 @@ from air_geir.lowering._device_layouts import DeviceLayouts
 from air_geir.lowering._host_views import HostViews, Source
 from air_geir.lowering._layouts import axes_order, known
 from air_geir.lowering._sizes import add_input, dims_of
-from air_geir.lowering._storages import links_of, owner_of
 from air_geir.lowering._value import Value
+from air_graph import links_of, owner_of
 
 if TYPE_CHECKING:
     from air_geir.lowering._context import Context, Size

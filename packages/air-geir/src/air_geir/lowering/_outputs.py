@@ -30,8 +30,8 @@ from air_geir.lowering._device_layouts import DeviceLayouts
 from air_geir.lowering._host_views import HostViews, Source
 from air_geir.lowering._layouts import axes_order, is_dense, looks_dense
 from air_geir.lowering._source import source_of
-from air_geir.lowering._storages import links_of, owner_of
 from air_geir.lowering._value import Value
+from air_graph import links_of, owner_of
 
 aten = torch.ops.aten
 

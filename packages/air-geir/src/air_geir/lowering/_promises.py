@@ -13,7 +13,7 @@ from air_geir.engines import Promise
 from air_geir.errors import ExpressionError
 from air_geir.ir import Dim, as_dim
 from air_geir.lowering._source import source_of
-from air_geir.lowering._storages import links_of, owner_of
+from air_graph import links_of, owner_of
 
 _ADDRESSED = frozenset({torch.ops.aten.as_strided.default})
 """Views whose offset counts from the start of the storage."""

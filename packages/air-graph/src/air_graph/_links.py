@@ -1,7 +1,6 @@
 """Whose memory a value of an FX graph lies in: the value that owns it, and the views between the two.
 
-What an operator does is read from its schema. Where a schema says "perhaps" (operators that are composed of others,
-such as `reshape`), the storages of the example values decide. Nothing here knows Ascend IR.
+Where an operator may copy or not (`reshape`), the storages of the example values decide.
 """
 
 from __future__ import annotations
@@ -12,7 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import torch
-from torch import fx
+from torch.fx import Node
+
+from air_graph._effects import Effects, effects_of
+from air_graph._storage import storage_key
 
 aten = torch.ops.aten
 
@@ -20,22 +22,20 @@ Kind = Literal["view", "item", "again", "same"]
 
 _AGAIN: Final = frozenset({aten.alias.default, aten.detach.default, aten.lift_fresh.default})
 """Another tensor object over the same memory, with the same layout."""
-_UNDECLARED: Final = frozenset({aten._unsafe_view.default})
-"""Views whose schema does not say so."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
     """How a value that has no memory of its own is made from the value it lies in."""
 
-    node: fx.Node
-    base: fx.Node
+    node: Node
+    base: Node
     kind: Kind
     """`view`: the operator makes one or several views; `item`: one of several views; `again`: another tensor object
     over the same elements; `same`: the very argument, after an operator wrote to it."""
 
 
-def link_of(node: fx.Node) -> Link | None:
+def link_of(node: Node) -> Link | None:
     """The value that this one lies in; None when it has memory of its own."""
     if node.op != "call_function":
         return None
@@ -48,53 +48,43 @@ def link_of(node: fx.Node) -> Link | None:
     return _result(node, node, 0)
 
 
-def _item(node: fx.Node) -> Link | None:
+def _item(node: Node) -> Link | None:
     source, index = node.args
-    if not isinstance(source, fx.Node) or not isinstance(source.target, torch._ops.OpOverload):
+    if not isinstance(source, Node) or not isinstance(source.target, torch._ops.OpOverload):
         return None
     if len(source.target._schema.returns) > 1:
         return _result(node, source, int(index))  # type: ignore[arg-type]  # the index of a result is a number
     return Link(node, source, "item") if link_of(source) is not None else None
 
 
-def _result(node: fx.Node, call: fx.Node, index: int) -> Link | None:
-    """The link of one result of an operator, by what the schema says about it."""
+def _result(node: Node, call: Node, index: int) -> Link | None:
+    """The link of one result of an operator, by its effects."""
     op: Any = call.target
-    if op in _UNDECLARED:
-        return _linked(node, call.args[0], "view")
-    declared = op._schema.returns[index].alias_info
-    if declared is None:
+    effects = effects_of(op)
+    sets = effects.returns[index] if index < len(effects.returns) else frozenset()
+    base, written = _aliased(call, effects, sets)
+    if base is None:
         return None
-    base = _aliased(call, declared)
-    if declared.is_write:
-        return _linked(node, base, "same")
-    if node is not call or not isinstance(base, fx.Node):
+    if written:
+        return Link(node, base, "same")
+    if node is not call or (effects.may_copy and not shares_storage(node, base)):
         return None
-    if _is_composed(op) and not shares_storage(node, base):
-        return None
-    return _linked(node, base, "again" if op in _AGAIN else "view")
+    return Link(node, base, "again" if op in _AGAIN else "view")
 
 
-def _linked(node: fx.Node, base: object, kind: Kind) -> Link | None:
-    return Link(node, base, kind) if isinstance(base, fx.Node) else None
+def _aliased(call: Node, effects: Effects, sets: frozenset[str]) -> tuple[Node | None, bool]:
+    """What was given for the argument in whose memory a result lies, and whether that argument is written."""
+    for argument in effects.arguments:
+        if argument.aliases & sets:
+            at = argument.position
+            given = (
+                call.args[at] if at is not None and at < len(call.args) else call.kwargs.get(argument.name)
+            )
+            return (given, argument.writes) if isinstance(given, Node) else (None, False)
+    return None, False
 
 
-def _aliased(call: fx.Node, declared: Any) -> object:
-    """What was given for the argument that a result is declared to alias."""
-    op: Any = call.target
-    for position, argument in enumerate(op._schema.arguments):
-        info = argument.alias_info
-        if info is None or (declared.before_set and not declared.before_set & info.before_set):
-            continue
-        return call.args[position] if position < len(call.args) else call.kwargs.get(argument.name)
-    return None
-
-
-def _is_composed(op: torch._ops.OpOverload) -> bool:
-    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), "CompositeImplicitAutograd"))
-
-
-def links_of(node: fx.Node) -> Iterator[Link]:
+def links_of(node: Node) -> Iterator[Link]:
     """The links from a value to the one that owns its memory, the nearest first."""
     link = link_of(node)
     while link is not None:
@@ -102,16 +92,16 @@ def links_of(node: fx.Node) -> Iterator[Link]:
         link = link_of(link.base)
 
 
-def owner_of(node: fx.Node) -> fx.Node:
+def owner_of(node: Node) -> Node:
     """The value whose memory this one lies in; itself when it has its own."""
     for link in links_of(node):
         node = link.base
     return node
 
 
-def shares_storage(one: fx.Node, other: fx.Node) -> bool:
+def shares_storage(one: Node, other: Node) -> bool:
     """Whether the example values of two nodes lie in one storage."""
     first, second = one.meta.get("val"), other.meta.get("val")
     if not isinstance(first, torch.Tensor) or not isinstance(second, torch.Tensor):
         return False
-    return bool(first.untyped_storage()._cdata == second.untyped_storage()._cdata)
+    return storage_key(first) == storage_key(second)
