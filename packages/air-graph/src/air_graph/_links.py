@@ -24,6 +24,10 @@ _AGAIN: Final = frozenset({aten.alias.default, aten.detach.default, aten.lift_fr
 """Another tensor object over the same memory, with the same layout."""
 
 
+_COMPUTED: Final = frozenset({torch.ops.prims.real.default, torch.ops.prims.imag.default})
+"""Views by their schema, of which example values are values of their own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """How a value that has no memory of its own is made from the value it lies in."""
@@ -63,7 +67,7 @@ def _result(node: Node, call: Node, index: int) -> Link | None:
     effects = effects_of(op)
     sets = effects.returns[index] if index < len(effects.returns) else frozenset()
     base, written = _aliased(call, effects, sets)
-    if base is None:
+    if base is None or op in _COMPUTED:
         return None
     if written:
         return Link(node, base, "same")

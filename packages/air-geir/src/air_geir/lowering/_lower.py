@@ -260,17 +260,22 @@ class Lowering:
         return Value(self.ctx.graph.data("unsupported", desc), meta.dtype, dims)
 
 
+_ONE_OF_SEVERAL = object()
+
+
 def _dynamic_nodes(node: fx.Node) -> Iterator[fx.Node | None]:
     """The argument behind each input of an expansion; None for one of several values of a node."""
 
     def behind(argument: fx.Node) -> Any:
         value = argument.meta["val"]
         if isinstance(value, (list, tuple)):
-            return [None for leaf in pytree.tree_leaves(value) if is_dynamic_leaf(leaf)]
+            return [_ONE_OF_SEVERAL for leaf in pytree.tree_leaves(value) if is_dynamic_leaf(leaf)]
         return argument if is_dynamic_leaf(value) else ()
 
     for leaf in pytree.tree_leaves(pytree.tree_map_only(fx.Node, behind, (node.args, node.kwargs))):
-        if leaf is None or isinstance(leaf, fx.Node):
+        if leaf is _ONE_OF_SEVERAL:
+            yield None
+        elif isinstance(leaf, fx.Node):
             yield leaf
 
 
