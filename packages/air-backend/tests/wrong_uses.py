@@ -24,8 +24,13 @@ LIBRARY.impl("opaque", lambda x: torch.empty_like(x), "Meta")
 
 
 def run(function: Callable[..., Any], *args: Any, mode: str = "reduce-overhead", **options: Any) -> Any:
-    """Compiles a function and calls it once."""
-    given = {"mode": mode, **{name.replace("__", "."): value for name, value in options.items()}}
+    """Compiles a function and calls it once; what cannot be compiled is to be an error."""
+    given = {
+        "mode": mode,
+        "air.uncapturable": "error",
+        "air.unsupported": "error",
+        **{name.replace("__", "."): value for name, value in options.items()},
+    }
     return torch.compile(function, backend="air", options=given, fullgraph=True, dynamic=False)(
         *(args or (X,))
     )

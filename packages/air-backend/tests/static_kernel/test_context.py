@@ -12,6 +12,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from air_backend import _static_kernels
 from air_backend._context import context_of
 from air_config import CompilerConfig, Context, RefusedOption, resolve
+from air_config.errors import WrongValue
 
 
 @pytest.fixture
@@ -44,12 +45,18 @@ def test_S11_the_first_rank_fixes_the_size_of_a_node_and_another_one_is_seen(
         resolve(config, sizes).check()
 
 
-@pytest.mark.parametrize("text", ["", "two", "-1"])
-def test_a_size_that_is_no_number_is_left_to_its_own_rule(
+def test_a_size_that_is_empty_counts_as_none(group: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "")
+    assert _static_kernels.local_world_sizes() == ()
+
+
+@pytest.mark.parametrize("text", ["two", "-1"])
+def test_a_size_that_is_no_number_is_refused_by_name(
     group: None, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     monkeypatch.setenv("LOCAL_WORLD_SIZE", text)
-    assert _static_kernels.local_world_sizes() == ()
+    with pytest.raises(WrongValue, match="LOCAL_WORLD_SIZE"):
+        _static_kernels.local_world_sizes()
 
 
 def test_without_static_kernels_nothing_is_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,16 @@ _WRAPPERS: Final = (
     "/air_backend/_collectives.py",
     "/torch/distributed/_functional_collectives.py",
 )
-_MACHINERY: Final = ("/torch/", "/air_streams/", "/air_backend/", "/air_aclgraph/", "/contextlib.py")
+_MACHINERY: Final = (
+    "/torch/",
+    "/air_graph/",
+    "/air_streams/",
+    "/air_fxpasses/",
+    "/air_aclgraph/",
+    "/air_geir/",
+    "/air_backend/",
+    "/contextlib.py",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,9 +117,16 @@ def _with_aten_copies(gm: fx.GraphModule) -> fx.GraphModule:
 
 
 def writes_inside(gm: fx.GraphModule) -> bool:
-    """True when an operator of the graph writes to a value that is not an input of the graph, or to a part of one."""
+    """True when an operator of the graph writes to a value that is not an input of the graph, or to a part of one.
+
+    What is passed by keyword, or in a list, is memory made for the result: converters give its new value.
+    """
     calls = (n for n in gm.graph.nodes if isinstance(n.target, Overload) and not effects_of(n.target).opaque)
-    return any(use.writes and use.value.op != "placeholder" for node in calls for use in uses_of(node))
+    written = ((node, use) for node in calls for use in uses_of(node) if use.writes)
+    return any(
+        isinstance(use.key, int) and node.args[use.key] is use.value and use.value.op != "placeholder"
+        for node, use in written
+    )
 
 
 def _signature(leaf: object) -> object:
