@@ -134,3 +134,14 @@ def test_N03_sampling_at_points_trains() -> None:
         return F.grid_sample(image, points, align_corners=False)
 
     torch.testing.assert_close(gradients(compiled(sample)), gradients(sample))
+
+
+def test_N03_an_argument_that_is_left_out_is_no_input_of_an_expansion() -> None:
+    """`batch_norm` and `group_norm` without a weight: the value None among their arguments was taken for an input."""
+    x = torch.randn(4, 6, 4)
+
+    def norms(x: torch.Tensor) -> Any:
+        return F.batch_norm(x, x.new_zeros(6), x.new_ones(6), training=True), F.group_norm(x, 2)
+
+    for found, expected in zip(compiled(norms)(x), norms(x), strict=True):
+        torch.testing.assert_close(found, expected)
