@@ -19,7 +19,8 @@ pytestmark = pytest.mark.npu
 
 def raised(function: Callable[..., Any], *args: Any, **options: Any) -> tuple[str, str]:
     """The class and the text of the error of a compiled call."""
-    given = {"mode": "reduce-overhead", **options}
+    errors = {"air.uncapturable": "error", "air.unsupported": "error"}
+    given = {"mode": "reduce-overhead", **errors, **options}
     compiled = torch.compile(function, backend="air", options=given, fullgraph=True, dynamic=False)
 
     def call() -> None:
