@@ -34,7 +34,7 @@ from air_aclgraph._policy import KeyPolicy, Watch
 from air_aclgraph._progress import showing
 from air_aclgraph._reach import refuse_format
 from air_aclgraph._results import outputs_of
-from air_aclgraph._runtime import Recording, Runtime
+from air_aclgraph._runtime import Recording, Runtime, Sample
 from air_aclgraph._slots import Kind, Slot, refuse_layout, refuse_subclass
 from air_aclgraph._stats import Stats
 from air_aclgraph._straight import Straight
@@ -262,16 +262,16 @@ class Executable(Path):
         self, key: Key, kinds: tuple[Kind, ...], policy: KeyPolicy, args: list[Any]
     ) -> tuple[Any, ...]:
         started = time.perf_counter()
+        copied = self._copies_outputs(policy)
         first: tuple[Any, ...] | None = None
-        if not self.runtime.abilities.runs_while_recording and self._runs_first(key):
+        if not self.runtime.abilities.runs_while_recording and self._runs_first(key, copied):
             first = self._flat_outputs(self._first_run(key, args))
         self._drop(key)
         self._make_room(key)
         refuse_shortage(self.resources, self.runtime.limits(), len(self._captured), self.name, key)
         inputs = self._capture_inputs(args, kinds)
         with showing(self._body.progress, f"{self.name} key {key}"):
-            copied = self._copies_outputs(policy)
-            recording = self._record(key, inputs, kinds, copied)
+            recording = self._record(key, inputs, kinds, copied, None if first is None else (first, args))
         captured = self._finish(
             key, kinds, policy, inputs, recording, shared=copied and self.options.share_pool
         )
@@ -295,8 +295,10 @@ class Executable(Path):
             return policy.keeping.stage is Stage.COPIED and not policy.keeping.pinned
         return self.options.outputs == "clone"
 
-    def _runs_first(self, key: Key) -> bool:
-        return self.options.warmup > 0 or (self._kernels is not None and self._kernels.wants(key))
+    def _runs_first(self, key: Key, copied: bool) -> bool:
+        """Memory that is the outputs' own is made before the capture, from what a run gave back."""
+        wanted = self.options.warmup > 0 or self.options.owns_outputs(copied)
+        return wanted or (self._kernels is not None and self._kernels.wants(key))
 
     def _first_run(self, key: Key, args: list[Any]) -> Any:
         """The run before a capture; static kernels are made for what it ran, and the capture sees them."""
@@ -312,10 +314,8 @@ class Executable(Path):
             elif kind is Kind.CARRIED:
                 args[index].copy_(inputs[index])
         own = [o.tensor if isinstance(o, Own) else None for o in captured.outputs]
-        if self.options.outputs == "view":
-            return finisher(captured.outputs, "view", self._ledger)(args)
-        if self.options.outputs == "guarded":
-            return finisher(captured.outputs, "guarded", self._ledger)(args)
+        if self.options.outputs in ("view", "guarded"):
+            return finisher(captured.outputs, self.options.outputs, self._ledger)(args)
         made = finisher(captured.outputs, "view", self._ledger)(args)
         firsts = captured.recording.first
         if not captured.outputs_shared:
@@ -349,13 +349,13 @@ class Executable(Path):
         return buffer
 
     def _record(
-        self, key: Key, inputs: tuple[Any, ...], kinds: Sequence[Kind], outputs_are_copied: bool
+        self, key: Key, inputs: tuple[Any, ...], kinds: Sequence[Kind], copied: bool, sample: Sample | None
     ) -> Recording:
         written = [t for t, k in zip(inputs, kinds, strict=True) if k is Kind.MUTATED]
         inference = torch.is_inference_mode_enabled() and any(t.is_inference() for t in written)
         place = next((place for _, place in reversed(self._names) if place is not None), None)
         request = self.options.request(
-            in_inference_mode=inference, graph=self.name, where=place, outputs_are_copied=outputs_are_copied
+            in_inference_mode=inference, graph=self.name, where=place, copied=copied, sample=sample
         )
         try:
             return self.runtime.record(self._flat_body, inputs, request)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from air_aclgraph._runtime import ErrorMode, Request
+from air_aclgraph._runtime import ErrorMode, Request, Sample
 from air_aclgraph.errors import Where
 
 if TYPE_CHECKING:
@@ -63,8 +63,18 @@ class Options:
             super_kernel_debug_options=_plain(kernels._super_kernel_debug_options),
         )
 
+    def owns_outputs(self, copied: bool) -> bool:
+        """Whether no other capture may use the memory of a capture's outputs; `copied`: every caller gets copies."""
+        return not copied and self.outputs in ("kept", "guarded")
+
     def request(
-        self, *, in_inference_mode: bool, graph: str, where: Where | None, outputs_are_copied: bool = False
+        self,
+        *,
+        in_inference_mode: bool,
+        graph: str,
+        where: Where | None,
+        copied: bool = False,
+        sample: Sample | None = None,
     ) -> Request:
         """How the runtime is to make one capture; `graph` and `where` are for messages.
 
@@ -76,8 +86,9 @@ class Options:
             where=where,
             error_mode=self.error_mode,
             pool=self.pool,
-            share_outputs=outputs_are_copied and self.share_pool,
-            own_outputs=not outputs_are_copied and self.outputs in ("kept", "guarded"),
+            share_outputs=copied and self.share_pool,
+            own_outputs=self.owns_outputs(copied),
+            sample=sample,
             in_inference_mode=in_inference_mode,
             share_pool=self.share_pool,
             super_kernel=self.super_kernel,

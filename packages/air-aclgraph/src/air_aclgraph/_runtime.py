@@ -25,6 +25,7 @@ from air_aclgraph._copies import Copies
 from air_aclgraph.errors import Where
 
 Body = Callable[..., Any]
+Sample = tuple[Sequence[Any], Sequence[Any]]
 ErrorMode = Literal["global", "thread_local", "relaxed"]
 
 
@@ -55,12 +56,14 @@ class Request:
     """How a capture is to be made.
 
     With `own_outputs` no other capture uses the memory of the outputs; with `share_outputs` others may.
+    `sample` has the outputs and the inputs of an ordinary run of the same program just before.
     """
 
     error_mode: ErrorMode = "global"
     pool: Any = None
     share_outputs: bool = False
     own_outputs: bool = False
+    sample: Sample | None = field(default=None, repr=False)
     in_inference_mode: bool = False
     share_pool: bool = True
     super_kernel: bool = False

@@ -2,12 +2,14 @@
 
 Captures share a pool.  What one capture frees at its end another one is given, and so an output may lie where an
 earlier graph computes: that graph's next replay writes it.  An output that somebody may have for longer is therefore
-copied inside the graph, as its last step, into memory that never was the pool's.
+copied inside the graph, as its last step, into memory that never was the pool's.  That memory is made before the
+capture begins, from the outputs of an ordinary run: torch_npu's allocator asks its events for every allocation on a
+stream that is not captured, and the driver refuses to answer for those that belong to the capture.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -18,28 +20,37 @@ from air_aclgraph._memory import extent
 from air_aclgraph.device import _npu
 from air_aclgraph.device._weak import weak_tensor
 
+Reserve = Mapping[tuple[int, ...], Tensor]
+
+
+def reserved(outputs: Sequence[Any], inputs: Sequence[Any]) -> Reserve:
+    """Memory for each storage that a run made for its outputs."""
+    return {
+        tuple(group): _memory_for([outputs[i] for i in group]) for group in _groups(outputs, storages(inputs))
+    }
+
 
 def moved_out(
-    outputs: Sequence[Any], known: set[int], elsewhere: Callable[[], AbstractContextManager[Any]]
+    outputs: Sequence[Any],
+    known: set[int],
+    reserve: Reserve,
+    elsewhere: Callable[[], AbstractContextManager[Any]],
 ) -> tuple[Any, ...]:
-    """The outputs, copied to memory that is allocated inside `elsewhere()`; storages of inputs are `known`."""
+    """The outputs, copied to the memory reserved for them; storages of inputs are `known`.
 
-    def copied(group: list[Tensor]) -> list[Tensor]:
-        first = group[0]
-        if len(group) == 1 and _is_formatted(first):
+    An output that lay in an input's memory when the memory was reserved, and does not in the capture, gets memory
+    that is allocated inside `elsewhere()`.
+    """
+    found = list(outputs)
+    for group in _groups(outputs, known):
+        tensors = [outputs[i] for i in group]
+        memory = reserve.get(tuple(group))
+        if memory is None or not _holds(memory, tensors):
             with elsewhere():
-                own = _npu.formatted_like(first)
-            assert own is not None, "a format that is not plain has memory of its own kind"
-            return [own.copy_(first)]
-        low = min(t.storage_offset() * t.element_size() for t in group)
-        high = max((t.storage_offset() + extent(t)) * t.element_size() for t in group)
-        with elsewhere():
-            memory = torch.empty(high, dtype=torch.uint8, device=first.device)
-        if low < high:
-            memory[low:high].copy_(_bytes(first)[low:high])
-        return [_placed(t, memory) for t in group]
-
-    return _by_storage(outputs, known, copied)
+                memory = _memory_for(tensors)
+        for index, tensor in zip(group, _copied(tensors, memory), strict=True):
+            found[index] = tensor
+    return tuple(found)
 
 
 def weakened(outputs: Sequence[Any], known: set[int]) -> tuple[Any, ...]:
@@ -51,22 +62,58 @@ def weakened(outputs: Sequence[Any], known: set[int]) -> tuple[Any, ...]:
         memory = weak_tensor(_bytes(group[0]))
         return [_placed(t, memory) for t in group]
 
-    return _by_storage(outputs, known, weak)
+    found = list(outputs)
+    for group in _groups(outputs, known):
+        for index, tensor in zip(group, weak([outputs[i] for i in group]), strict=True):
+            found[index] = tensor
+    return tuple(found)
 
 
-def _by_storage(
-    outputs: Sequence[Any], known: set[int], of: Callable[[list[Tensor]], list[Tensor]]
-) -> tuple[Any, ...]:
-    """Replaces outputs, those that share a storage together."""
+def storages(values: Sequence[object]) -> set[int]:
+    """The storages of the tensors among some values."""
+    return {t.untyped_storage()._cdata for t in values if isinstance(t, Tensor)}
+
+
+def _groups(outputs: Sequence[Any], known: set[int]) -> list[list[int]]:
+    """The outputs that share a storage, which is not one of `known`."""
     groups: dict[int, list[int]] = {}
     for index, value in enumerate(outputs):
         if isinstance(value, Tensor) and value.untyped_storage()._cdata not in known:
             groups.setdefault(value.untyped_storage()._cdata, []).append(index)
-    found = list(outputs)
-    for group in groups.values():
-        for index, tensor in zip(group, of([outputs[i] for i in group]), strict=True):
-            found[index] = tensor
-    return tuple(found)
+    return list(groups.values())
+
+
+def _memory_for(tensors: Sequence[Tensor]) -> Tensor:
+    """Memory that can hold what some tensors use of the storage they share."""
+    first = tensors[0]
+    if len(tensors) == 1 and _is_formatted(first):
+        own = _npu.formatted_like(first)
+        assert own is not None, "a format that is not plain has memory of its own kind"
+        return own
+    return torch.empty(_used(tensors)[1], dtype=torch.uint8, device=first.device)
+
+
+def _holds(memory: Tensor, tensors: Sequence[Tensor]) -> bool:
+    """Whether memory that was reserved for other tensors is what `_memory_for` makes for these."""
+    if len(tensors) == 1 and _is_formatted(tensors[0]):
+        return _is_formatted(memory) and memory.shape == tensors[0].shape
+    return not _is_formatted(memory) and memory.nbytes == _used(tensors)[1]
+
+
+def _copied(tensors: Sequence[Tensor], memory: Tensor) -> list[Tensor]:
+    """The same tensors in other memory."""
+    if _is_formatted(memory):
+        return [memory.copy_(tensors[0])]
+    low, high = _used(tensors)
+    if low < high:
+        memory[low:high].copy_(_bytes(tensors[0])[low:high])
+    return [_placed(t, memory) for t in tensors]
+
+
+def _used(tensors: Sequence[Tensor]) -> tuple[int, int]:
+    """The first byte of their storage that some tensors use, and the one after the last."""
+    low = min(t.storage_offset() * t.element_size() for t in tensors)
+    return int(low), int(max((t.storage_offset() + extent(t)) * t.element_size() for t in tensors))
 
 
 def _is_formatted(tensor: Tensor) -> bool:

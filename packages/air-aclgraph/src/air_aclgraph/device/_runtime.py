@@ -38,7 +38,7 @@ from air_aclgraph._runtime import (
 )
 from air_aclgraph.device import _npu
 from air_aclgraph.device._driver import replay_error, translate
-from air_aclgraph.device._own import moved_out, weakened
+from air_aclgraph.device._own import moved_out, reserved, storages, weakened
 from air_aclgraph.device._updates import TaskGroups
 from air_aclgraph.errors import AclGraphError, CaptureFailed, Unsupported
 
@@ -186,7 +186,7 @@ class AcceleratorRuntime:
             graph.reset()
             raise
         if request.share_outputs:
-            outputs = weakened(outputs, _storages(inputs))
+            outputs = weakened(outputs, storages(inputs))
         nbytes = max(0, self._module.memory_reserved(self.device) - before)
         replay_with = groups.replayer(replay_of(graph), self._updates()) if groups.groups else None
 
@@ -268,6 +268,7 @@ class AcceleratorRuntime:
     ) -> tuple[Any, tuple[Any, ...]]:
         module = self._module
         graph = _graph_class(module)()
+        reserve = reserved(*request.sample) if request.own_outputs and request.sample is not None else {}
         collecting = gc.isenabled()
         gc.disable()  # a finaliser that frees device memory in the middle would invalidate the capture
         entry = module.current_stream(self.device)  # what it allocates is none of the pool's
@@ -279,7 +280,8 @@ class AcceleratorRuntime:
                     with torch.no_grad(), self._balanced():
                         outputs = tuple(body(*inputs))
                         if request.own_outputs:
-                            outputs = moved_out(outputs, _storages(inputs), partial(module.stream, entry))
+                            elsewhere = partial(module.stream, entry)
+                            outputs = moved_out(outputs, storages(inputs), reserve, elsewhere)
                     graph.capture_end()
                 except BaseException:
                     self._abandon(graph, pool)
@@ -422,7 +424,3 @@ def _raw_stream(name: str, module: ModuleType) -> Callable[[int], int]:
 def tensors_in(value: object) -> Iterator[Tensor]:
     """The tensors inside outputs or arguments."""
     return (leaf for leaf in tree_iter(value) if isinstance(leaf, Tensor))
-
-
-def _storages(inputs: Sequence[object]) -> set[int]:
-    return {t.untyped_storage()._cdata for t in inputs if isinstance(t, Tensor)}
