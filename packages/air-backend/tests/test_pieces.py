@@ -151,3 +151,21 @@ def test_an_operator_that_was_registered_is_kept_out_of_captures() -> None:
             torch.testing.assert_close(run(x), (x + 1).sin() * 2)
     finally:
         air_aclgraph.unregister_uncapturable("aten::sin")
+
+
+@pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
+def test_N23_what_keeps_its_address_is_known_by_name_in_every_piece() -> None:
+    """The numbers of a graph's static inputs are not those of a piece's: frozen, the wrong input stayed as it was."""
+    model = torch.nn.Linear(4, 4).requires_grad_(False)
+
+    def program(x: Tensor, y: Tensor) -> Tensor:
+        return (y * 2 + torch.as_tensor(model(x)).sin()) @ model.weight
+
+    air_aclgraph.register_uncapturable("aten::sin", "for this test")
+    try:
+        run = compiled(program, "reduce-overhead", **{"experimental_config.frozen_parameter": True})
+        inputs = [(torch.randn(4, 4) + step, torch.randn(4, 4) * step) for step in range(4)]  # four addresses
+        for x, y in inputs:
+            torch.testing.assert_close(run(x, y), program(x, y))
+    finally:
+        air_aclgraph.unregister_uncapturable("aten::sin")

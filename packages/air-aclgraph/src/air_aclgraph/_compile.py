@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch._guards import TracingContext
 from torch._ops import HigherOrderOperator
 from torch.fx import GraphModule, Node
 
@@ -33,14 +32,11 @@ from air_aclgraph.host import HostRuntime
 from air_aclgraph.static_kernel import CannToolkit, StaticKernels
 from air_aclgraph.static_kernel import Options as KernelOptions
 from air_graph import source_of as where
+from air_graph import static_inputs as inputs_that_stay
 from air_streams import NAMESPACE, StreamPlan
 
 if TYPE_CHECKING:
     from air_config import Settings
-
-#: How AOTAutograd's partitioner names inputs of a forward half, and what flows into a backward half.
-_PRIMAL: Final = "primals_"
-_TANGENT: Final = "tangents_"
 
 _RUNTIMES: dict[torch.device, Runtime] = {}
 
@@ -85,14 +81,14 @@ def compile_graph(
     settings: Settings | None = None,
     plan: StreamPlan | None = None,
     runtime: Runtime | None = None,
-    static_inputs: Sequence[int] = (),
+    static_inputs: Sequence[int] | None = None,
     name: str = "graph",
     buckets: Sequence[Bucket] | None = None,
 ) -> Executable:
     """Prepares an inference graph of AOTAutograd for capture; the first call of each shape captures.
 
-    `static_inputs` are the indices of inputs that keep their address (parameters, buffers); those that
-    AOTAutograd says are static are added when the call is made inside a compilation.  `plan` carries the
+    `static_inputs` are the indices of inputs that keep their address (parameters, buffers); without them those
+    are taken that AOTAutograd says are static, when the call is made inside a compilation.  `plan` carries the
     streams of the graph; without one everything runs on one stream.  `buckets` are those that were proven on the
     graph before passes changed it; without them they are looked for on the example inputs.
     """
@@ -102,7 +98,7 @@ def compile_graph(
     options = Options.of(settings)
     refuse_turned_inputs(gm)
     substitutes = _higher_order(gm, runtime)
-    static = {*static_inputs, *_static_of_tracing(gm)}
+    static = set(inputs_that_stay(gm) if static_inputs is None else static_inputs)
     slots = classify(gm, example_inputs, static, runtime.device, clone_input=options.clone_input)
     slots = with_reach(slots, gm)
     if plan is None and any(getattr(n.target, "namespace", "") == NAMESPACE for n in gm.graph.nodes):
@@ -181,22 +177,6 @@ def _ordered(body: Callable[..., Any], runtime: Runtime) -> Callable[..., Any]:
             return runtime.run(body, args)
 
     return run
-
-
-def _static_of_tracing(gm: GraphModule) -> Sequence[int]:
-    """The inputs that AOTAutograd says keep their address, by their place in this graph.
-
-    It says so of the inputs of the forward half.  A backward half has those among its inputs that were saved, under
-    the names they had; what else was saved was computed, and is somewhere else in every step.
-    """
-    context = TracingContext.try_get()
-    metadata = None if context is None else context.fw_metadata
-    static = () if metadata is None else metadata.static_input_indices or ()
-    names = [str(node.target) for node in gm.graph.find_nodes(op="placeholder")]
-    if not any(name.startswith(_TANGENT) for name in names):
-        return static
-    saved = {f"{_PRIMAL}{index + 1}" for index in static}
-    return [place for place, name in enumerate(names) if name in saved]
 
 
 def device_of(gm: GraphModule, example_inputs: Sequence[object]) -> torch.device:

@@ -8,9 +8,9 @@ from typing import Any
 
 from torch import fx
 from torch._functorch._aot_autograd.utils import make_boxed_func
-from torch._guards import TracingContext
 
 import air_aclgraph
+import air_graph
 from air_backend import _records, repro
 from air_backend._compile import compile_aten
 from air_backend._record import Role
@@ -27,10 +27,9 @@ class Known:
     wrapped: air_aclgraph.Wrapped
 
     @classmethod
-    def now(cls, role: Role) -> Known:
+    def now(cls, role: Role, gm: fx.GraphModule) -> Known:
         """As the compilation in progress says."""
-        static = () if role == "backward" else static_inputs()
-        return cls(role, static, air_aclgraph.Wrapped.now())
+        return cls(role, air_graph.static_inputs(gm), air_aclgraph.Wrapped.now())
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class Compilation:
         """A compiler of the graphs with one role, wrapped so that torch's minifier can cut in."""
 
         def compile_role(gm: fx.GraphModule, example_inputs: Sequence[Any], **_: Any) -> Callable[..., Any]:
-            return self.compile(gm, example_inputs, Known.now(role))
+            return self.compile(gm, example_inputs, Known.now(role, gm))
 
         return repro.watched(compile_role, self.config)
 
@@ -78,10 +77,3 @@ def _boxed(run: Callable[..., Any]) -> Callable[..., Any]:
 
         boxed._boxed_call = True  # type: ignore[attr-defined]  # the mark torch looks for
     return boxed
-
-
-def static_inputs() -> tuple[int, ...]:
-    """The inputs whose address does not change between calls: parameters, buffers, marked tensors."""
-    context = TracingContext.try_get()
-    metadata = context.fw_metadata if context is not None else None
-    return tuple(metadata.static_input_indices or ()) if metadata is not None else ()

@@ -151,7 +151,7 @@ def _saving(compilation: Compilation, role: Role) -> SerializableAOTDispatchComp
         graph = GraphPickler.dumps(
             gm, Options(ops_filter=None, node_metadata_key_filter=METADATA.__contains__)
         )
-        known = Known.now(role)
+        known = Known.now(role, gm)
         return Saved(graph, known, compilation.config, compilation.compile(gm, example_inputs, known))
 
     return SerializableAOTDispatchCompiler(Saved, compile_role)

@@ -39,6 +39,7 @@ from air_graph._region import (
     surely_within,
 )
 from air_graph._source import SourceLine, calling_line, has_line, place_of, source_of
+from air_graph._static import static_inputs
 from air_graph._storage import StorageKey, leaf_storages, storage_key
 from air_graph._uses import (
     Use,
@@ -98,6 +99,7 @@ __all__ = [
     "same_extents",
     "shares_storage",
     "source_of",
+    "static_inputs",
     "storage_key",
     "surely",
     "surely_disjoint",

@@ -1,0 +1,31 @@
+"""Which inputs of a graph keep their address from call to call: parameters, buffers, marked tensors.
+
+AOTAutograd knows, while it compiles, of the graph it hands to a backend. It says so by number, of the inputs of the
+forward half. Who cuts a graph into pieces asks first and passes the answer on by name.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from torch._guards import TracingContext
+from torch.fx import GraphModule
+
+_PRIMAL: Final = "primals_"
+_TANGENT: Final = "tangents_"
+
+
+def static_inputs(gm: GraphModule) -> tuple[int, ...]:
+    """The static inputs of the graph that AOTAutograd compiles now, by number; none outside a compilation.
+
+    A backward half has those among its inputs that were saved, under the names they had in the forward half. What
+    else was saved was computed, and is somewhere else in every step.
+    """
+    context = TracingContext.try_get()
+    metadata = None if context is None else context.fw_metadata
+    static = () if metadata is None else tuple(metadata.static_input_indices or ())
+    names = [str(node.target) for node in gm.graph.find_nodes(op="placeholder")]
+    if not any(name.startswith(_TANGENT) for name in names):
+        return static
+    saved = {f"{_PRIMAL}{index + 1}" for index in static}
+    return tuple(place for place, name in enumerate(names) if name in saved)
