@@ -182,6 +182,20 @@ def test_N11_an_input_handed_back_is_the_callers_own(device: str) -> None:
         same(given, x)
 
 
+@pytest.mark.parametrize("outputs", ["kept", "clone", "view", "guarded"])
+def test_N11_N25_a_result_that_is_returned_twice_is_cut_once(device: str, outputs: str) -> None:
+    def twice(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = x * 2
+        return y, y
+
+    run, _ = compiled(twice, device, air__outputs=outputs)
+    for rows in (3, 3, 5, 2, 3, 3, 3, 3):
+        x = bucketed(rows, 6, device=device)
+        first, second = run(x)
+        assert first is second
+        same(first, x * 2)
+
+
 @pytest.mark.parametrize("outputs", ["clone", "view", "guarded"])
 def test_N11_results_live_as_long_as_without_buckets(device: str, outputs: str) -> None:
     run, _ = compiled(lambda x: x * 2, device, air__outputs=outputs)

@@ -34,6 +34,28 @@ def test_W09_a_clone_survives_the_next_call(device: str) -> None:
     assert [t.tolist() for t in kept] == [[0.0, 0.0], [2.0, 2.0], [4.0, 4.0], [6.0, 6.0]]
 
 
+@pytest.mark.parametrize("outputs", ["kept", "clone", "view", "guarded"])
+def test_N25_a_value_that_is_returned_twice_is_one_object(outputs: str, device: str) -> None:
+    def twice(x: Tensor) -> tuple[Any, ...]:
+        y = x * 2
+        z = y + 1
+        return z, x, y, z, x, y.t(), y
+
+    run = executable(twice, torch.ones(2, 2, device=device), device=device, air__outputs=outputs)
+    for step in range(8):  # "kept" lends from the sixth call on
+        x = torch.full((2, 2), float(step), device=device)
+        made = run(x)
+        assert made[3] is made[0]
+        assert made[6] is made[2]
+        assert made[1] is made[4] is x
+        assert made[5]._base is made[2] or made[5].data_ptr() == made[2].data_ptr()
+        for got, wanted in zip(made, twice(x), strict=True):
+            assert torch.equal(got, wanted)
+        del made, got
+    if outputs == "kept":
+        assert run.explain()["keys"][0]["outputs"] == "lent"
+
+
 def test_A26_clones_that_shared_memory_share_it_still() -> None:
     def pieces(x: Tensor) -> tuple[Tensor, ...]:
         z = x * 2

@@ -25,6 +25,7 @@ from air_aclgraph._fit import Cut, Home, Values, cut_of, evaluated, leaves_of, s
 from air_aclgraph._key import Key
 from air_aclgraph._pin import Pinned
 from air_aclgraph._policy import KeyPolicy
+from air_aclgraph._results import repeated
 from air_aclgraph._slots import Kind
 from air_aclgraph.buckets import Bucket
 from air_aclgraph.errors import BucketsRefused, InputRefused
@@ -54,6 +55,7 @@ class BucketedExecutable(Executable):
         self.buckets = tuple(buckets)
         self._examples = [node.meta.get("val") for node in gm.graph.find_nodes(op="placeholder")]
         self._leaves = leaves_of(gm)
+        self._again = repeated(self._names)
         self._sources = _sources_of(self._examples, self.name)
         self._places = self._padded_inputs()
         _refuse_mixed(self.buckets, self.name)
@@ -100,11 +102,13 @@ class BucketedExecutable(Executable):
 
     def _cut(self, outputs: Any, fit: _Fit, args: Sequence[Any]) -> Any:
         leaves = outputs if self._structure is None else tree_leaves(outputs)
-        own = [
-            result if cut is None else cut(result, args) for result, cut in zip(leaves, fit.cuts, strict=True)
-        ]
-        if self.options.outputs != "view":
-            own = [one.clone() if _lies_in(one, fit.storages) else one for one in own]
+        kept, own = self.options.outputs != "view", list[Any]()
+        for place, (result, cut) in enumerate(zip(leaves, fit.cuts, strict=True)):
+            if place in self._again:
+                own.append(own[self._again[place]])
+                continue
+            one = result if cut is None else cut(result, args)
+            own.append(one.clone() if kept and _lies_in(one, fit.storages) else one)
         return tuple(own) if self._structure is None else tree_unflatten(own, self._structure)
 
     def _obstacle(self, args: Sequence[Any]) -> str | None:

@@ -32,7 +32,7 @@ from air_aclgraph._copies import Copies
 from air_aclgraph._kept import REFERENCES, Loan, owners, references
 from air_aclgraph._key import Key
 from air_aclgraph._memory import byte_range, flat, overlaps_itself, place_in_storage, whole
-from air_aclgraph._outputs import Constant, Finish, Given, Output, Own, ViewOf
+from air_aclgraph._outputs import Again, Constant, Finish, Given, Output, Own, ViewOf
 from air_aclgraph._runtime import Recording, StreamTest
 from air_aclgraph._slots import Kind
 from air_aclgraph.errors import InputRefused
@@ -243,7 +243,7 @@ def _replay_lines(lines: _Lines, recording: Recording, plumbing: Plumbing) -> No
 
 def _return_lines(lines: _Lines, plumbing: Plumbing, outputs: Sequence[Output]) -> None:
     if plumbing.loans is not None:
-        lines.add(f"return ({''.join(_lent(output, lines) + ', ' for output in outputs)})")
+        _lent_lines(lines, outputs)
     elif plumbing.fixed is not None:
         lines.add(f"return {lines.bind(plumbing.fixed)}")
     else:
@@ -267,6 +267,16 @@ def _loan_lines(loan: Loan, lines: _Lines) -> None:
     lines.add(f"if {owned} or {named} or {elsewhere}: return None")
 
 
+def _lent_lines(lines: _Lines, outputs: Sequence[Output]) -> None:
+    """Returns the outputs without copies; what is returned twice is made once."""
+    twice = {output.place for output in outputs if isinstance(output, Again)}
+    for place in sorted(twice):
+        lines.add(f"made{place} = {_lent(outputs[place], lines)}")
+    places = [output.place if isinstance(output, Again) else place for place, output in enumerate(outputs)]
+    made = (f"made{place}" if place in twice else _lent(outputs[place], lines) for place in places)
+    lines.add(f"return ({''.join(one + ', ' for one in made)})")
+
+
 def _lent(output: Output, lines: _Lines) -> str:
     """One output without a copy; `data` is a tensor that has nothing but the memory in common with this one."""
     if isinstance(output, Own):
@@ -275,6 +285,7 @@ def _lent(output: Output, lines: _Lines) -> str:
         return f"args[{output.index}]"
     if isinstance(output, ViewOf):
         return f"{lines.bind(output.of)}(args[{output.index}])"
+    assert isinstance(output, Constant)
     return lines.bind(output.value)
 
 
@@ -367,12 +378,3 @@ def _clearer(
         return True
 
     return clear
-
-
-def fixed_outputs(outputs: Sequence[Output], mode: str) -> tuple[Any, ...] | None:
-    """The outputs when they are the same objects in every call."""
-    if mode != "view" or not all(isinstance(o, (Own, Constant)) for o in outputs):
-        return None
-    return tuple(
-        o.tensor if isinstance(o, Own) else o.value for o in outputs if isinstance(o, (Own, Constant))
-    )

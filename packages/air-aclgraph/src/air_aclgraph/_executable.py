@@ -26,7 +26,7 @@ from air_aclgraph._kept import Loan, Stage, loans_of
 from air_aclgraph._key import Key, key_function
 from air_aclgraph._memory import Buffers, flat, overlaps_itself, whole
 from air_aclgraph._options import Options
-from air_aclgraph._outputs import Ledger, Output, Own, describe, finisher
+from air_aclgraph._outputs import Ledger, Output, Own, describe, finisher, fixed_outputs, mixed
 from air_aclgraph._path import Path
 from air_aclgraph._pin import Pinned
 from air_aclgraph._plan import ResourcePlan, refuse_shortage
@@ -313,17 +313,12 @@ class Executable(Path):
                 whole(args[index]).copy_(whole(inputs[index]))
             elif kind is Kind.CARRIED:
                 args[index].copy_(inputs[index])
-        own = [o.tensor if isinstance(o, Own) else None for o in captured.outputs]
-        if self.options.outputs in ("view", "guarded"):
-            return finisher(captured.outputs, self.options.outputs, self._ledger)(args)
-        made = finisher(captured.outputs, "view", self._ledger)(args)
-        firsts = captured.recording.first
-        if not captured.outputs_shared:
-            return finisher(captured.outputs, "clone", self._ledger)(args)
-        return tuple(
-            kept if tensor is not None else value
-            for tensor, kept, value in zip(own, firsts, made, strict=True)
-        )
+        if self.options.outputs in ("view", "guarded") or not captured.outputs_shared:
+            mode = self.options.outputs if self.options.outputs in ("view", "guarded") else "clone"
+            return finisher(captured.outputs, mode, self._ledger)(args)
+        pairs = zip(captured.outputs, captured.recording.first, strict=True)
+        firsts = [first for output, first in pairs if isinstance(output, Own)]
+        return mixed(captured.outputs, lambda: firsts)(args)
 
     def _capture_inputs(self, args: Sequence[Any], kinds: Sequence[Kind]) -> tuple[Any, ...]:
         """What the capture sees: the caller's memory for checked inputs, buffers for copied ones."""
@@ -401,7 +396,7 @@ class Executable(Path):
             tests=self._tests,
             copies=self._copies,
             finish=finisher(outputs, mode, self._ledger, None if keeping is None else keeping.watch),
-            fixed=_captured.fixed_outputs(outputs, mode),
+            fixed=fixed_outputs(outputs) if mode == "view" else None,
             before_replay=((lambda: self._ledger.overwrite(own)),) if mode == "guarded" else (),
             watch=self._watch(key, policy, kinds),
             check_overlap=writes and not self.options.skip_validation,
@@ -453,9 +448,7 @@ class Executable(Path):
             plumbing = replace(captured.plumbing, check_overlap=False, watch=None)
             if self.options.outputs == "kept":
                 finish = finisher(captured.outputs, "view", self._ledger)
-                plumbing = replace(
-                    plumbing, finish=finish, fixed=_captured.fixed_outputs(captured.outputs, "view")
-                )
+                plumbing = replace(plumbing, finish=finish, fixed=fixed_outputs(captured.outputs))
             run = _captured.make_run(
                 captured.inputs,
                 captured.kinds,

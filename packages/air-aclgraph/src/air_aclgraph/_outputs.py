@@ -1,8 +1,8 @@
 """Turns what a replay wrote into what the caller gets.
 
-An output of the graph is one of four things: an input handed back, a view of an input (made anew on the
-caller's own tensor, so that it keeps aliasing that), a constant, or memory of the capture.  Only the last is
-touched by the output mode:
+An output of the graph is one of five things: an input handed back, a view of an input (made anew on the
+caller's own tensor, so that it keeps aliasing that), a constant, an earlier output once more (the same object), or
+memory of the capture.  Only the last is touched by the output mode:
 
     kept      a copy, or the memory itself where callers let go of it before the next replay (`_kept`)
     view      the memory itself: the next replay writes it again
@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from air_aclgraph._memory import extent, overlaps_itself
+from air_aclgraph._results import repeated
 from air_aclgraph.errors import StaleOutput, Where
 
 Finish = Callable[[Sequence[Any]], tuple[Any, ...]]
@@ -78,7 +79,14 @@ class Constant:
     value: object
 
 
-Output = Given | ViewOf | Own | Constant
+@dataclass(frozen=True)
+class Again:
+    """The output is output `place` once more, the same object."""
+
+    place: int
+
+
+Output = Given | ViewOf | Own | Constant | Again
 
 
 def describe(
@@ -90,9 +98,12 @@ def describe(
     """Says of each output what it is; `given` holds the input index of outputs that are placeholders."""
     storages = {t.untyped_storage()._cdata: i for i, t in enumerate(inputs) if isinstance(t, Tensor)}
     found: list[Output] = []
-    for value, index, (name, where) in zip(outputs, given, names, strict=True):
+    again = repeated(names)
+    for place, (value, index, (name, where)) in enumerate(zip(outputs, given, names, strict=True)):
         if index is not None:
             found.append(Given(index))
+        elif place in again:
+            found.append(Again(again[place]))
         elif not isinstance(value, Tensor):
             found.append(Constant(value))
         elif value.untyped_storage()._cdata in storages:
@@ -128,14 +139,14 @@ def finisher(
         clone = cloner([output.tensor for output in own])
         if seen is not None:
             clone = _shown(clone, seen)
-        return _mixed(outputs, clone) if len(own) < len(outputs) else lambda args: tuple(clone())
+        return mixed(outputs, clone) if len(own) < len(outputs) else lambda args: tuple(clone())
     if mode == "guarded":
-        return _mixed(outputs, lambda: ledger.lend(own))
-    if all(isinstance(output, (Own, Constant)) for output in outputs):
-        fixed = tuple(output.tensor if isinstance(output, Own) else _constant(output) for output in outputs)
+        return mixed(outputs, lambda: ledger.lend(own))
+    fixed = fixed_outputs(outputs)
+    if fixed is not None:
         return lambda args: fixed
     tensors = [output.tensor for output in own]
-    return _mixed(outputs, lambda: tensors)
+    return mixed(outputs, lambda: tensors)
 
 
 def _shown(
@@ -149,19 +160,35 @@ def _shown(
     return shown
 
 
-def _constant(output: Output) -> object:
-    assert isinstance(output, Constant)
-    return output.value
+def fixed_outputs(outputs: Sequence[Output]) -> tuple[Any, ...] | None:
+    """The outputs without a copy, where they are the same objects in every call."""
+    made: list[Any] = []
+    for output in outputs:
+        if isinstance(output, (Given, ViewOf)):
+            return None
+        if isinstance(output, Again):
+            made.append(made[output.place])
+        else:
+            made.append(output.tensor if isinstance(output, Own) else output.value)
+    return tuple(made)
 
 
-def _mixed(outputs: Sequence[Output], own: Callable[[], Sequence[Tensor]]) -> Finish:
+def mixed(outputs: Sequence[Output], own: Callable[[], Sequence[Tensor]]) -> Finish:
+    """The function from the arguments of a call to its outputs; `own` gives those that are the capture's own."""
     makers = [_maker(output) for output in outputs]
+    again = [(place, output.place) for place, output in enumerate(outputs) if isinstance(output, Again)]
 
     def finish(args: Sequence[Any]) -> tuple[Any, ...]:
         rest = iter(own())
         return tuple(maker(args, rest) for maker in makers)
 
-    return finish
+    def finish_with_repeats(args: Sequence[Any]) -> tuple[Any, ...]:
+        made = list(finish(args))
+        for place, first in again:
+            made[place] = made[first]
+        return tuple(made)
+
+    return finish_with_repeats if again else finish
 
 
 def _maker(output: Output) -> Callable[[Sequence[Any], Iterator[Tensor]], Any]:
@@ -174,7 +201,7 @@ def _maker(output: Output) -> Callable[[Sequence[Any], Iterator[Tensor]], Any]:
     if isinstance(output, ViewOf):
         view = output
         return lambda args, rest: view.of(args[view.index])
-    value = output.value
+    value = None if isinstance(output, Again) else output.value
     return lambda args, rest: value
 
 

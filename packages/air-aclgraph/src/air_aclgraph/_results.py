@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -24,3 +25,10 @@ def outputs_of(gm: GraphModule) -> tuple[list[int | None], list[tuple[str, Any]]
         (leaf.name, where(leaf)) if isinstance(leaf, torch.fx.Node) else (str(leaf), None) for leaf in leaves
     ]
     return given, names, spec, is_flat
+
+
+def repeated(names: Sequence[tuple[str, Any]]) -> dict[int, int]:
+    """The outputs that are an earlier one once more, and which: two outputs of one name are one node."""
+    first: dict[str, int] = {}
+    places = ((place, first.setdefault(name, place)) for place, (name, _) in enumerate(names))
+    return {place: earlier for place, earlier in places if place != earlier}

@@ -15,8 +15,9 @@ from air_graph.testing import Judge, Order, Report, campaign, in_processes
 
 Options = Mapping[str, Any]
 
-#: What is not eager's yet and changes no number: strides that reach no element; one object given twice.
-NOT_YET: Final = ("stride of a size 1", "stride of an empty tensor", "identity")
+#: In max-autotune strides are those that torch's fake tensors predict, and torch holds only the significant ones of
+#: them to eager's: a stride that reaches no second element may differ (docs/limits.md).
+IGNORED: Final = {"reduce-overhead": (), "max-autotune": ("stride of a size 1",)}
 
 SHARDS: Final = 2  # so that several workers share the programs of a mode
 IN_ONE_PROCESS: Final = 500
@@ -58,7 +59,7 @@ MODES: Final = tuple(VARIED)
 
 def run(mode: str, seeds: range, device: str) -> Report:
     """A short campaign in this process, a long one in others that are replaced now and then."""
-    judge = Judge("air", {"mode": mode}, NOT_YET)
+    judge = Judge("air", {"mode": mode}, IGNORED[mode])
     plain: Mapping[str, Any] = {}
     options = (plain,) * len(VARIED[mode]) + VARIED[mode]
     if len(seeds) <= IN_ONE_PROCESS:

@@ -21,6 +21,8 @@ from air_graph.testing._run import Function, Trace, run_case
 
 Backend = str | Callable[..., Any]
 Kind = Literal["same", "dropped", "finding", "torch", "refused"]
+#: Differences that no later value shows.
+UNSEEN: Final = frozenset({"stride of a size 1", "stride of an empty tensor", "identity"})
 _ADVICE: Final = re.compile(r"^\s*advice\b", re.MULTILINE)
 _PLACE: Final = re.compile(r"^\s+(computed at +|at +|line +)?\S+:\d+\b", re.MULTILINE)
 
@@ -138,8 +140,8 @@ class Judge:
 
 
 def _shared(difference: Difference, torchs: list[Difference]) -> bool:
-    """Whether torch alone differs there as well, or has gone wrong before."""
-    if torchs and torchs[0].step < difference.step:
+    """Whether torch alone differs there as well, or has gone wrong before in a way that later values show."""
+    if any(t.step < difference.step for t in torchs if t.kind not in UNSEEN):
         return True
     if any(t.kind == "raises" and t.step <= difference.step for t in torchs):
         return True
