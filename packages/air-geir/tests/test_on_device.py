@@ -119,3 +119,34 @@ def test_s15_a_cache_is_written_in_place() -> None:
     assert cache.data_ptr() == address
     assert seen[0].program.assigned
     assert not list(seen[0].program.graph.of_type("Assign", "TensorMove"))
+
+
+def test_a_graph_runs_in_inference_mode() -> None:
+    run = compiled(lambda x: x * 2, [])
+    x = torch.arange(6.0, device="npu")
+    with torch.inference_mode():
+        for _ in range(2):
+            assert torch.equal(run(x).cpu(), x.cpu() * 2)
+
+
+def test_a_constant_on_the_device_is_shown_while_torch_traces() -> None:
+    """The compiler is called under the tracer's fake mode, in which no real tensor can be read."""
+    shown: list[str] = []
+
+    def inner(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        return air_geir.compile_graph(
+            gm,
+            inputs,
+            settings=SETTINGS,
+            observe=lambda stage, graph: shown.append(air_geir.dump.to_py(graph)),
+        )
+
+    run = torch.compile(
+        lambda x: x.take(torch.tensor([0, 1], device=x.device)),
+        backend=aot_autograd(fw_compiler=inner),
+        dynamic=False,
+    )
+    x = torch.arange(6.0, device="npu")
+    with torch.no_grad():
+        assert run(x).tolist() == [0.0, 1.0]
+    assert len(shown) == 2

@@ -194,12 +194,11 @@ def _compile(
     chosen = choose_engine(engine, [*example_inputs, *values])
     if chosen.name == "reference":
         program = _strided(program)
-    _show(settings, program, "original", observe)
-    with unset_fake_temporarily():  # what passes add to the graph is real
+    with unset_fake_temporarily():  # constants of the graph are real, and so is what passes add to it
+        _show(settings, program, "original", observe)
         report = optimize(program, **_wanted(settings))
-    verify(program.graph)
-    _show(settings, program, "optimized", observe)
-    with unset_fake_temporarily():
+        verify(program.graph)
+        _show(settings, program, "optimized", observe)
         options = options_for(chosen, settings, program, gears, dump_nodes)
         compiled = Idle() if program.is_idle else chosen.compile(program, options)
     run = bind(program, compiled, generator=generator_for(chosen))

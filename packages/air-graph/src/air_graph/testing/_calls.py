@@ -127,6 +127,8 @@ def _drawn(
         _add_module(session)
     session.takes_number = chance.random() < 0.15
     first = session.inputs()
+    if not all(name in session.names for name in first if not name.isdigit()):
+        return None  # the device has no such tensors
     program = draw_program(chance, _parameters(session, first), dynamic is not False, families)
     body = (Statement("w = m.w", "module"), *program.body) if "m" in session.names else program.body
     parameters = (*_NAMES[: len(plans)], *(("n",) if session.takes_number else ()))

@@ -161,7 +161,7 @@ def _seen(path: str, leaf: Any, memory: Memory, objects: dict[int, str]) -> Seen
         return Seen(leaf)
     storage = leaf.untyped_storage()
     return Seen(
-        value=leaf.detach().resolve_conj().resolve_neg().clone(),
+        value=leaf.detach().resolve_conj().resolve_neg().to("cpu", copy=True),
         size=tuple(leaf.shape),
         stride=leaf.stride(),
         offset=int(leaf.storage_offset()),

@@ -1,6 +1,7 @@
 // Graphs and sessions: loading, compiling, running, and the record of the options they were given.
 #include "session.h"
 
+#include <c10/core/InferenceMode.h>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -132,6 +133,7 @@ void run_async(uint32_t id, void* stream, const std::vector<ge::Tensor>& inputs,
   for (const ge::Tensor& t : outputs) out.push_back(view(t));
   const auto work = [model, in, out] {
     if (air_sim::noop()) return;
+    const c10::InferenceMode guard(true);  // the caller may have been in it when it made the outputs
     try {
       const auto results = run(*model, in, false);
       for (size_t i = 0; i < out.size(); ++i) at::Tensor(out[i]).copy_(results[i].view_as(out[i]));

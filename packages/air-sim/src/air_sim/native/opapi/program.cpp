@@ -1,5 +1,6 @@
 // Parses definitions written as text and runs them through the boxed calls of the ATen dispatcher.
 #include "program.h"
+#include <algorithm>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
@@ -173,9 +174,16 @@ c10::IValue fit(c10::IValue value, const c10::TypePtr& wanted);
 
 c10::IValue fit_list(const c10::IValue& value, const c10::TypePtr& element) {
   if (element->kind() == c10::TypeKind::OptionalType && value.isTensorList()) {
+    // An empty tensor says that a dimension has no index; where all are empty, at least one is an index of no elements.
     c10::List<std::optional<at::Tensor>> list;
-    for (const at::Tensor& item : value.toTensorVector())
-      list.push_back(item.defined() && item.numel() > 0 ? std::optional<at::Tensor>(item) : std::nullopt);
+    const auto items = value.toTensorVector();
+    const auto counts = [](const at::Tensor& item) { return item.defined() && item.numel() > 0; };
+    const auto may_index = [](const at::Tensor& item) {
+      return item.defined() && c10::isIntegralType(item.scalar_type(), /*includeBool=*/true);
+    };
+    const bool some = std::any_of(items.begin(), items.end(), counts);
+    for (const at::Tensor& item : items)
+      list.push_back(counts(item) || (!some && may_index(item)) ? std::optional<at::Tensor>(item) : std::nullopt);
     return list;
   }
   if (element->kind() == c10::TypeKind::FloatType && value.isIntList()) {
