@@ -169,3 +169,29 @@ def test_N23_what_keeps_its_address_is_known_by_name_in_every_piece() -> None:
             torch.testing.assert_close(run(x, y), program(x, y))
     finally:
         air_aclgraph.unregister_uncapturable("aten::sin")
+
+
+@torch.library.custom_op("air_pieces::doubles", mutates_args=("x",))
+def doubles(x: Tensor) -> None:
+    x.mul_(2)
+
+
+@pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
+def test_N23_an_operator_that_writes_its_arguments_is_kept_out_of_captures() -> None:
+    """While a graph is functional, such an operator stands inside one of a higher order."""
+
+    def program(x: Tensor) -> Tensor:
+        y = x + 1
+        doubles(y)
+        return y * 3
+
+    air_aclgraph.register_uncapturable("air_pieces::doubles")
+    try:
+        run = compiled(program, "reduce-overhead")
+        for value in (1.0, 2.0, 3.0):
+            x = torch.full((3,), value)
+            torch.testing.assert_close(run(x), program(x))
+        ((_, executable),) = _records.alive()[-1:]
+        assert [each["operator"] for each in executable.explain()["eager"]] == ["air_pieces.doubles.default"]  # type: ignore[attr-defined]
+    finally:
+        air_aclgraph.unregister_uncapturable("air_pieces::doubles")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from air_aclgraph._compile import compile_graph, run_eagerly, runtime_for, use_runtime
 from air_aclgraph._direct import Passage, Seen, Wrapped, witnessed
 from air_aclgraph._executable import Executable
-from air_aclgraph._pieced import PiecedExecutable
+from air_aclgraph._pieced import PiecedExecutable, Splitter
 from air_aclgraph._pin import Pinned
 from air_aclgraph._runtime import Abilities, Limits, Recording, Request, Runtime
 from air_aclgraph._uncapturable import (
@@ -32,6 +32,7 @@ __all__ = [
     "Request",
     "Runtime",
     "Seen",
+    "Splitter",
     "Uncapturable",
     "Wrapped",
     "__version__",

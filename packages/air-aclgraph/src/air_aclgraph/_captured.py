@@ -378,3 +378,13 @@ def _clearer(
         return True
 
     return clear
+
+
+def cause_of_move(moved: Sequence[int], captured: Captured) -> str:
+    """Why a key is captured again whose inputs of these numbers lie elsewhere."""
+    kinds = {captured.kinds[i] for i in moved}
+    if Kind.MUTATED in kinds:
+        return "mutated input moved"
+    if Kind.STATIC in kinds:
+        return "static input moved"
+    return "bound input moved"

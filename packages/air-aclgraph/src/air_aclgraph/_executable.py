@@ -24,10 +24,11 @@ from air_aclgraph import _addresses, _captured
 from air_aclgraph._captured import CHECKED, COPIES, Captured, Plumbing
 from air_aclgraph._kept import Loan, Stage, loans_of
 from air_aclgraph._key import Key, key_function
-from air_aclgraph._memory import Buffers, flat, overlaps_itself, whole
+from air_aclgraph._memory import Buffers, fill, whole
 from air_aclgraph._options import Options
 from air_aclgraph._outputs import Ledger, Output, Own, describe, finisher, fixed_outputs, mixed
 from air_aclgraph._path import Path
+from air_aclgraph._pieced import PiecedExecutable, Splitter
 from air_aclgraph._pin import Pinned
 from air_aclgraph._plan import ResourcePlan, refuse_shortage
 from air_aclgraph._policy import KeyPolicy, Watch
@@ -38,9 +39,9 @@ from air_aclgraph._runtime import Recording, Runtime, Sample
 from air_aclgraph._slots import Kind, Slot, refuse_layout, refuse_subclass
 from air_aclgraph._stats import Stats
 from air_aclgraph._straight import Straight
-from air_aclgraph._told import explained
+from air_aclgraph._told import capture_text, explained
 from air_aclgraph._update import UpdatePlan
-from air_aclgraph.errors import AclGraphError, CaptureFailed, Closed, InputRefused
+from air_aclgraph.errors import AclGraphError, CaptureFailed, Closed, IllegalDuringCapture, InputRefused
 from air_aclgraph.static_kernel import StaticKernels
 from air_fxpasses import is_left_out
 from air_graph import source_of as where
@@ -98,6 +99,8 @@ class Executable(Path):
         self._pid = os.getpid()
         self._closed = False
         self._forced = options.force_recapture
+        self._splitter: Splitter | None = None
+        self._instead: PiecedExecutable | None = None
 
     def __call__(self, *args: Any) -> Any:
         """Runs the graph on its inputs."""
@@ -119,6 +122,8 @@ class Executable(Path):
         self._refuse_closed()
         if self.runtime.is_recording():
             return self.beside(args)
+        if self._instead is not None:
+            return tuple(self._instead(*args))
         policy = self._policy(key)
         kinds = self._effective(policy, args)
         clash = self._clash(args, kinds)
@@ -144,7 +149,7 @@ class Executable(Path):
     def _is_left_out(self, key: Key) -> bool:
         """Whether a bisection runs this key without a capture; it is asked once per key."""
         if key not in self._left_out:
-            self._left_out[key] = is_left_out("captures", lambda: _capture_text(self.name, key, self._names))
+            self._left_out[key] = is_left_out("captures", lambda: capture_text(self.name, key, self._names))
         return self._left_out[key]
 
     def _clash(self, args: Sequence[Any], kinds: Sequence[Kind]) -> str | None:
@@ -222,7 +227,7 @@ class Executable(Path):
         return again
 
     def _explain_move(self, captured: Captured, policy: KeyPolicy, moved: Sequence[int]) -> None:
-        cause = _cause(moved, captured) if moved else "force_recapture"
+        cause = _captured.cause_of_move(moved, captured) if moved else "force_recapture"
         self._stats.recaptured(cause)
         names = ", ".join(self.slots[i].name for i in moved[:4])
         log.info("%s key %s: %s (%s): captured again", self.name, captured.key, cause, names)
@@ -270,8 +275,14 @@ class Executable(Path):
         self._make_room(key)
         refuse_shortage(self.resources, self.runtime.limits(), len(self._captured), self.name, key)
         inputs = self._capture_inputs(args, kinds)
-        with showing(self._body.progress, f"{self.name} key {key}"):
-            recording = self._record(key, inputs, kinds, copied, None if first is None else (first, args))
+        sample = None if first is None else (first, args)
+        try:
+            with showing(self._body.progress, f"{self.name} key {key}"):
+                recording = self._record(key, inputs, kinds, copied, sample)
+        except IllegalDuringCapture as error:
+            if not self._is_split_at(error):
+                raise
+            return self._eagerly(args, "its capture failed") if first is None else first
         captured = self._finish(
             key, kinds, policy, inputs, recording, shared=copied and self.options.share_pool
         )
@@ -288,6 +299,20 @@ class Executable(Path):
         outputs = captured.run(args)
         assert outputs is not None, "an address moved while the call that captured it was running"
         return outputs
+
+    def split_by(self, splitter: Splitter) -> None:
+        """Asks `splitter`, where the device refuses an operator in a capture, for what runs the graph in pieces."""
+        self._splitter = splitter
+
+    def _is_split_at(self, error: IllegalDuringCapture) -> bool:
+        """Whether the graph runs in pieces from now on: the device has refused an operator in a capture."""
+        node = self._body.node_at(error)
+        if self._splitter is None or node is None:
+            return False
+        self._instead = self._splitter(node, error)
+        if self._instead is not None:
+            self._note(f"runs in pieces: {node.target} cannot be captured, {error.what}")
+        return self._instead is not None
 
     def _copies_outputs(self, policy: KeyPolicy) -> bool:
         """Whether every caller of this capture gets copies, so that the memory of outputs may be shared."""
@@ -340,7 +365,7 @@ class Executable(Path):
             return buffer
         if buffer is None:
             buffer = self._buffers.like(index, value)
-        _fill(buffer, value)
+        fill(buffer, value)
         return buffer
 
     def _record(
@@ -497,6 +522,8 @@ class Executable(Path):
         with self._lock:
             for key in list(self._captured):
                 self._drop(key)
+            if self._instead is not None:
+                self._instead.invalidate()
 
     def _drop(self, key: Key) -> None:
         old = self._forget(key)
@@ -552,42 +579,20 @@ class Executable(Path):
 
     def explain(self) -> dict[str, Any]:
         """Why each input is handled as it is, what was captured, and what happened since."""
-        return explained(self, self._updates, self._kernels, self._captured.values(), self._history)
+        told = explained(self, self._updates, self._kernels, self._captured.values(), self._history)
+        return told if self._instead is None else {**told, "split": self._instead.explain()}
 
     def handed_out(self, key: Key) -> str:
-        policy = self._policies.get(key)
-        return (
-            self.options.outputs
-            if policy is None or self.options.outputs != "kept"
-            else policy.keeping.stage.value
-        )
+        """How the callers of a key get its outputs."""
+        policy, mode = self._policies.get(key), self.options.outputs
+        return mode if policy is None or mode != "kept" else policy.keeping.stage.value
 
     def close(self) -> None:
         """Gives back everything the captures hold; a later call raises."""
         with self._lock:
             self.invalidate()
             self._buffers.clear()
+            if self._instead is not None:
+                self._instead.close()
             self.runtime.trim()
             self._closed = True
-
-
-def _capture_text(name: str, key: Key, outputs: Sequence[tuple[str, Any]]) -> str:
-    """One capture in a line: the graph, the shape key, and the line that computes its last output."""
-    places = [str(place) for _, place in outputs if place is not None]
-    return f"the capture of {name} for key {key}" + (f", which ends at {places[-1]}" if places else "")
-
-
-def _fill(buffer: Tensor, value: Tensor) -> None:
-    if overlaps_itself(buffer):
-        flat(buffer).copy_(flat(value.detach()))
-    else:
-        buffer.copy_(value.detach())
-
-
-def _cause(moved: Sequence[int], captured: Captured) -> str:
-    kinds = {captured.kinds[i] for i in moved}
-    if Kind.MUTATED in kinds:
-        return "mutated input moved"
-    if Kind.STATIC in kinds:
-        return "static input moved"
-    return "bound input moved"

@@ -96,3 +96,11 @@ class Buffers:
     def clear(self) -> None:
         """Lets go of every buffer."""
         self._storages.clear()
+
+
+def fill(buffer: Tensor, value: Tensor) -> None:
+    """Copies a value into memory that lies like it, also where elements share an address."""
+    if overlaps_itself(buffer):
+        flat(buffer).copy_(flat(value.detach()))
+    else:
+        buffer.copy_(value.detach())

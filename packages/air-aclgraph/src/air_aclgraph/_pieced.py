@@ -6,9 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch.fx import Node
 
 from air_aclgraph._uncapturable import Uncapturable
-from air_aclgraph.errors import InputRefused
+from air_aclgraph.errors import IllegalDuringCapture, InputRefused
+
+Splitter = Callable[[Node, IllegalDuringCapture], "PiecedExecutable | None"]
+"""Takes the node at which a capture failed, and the error; gives what runs the graph cut there, if it can be."""
 
 _SUMMED = (
     "captures",

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from air_aclgraph._captured import Captured
+from air_aclgraph._key import Key
 from air_aclgraph._update import UpdatePlan
 from air_aclgraph.static_kernel import StaticKernels
 from air_graph import source_of as where
@@ -45,3 +46,9 @@ def explained(
         "static kernels": [] if kernels is None else kernels.explain(),
         "history": list(history),
     }  # fmt: skip
+
+
+def capture_text(name: str, key: Key, outputs: Sequence[tuple[str, Any]]) -> str:
+    """One capture in a line: the graph, the shape key, and the line that computes its last output."""
+    places = [str(place) for _, place in outputs if place is not None]
+    return f"the capture of {name} for key {key}" + (f", which ends at {places[-1]}" if places else "")

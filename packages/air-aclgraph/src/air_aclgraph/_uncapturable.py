@@ -23,7 +23,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
 from air_aclgraph._decisions import decision
-from air_graph import find_operator, name_of, place_of, qualified
+from air_graph import name_of, operator_of, place_of, qualified
 
 aten = torch.ops.aten
 
@@ -110,8 +110,9 @@ def uncapturable(gm: GraphModule, device: torch.device) -> dict[Node, Uncapturab
     """The nodes of a graph that cannot be captured on a device, with what leads to and from them on the host."""
     found: dict[Node, Uncapturable] = {}
     for node in gm.graph.nodes:
-        if isinstance(node.target, OpOverload) and (reason := _reason(node, node.target, device)) is not None:
-            found[node] = _entry(node, reason)
+        called = operator_of(node)
+        if called is not None and (reason := _reason(node, *called, device)) is not None:
+            found[node] = Uncapturable(node.name, str(called[0]), reason, place_of(node))
         elif (decided := decision(node, device.type)) is not None:
             found[node] = Uncapturable(
                 node.name, decided.operator, decided.reason, str(decided.where) if decided.where else None
@@ -125,10 +126,11 @@ def _entry(node: Node, reason: str) -> Uncapturable:
     return Uncapturable(node.name, str(node.target), reason, place_of(node))
 
 
-def _reason(node: Node, op: OpOverload, device: torch.device) -> str | None:
+def _reason(node: Node, op: OpOverload, at: int, device: torch.device) -> str | None:
+    """Why the operator of a node, whose arguments begin `at`, cannot be captured."""
     if (why := _registered.get(name_of(op))) is not None:
         return why
-    args: tuple[Any, ...] = map_arg(node.args, lambda n: n.meta.get("val"))
+    args: tuple[Any, ...] = map_arg(node.args[at:], lambda n: n.meta.get("val"))
     if (why := why_illegal(op, args, node.kwargs)) is not None or device.type == "cpu":
         return why
     if getattr(torch.Tag, "cudagraph_unsafe", None) in op.tags:
@@ -182,9 +184,3 @@ def _copies(node: Node) -> bool:
         aten.copy_.default,
         aten.copy.default,
     )
-
-
-def learn(node: Node, reason: str) -> None:
-    """Remembers that a capture failed at an operator: graphs compiled later are cut there at once."""
-    if isinstance(node.target, OpOverload) and find_operator(name_of(node.target)) is not None:
-        _registered.setdefault(name_of(node.target), reason)

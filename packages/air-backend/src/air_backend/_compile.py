@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import torch
@@ -80,7 +81,9 @@ def compile_aten(
         buckets = _buckets(gm, example_inputs, settings, role)
         work = _Work(settings, config, observer, ground, buckets, role)
         report: PipelineReport | None
-        if apart := _apart(gm, ground, settings, buckets):
+        run: Callable[..., Any]
+        apart = air_aclgraph.uncapturable(gm, ground) if work.splits else {}
+        if apart:
             report, plan, run = work.in_pieces(gm, apart, example_inputs, static_inputs, name)
             executor, copies = "reduce-overhead", copies - _copies(gm)
         else:
@@ -117,6 +120,7 @@ class _Work:
     ) -> tuple[PipelineReport | None, air_streams.StreamPlan, str, Callable[..., Any]]:
         """Passes, then the executor."""
         settings, observer = self.settings, self.observer
+        untouched = _pieces.untouched(gm) if self.splits and self.ground.type != "cpu" else None
         report, plan = _optimise(gm, example_inputs, settings, self.config, plan, observer)
         observer.after(gm, settings)
         if _dumps_in_graph(settings):
@@ -125,7 +129,32 @@ class _Work:
         executor, run = _executor(
             gm, example_inputs, settings, plan, static_inputs, name, observer, self.buckets, self.role
         )
+        if untouched is not None and isinstance(run, air_aclgraph.Executable):
+            again = partial(self._again_in_pieces, untouched, example_inputs, static_inputs, name)
+            run.split_by(_pieces.splitter(untouched, self.ground, again))
         return report, plan, executor, run
+
+    @property
+    def splits(self) -> bool:
+        """Whether a graph is cut round what cannot be captured: something is captured, and no error is asked for."""
+        settings = self.settings
+        captures = settings.mode != "max-autotune" and not (
+            settings.debug.run_eagerly
+            or settings.debug.data_dump.type is not None
+            or _dumps_in_graph(settings)
+        )
+        return captures and not self.buckets and settings.air.uncapturable != "error"
+
+    def _again_in_pieces(
+        self,
+        gm: fx.GraphModule,
+        example_inputs: Sequence[Any],
+        static_inputs: Sequence[int],
+        name: str,
+        apart: Mapping[fx.Node, air_aclgraph.Uncapturable],
+    ) -> air_aclgraph.PiecedExecutable:
+        """What runs a graph from then on whose capture failed."""
+        return self.in_pieces(gm, apart, example_inputs, static_inputs, name)[2]
 
     def in_pieces(
         self,
@@ -134,7 +163,7 @@ class _Work:
         example_inputs: Sequence[Any],
         static_inputs: Sequence[int],
         name: str,
-    ) -> tuple[PipelineReport, air_streams.StreamPlan, Callable[..., Any]]:
+    ) -> tuple[PipelineReport, air_streams.StreamPlan, air_aclgraph.PiecedExecutable]:
         """The same for each piece of a graph that some operators cut up."""
         reports: list[PipelineReport] = []
 
@@ -153,18 +182,6 @@ class _Work:
         steps = tuple(step for report in reports for step in report.steps)
         merged = PipelineReport(steps, sum(report.seconds for report in reports))
         return merged, air_streams.StreamPlan.of(gm, sync="off"), run
-
-
-def _apart(
-    gm: fx.GraphModule, ground: torch.device, settings: air_config.Settings, buckets: Sequence[Bucket]
-) -> Mapping[fx.Node, air_aclgraph.Uncapturable]:
-    """The operators that are kept out of captures; none where nothing is captured, or an error is asked for."""
-    captures = settings.mode != "max-autotune" and not (
-        settings.debug.run_eagerly or settings.debug.data_dump.type is not None or _dumps_in_graph(settings)
-    )
-    if not captures or buckets or settings.air.uncapturable == "error":
-        return {}
-    return air_aclgraph.uncapturable(gm, ground)
 
 
 def _buckets(

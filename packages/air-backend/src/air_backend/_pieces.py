@@ -1,7 +1,8 @@
 """Compiles a graph in parts where some of its operators have to run eagerly, and says so once.
 
-Which operators those are is known before anything is compiled (`air_aclgraph.uncapturable`), and found where an Ascend
-IR graph is made. Each piece goes the way of a whole graph: streams, passes, executor.
+Which operators those are is known before anything is compiled (`air_aclgraph.uncapturable`), found where an Ascend IR
+graph is made, or learned: where a device refuses an operator in the middle of a capture, the graph is cut there, and so
+are graphs that are compiled later. Each piece goes the way of a whole graph: streams, passes, executor.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import torch
 from torch import fx
 
 import air_aclgraph
+import air_graph
 from air_backend.errors import GraphSplit
 from air_graph import source_of
 from air_graph.pieces import compile_parts, cut
@@ -58,6 +60,37 @@ def compile_in_pieces(
     parted = cut(gm, apart)
     call, _ = compile_parts(parted, compiled, eager)
     return air_aclgraph.PiecedExecutable(name, call, pieces, tuple(apart.values()))
+
+
+def untouched(gm: fx.GraphModule) -> fx.GraphModule:
+    """A copy of a graph, from before passes change it; the modules and tensors it refers to are the same."""
+    copy = fx.Graph()
+    copy.output(copy.graph_copy(gm.graph, {}))
+    return fx.GraphModule(gm, copy)
+
+
+def splitter(
+    gm: fx.GraphModule,
+    ground: torch.device,
+    compile_pieces: Callable[[Mapping[fx.Node, air_aclgraph.Uncapturable]], air_aclgraph.PiecedExecutable],
+) -> air_aclgraph.Splitter:
+    """Cuts `gm` where the capture of what was compiled from it failed."""
+
+    def split(
+        node: fx.Node, error: air_aclgraph.errors.IllegalDuringCapture
+    ) -> air_aclgraph.PiecedExecutable | None:
+        called = air_graph.operator_of(node)
+        if called is None:
+            return None
+        operator, _ = called
+        air_aclgraph.register_uncapturable(operator, f"its capture failed: {error.what}")
+        apart = air_aclgraph.uncapturable(gm, ground)
+        if not apart:  # an operator that a pass put there
+            air_aclgraph.unregister_uncapturable(operator)
+            return None
+        return compile_pieces(apart)
+
+    return split
 
 
 def tell(

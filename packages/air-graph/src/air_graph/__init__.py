@@ -50,6 +50,7 @@ from air_graph._uses import (
     is_opaque,
     named_arguments,
     nodes_in,
+    operator_of,
     uses_of,
     written_inputs,
 )
@@ -87,6 +88,7 @@ __all__ = [
     "name_of",
     "named_arguments",
     "nodes_in",
+    "operator_of",
     "out_form_of",
     "owner_of",
     "place_of",

@@ -131,9 +131,18 @@ def _wrapped(node: Node) -> tuple[int, Effects] | None:
     """Where the arguments of the wrapped operator begin, and its effects."""
     if not isinstance(node.target, HigherOrderOperator) or node.target.name() not in _WRAPPING:
         return None
-    for index, value in enumerate(node.args):
-        if isinstance(value, OpOverload):
-            return index + 1, effects_of(value)
+    found = operator_of(node)
+    return None if found is None else (found[1], effects_of(found[0]))
+
+
+def operator_of(node: Node) -> tuple[OpOverload, int] | None:
+    """The operator that a node runs, also inside one of a higher order; and where its arguments begin."""
+    if isinstance(node.target, OpOverload):
+        return node.target, 0
+    if isinstance(node.target, HigherOrderOperator) and node.target.name() in _WRAPPING | _FUNCTIONAL:
+        for index, value in enumerate(node.args):
+            if isinstance(value, OpOverload):
+                return value, index + 1
     return None
 
 

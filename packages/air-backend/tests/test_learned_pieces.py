@@ -1,0 +1,128 @@
+"""An operator that a device refuses in a capture: the graph is cut there, nothing runs twice, and it is remembered."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import air_aclgraph
+from air_aclgraph.errors import IllegalDuringCapture
+from air_backend import _pieces, _records
+from air_backend.errors import GraphSplit
+
+pytestmark = pytest.mark.npu
+_NAMES = ("waits", "waits_and_writes")
+
+
+@torch.library.custom_op("air_learned::waits", mutates_args=())
+def waits(x: Tensor) -> Tensor:
+    """Looks at a value on the host, and says so nowhere."""
+    return x * 2 if float(x.sum().item()) > -1e9 else x.clone()
+
+
+@waits.register_fake
+def _(x: Tensor) -> Tensor:
+    return torch.empty_like(x)
+
+
+@torch.library.custom_op("air_learned::waits_and_writes", mutates_args=("x",))
+def waits_and_writes(x: Tensor) -> None:
+    x.add_(1 if float(x.sum().item()) > -1e9 else 0)
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    torch._dynamo.reset()
+    _pieces.forget()
+    _records.close_all()
+    yield
+    for name in _NAMES:
+        air_aclgraph.unregister_uncapturable(f"air_learned::{name}")
+
+
+def compiled(function: Any, **options: Any) -> Any:
+    return torch.compile(
+        function, backend="air", dynamic=False, options={"mode": "reduce-overhead", **options}
+    )
+
+
+def test_N23_a_capture_that_fails_is_cut_where_it_failed() -> None:
+    def program(x: Tensor, y: Tensor) -> Tensor:
+        return torch.as_tensor(waits((x + 1).relu())) @ y + x
+
+    run = compiled(program)
+
+    def called_with_others() -> None:
+        for _ in range(5):
+            x, y = torch.randn(3, 3, device="npu"), torch.randn(3, 3, device="npu")
+            torch.testing.assert_close(run(x, y), program(x, y))
+
+    with pytest.warns(GraphSplit, match=r"air_learned\.waits.*\n(.*\n)*.*test_learned_pieces.py"):
+        called_with_others()
+    ((_, executable),) = _records.alive()
+    assert isinstance(executable, air_aclgraph.Executable)
+    told = executable.explain()["split"]
+    assert [each["operator"] for each in told["eager"]] == ["air_learned.waits.default"]
+    assert len(told["pieces"]) == 2
+
+
+def test_N23_what_was_learned_cuts_later_graphs_at_once() -> None:
+    x = torch.randn(3, device="npu")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compiled(lambda x: waits(x) + 1)(x)
+        assert "air_learned::waits.default" in air_aclgraph.registered_uncapturable()
+        second = compiled(lambda x: waits(x + 2) * 3)
+        before = torch._dynamo.utils.counters["air"]["capture_failures"]
+        for _ in range(3):
+            torch.testing.assert_close(second(x), (x + 2) * 2 * 3)
+        assert torch._dynamo.utils.counters["air"]["capture_failures"] == before
+
+
+@pytest.mark.parametrize("warmup", [0, 1, 2])
+def test_N23_what_the_call_before_the_split_has_written_is_written_once(warmup: int) -> None:
+    def program(x: Tensor, state: Tensor) -> Tensor:
+        state.mul_(2)
+        waits_and_writes(state)
+        return x + state
+
+    run = compiled(program, **{"air.warmup": warmup})
+    x = torch.randn(3, device="npu")
+    state, expected = torch.ones(3, device="npu"), torch.ones(3, device="npu")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(5):
+            torch.testing.assert_close(run(x, state), program(x, expected))
+            torch.testing.assert_close(state, expected)
+
+
+def test_N23_a_training_step_is_cut_in_both_halves() -> None:
+    def setup(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        pass
+
+    waits.register_autograd(lambda ctx, grad: waits(grad), setup_context=setup)
+
+    def program(x: Tensor, w: Tensor) -> Tensor:
+        return torch.as_tensor(waits(x @ w)).sin().mul(2).sum()
+
+    run = compiled(program)
+    w = torch.randn(3, 3, device="npu", requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(4):
+            x = torch.randn(3, 3, device="npu")
+            (own,) = torch.autograd.grad(run(x, w), [w])
+            (eager,) = torch.autograd.grad(program(x, w), [w])
+            torch.testing.assert_close(own, eager)
+
+
+def test_N23_an_error_is_given_instead_where_it_is_asked_for() -> None:
+    run = compiled(lambda x: waits(x) + 1, **{"air.uncapturable": "error"})
+    with pytest.raises(IllegalDuringCapture, match=r"test_learned_pieces.py:\d+"):
+        run(torch.randn(3, device="npu"))
+    assert "air_learned::waits.default" not in air_aclgraph.registered_uncapturable()
