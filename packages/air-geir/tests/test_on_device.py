@@ -150,3 +150,18 @@ def test_a_constant_on_the_device_is_shown_while_torch_traces() -> None:
     with torch.no_grad():
         assert run(x).tolist() == [0.0, 1.0]
     assert len(shown) == 2
+
+
+@pytest.mark.parametrize(
+    "write",
+    [lambda a: a.fill_(3), lambda a: a.zero_(), lambda a: a.copy_(a.new_ones(4)), lambda a: a.add_(1)],
+)
+def test_an_argument_that_does_not_lie_dense_is_written_where_it_lies(write: Callable[..., Any]) -> None:
+    """Also one that the graph does not read: nothing of it reaches the engine but the memory to write."""
+    for place in ((slice(1, -1), slice(None, None, 2)), (slice(None), slice(4)), (slice(2, 4), slice(0, 4))):
+        whole, expected = torch.arange(48.0, device="npu").reshape(6, 8), torch.arange(48.0).reshape(6, 8)
+        torch._dynamo.reset()
+        run = compiled(lambda a: [write(a)][1:], [])
+        run(whole[place])
+        write(expected[place])
+        assert torch.equal(whole.cpu(), expected)

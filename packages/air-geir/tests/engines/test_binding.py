@@ -182,6 +182,17 @@ def test_a_strided_argument_is_made_dense_and_written_back() -> None:
     assert torch.equal(base, torch.full((2, 3), 7.0))
 
 
+def test_a_strided_argument_that_is_only_written_is_written_back() -> None:
+    made = program((ArgInput(1),), (), 2, assigned={0: 0})
+    made.strided.add(0)
+    base = torch.zeros(2, 3)
+    recorder = Recorder()
+    bind(made, recorder)(base.t(), torch.zeros(2, 2))
+    assert recorder.assigned[0] is not None
+    assert recorder.assigned[0].is_contiguous()
+    assert torch.equal(base, torch.full((2, 3), 7.0))
+
+
 def test_seed_and_offsets_are_read_at_each_call() -> None:
     made = program((SeedInput(), OffsetInput((10, 3))), (), 0)
     recorder = Recorder()

@@ -71,6 +71,9 @@ def source_of(program: Program) -> str:
     written = program.written_args()
     dense = {b.arg: f"d{b.arg}" for b in program.inputs if isinstance(b, ArgInput) and not b.contiguous}
     lines.extend(f"    {name} = a{arg}.contiguous()" for arg, name in dense.items())
+    unread = sorted(program.strided & set(program.assigned.values()) - dense.keys())
+    lines.extend(f"    d{arg} = a{arg}.new_empty(a{arg}.shape)" for arg in unread)
+    dense.update((arg, f"d{arg}") for arg in unread)
     if not program.is_idle:
         inputs = [_input(b, dense, written) for b in program.inputs]
         targets = [program.assigned.get(i) for i in range(len(program.graph.outputs))]

@@ -166,6 +166,8 @@ class AssignToOutput:
                 other.run_after(value)
         node.erase()
         program.assigned[index] = binding.arg
+        if not binding.contiguous:
+            program.strided.add(binding.arg)
 
 
 def _keep(program: Program, node: Node, place: dict[Node, int]) -> None:
