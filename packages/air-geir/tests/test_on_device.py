@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch._dynamo.backends.common import aot_autograd
+from torch._functorch._aot_autograd.utils import make_boxed_func
 
 import air_geir
 from air_config import CompilerConfig, Context, resolve
@@ -165,3 +166,37 @@ def test_an_argument_that_does_not_lie_dense_is_written_where_it_lies(write: Cal
         run(whole[place])
         write(expected[place])
         assert torch.equal(whole.cpu(), expected)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.softmax(-1),
+        lambda x: x.log_softmax(0),
+        lambda x: x.cummax(1).values,
+        lambda x: x.cummin(1).values,
+        lambda x: x.index_add(1, torch.tensor([1, 0], device=x.device), x[:, :2], alpha=2),
+    ],
+)
+def test_values_and_gradients_on_the_graph_engine_equal_eager(function: Callable[..., Any]) -> None:
+    def inner(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        return make_boxed_func(air_geir.compile_graph(gm, inputs, settings=SETTINGS))
+
+    torch._dynamo.reset()
+    run = torch.compile(function, backend=aot_autograd(fw_compiler=inner), dynamic=False)
+    x = torch.randn(3, 4, requires_grad=True)
+    device = x.detach().to("npu").requires_grad_()
+    expected, own = function(x), run(device)
+    torch.testing.assert_close(own.cpu(), expected)
+    weights = torch.randn(expected.shape)
+    (wanted,) = torch.autograd.grad(expected, [x], weights)
+    (given,) = torch.autograd.grad(own, [device], weights.to("npu"))
+    torch.testing.assert_close(given.cpu(), wanted)
+
+
+def test_a_size_that_only_the_call_tells_is_no_size_of_the_graph() -> None:
+    run = compiled(lambda a, b: b.new_ones((a.shape[0], 6)), [], dynamic=True)
+    with torch.no_grad():
+        for rows in (5, 3, 7):
+            a, b = torch.randn(rows, 6, device="npu"), torch.randn(rows, 2, device="npu")
+            assert run(a, b).shape == (rows, 6)

@@ -163,12 +163,12 @@ class Program:
         inputs: one binding per Data node, in the order of their indices.
         outputs: one binding per result of the caller.
         assigned: graph output -> caller's argument whose memory receives it (an in-place update).
-        strided: those of these arguments that do not lie dense: an engine writes into dense memory.
         symbols: where each symbol's value comes from.
         num_args: how many arguments the caller passes.
         before: what the caller's function makes of its arguments for the graph.
         after: what it makes of arguments and results for its caller.
         promises: what eager gives, one per result and per argument; None for what is no tensor.
+        strided: arguments that receive an output and do not lie dense: an engine writes into dense memory.
     """
 
     graph: Graph
@@ -176,7 +176,6 @@ class Program:
     outputs: tuple[OutputBinding, ...]
     num_args: int
     assigned: dict[int, int] = field(default_factory=dict)
-    strided: set[int] = field(default_factory=set)
     symbols: Mapping[str, SymbolSource] = field(default_factory=dict)
     hints: Mapping[str, int] = field(default_factory=dict)
     """The value each symbol had in the example the graph was traced with."""
@@ -184,6 +183,7 @@ class Program:
     after: tuple[HostStep, ...] = ()
     promises: tuple[Promise | None, ...] = ()
     argument_promises: tuple[Promise | None, ...] = ()
+    strided: set[int] = field(default_factory=set)
 
     def written_args(self) -> set[int]:
         """Arguments whose memory the graph writes: those that receive an output, and those an operator writes into."""

@@ -90,6 +90,10 @@ Tensor arg_extreme(const Call& c, bool largest) {
   const Tensor index = largest ? at::argmax(c.in[0], axis) : at::argmin(c.in[0], axis);
   return index.to(c.has("dtype") ? type_of_api(c.integer("dtype")) : at::kLong);
 }
+Tensor index_add(const Call& c) {
+  const Tensor updates = c.given(3) ? c.in[2] * c.in[3] : c.in[2];
+  return Tensor(c.in[0]).index_add_(c.integer("axis"), c.in[1].to(at::kLong), updates.to(c.in[0].scalar_type()));
+}
 Tensor assign(const Call& c) { return Tensor(c.in[0]).copy_(c.in[1]); }
 }  // namespace
 
@@ -107,6 +111,7 @@ void add_indexing(Table& table) {
   AIR_SIM_GE_OP(TensorScatterAdd, scatter_nd(c, x[0].clone(), true));
   AIR_SIM_GE_OP(Scatter, scatter_rows(c));
   AIR_SIM_GE_OP(Assign, assign(c));
+  AIR_SIM_GE_OP(InplaceIndexAdd, index_add(c));
   AIR_SIM_GE_OP(ArgMaxV2, arg_extreme(c, true));
   AIR_SIM_GE_OP(ArgMin, arg_extreme(c, false));
   AIR_SIM_GE_OPS(ArgMaxWithValue, arg_with_value(c, true));

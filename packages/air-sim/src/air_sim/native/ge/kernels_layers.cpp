@@ -150,6 +150,16 @@ Tensor bernoulli(const Call& c) {
   return dice.lt(c.in[1].to(at::kFloat)).to(random_type(c));
 }
 Tensor resize_nearest(const Call& c) { return at::upsample_nearest2d(c.in[0], c.values(1)); }
+Tensor softmax_grad(const Call& c) {
+  const Tensor y = c.in[0].to(at::kFloat), grad = c.in[1].to(at::kFloat);
+  const Ints axes = c.ints("axes", {-1});
+  return (y * (grad - (grad * y).sum(axes, true))).to(c.in[0].scalar_type());
+}
+Tensor log_softmax_grad(const Call& c) {
+  const Tensor grad = c.in[0].to(at::kFloat), y = c.in[1].to(at::kFloat);
+  const Ints axes = c.ints("axis", {-1});
+  return (grad - y.exp() * grad.sum(axes, true)).to(c.in[0].scalar_type());
+}
 }  // namespace
 
 void add_layers(Table& table) {
@@ -165,6 +175,8 @@ void add_layers(Table& table) {
   AIR_SIM_GE_OPS(RmsNorm, rms_norm(c));
   AIR_SIM_GE_OP(SoftmaxV2, softmax(c));
   AIR_SIM_GE_OP(LogSoftmaxV2, at::log_softmax(x[0], axis_of(c)));
+  AIR_SIM_GE_OP(SoftmaxGrad, softmax_grad(c));
+  AIR_SIM_GE_OP(LogSoftmaxGrad, log_softmax_grad(c));
   AIR_SIM_GE_OP(AdaptiveAvgPool2d, at::adaptive_avg_pool2d(x[0], c.ints("output_size")));
   AIR_SIM_GE_OP(AvgPoolV2, average_pool(c));
   AIR_SIM_GE_OPS(MaxPoolWithArgmaxV1, max_pool_with_argmax(c));

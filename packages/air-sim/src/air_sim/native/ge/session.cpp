@@ -80,6 +80,21 @@ at::Tensor view(const ge::Tensor& t) {
 }
 bool is_on_host(const ge::Tensor& t) { return t.GetPlacement() == ge::kPlacementHost; }
 
+// Whether a shape of the results follows from the values of an input: sizes that are only known when the graph runs.
+bool depends_on_values(const Model& model, std::vector<at::Tensor> inputs, const std::vector<at::Tensor>& results) {
+  bool has_numbers = false;
+  for (at::Tensor& t : inputs) {
+    if (!c10::isIntegralType(t.scalar_type(), /*includeBool=*/false)) continue;
+    has_numbers = true;
+    t = at::ones_like(t);
+  }
+  if (!has_numbers) return false;
+  const auto others = run(model, inputs, true);
+  for (size_t i = 0; i < results.size(); ++i)
+    if (results[i].sizes() != others[i].sizes()) return true;
+  return false;
+}
+
 void compile(Model& model) {
   std::string missing;
   for (const std::string& type : missing_kernels(model)) missing += " " + type;
@@ -92,7 +107,10 @@ void compile(Model& model) {
     if (model.is_static) inputs.push_back(at::zeros(desc.shape, type_of_graph(desc.type)));
   }
   if (!model.is_static) return;
-  for (const at::Tensor& t : run(model, inputs, true)) {
+  const auto results = run(model, inputs, true);
+  model.is_static = !depends_on_values(model, inputs, results);
+  for (const at::Tensor& t : results) {
+    if (!model.is_static) break;
     model.output_shapes.push_back(t.sizes().vec());
     model.output_types.push_back(t.scalar_type());
   }
