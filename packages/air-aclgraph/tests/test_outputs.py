@@ -56,6 +56,23 @@ def test_N25_a_value_that_is_returned_twice_is_one_object(outputs: str, device: 
         assert run.explain()["keys"][0]["outputs"] == "lent"
 
 
+@pytest.mark.parametrize("outputs", ["kept", "clone"])
+def test_N25_views_without_elements_are_copied_with_what_they_share(outputs: str, device: str) -> None:
+    """Such a view may begin behind the end of its storage."""
+
+    def pieces(x: Tensor) -> tuple[Tensor, ...]:
+        y = x * 2
+        return y, y[..., 1:], y.t()
+
+    run = executable(pieces, torch.empty(0, 5, device=device), device=device, air__outputs=outputs)
+    for _ in range(8):
+        made, expected = run(torch.empty(0, 5, device=device)), pieces(torch.empty(0, 5, device=device))
+        for got, wanted in zip(made, expected, strict=True):
+            assert got.shape == wanted.shape
+            assert got.stride() == wanted.stride()
+            assert got.storage_offset() == wanted.storage_offset()
+
+
 def test_A26_clones_that_shared_memory_share_it_still() -> None:
     def pieces(x: Tensor) -> tuple[Tensor, ...]:
         z = x * 2

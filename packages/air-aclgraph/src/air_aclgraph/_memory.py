@@ -7,6 +7,7 @@ expanded one) is copied as the flat stretch of memory it covers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -104,3 +105,10 @@ def fill(buffer: Tensor, value: Tensor) -> None:
         flat(buffer).copy_(flat(value.detach()))
     else:
         buffer.copy_(value.detach())
+
+
+def used_of(tensors: Sequence[Tensor]) -> tuple[int, int]:
+    """The first byte of a storage that some tensors use, and the one after the last; an empty one uses none."""
+    starts = [(t, int(t.storage_offset() * t.element_size())) for t in tensors if t.numel()]
+    ends = (start + int(extent(t)) * t.element_size() for t, start in starts)
+    return min((start for _, start in starts), default=0), max(ends, default=0)

@@ -20,7 +20,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from air_aclgraph._memory import extent, overlaps_itself
+from air_aclgraph._memory import extent, overlaps_itself, used_of
 from air_aclgraph._results import repeated
 from air_aclgraph.errors import StaleOutput, Where
 
@@ -235,9 +235,7 @@ def _clone_together(tensors: Sequence[Tensor]) -> list[Tensor]:
     if len(tensors) == 1 and _is_dense(tensors[0]):
         return [tensors[0].clone()]
     source = tensors[0].untyped_storage()
-    starts = [t.storage_offset() * t.element_size() for t in tensors]
-    ends = [start + extent(t) * t.element_size() for start, t in zip(starts, tensors, strict=True)]
-    low, high = min(starts), max(ends)
+    low, high = used_of(tensors)
     empty = torch.empty(0, dtype=torch.uint8, device=tensors[0].device)
     copy = torch.empty(source.nbytes(), dtype=torch.uint8, device=tensors[0].device)
     copy[low:high].copy_(empty.set_(source, low, (high - low,), (1,)))

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from air_aclgraph._memory import extent
+from air_aclgraph._memory import used_of
 from air_aclgraph.device import _npu
 from air_aclgraph.device._weak import weak_tensor
 
@@ -90,30 +90,24 @@ def _memory_for(tensors: Sequence[Tensor]) -> Tensor:
         own = _npu.formatted_like(first)
         assert own is not None, "a format that is not plain has memory of its own kind"
         return own
-    return torch.empty(_used(tensors)[1], dtype=torch.uint8, device=first.device)
+    return torch.empty(used_of(tensors)[1], dtype=torch.uint8, device=first.device)
 
 
 def _holds(memory: Tensor, tensors: Sequence[Tensor]) -> bool:
     """Whether memory that was reserved for other tensors is what `_memory_for` makes for these."""
     if len(tensors) == 1 and _is_formatted(tensors[0]):
         return _is_formatted(memory) and memory.shape == tensors[0].shape
-    return not _is_formatted(memory) and memory.nbytes == _used(tensors)[1]
+    return not _is_formatted(memory) and memory.nbytes == used_of(tensors)[1]
 
 
 def _copied(tensors: Sequence[Tensor], memory: Tensor) -> list[Tensor]:
     """The same tensors in other memory."""
     if _is_formatted(memory):
         return [memory.copy_(tensors[0])]
-    low, high = _used(tensors)
+    low, high = used_of(tensors)
     if low < high:
         memory[low:high].copy_(_bytes(tensors[0])[low:high])
     return [_placed(t, memory) for t in tensors]
-
-
-def _used(tensors: Sequence[Tensor]) -> tuple[int, int]:
-    """The first byte of their storage that some tensors use, and the one after the last."""
-    low = min(t.storage_offset() * t.element_size() for t in tensors)
-    return int(low), int(max((t.storage_offset() + extent(t)) * t.element_size() for t in tensors))
 
 
 def _is_formatted(tensor: Tensor) -> bool:
