@@ -65,8 +65,8 @@ TOOLS = (
 )
 RUFF = "ruff>=0.17,<0.18"
 LAYERS = (  # lowest first; a package may only depend on packages of an earlier row
-    ("air-config", "air-sim"),
-    ("air-graph",),
+    ("air-config",),
+    ("air-graph", "air-sim"),
     ("air-fxpasses", "air-streams"),
     ("air-aclgraph", "air-geir"),
     ("air-backend",),

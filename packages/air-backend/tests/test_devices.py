@@ -33,7 +33,7 @@ def test_cpu_tensors_beside_an_accelerator_do_not_change_its_ground() -> None:
 def test_a_device_that_no_executor_serves_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedDevice, match="'xpu'") as failure:
         _devices.ground_of(graph("xpu"))
-    assert "npu, cuda, cpu" in failure.value.advice()
+    assert "npu, cuda, cpu" in failure.value.advice
 
 
 def test_two_devices_in_one_graph_are_refused_with_the_line() -> None:
@@ -63,7 +63,7 @@ assert _devices._one_npu(torch.device("npu", 0)) == _devices._one_npu(torch.devi
 try:
     _devices._one_npu(torch.device("npu", 1))
 except SecondDevice as refused:
-    assert "npu:1" in str(refused) and "torchrun" in refused.advice()
+    assert "npu:1" in str(refused) and "torchrun" in refused.advice
 else:
     raise AssertionError("the second device was accepted")
 """

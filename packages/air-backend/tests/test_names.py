@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -86,3 +87,23 @@ def test_A39_G06_a_users_pattern_is_replaced(mode: str) -> None:
     x, y = torch.randn(8), torch.randn(8)
     compiled = torch.compile(function, backend=torchair.get_npu_backend(compiler_config=config))
     torch.testing.assert_close(compiled(x, y), torch.tanh(x * y))
+
+
+HOUSE = (
+    "air_config", "air_graph", "air_fxpasses", "air_fxpasses.npu_ops", "air_streams", "air_aclgraph",
+    "air_aclgraph.static_kernel", "air_geir", "air_backend",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("package", HOUSE)
+def test_the_root_of_errors_catches_every_error_of_every_package(package: str) -> None:
+    errors = importlib.import_module(f"{package}.errors")
+    found = [
+        value
+        for value in vars(errors).values()
+        if inspect.isclass(value) and issubclass(value, Exception) and not issubclass(value, Warning)
+    ]
+    assert found
+    for error in found:
+        assert issubclass(error, torchair.AirError), error
+        assert error.__str__ is torchair.AirError.__str__, f"{error}: one way to write an error"

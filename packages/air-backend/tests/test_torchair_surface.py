@@ -121,7 +121,7 @@ def test_G45_weights_that_are_not_on_an_npu_are_refused_by_name() -> None:
     model = nn.Sequential(nn.ReLU(), nn.Linear(2, 2))
     with pytest.raises(WeightsOnHost, match=r"1\.weight is on 'cpu'") as failure:
         air_backend.use_internal_format_weight(model)
-    assert "model.npu()" in failure.value.advice()
+    assert "model.npu()" in failure.value.advice
     air_backend.use_internal_format_weight(nn.ReLU())
 
 

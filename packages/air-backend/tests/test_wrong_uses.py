@@ -53,7 +53,7 @@ CASES = (
     Wrong(
         wrong.options_for_get_npu_backend, "OptionsOfWrongType", "got a dict", "CompilerConfig.from_options"
     ),
-    Wrong(wrong.mode_of_torch_compile_that_does_not_exist, "UnknownMode", "'turbo'", "use one of: 'default'"),
+    Wrong(wrong.mode_of_torch_compile_that_does_not_exist, "UnknownMode", "'turbo'", "use one of: default"),
     Wrong(
         wrong.option_of_torch_compile_with_a_wrong_value, "WrongValue", "capture_limit", "an int from 1 up"
     ),

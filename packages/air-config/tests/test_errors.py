@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from air_config import (
     WrongValue,
     resolve,
 )
+from air_config.errors import AirError
 
 STATIC_DIR = "experimental_config.aclgraph._aclnn_static_shape_kernel_build_dir"
 
@@ -89,7 +91,7 @@ RAISERS: dict[type[ConfigError], tuple[Callable[[], None], tuple[type[Exception]
 def test_every_error_class_is_raised_by_some_use() -> None:
     from air_config import errors
 
-    public = {getattr(errors, name) for name in errors.__all__} - {ConfigError}
+    public = {getattr(errors, name) for name in errors.__all__} - {AirError, ConfigError}
     assert public == set(RAISERS)
 
 
@@ -144,3 +146,39 @@ def test_a_long_value_is_shortened_in_the_message() -> None:
         CompilerConfig().set("mode", "x" * 5000)
     assert len(str(caught.value)) < 500
     assert caught.value.given == "x" * 5000
+
+
+@dataclass(eq=False)
+class Spilt(AirError, RuntimeError):
+    thing: str
+    places: tuple[str, ...]
+    where: str = ""
+    litres: int | None = None
+    what = "{thing!r} was spilt on {places}"
+    advice = "wipe the {thing} up"
+
+    def details(self) -> Iterable[tuple[str, object]]:
+        yield "how much", self.litres
+        yield "colour", ""
+
+
+def test_an_error_says_what_where_and_what_to_do_and_leaves_out_what_it_does_not_know() -> None:
+    error = Spilt("milk", ("floor", "wall"), where="kitchen.py:3", litres=0)
+    assert str(error) == (
+        "'milk' was spilt on floor, wall\n  at        kitchen.py:3\n  how much  0\n  advice    wipe the milk up"
+    )
+    assert str(Spilt("a {brace}", ())) == "'a {brace}' was spilt on \n  advice  wipe the a {brace} up"
+    assert (error.what, error.args) == ("'milk' was spilt on floor, wall", (str(error),))
+
+
+def test_an_error_without_facts_takes_its_parts_as_they_are() -> None:
+    error = AirError("it {broke}", where="here", advice="mend {it}")
+    assert str(error) == "it {broke}\n  at      here\n  advice  mend {it}"
+    assert str(AirError("it broke")) == "it broke"
+
+
+def test_an_error_with_templates_comes_out_of_a_pickle_as_it_was() -> None:
+    error = Spilt("milk", ("floor",), litres=2)
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is Spilt
+    assert (str(again), again.args, again.litres) == (str(error), error.args, 2)

@@ -33,7 +33,7 @@ def test_a_rank_that_is_none_is_refused_by_name(text: str) -> None:
 
 
 def test_a_switch_that_is_neither_on_nor_off_is_refused_by_name() -> None:
-    with pytest.raises(errors.WrongValue, match=r"'FLAG'.*\n.*'maybe'"):
+    with pytest.raises(errors.WrongValue, match=r"(?s)'FLAG'.*'maybe'"):
         switch("FLAG", True, environment={"FLAG": "maybe"})
 
 

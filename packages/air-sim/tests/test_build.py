@@ -41,7 +41,7 @@ def test_libraries_that_somebody_else_may_have_put_there_are_not_loaded(hole: st
     made = _build.build()
     places = {"library": made.preload[0], "folder": made.folder, "cache": cache}
     places[hole].chmod(0o777)
-    with pytest.raises(UnusableCache, match=r"others may write to it.*AIR_SIM_CACHE"):
+    with pytest.raises(UnusableCache, match=r"(?s)others may write to it.*AIR_SIM_CACHE"):
         _build.build()
 
 

@@ -1,13 +1,11 @@
-"""Every error of this package: what happened, where in the user's code, what to do about it.
-
-The fields come first and the text is made from them, so that a program can react to a field and a person
-can read the sentence.  `AclGraphError` is the root; nothing here is raised for a reason that is not said.
-"""
+"""Every error of air-aclgraph; a program can react to the fields that the text is made from."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from air_config.errors import AirError
 from air_graph import SourceLine
 
 Where = SourceLine
@@ -15,8 +13,8 @@ Where = SourceLine
 
 
 @dataclass(eq=False)
-class AclGraphError(RuntimeError):
-    """Root of the errors of air-aclgraph.
+class AclGraphError(AirError, RuntimeError):
+    """Base of the errors of air-aclgraph.
 
     Catch it to handle every error of the package; `what`, `where` and `advice` are its parts.
     """
@@ -24,27 +22,6 @@ class AclGraphError(RuntimeError):
     what: str
     where: Where | None = None
     advice: str = ""
-
-    def __str__(self) -> str:
-        lines = [self.what]
-        if self.where is not None:
-            lines.append(f"  computed at   {self.where}")
-        lines.extend(self._details())
-        if self.advice:
-            lines.append(f"  advice        {self.advice}")
-        return "\n".join(lines)
-
-    def _details(self) -> list[str]:
-        return []
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), dict(self.__dict__))
-
-
-def _rebuild(cls: type[AclGraphError], fields: dict[str, object]) -> AclGraphError:
-    error = cls.__new__(cls)
-    error.__dict__.update(fields)
-    return error
 
 
 @dataclass(eq=False)
@@ -102,11 +79,9 @@ class CaptureFailed(AclGraphError):
     key: tuple[object, ...] = ()
     code: int | None = None
 
-    def _details(self) -> list[str]:
-        lines = [f"  graph         {self.graph}, key {self.key}"]
-        if self.code is not None:
-            lines.append(f"  driver code   {self.code}")
-        return lines
+    def details(self) -> Iterable[tuple[str, object]]:
+        yield "graph", f"{self.graph}, key {self.key}"
+        yield "driver code", self.code
 
 
 @dataclass(eq=False)
@@ -120,12 +95,11 @@ class ResourcesExhausted(CaptureFailed):
     needed: int | None = None
     available: int | None = None
 
-    def _details(self) -> list[str]:
-        lines = super()._details()
+    def details(self) -> Iterable[tuple[str, object]]:
+        yield from super().details()
         if self.needed is not None:
-            limit = "unknown" if self.available is None else str(self.available)
-            lines.append(f"  {self.resource:<13} needed {self.needed}, available {limit}")
-        return lines
+            available = "unknown" if self.available is None else self.available
+            yield self.resource, f"needed {self.needed}, available {available}"
 
 
 @dataclass(eq=False)
@@ -138,8 +112,8 @@ class ReplayFailed(AclGraphError):
     graph: str = ""
     code: int | None = None
 
-    def _details(self) -> list[str]:
-        return [] if self.code is None else [f"  driver code   {self.code}"]
+    def details(self) -> Iterable[tuple[str, object]]:
+        yield "driver code", self.code
 
 
 @dataclass(eq=False)

@@ -16,101 +16,66 @@ torch_npu when it is imported, and fails where torch_npu does not find CANN.
 
 from __future__ import annotations
 
+import ast
 import importlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from air_backend._version import __version__
+from air_backend._version import __version__ as __version__
 
-if TYPE_CHECKING:
-    from air_backend import configs, core, errors, experimental, ge, inference, llm_datadist, ops, scope
-    from air_backend._backend import Backend, air, compile_fx, get_compiler, get_npu_backend
-    from air_backend._bisect import Verdict, bisect
-    from air_backend._collectives import patch_for_hcom
-    from air_backend._explain import Explanation, explain
-    from air_backend._formats import npu_format_cast_via_cpu, use_internal_format_weight
-    from air_backend._pinned import PinnedCall, pin
-    from air_backend.core.utils import logger
-    from air_config import CompilerConfig
-    from air_fxpasses import register_replacement
-    from air_geir import register_fx_node_ge_converter
-    from air_geir.export import dynamo_export
+if TYPE_CHECKING:  # every public name, once: what is read below as well
+    from air_backend import configs as configs
+    from air_backend import core as core
+    from air_backend import errors as errors
+    from air_backend import experimental as experimental
+    from air_backend import ge as ge
+    from air_backend import inference as inference
+    from air_backend import llm_datadist as llm_datadist
+    from air_backend import ops as ops
+    from air_backend import scope as scope
+    from air_backend._backend import Backend as Backend
+    from air_backend._backend import air as air
+    from air_backend._backend import compile_fx as compile_fx
+    from air_backend._backend import get_compiler as get_compiler
+    from air_backend._backend import get_npu_backend as get_npu_backend
+    from air_backend._bisect import Verdict as Verdict
+    from air_backend._bisect import bisect as bisect
+    from air_backend._collectives import patch_for_hcom as patch_for_hcom
+    from air_backend._explain import Explanation as Explanation
+    from air_backend._explain import explain as explain
+    from air_backend._formats import npu_format_cast_via_cpu as npu_format_cast_via_cpu
+    from air_backend._formats import use_internal_format_weight as use_internal_format_weight
+    from air_backend._pinned import PinnedCall as PinnedCall
+    from air_backend._pinned import pin as pin
+    from air_backend.core.utils import logger as logger
+    from air_config import CompilerConfig as CompilerConfig
+    from air_config.errors import AirError as AirError
+    from air_fxpasses import register_replacement as register_replacement
+    from air_geir import register_fx_node_ge_converter as register_fx_node_ge_converter
+    from air_geir.export import dynamo_export as dynamo_export
 
-_HOME: Final[dict[str, str]] = {
-    "Backend": "air_backend._backend",
-    "CompilerConfig": "air_config",
-    "Explanation": "air_backend._explain",
-    "PinnedCall": "air_backend._pinned",
-    "Verdict": "air_backend._bisect",
-    "air": "air_backend._backend",
-    "bisect": "air_backend._bisect",
-    "compile_fx": "air_backend._backend",
-    "explain": "air_backend._explain",
-    "get_compiler": "air_backend._backend",
-    "get_npu_backend": "air_backend._backend",
-    "logger": "air_backend.core.utils",
-    "npu_format_cast_via_cpu": "air_backend._formats",
-    "pin": "air_backend._pinned",
-    "patch_for_hcom": "air_backend._collectives",
-    "use_internal_format_weight": "air_backend._formats",
-    "dynamo_export": "air_geir.export",
-    "register_fx_node_ge_converter": "air_geir",
-    "register_replacement": "air_fxpasses",
-}
-_MODULES: Final = (
-    "configs",
-    "core",
-    "errors",
-    "experimental",
-    "ge",
-    "inference",
-    "llm_datadist",
-    "ops",
-    "scope",
-)
+
+def _homes() -> dict[str, str]:
+    """Public name to the module that has it, from the imports above, which only type checkers execute."""
+    public = next(part for part in ast.parse(Path(__file__).read_text()).body if isinstance(part, ast.If))
+    imports = (part for part in public.body if isinstance(part, ast.ImportFrom) and part.module)
+    return {alias.name: str(part.module) for part in imports for alias in part.names}
+
+
+_HOME: Final = _homes()
+__all__ = [*_HOME, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(f"air_backend.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'air_backend' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME[name]), name)
+    home = importlib.import_module(_HOME[name])
+    value = (
+        importlib.import_module(f"{__name__}.{name}") if home.__name__ == __name__ else getattr(home, name)
+    )
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-__all__ = [
-    "Backend",
-    "CompilerConfig",
-    "Explanation",
-    "PinnedCall",
-    "Verdict",
-    "__version__",
-    "air",
-    "bisect",
-    "compile_fx",
-    "configs",
-    "core",
-    "dynamo_export",
-    "errors",
-    "experimental",
-    "explain",
-    "ge",
-    "get_compiler",
-    "get_npu_backend",
-    "inference",
-    "llm_datadist",
-    "logger",
-    "npu_format_cast_via_cpu",
-    "ops",
-    "patch_for_hcom",
-    "pin",
-    "register_fx_node_ge_converter",
-    "register_replacement",
-    "scope",
-    "use_internal_format_weight",
-]

@@ -1,4 +1,4 @@
-"""Every error the backend itself raises: what happened, where, what to do.
+"""Every error the backend itself raises.
 
 Errors of a layer below keep their own class; Dynamo wraps whatever is raised during a compilation in
 `BackendCompilerFailed` and keeps the text, so each message stands alone.
@@ -8,33 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
-@dataclass
-class AirError(Exception):
-    """Base of the backend's errors; a subclass fills the three parts of the message.
-
-    Catch it to handle every error that the backend itself raises.
-    """
-
-    def what(self) -> str:
-        raise NotImplementedError
-
-    def where(self) -> str | None:
-        return None
-
-    def advice(self) -> str:
-        raise NotImplementedError
-
-    def __str__(self) -> str:
-        place = self.where()
-        lines = [self.what(), *([f"  at      {place}"] if place else []), f"  advice  {self.advice()}"]
-        return "\n".join(lines)
-
-    def __post_init__(self) -> None:
-        super().__init__(str(self))
+from air_config.errors import AirError
 
 
-@dataclass
+@dataclass(eq=False)
 class UnsupportedDevice(AirError):
     """A graph computes on a kind of device that no executor serves.
 
@@ -44,22 +21,18 @@ class UnsupportedDevice(AirError):
     device: str
     mode: str
     served: tuple[str, ...]
-    source: str | None = None
+    where: str | None = None
+    what = "{refusing} on {device!r} tensors; served are {served}"
+    advice = "move the model and its inputs to one of: {served}"
 
-    def what(self) -> str:
-        mode = "no mode runs" if self.mode == "any" else f"mode {self.mode!r} does not run"
-        return f"{mode} on {self.device!r} tensors; served are {', '.join(self.served)}"
-
-    def where(self) -> str | None:
-        return self.source
-
-    def advice(self) -> str:
+    def __post_init__(self) -> None:
+        self.refusing = "no mode runs" if self.mode == "any" else f"mode {self.mode!r} does not run"
         if self.device == "cuda":
-            return "use config.mode = 'reduce-overhead', which serves cuda tensors"
-        return f"move the model and its inputs to one of: {', '.join(self.served)}"
+            self.advice = "use config.mode = 'reduce-overhead', which serves cuda tensors"
+        super().__post_init__()
 
 
-@dataclass
+@dataclass(eq=False)
 class MixedDevices(AirError):
     """One graph computes on two accelerators.
 
@@ -67,19 +40,12 @@ class MixedDevices(AirError):
     """
 
     devices: tuple[str, ...]
-    source: str | None = None
-
-    def what(self) -> str:
-        return f"one graph uses several devices: {', '.join(self.devices)}"
-
-    def where(self) -> str | None:
-        return self.source
-
-    def advice(self) -> str:
-        return "keep all tensors of a compiled function on one device; run one process per device (torchrun)"
+    where: str | None = None
+    what = "one graph uses several devices: {devices}"
+    advice = "keep all tensors of a compiled function on one device; run one process per device (torchrun)"
 
 
-@dataclass
+@dataclass(eq=False)
 class SecondDevice(AirError):
     """A process that compiled for one NPU compiles for another one.
 
@@ -88,15 +54,13 @@ class SecondDevice(AirError):
 
     first: str
     second: str
-
-    def what(self) -> str:
-        return f"this process compiled for {self.first}; a graph for {self.second} is refused: one NPU per process"
-
-    def advice(self) -> str:
-        return "start one process per device, for example with torchrun, and call torch.npu.set_device(local_rank)"
+    what = "this process compiled for {first}; a graph for {second} is refused: one NPU per process"
+    advice = (
+        "start one process per device, for example with torchrun, and call torch.npu.set_device(local_rank)"
+    )
 
 
-@dataclass
+@dataclass(eq=False)
 class UnknownMode(AirError):
     """`torch.compile(mode=...)` names no mode of this backend.
 
@@ -105,15 +69,11 @@ class UnknownMode(AirError):
 
     mode: str
     known: tuple[str, ...]
-
-    def what(self) -> str:
-        return f"torch.compile(backend='air', mode={self.mode!r}): no such mode"
-
-    def advice(self) -> str:
-        return f"use one of: {', '.join(map(repr, self.known))}"
+    what = "torch.compile(backend='air', mode={mode!r}): no such mode"
+    advice = "use one of: {known}"
 
 
-@dataclass
+@dataclass(eq=False)
 class OptionsOfWrongType(AirError):
     """Options came as something else than `torch.compile(options=...)` or `compiler_config=` take.
 
@@ -122,19 +82,20 @@ class OptionsOfWrongType(AirError):
 
     given: str
     call: str = "torch.compile(backend='air', options=...)"
+    what = "{call} got a {given}"
 
-    def what(self) -> str:
-        return f"{self.call} got a {self.given}"
-
-    def advice(self) -> str:
+    def __post_init__(self) -> None:
+        self.advice = (
+            "give an air_backend.CompilerConfig; CompilerConfig.from_options({...}) makes one of a dict"
+        )
         if self.call.startswith("torch.compile"):
-            return "give a dict of option names to values, or an air_backend.CompilerConfig"
-        if self.call == "cache_compile(func)":
-            return "give a function or a method, such as model.forward"
-        return "give an air_backend.CompilerConfig; CompilerConfig.from_options({...}) makes one of a dict"
+            self.advice = "give a dict of option names to values, or an air_backend.CompilerConfig"
+        elif self.call == "cache_compile(func)":
+            self.advice = "give a function or a method, such as model.forward"
+        super().__post_init__()
 
 
-@dataclass
+@dataclass(eq=False)
 class NotAGraphModule(AirError):
     """`compile_fx` got something that is not an FX GraphModule.
 
@@ -142,15 +103,11 @@ class NotAGraphModule(AirError):
     """
 
     given: str
-
-    def what(self) -> str:
-        return f"compile_fx needs a torch.fx.GraphModule of ATen operators and got a {self.given}"
-
-    def advice(self) -> str:
-        return "pass what AOTAutograd or torch.export gives, or use torch.compile(model, backend='air')"
+    what = "compile_fx needs a torch.fx.GraphModule of ATen operators and got a {given}"
+    advice = "pass what AOTAutograd or torch.export gives, or use torch.compile(model, backend='air')"
 
 
-@dataclass
+@dataclass(eq=False)
 class DemoMismatch(AirError):
     """A mode of the demo computed something else than eager.
 
@@ -160,15 +117,11 @@ class DemoMismatch(AirError):
     mode: str
     difference: float
     allowed: float
-
-    def what(self) -> str:
-        return f"mode {self.mode} differs from eager by {self.difference:.3g}; {self.allowed:.3g} is allowed"
-
-    def advice(self) -> str:
-        return "run `air explain` on the model and switch passes off one by one (docs/accuracy.md)"
+    what = "mode {mode} differs from eager by {difference:.3g}; {allowed:.3g} is allowed"
+    advice = "run `air explain` on the model and switch passes off one by one (docs/accuracy.md)"
 
 
-@dataclass
+@dataclass(eq=False)
 class ResultChanges(AirError):
     """A bisection met a result that is wrong only sometimes.
 
@@ -176,15 +129,13 @@ class ResultChanges(AirError):
     """
 
     difference: str
-
-    def what(self) -> str:
-        return f"the same program gave a right and a wrong result: {self.difference}"
-
-    def advice(self) -> str:
-        return "raise --calls, so that every trial shows the fault; explain() lists the races that streams may have"
+    what = "the same program gave a right and a wrong result: {difference}"
+    advice = (
+        "raise --calls, so that every trial shows the fault; explain() lists the races that streams may have"
+    )
 
 
-@dataclass
+@dataclass(eq=False)
 class CannotSplit(AirError):
     """The demo's model does not divide by the number of ranks.
 
@@ -194,15 +145,11 @@ class CannotSplit(AirError):
     part: str
     count: int
     ranks: int
-
-    def what(self) -> str:
-        return f"{self.count} {self.part} cannot be split over {self.ranks} ranks"
-
-    def advice(self) -> str:
-        return f"start as many processes as divide {self.count}"
+    what = "{count} {part} cannot be split over {ranks} ranks"
+    advice = "start as many processes as divide {count}"
 
 
-@dataclass
+@dataclass(eq=False)
 class DumpUnsupported(AirError):
     """Tensors of a replay cannot be written on this kind of device.
 
@@ -211,18 +158,13 @@ class DumpUnsupported(AirError):
 
     device: str
     served: tuple[str, ...]
-
-    def what(self) -> str:
-        return f"dump_config.enable_dump: a replay on {self.device!r} cannot call the host to write a tensor"
-
-    def advice(self) -> str:
-        return (
-            "use config.debug.data_dump.type = 'npy', which runs the graph eagerly, "
-            f"or run on one of: {', '.join(self.served)}"
-        )
+    what = "dump_config.enable_dump: a replay on {device!r} cannot call the host to write a tensor"
+    advice = (
+        "use config.debug.data_dump.type = 'npy', which runs the graph eagerly, or run on one of: {served}"
+    )
 
 
-@dataclass
+@dataclass(eq=False)
 class NumpyMissing(AirError):
     """An option writes files that numpy makes, and numpy is not installed.
 
@@ -230,15 +172,11 @@ class NumpyMissing(AirError):
     """
 
     option: str
-
-    def what(self) -> str:
-        return f"{self.option} needs numpy, which is not installed"
-
-    def advice(self) -> str:
-        return "pip install numpy"
+    what = "{option} needs numpy, which is not installed"
+    advice = "pip install numpy"
 
 
-@dataclass
+@dataclass(eq=False)
 class NotServed(AirError):
     """Something that TorchAir does and AIR does not.
 
@@ -248,15 +186,11 @@ class NotServed(AirError):
     name: str
     reason: str
     instead: str
-
-    def what(self) -> str:
-        return f"torchair.{self.name} is not served by AIR: {self.reason}"
-
-    def advice(self) -> str:
-        return self.instead
+    what = "torchair.{name} is not served by AIR: {reason}"
+    advice = "{instead}"
 
 
-@dataclass
+@dataclass(eq=False)
 class CannotSave(AirError):
     """A compiled function is to be written to disk, and another process could not use what would be written.
 
@@ -264,17 +198,11 @@ class CannotSave(AirError):
     """
 
     reason: str
-
-    def what(self) -> str:
-        return f"this function cannot be kept for other processes: {self.reason}"
-
-    def advice(self) -> str:
-        return (
-            "take that out of the function, or call it through torch.compile, which compiles in each process"
-        )
+    what = "this function cannot be kept for other processes: {reason}"
+    advice = "take that out of the function, or call it through torch.compile, which compiles in each process"
 
 
-@dataclass
+@dataclass(eq=False)
 class TwoConfigurations(AirError):
     """A call got a configuration and a backend that has another one.
 
@@ -282,15 +210,11 @@ class TwoConfigurations(AirError):
     """
 
     call: str
-
-    def what(self) -> str:
-        return f"{self.call}(config=..., backend=...) got two different configurations"
-
-    def advice(self) -> str:
-        return "give one of them, or make the backend with the same configuration"
+    what = "{call}(config=..., backend=...) got two different configurations"
+    advice = "give one of them, or make the backend with the same configuration"
 
 
-@dataclass
+@dataclass(eq=False)
 class NotACache(AirError):
     """A file is not one that `cache_compile` wrote, or not for this function.
 
@@ -299,15 +223,11 @@ class NotACache(AirError):
 
     path: str
     reason: str
-
-    def what(self) -> str:
-        return f"{self.path} cannot be read as a file of cache_compile: {self.reason}"
-
-    def advice(self) -> str:
-        return "name a file compiled_module* below the cache_dir of cache_compile"
+    what = "{path} cannot be read as a file of cache_compile: {reason}"
+    advice = "name a file compiled_module* below the cache_dir of cache_compile"
 
 
-@dataclass
+@dataclass(eq=False)
 class UnsafeCache(AirError):
     """A file or folder of compiled functions could have been written by somebody else; reading it runs code.
 
@@ -316,15 +236,11 @@ class UnsafeCache(AirError):
 
     path: str
     reason: str
-
-    def what(self) -> str:
-        return f"{self.path} is not read, because reading it runs the code in it: {self.reason}"
-
-    def advice(self) -> str:
-        return "make it yours alone (chown, chmod go-w) if you trust what is in it, or give another cache_dir"
+    what = "{path} is not read, because reading it runs the code in it: {reason}"
+    advice = "make it yours alone (chown, chmod go-w) if you trust what is in it, or give another cache_dir"
 
 
-@dataclass
+@dataclass(eq=False)
 class WeightsOnHost(AirError):
     """An internal format is asked for weights that do not lie on an NPU.
 
@@ -333,15 +249,11 @@ class WeightsOnHost(AirError):
 
     call: str
     found: str
-
-    def what(self) -> str:
-        return f"{self.call}: internal formats exist on an NPU only, and {self.found}"
-
-    def advice(self) -> str:
-        return "call it after model.npu(); on other devices leave it out, results are the same without"
+    what = "{call}: internal formats exist on an NPU only, and {found}"
+    advice = "call it after model.npu(); on other devices leave it out, results are the same without"
 
 
-@dataclass
+@dataclass(eq=False)
 class BadPrint(AirError):
     """`npu_print` got arguments it cannot print, or is called where nothing can be printed.
 
@@ -350,15 +262,11 @@ class BadPrint(AirError):
 
     reason: str
     remedy: str
-
-    def what(self) -> str:
-        return f"npu_print: {self.reason}"
-
-    def advice(self) -> str:
-        return self.remedy
+    what = "npu_print: {reason}"
+    advice = "{remedy}"
 
 
-@dataclass
+@dataclass(eq=False)
 class BadAddresses(AirError):
     """`create_npu_tensors` got something that is no list of device addresses, or found no device.
 
@@ -366,15 +274,13 @@ class BadAddresses(AirError):
     """
 
     reason: str
-
-    def what(self) -> str:
-        return f"create_npu_tensors: {self.reason}"
-
-    def advice(self) -> str:
-        return "pass a shape, a torch.dtype and a list of addresses of NPU memory, in a process that has torch_npu"
+    what = "create_npu_tensors: {reason}"
+    advice = (
+        "pass a shape, a torch.dtype and a list of addresses of NPU memory, in a process that has torch_npu"
+    )
 
 
-@dataclass
+@dataclass(eq=False)
 class CannotPin(AirError):
     """A compiled function cannot be called without Dynamo.
 
@@ -382,15 +288,11 @@ class CannotPin(AirError):
     """
 
     reason: str
-
-    def what(self) -> str:
-        return f"the compiled function cannot be pinned: {self.reason}"
-
-    def advice(self) -> str:
-        return "compile with mode='reduce-overhead' and fullgraph=True, and pin under torch.no_grad()"
+    what = "the compiled function cannot be pinned: {reason}"
+    advice = "compile with mode='reduce-overhead' and fullgraph=True, and pin under torch.no_grad()"
 
 
-@dataclass
+@dataclass(eq=False)
 class PinnedArgument(AirError):
     """A pinned function was called with what its capture was not made for.
 
@@ -398,15 +300,13 @@ class PinnedArgument(AirError):
     """
 
     reason: str
-
-    def what(self) -> str:
-        return f"a pinned call does not fit its example: {self.reason}"
-
-    def advice(self) -> str:
-        return "pass what the example had, with new values only in the inputs that are copied, or call pin() again"
+    what = "a pinned call does not fit its example: {reason}"
+    advice = (
+        "pass what the example had, with new values only in the inputs that are copied, or call pin() again"
+    )
 
 
-@dataclass
+@dataclass(eq=False)
 class CannotSimulate(AirError):
     """`air COMMAND --sim` needs a package that is not installed.
 
@@ -415,12 +315,8 @@ class CannotSimulate(AirError):
 
     package: str
     install: str
-
-    def what(self) -> str:
-        return f"--sim needs {self.package}: not installed"
-
-    def advice(self) -> str:
-        return f"install it: {self.install}"
+    what = "--sim needs {package}: not installed"
+    advice = "install it: {install}"
 
 
 class GraphSplit(UserWarning):

@@ -193,7 +193,7 @@ def test_files_that_others_may_write_are_not_run(tmp_path: Path) -> None:
     torch._dynamo.reset()
     with pytest.raises(UnsafeCache, match=r"compiled_module is not read.*others may write") as failure:
         cached_step.cached(cached_step.made(), str(tmp_path), "max-autotune")(cached_step.inputs())
-    assert "chmod go-w" in failure.value.advice()
+    assert "chmod go-w" in failure.value.advice
 
 
 def custom(x: Tensor) -> Tensor:

@@ -200,7 +200,7 @@ def test_nothing_of_a_file_that_others_could_have_written_is_run(hole: str, tmp_
         places[hole].chmod(0o777)
     with pytest.raises(UnsafeCache, match=r"compiled_module is not read.*others may write") as failure:
         step(tmp_path / "above" / "cache")(cached_step.inputs())
-    assert "chmod go-w" in failure.value.advice()
+    assert "chmod go-w" in failure.value.advice
     assert not mark.exists()
 
 

@@ -1,14 +1,17 @@
-"""Everything air-config raises: what happened, at which option, and what to write instead.
+"""The root of every error of AIR, and what air-config raises: what happened, at which option, what to write instead.
 
-Each class also derives from the built-in exception that Python (and TorchAir) raises for the same
-mistake, so `except ValueError` around an assignment keeps working.
+A class that a built-in exception fits derives from it as well, so `except ValueError` around an assignment keeps
+working.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 __all__ = [
+    "AirError",
     "ConfigError",
     "ConflictingOptions",
     "FrozenSettings",
@@ -23,23 +26,67 @@ __all__ = [
 ]
 
 
+class AirError(Exception):
+    """Root of the errors of every package of AIR: `what` happened, `where`, and the `advice` what to do about it.
+
+    Catch it to handle every error that AIR raises on purpose.
+
+    A class whose text is always the same is a dataclass of its facts, and gives `what` and `advice` as templates:
+    `what = "{path} cannot be read: {reason}"`.
+    """
+
+    what: str = ""
+    where: object = None
+    advice: str = ""
+
+    def __init__(self, what: str = "", *, where: object = None, advice: str = "") -> None:
+        self.where = where
+        vars(self).update({part: text for part, text in (("what", what), ("advice", advice)) if text})
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        facts = {name: _listed(value) for name, value in vars(self).items()}
+        for part in ("what", "advice"):
+            if part not in facts:  # the template of the class
+                setattr(self, part, getattr(type(self), part).format_map(facts))
+        super().__init__(str(self))
+
+    def details(self) -> Iterable[tuple[str, object]]:
+        """More lines of the text: a word and what it says; a line that says nothing is left out."""
+        return ()
+
+    def __str__(self) -> str:
+        lines = [("at", self.where), *self.details(), ("advice", self.advice)]
+        said = [(name, text) for name, text in lines if text not in (None, "")]
+        width = max((len(name) for name, _ in said), default=0)
+        return "\n".join([self.what, *(f"  {name:<{width}}  {text}" for name, text in said)])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Rebuilt without the constructor, whose arguments differ by class."""
+        return _remade, (type(self), vars(self).copy())
+
+
+def _remade(kind: type[AirError], facts: dict[str, object]) -> AirError:
+    error = kind.__new__(kind)
+    vars(error).update(facts)
+    error.args = (str(error),)
+    return error
+
+
+def _listed(value: object) -> object:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else value
+
+
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 120 else text[:117] + "..."
 
 
-class ConfigError(Exception):
-    """Base of every error of this package; `str()` is the whole message, with the advice in it.
+class ConfigError(AirError):
+    """Base of the errors of air-config.
 
     Catch it to handle every error of a configuration.
     """
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
-
-    def __str__(self) -> str:
-        return self.message
 
 
 class UnknownOption(ConfigError, AttributeError, ValueError):
@@ -53,37 +100,28 @@ class UnknownOption(ConfigError, AttributeError, ValueError):
         self.nearest = nearest
         self.known = tuple(known)
         meant = f"; did you mean {nearest!r}?" if nearest else ""
-        place = f" ({where})" if where else ""
-        listing = f"\n  known here: {', '.join(self.known)}" if self.known else ""
-        if not nearest and not self.known:
-            listing = "\n  all      python -m air_config show --all"
-        super().__init__(f"unknown option {path!r}{place}{meant}{listing}")
+        super().__init__(f"unknown option {path!r}{meant}", where=where)
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return _remake, (type(self), self.message, vars(self).copy())
+    def details(self) -> Iterable[tuple[str, object]]:
+        yield "known here", ", ".join(self.known)
+        if not self.nearest and not self.known:
+            yield "all", "python -m air_config show --all"
 
 
+@dataclass(eq=False)
 class _BadValue(ConfigError):
     """Shared form of the errors about one value of one option."""
 
-    problem = "is not allowed"
+    path: str
+    given: object
+    allowed: str
+    detail: str = ""
+    where: str = ""
 
-    def __init__(self, path: str, given: object, allowed: str, *, detail: str = "", where: str = "") -> None:
-        self.path = path
-        self.given = given
-        self.allowed = allowed
-        self.detail = detail
-        self.where = where
-        place = f" (from {where})" if where else ""
-        more = f"\n  detail   {detail}" if detail else ""
-        super().__init__(
-            f"option {path!r}{place}: the value {self.problem}\n"
-            f"  given    {_shown(given)} ({type(given).__name__})\n"
-            f"  allowed  {allowed}{more}"
-        )
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _remake, (type(self), self.message, vars(self).copy())
+    def details(self) -> Iterable[tuple[str, object]]:
+        yield "given", f"{_shown(self.given)} ({type(self.given).__name__})"
+        yield "allowed", self.allowed
+        yield "detail", self.detail
 
 
 class WrongType(_BadValue, TypeError, ValueError):
@@ -92,7 +130,7 @@ class WrongType(_BadValue, TypeError, ValueError):
     Give a value of the type that the text allows.
     """
 
-    problem = "has the wrong type"
+    what = "option {path!r}: the value has the wrong type"
 
 
 class WrongValue(_BadValue, ValueError):
@@ -101,6 +139,8 @@ class WrongValue(_BadValue, ValueError):
     Give one of the values, or a value in the range, that the text allows.
     """
 
+    what = "option {path!r}: the value is not allowed"
+
 
 class MissingPath(_BadValue, FileNotFoundError, ValueError):
     """A directory or file that must exist, and does not.
@@ -108,10 +148,7 @@ class MissingPath(_BadValue, FileNotFoundError, ValueError):
     Create the file or the directory first, or correct the path.
     """
 
-    problem = "names a path that does not exist"
-
-    def __str__(self) -> str:
-        return self.message
+    what = "option {path!r}: the value names a path that does not exist"
 
 
 class UnusablePath(_BadValue, PermissionError, ValueError):
@@ -120,10 +157,7 @@ class UnusablePath(_BadValue, PermissionError, ValueError):
     Give this user the right to read and write it, or choose another path.
     """
 
-    problem = "names a path that cannot be used"
-
-    def __str__(self) -> str:
-        return self.message
+    what = "option {path!r}: the value names a path that cannot be used"
 
 
 class NotAGroup(ConfigError, TypeError, ValueError):
@@ -137,63 +171,52 @@ class NotAGroup(ConfigError, TypeError, ValueError):
         self.given = given
         self.options = tuple(options)
         super().__init__(
-            f"{path!r} is a group of options and cannot be given {_shown(given)} ({type(given).__name__}); "
-            f"set its members: {', '.join(self.options)}"
+            f"{path!r} is a group of options and cannot be given {_shown(given)} ({type(given).__name__})",
+            advice=f"set its members: {', '.join(self.options)}",
         )
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return _remake, (type(self), self.message, vars(self).copy())
 
-
+@dataclass(eq=False)
 class ConflictingOptions(ConfigError, ValueError):
     """Two names of one option were given with different values.
 
     Keep one of the two names.
     """
 
-    def __init__(self, path: str, first: str, second: str) -> None:
-        self.path = path
-        self.names = (first, second)
-        super().__init__(f"{first!r} and {second!r} both set {path!r}, to different values; keep one of them")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _remake, (type(self), self.message, vars(self).copy())
+    path: str
+    first: str
+    second: str
+    what = "{first!r} and {second!r} both set {path!r}, to different values"
+    advice = "keep one of them"
 
 
+@dataclass(eq=False)
 class NotSerializable(ConfigError, TypeError):
     """A value with no written form: a callable that cannot be imported by name.
 
     Define the function at the top level of an importable module, or keep the configuration in the process.
     """
 
-    def __init__(self, path: str, given: object, detail: str) -> None:
-        self.path = path
-        self.given = given
-        self.detail = detail
-        super().__init__(
-            f"option {path!r}: {_shown(given)} has no written form: {detail}; "
-            "define it at the top level of an importable module"
-        )
+    path: str
+    given: object
+    detail: str
+    what = "option {path!r}: {given!r:.120} has no written form: {detail}"
+    advice = "define it at the top level of an importable module"
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return _remake, (type(self), self.message, {**vars(self), "given": repr(self.given)})
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _remade, (type(self), {**vars(self), "given": repr(self.given)})
 
 
+@dataclass(eq=False)
 class FrozenSettings(ConfigError, AttributeError):
     """Settings were assigned to; they are the fixed result of `resolve`.
 
     Change the `CompilerConfig`, and resolve it again.
     """
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        super().__init__(
-            f"settings are immutable: {path!r} cannot be assigned; "
-            "change the CompilerConfig and resolve it again"
-        )
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _remake, (type(self), self.message, vars(self).copy())
+    path: str
+    what = "settings are immutable: {path!r} cannot be assigned"
+    advice = "change the CompilerConfig and resolve it again"
 
 
 class RefusedOption(ConfigError, RuntimeError):
@@ -206,15 +229,3 @@ class RefusedOption(ConfigError, RuntimeError):
         self.refusals = tuple(refusals)
         lines = "\n".join(f"  {refusal}" for refusal in self.refusals)
         super().__init__(f"{len(self.refusals)} option(s) refused:\n{lines}")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _remake, (type(self), self.message, vars(self).copy())
-
-
-def _remake(kind: type[ConfigError], message: str, fields: dict[str, object]) -> ConfigError:
-    """Rebuild a pickled error without its constructor, whose arguments differ by class."""
-    error = kind.__new__(kind, message)
-    error.args = (message,)
-    for name, value in fields.items():
-        setattr(error, name, value)
-    return error

@@ -16,6 +16,8 @@ import pwd
 import stat
 from typing import Final
 
+from air_config.errors import AirError
+
 __all__ = ["Untrusted", "open_trusted", "why_untrusted"]
 
 _LINKS: Final = 40
@@ -24,7 +26,7 @@ _LAST: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _ON_THE_WAY: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Untrusted(Exception):
+class Untrusted(AirError):
     """Somebody else could have written what a path names, so no code is loaded from it.
 
     Take the named part of the path over (`chown`, `chmod go-w`) if you trust what is in it, or use another folder.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterable
 
 from torch.fx import Node
 
-from air_graph import SourceLine, source_of
+from air_config.errors import AirError
+from air_graph import source_of
 from air_graph.errors import BadRegistration
 
 __all__ = [
@@ -19,7 +21,7 @@ __all__ = [
 ]
 
 
-class FxPassError(Exception):
+class FxPassError(AirError):
     """Base of the errors of air-fxpasses.
 
     Catch it to handle every error of the package.
@@ -36,23 +38,17 @@ class PassFailed(FxPassError):
         self.pass_name = pass_name
         self.node = None if node is None else node.name
         self.target = "" if node is None else str(node.target)
-        self.source: SourceLine | None = None if node is None else source_of(node)
         self.cause = cause
-        super().__init__(str(self))
+        super().__init__(
+            f"pass '{pass_name}' failed: {type(cause).__name__}: {cause}",
+            where=node and source_of(node),
+            advice=f"the graph is unchanged; leave '{pass_name}' out or repair it",
+        )
 
-    def __str__(self) -> str:
-        lines = [f"pass '{self.pass_name}' failed: {type(self.cause).__name__}: {self.cause}"]
-        raised = traceback.extract_tb(self.cause.__traceback__)
-        if raised:
-            lines.append(
-                f"  raised at  {raised[-1].filename}:{raised[-1].lineno}   {raised[-1].line or ''}".rstrip()
-            )
-        if self.node is not None:
-            lines.append(f"  at node    {self.node} ({self.target})")
-        if self.source is not None:
-            lines.append(f"  traced at  {self.source}")
-        lines.append(f"  advice     the graph is unchanged; leave '{self.pass_name}' out or repair it")
-        return "\n".join(lines)
+    def details(self) -> Iterable[tuple[str, object]]:
+        raised = traceback.extract_tb(self.cause.__traceback__)[-1:]
+        yield "raised at", "".join(f"{at.filename}:{at.lineno}   {at.line or ''}".rstrip() for at in raised)
+        yield "node", self.node and f"{self.node} ({self.target})"
 
 
 class RequirementNotMet(FxPassError):
@@ -66,15 +62,9 @@ class RequirementNotMet(FxPassError):
         self.invariant = invariant
         self.found = found
         self.ensured_by = ensured_by
-        super().__init__(str(self))
-
-    def __str__(self) -> str:
-        advice = (
-            f"run {' or '.join(self.ensured_by)} first" if self.ensured_by else "no known pass ensures it"
-        )
-        return (
-            f"pass '{self.pass_name}' requires '{self.invariant}', which does not hold: {self.found}\n"
-            f"  advice     {advice}"
+        super().__init__(
+            f"pass '{pass_name}' requires '{invariant}', which does not hold: {found}",
+            advice=f"run {' or '.join(ensured_by)} first" if ensured_by else "no known pass ensures it",
         )
 
 
@@ -94,14 +84,10 @@ class NoFakeValue(FxPassError):
     def __init__(self, node: Node, cause: BaseException | None = None) -> None:
         self.node = node.name
         self.target = str(node.target)
-        self.source = source_of(node)
         self.cause = cause
-        super().__init__(str(self))
-
-    def __str__(self) -> str:
-        reason = f": {type(self.cause).__name__}: {self.cause}" if self.cause else ""
-        where = f"\n  traced at  {self.source}" if self.source else ""
-        return (
-            f"no example value for node {self.node} ({self.target}){reason}{where}\n"
-            "  advice     give the operator a fake (Meta) kernel, or pass example inputs to the pipeline"
+        reason = f": {type(cause).__name__}: {cause}" if cause else ""
+        super().__init__(
+            f"no example value for node {self.node} ({self.target}){reason}",
+            where=source_of(node),
+            advice="give the operator a fake (Meta) kernel, or pass example inputs to the pipeline",
         )

@@ -1,35 +1,18 @@
-"""Errors of air-geir: what happened, where, and what to do about it."""
+"""Every error of air-geir."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from air_config.errors import AirError
 
-class GeirError(Exception):
+
+class GeirError(AirError):
     """Base of every error this package raises on purpose.
 
     Catch it to handle every error of the package; `what`, `where` and `advice` are its parts.
-
-    Args:
-        what: one sentence saying what happened.
-        where: where it happened (a node, a file, a line of the user's source).
-        advice: what the reader can do about it.
     """
-
-    def __init__(self, what: str, *, where: str | None = None, advice: str | None = None) -> None:
-        self.what = what
-        self.where = where
-        self.advice = advice
-        super().__init__(what)
-
-    def __str__(self) -> str:
-        lines = [self.what]
-        if self.where:
-            lines.append(f"  at      {self.where}")
-        if self.advice:
-            lines.append(f"  advice  {self.advice}")
-        return "\n".join(lines)
 
 
 class GraphError(GeirError):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
+
+from air_config.errors import AirError
 
 _FREE: Final = "free space there, or name another place"
 _RIGHTS: Final = "name a place that this user may write"
@@ -25,27 +28,24 @@ _ADVICE: Final = {
 }
 
 
-class GraphError(Exception):
+class GraphError(AirError):
     """Base of the errors of air-graph.
 
     Catch it to handle every error of the package.
     """
 
 
+@dataclass(eq=False)
 class BadRegistration(GraphError):
     """A table row contradicts the schema of the operator it names, or names one twice.
 
     Compare the row with the schema of the operator; `print(torch.ops.ns.op.default._schema)` shows it.
     """
 
-    def __init__(self, table: str, row: str, problem: str) -> None:
-        self.table = table
-        self.row = row
-        self.problem = problem
-        super().__init__(table, row, problem)
-
-    def __str__(self) -> str:
-        return f"{self.table}: {self.row} refused: {self.problem}"
+    table: str
+    row: str
+    problem: str
+    what = "{table}: {row} refused: {problem}"
 
 
 class CannotWrite(GraphError, OSError):
@@ -54,18 +54,15 @@ class CannotWrite(GraphError, OSError):
     The text says why, and where: free space, take the rights, or name another place.
     """
 
-    def __init__(self, what: str, place: str | os.PathLike[str], error: OSError) -> None:
-        reason = error.strerror or str(error) or type(error).__name__
-        super().__init__(error.errno or errno.EIO, reason, os.fspath(place))
-        self.what = what
+    def __init__(self, thing: str, place: str | os.PathLike[str], error: OSError) -> None:
+        self.thing = thing
         self.place = os.fspath(place)
         self.cause = error
-
-    def __str__(self) -> str:
+        reason = error.strerror or str(error) or type(error).__name__
         shown = os.fsencode(self.place).decode("utf-8", "backslashreplace")
-        lines = [f"{self.what} cannot be written: {self.strerror}", f"  at      {shown}"]
-        advice = _ADVICE.get(self.errno or 0)
-        return "\n".join([*lines, *([f"  advice  {advice}"] if advice else [])])
+        advice = _ADVICE.get(error.errno or 0, "")
+        super().__init__(f"{thing} cannot be written: {reason}", where=shown, advice=advice)
+        OSError.__init__(self, error.errno or errno.EIO, reason, self.place)
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.what, self.place, OSError(self.errno, self.strerror))
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.thing, self.place, OSError(self.errno, self.strerror))

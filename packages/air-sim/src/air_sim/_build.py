@@ -23,9 +23,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from air_config.trust import why_untrusted
 from air_sim._install import Install, find_install
 from air_sim._symbols import stub_list
-from air_sim._trust import why_untrusted
 from air_sim.errors import BuildFailed, MissingTool, UnusableCache
 
 log = logging.getLogger(__name__)
@@ -124,7 +124,7 @@ def _included(source: Path) -> list[Path]:
 def _run(command: Sequence[str]) -> None:
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode != 0:
-        raise BuildFailed(" ".join(command), done.stdout)
+        raise BuildFailed(" ".join(command), done.stdout.strip())
     if done.stdout.strip():
         log.warning("%s", done.stdout.strip())
 

@@ -1,31 +1,15 @@
-"""The errors of air-streams: what happened, where, and what to do.
-
-Every class keeps its facts as fields, so that a caller can act on them without reading the text.
-"""
+"""The errors of air-streams."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from air_config.errors import AirError
 
 
-@dataclass
-class StreamsError(Exception):
+class StreamsError(AirError):
     """Base of all errors of this package.
 
     Catch it to handle every error of the package; `what`, `where` and `advice` are its parts.
     """
-
-    what: str
-    where: str = field(default="", kw_only=True)
-    advice: str = field(default="", kw_only=True)
-
-    def __str__(self) -> str:
-        parts = [self.what]
-        if self.where:
-            parts.append(f"at {self.where}")
-        if self.advice:
-            parts.append(self.advice)
-        return "\n  ".join(parts)
 
 
 class InvalidArgument(StreamsError, ValueError):

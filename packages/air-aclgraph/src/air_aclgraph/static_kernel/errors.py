@@ -7,6 +7,7 @@ build directory that is not there, a symbol that the graph does not have) is rai
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -57,14 +58,11 @@ class StageFailed(AclGraphError):
     log: str = ""
     operators: tuple[str, ...] = ()
 
-    def _details(self) -> list[str]:
-        rows = (
-            ("stage", self.stage),
-            ("command", self.command),
-            ("exit code", "" if self.exit_code is None else str(self.exit_code)),
-            ("log", self.log),
-        )
-        return [f"  {name:<13} {text}" for name, text in rows if text]
+    def details(self) -> Iterable[tuple[str, object]]:
+        yield "stage", self.stage
+        yield "command", self.command
+        yield "exit code", self.exit_code
+        yield "log", self.log
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values."""

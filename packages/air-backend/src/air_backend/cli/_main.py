@@ -20,6 +20,7 @@ from air_backend._version import __version__
 from air_backend.cli import _sim
 from air_backend.cli._bench import checkout
 from air_backend.errors import CannotSimulate
+from air_config.errors import AirError
 
 COMMANDS: Final[dict[str, str]] = {
     "bench": "start the benchmark sessions of a checkout",
@@ -78,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _of_ours(error: Exception) -> str:
     """The text of an error that AIR raised, also where Dynamo has wrapped it; empty for all others."""
     cause = getattr(error, "inner_exception", error)
-    return f"{type(cause).__name__}: {cause}" if type(cause).__module__.startswith("air_") else ""
+    return f"{type(cause).__name__}: {cause}" if isinstance(cause, AirError) else ""
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from air_fxpasses.errors import FxPassError
 
 
+@dataclass(eq=False)
 class NotCovered(FxPassError, NotImplementedError):
     """A reference kernel was asked for a variant of the operator that it does not compute.
 
     Run this call on an NPU; its shapes and types are known everywhere.
     """
 
-    def __init__(self, operator: str, what: str) -> None:
-        self.operator = operator
-        self.what = what
-        super().__init__(operator, what)
-
-    def __str__(self) -> str:
-        return (
-            f"the reference kernel of npu::{self.operator} does not compute {self.what}\n"
-            "  advice     run this call on an NPU; shapes and types are known to the fake kernel all the same"
-        )
+    operator: str
+    variant: str
+    what = "the reference kernel of npu::{operator} does not compute {variant}"
+    advice = "run this call on an NPU; shapes and types are known to the fake kernel all the same"
 
 
 class NotAnNpuOperator(FxPassError, LookupError):
@@ -32,8 +29,5 @@ class NotAnNpuOperator(FxPassError, LookupError):
     def __init__(self, name: str, nearest: tuple[str, ...]) -> None:
         self.name = name
         self.nearest = nearest
-        super().__init__(name, nearest)
-
-    def __str__(self) -> str:
-        hint = f"; did you mean {' or '.join(self.nearest)}?" if self.nearest else ""
-        return f"air_fxpasses.npu_ops has no operator '{self.name}'{hint}"
+        hint = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
+        super().__init__(f"air_fxpasses.npu_ops has no operator '{name}'{hint}")

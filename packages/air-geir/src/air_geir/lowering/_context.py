@@ -313,7 +313,7 @@ class Context:
 
     # bookkeeping ------------------------------------------------------------------------------------------
 
-    def refuse(self, reason: str, advice: str | None = None) -> NoReturn:
+    def refuse(self, reason: str, advice: str = "") -> NoReturn:
         """Says that these arguments have no translation."""
         raise CannotConvert(reason, advice=advice)
 

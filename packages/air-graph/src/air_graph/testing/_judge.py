@@ -24,7 +24,7 @@ Kind = Literal["same", "dropped", "finding", "torch", "refused"]
 #: Differences that no later value shows.
 UNSEEN: Final = frozenset({"stride of a size 1", "stride of an empty tensor", "identity"})
 _ADVICE: Final = re.compile(r"^\s*advice\b", re.MULTILINE)
-_PLACE: Final = re.compile(r"^\s+(computed at +|at +|line +)?\S+:\d+\b", re.MULTILINE)
+_PLACE: Final = re.compile(r"^\s+(at +|line +)?\S+:\d+\b", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -163,6 +163,6 @@ def refusal(difference: Difference) -> str | None:
 def reason_of(text: str) -> str:
     """What an error says before its first place, without numbers and names of values, to count it under."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("backend=")]
-    places = [at for at, line in enumerate(lines) if re.match(r"(computed at +|at +|line +)?\S+:\d+\b", line)]
+    places = [at for at, line in enumerate(lines) if re.match(r"(at +|line +)?\S+:\d+\b", line)]
     line = "; ".join(lines[: places[0]] if places else lines[:1])
     return re.sub(r"\b\d+\b", "N", re.sub(r"(?<=[a-z])_\d+\b", "", line))[:240]
