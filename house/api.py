@@ -21,7 +21,7 @@ import sys
 import textwrap
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -261,12 +261,33 @@ def undocumented(package: str) -> list[str]:
     return found
 
 
+def of_this_machine(package: str) -> list[str]:
+    """The public functions with a default that changes while a program runs, such as `os.environ`."""
+    values = {
+        f"{module.__name__}.{name}": getattr(module, name)
+        for module in modules(package)
+        for name in public_names(module)
+    }
+    return [
+        f"{name}({parameter.name})"
+        for name, value in values.items()
+        if inspect.isroutine(value)
+        for parameter in inspect.signature(value).parameters.values()
+        if isinstance(parameter.default, MutableMapping)
+    ]
+
+
 def main(arguments: list[str], root: Path) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true")
     check = parser.parse_args(arguments).check
     wrong = [
         f"{name}: a public name without a docstring" for package in PACKAGES for name in undocumented(package)
+    ]
+    wrong += [
+        f"{name}: a default that no page can show"
+        for package in PACKAGES
+        for name in of_this_machine(package)
     ]
     for package in PACKAGES:
         path, text = root / PAGES / f"{package.replace('_', '-')}.md", page(package)

@@ -84,6 +84,17 @@ def test_the_page_has_signatures_docstrings_and_notes(root: Path) -> None:
     assert text.count("### ") == 4
 
 
+@pytest.mark.parametrize("default", ["os.environ", "{}"])
+def test_a_default_that_is_not_the_same_on_every_machine_fails(
+    default: str, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inside = root / "shown/_inside.py"
+    changed = INSIDE.replace("def silent()", f"def silent(where: object = {default})")
+    inside.write_text(changed.replace("from collections", "import os\nfrom collections", 1))
+    assert api.main([], root) == 1
+    assert "shown.silent(where): a default that no page can show" in capsys.readouterr().out
+
+
 def test_a_page_out_of_date_and_a_name_without_a_docstring_fail(
     root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,7 +21,7 @@ MODES = ("reduce-overhead", "max-autotune")
 @pytest.fixture(autouse=True)
 def _fresh() -> Iterator[None]:
     torch._dynamo.reset()
-    _pieces.forget()
+    _pieces._told.clear()
     with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True, capture_scalar_outputs=True):
         yield
     torch._dynamo.reset()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from air_graph.forks import Lock
+from air_graph.forks import new_lock
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def take(lock: Any) -> Callable[[], None]:
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_child_takes_a_lock_that_another_thread_held() -> None:
-    lock = Lock()
+    lock = new_lock()
     with held(lock):
         assert in_a_child(take(lock)) == 0
     plain = threading.RLock()
@@ -70,7 +70,7 @@ def test_a_child_takes_a_lock_that_another_thread_held() -> None:
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_block_that_was_begun_before_the_fork_ends_in_both_processes() -> None:
-    lock = Lock()
+    lock = new_lock()
     with lock:
         assert in_a_child(lambda: lock.__exit__(None, None, None)) == 0
     with held(lock):
@@ -78,7 +78,7 @@ def test_a_block_that_was_begun_before_the_fork_ends_in_both_processes() -> None
 
 
 def test_it_keeps_threads_out() -> None:
-    lock = Lock()
+    lock = new_lock()
     seen: list[int] = []
 
     def add() -> None:

@@ -9,7 +9,6 @@ from air_aclgraph._pieced import PiecedExecutable, Splitter
 from air_aclgraph._pin import Pinned
 from air_aclgraph._runtime import Abilities, Limits, Recording, Request, Runtime
 from air_aclgraph._uncapturable import (
-    Uncapturable,
     register_uncapturable,
     registered_uncapturable,
     uncapturable,
@@ -33,7 +32,6 @@ __all__ = [
     "Runtime",
     "Seen",
     "Splitter",
-    "Uncapturable",
     "Wrapped",
     "__version__",
     "compile_graph",

@@ -25,7 +25,7 @@ from air_aclgraph._slots import Slot, classify
 from air_aclgraph._straight import Lowering, Plain, straighten
 from air_aclgraph._turned import refuse_turned_inputs
 from air_aclgraph._update import UpdatePlan, accepts, plan_updates
-from air_aclgraph.buckets import Bucket, proven_buckets
+from air_aclgraph.buckets import Bucket, find_buckets, proven_buckets
 from air_aclgraph.device import AcceleratorRuntime
 from air_aclgraph.errors import InputRefused
 from air_aclgraph.host import HostRuntime
@@ -93,7 +93,7 @@ def compile_graph(
     graph before passes changed it; without them they are looked for on the example inputs.
     """
     if buckets is None:
-        buckets = proven_buckets(gm, example_inputs)
+        buckets = proven_buckets(gm, find_buckets(example_inputs))
     runtime = runtime or runtime_for(device_of(gm, example_inputs))
     options = Options.of(settings)
     refuse_turned_inputs(gm)

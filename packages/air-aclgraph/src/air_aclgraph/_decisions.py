@@ -14,18 +14,18 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import torch
 from torch import SymBool, SymFloat, SymInt
 from torch._ops import HigherOrderOperator
 from torch.fx import Node
-from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils._pytree import tree_leaves
 
 from air_aclgraph.errors import IllegalDuringCapture, Where
 from air_graph import bodies_of
 from air_graph import source_of as where
+from air_graph.pieces import is_unbacked
 
 _PREDICATE: Final = "the host looks at its predicate to choose what runs"
 _STATE: Final = "the host saves and sets the state of the generator around it"
@@ -112,17 +112,13 @@ def _with_bodies(node: Node) -> Iterator[Node]:
 def _of_results(node: Node) -> Decision | None:
     unused = unused_results(node)
     for index, leaf in enumerate(tree_leaves(node.meta.get("val"))):
-        if index in unused or not _is_unknown(leaf):
+        if index in unused or not is_unbacked(leaf):
             continue
         number = isinstance(leaf, (SymInt, SymFloat, SymBool))
         what = "is a number" if number else f"has the size {tuple(leaf.shape)}"
         reason = f"its result {index} {what} that only a run of it can tell"
         return Decision(str(node.target), reason, OF_RESULTS, _line(node))
     return None
-
-
-def _is_unknown(leaf: Any) -> bool:
-    return isinstance(leaf, (torch.Tensor, SymInt, SymFloat, SymBool)) and bool(free_unbacked_symbols(leaf))
 
 
 def unused_results(node: Node) -> frozenset[int]:

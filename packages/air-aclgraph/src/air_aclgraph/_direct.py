@@ -32,7 +32,7 @@ import torch
 from torch._guards import TracingContext
 
 from air_aclgraph import native
-from air_aclgraph._forks import new_lock
+from air_graph.forks import new_lock
 
 
 class Boxed(Protocol):
@@ -100,9 +100,7 @@ def witnessed() -> Iterator[list[Seen]]:
     global _witnesses
     outer, _witness.seen = _witness.seen, []
     with _deciding:
-        _witnesses += (
-            1  # until it is none, no way of a call is decided for good: all calls go where they are seen
-        )
+        _witnesses += 1  # until it is none, no way of a call is decided for good: all go where they are seen
         for passage in list(_passages):
             passage.look_again()
     try:

@@ -73,13 +73,10 @@ def _size_sources(slots: Sequence[Slot], known: set[str]) -> list[tuple[int, int
         if not isinstance(value, Tensor):
             continue
         for dim, size in enumerate(value.shape):
-            expression = getattr(getattr(size, "node", None), "expr", None)
-            if expression is None:
-                continue
-            names = {str(symbol) for symbol in getattr(expression, "free_symbols", ())}
+            names = _symbols(size)
             if names <= known:
                 continue
-            if names == {str(expression)}:
+            if names == {str(size)}:
                 known |= names
                 sources.append((slot.index, dim))
             elif (slot.index, None) not in sources:

@@ -7,11 +7,17 @@ expanded one) is copied as the flat stretch of memory it covers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_iter
+
+
+def tensors_of(value: object) -> Iterator[Tensor]:
+    """The tensors inside arguments or results."""
+    return (leaf for leaf in tree_iter(value) if isinstance(leaf, Tensor))
 
 
 def extent(tensor: Tensor) -> int:
@@ -63,6 +69,12 @@ def byte_range(tensor: Tensor, *, all_of_storage: bool = False) -> tuple[int, in
     return start, start + extent(tensor) * tensor.element_size()
 
 
+def placed(tensor: Tensor, storage: torch.UntypedStorage, offset: int) -> Tensor:
+    """A tensor with the sizes, strides and dtype of another, in this storage."""
+    empty = torch.empty(0, dtype=tensor.dtype, device=storage.device)
+    return empty.set_(storage, offset, tensor.shape, tensor.stride())
+
+
 @dataclass
 class Buffers:
     """One piece of memory per copied input; a larger shape gets a new piece, smaller ones share it."""
@@ -77,8 +89,7 @@ class Buffers:
         if storage is None or storage.nbytes() < needed:
             storage = torch.empty(needed, dtype=torch.uint8, device=self.device).untyped_storage()
             self._storages[index] = storage
-        empty = torch.empty(0, dtype=tensor.dtype, device=self.device)
-        return empty.set_(storage, 0, tensor.shape, tensor.stride())
+        return placed(tensor, storage, 0)
 
     def whole_like(self, index: int, tensor: Tensor) -> Tensor:
         """A tensor that lies in a storage of its own as `tensor` does in its."""
@@ -87,8 +98,7 @@ class Buffers:
         if storage is None:
             storage = torch.empty(nbytes, dtype=torch.uint8, device=self.device).untyped_storage()
             self._storages[index, nbytes] = storage
-        empty = torch.empty(0, dtype=tensor.dtype, device=self.device)
-        return empty.set_(storage, offset, tensor.shape, tensor.stride())
+        return placed(tensor, storage, offset)
 
     def held(self) -> dict[int, int]:
         """The storages that the next capture may be given, and their bytes; older captures may have others."""

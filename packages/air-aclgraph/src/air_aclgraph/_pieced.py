@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from air_aclgraph._uncapturable import Uncapturable
 from air_aclgraph.errors import IllegalDuringCapture, InputRefused
+from air_graph.pieces import LeftOut
 
 Splitter = Callable[[Node, IllegalDuringCapture], "PiecedExecutable | None"]
 """Takes the node at which a capture failed, and the error; gives what runs the graph cut there, if it can be."""
@@ -34,7 +34,7 @@ class PiecedExecutable:
         name: str,
         call: Callable[..., Any],
         pieces: Mapping[str, Any],
-        eager: Sequence[Uncapturable],
+        eager: Sequence[LeftOut],
     ) -> None:
         self.name = name
         self.pieces = dict(pieces)

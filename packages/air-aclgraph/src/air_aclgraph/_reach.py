@@ -8,7 +8,6 @@ are applied to, or a view of it, is more than its sizes and strides say: its who
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -19,7 +18,7 @@ from torch.fx import GraphModule, Node
 
 from air_aclgraph._slots import Kind, Slot
 from air_aclgraph.errors import InputRefused
-from air_graph import bodies_of, is_opaque, uses_of
+from air_graph import bodies_of, input_roots
 
 #: Operators that look at the storage of their first argument, by the name of their schema.
 _ADDRESSING: Final = frozenset(
@@ -64,25 +63,18 @@ def addressed_placeholders(gm: GraphModule) -> frozenset[Node]:
     """The placeholders of which some node of the graph may see more than their own elements."""
     if not any(map(_addresses_storage, gm.graph.nodes)):
         return frozenset()
-    roots: dict[Node, frozenset[Node]] = {}
-    found: frozenset[Node] = frozenset()
-    for node in gm.graph.nodes:
-        if node.op == "placeholder":
-            roots[node] = frozenset((node,))
-            continue
-        shares_any = node.target is operator.getitem or is_opaque(node)
-        aliased = [use.value for use in uses_of(node) if shares_any or use.aliases]
-        if isinstance(node.target, OpOverload) and node.target._schema.name in _KEEPS_GAPS:
-            aliased.extend(node.all_input_nodes[:1])
-        roots[node] = _together(roots, aliased)
-        if _addresses_storage(node):
-            one = isinstance(node.target, OpOverload)
-            found |= _together(roots, node.all_input_nodes[:1] if one else node.all_input_nodes)
-    return found
+    roots = input_roots(gm, _with_gaps_of)
+    looked_at = (
+        value
+        for node in filter(_addresses_storage, gm.graph.nodes)
+        for value in node.all_input_nodes[: 1 if isinstance(node.target, OpOverload) else None]
+    )
+    return frozenset().union(*(roots.get(value, ()) for value in looked_at))
 
 
-def _together(roots: dict[Node, frozenset[Node]], nodes: Sequence[Node]) -> frozenset[Node]:
-    return frozenset().union(*(roots.get(node, frozenset()) for node in nodes))
+def _with_gaps_of(node: Node) -> list[Node]:
+    keeps = isinstance(node.target, OpOverload) and node.target._schema.name in _KEEPS_GAPS
+    return node.all_input_nodes[:1] if keeps else []
 
 
 def _addresses_storage(node: Node) -> bool:

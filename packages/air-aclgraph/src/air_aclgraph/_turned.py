@@ -11,6 +11,7 @@ from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 
 from air_aclgraph.errors import InputRefused
+from air_graph import link_of
 from air_graph import source_of as where
 
 
@@ -20,22 +21,13 @@ def refuse_turned_inputs(gm: GraphModule) -> None:
         target = node.target
         if not isinstance(target, OpOverload) or torch.Tag.inplace_view not in target.tags:
             continue
-        turned = _itself(node.args[0])
-        if turned.op == "placeholder":
+        turned = node.args[0]
+        while isinstance(turned, Node) and (link := link_of(turned)) is not None and link.kind == "same":
+            turned = link.base  # operators in place hand back what they were given
+        if isinstance(turned, Node) and turned.op == "placeholder":
             raise InputRefused(
                 f"{target} changes the sizes or strides of input {turned.target!r} itself, which no replay repeats",
                 where=where(node),
                 advice="turn a view of it instead (x.t(), x.squeeze()), or do it outside the compiled function",
                 input=str(turned.target),
             )
-
-
-def _itself(value: object) -> Node:
-    """The node that made the very object: operators in place hand back what they were given."""
-    assert isinstance(value, Node)
-    while isinstance(value.target, OpOverload) and value.args and isinstance(value.args[0], Node):
-        returned = value.target._schema.returns
-        if not returned or returned[0].alias_info is None or not returned[0].alias_info.is_write:
-            break
-        value = value.args[0]
-    return value

@@ -1,11 +1,11 @@
-"""Which nodes of a graph cannot be part of a capture, and why: what the host must see, what was registered or learned.
+"""Which nodes of a graph cannot be part of a capture, and why: what the host must see, and what was registered.
 
     nonzero, unique         the shape of the result depends on the data
     item, equal             the host waits for a value
     x.cpu(), cpu.to(npu)    memory of the host, on a device: a capture would freeze what was in it
     x[mask] = v             on a device the host counts the mask first
     cond, while_loop        on a device the host looks at the predicate (`_decisions`)
-    your::op                `register_uncapturable`, or a capture that failed there before
+    your::op                `register_uncapturable`
 
 An executor that meets one of them inside a capture refuses it; a compiler that asks before cuts the graph there.
 """
@@ -13,7 +13,6 @@ An executor that meets one of them inside a capture refuses it; a compiler that 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
@@ -24,6 +23,7 @@ from torch.fx.node import map_arg
 
 from air_aclgraph._decisions import decision
 from air_graph import name_of, operator_of, place_of, qualified
+from air_graph.pieces import LeftOut
 
 aten = torch.ops.aten
 
@@ -48,40 +48,28 @@ _MASKED_WRITES: Final = frozenset(
 _registered: Final[dict[str, str]] = {}
 
 
-@dataclass(frozen=True)
-class Uncapturable:
-    """One node that runs eagerly."""
-
-    node: str
-    target: str
-    reason: str
-    source: str | None = None
-
-
 def register_uncapturable(
     operator: str | OpOverload, reason: str = "it was registered as uncapturable"
 ) -> None:
     """Declares that an operator (`"ns::op.overload"`) cannot be captured: graphs are cut round it."""
-    name = (
-        name_of(operator)
-        if isinstance(operator, OpOverload)
-        else qualified(operator, "uncapturable operators")
-    )
-    _registered[name] = reason
+    _registered[_name(operator)] = reason
 
 
 def unregister_uncapturable(operator: str | OpOverload) -> None:
-    """Takes a declaration back; what captures have learned as well."""
-    name = (
+    """Takes a declaration back."""
+    _registered.pop(_name(operator), None)
+
+
+def _name(operator: str | OpOverload) -> str:
+    return (
         name_of(operator)
         if isinstance(operator, OpOverload)
         else qualified(operator, "uncapturable operators")
     )
-    _registered.pop(name, None)
 
 
 def registered_uncapturable() -> dict[str, str]:
-    """Every operator that was registered or learned, with the reason."""
+    """Every operator that was registered, with the reason."""
     return dict(_registered)
 
 
@@ -106,15 +94,15 @@ def _has_mask(indices: Sequence[Any]) -> bool:
     return any(isinstance(t, Tensor) and t.dtype in (torch.bool, torch.uint8) for t in indices)
 
 
-def uncapturable(gm: GraphModule, device: torch.device) -> dict[Node, Uncapturable]:
+def uncapturable(gm: GraphModule, device: torch.device) -> dict[Node, LeftOut]:
     """The nodes of a graph that cannot be captured on a device, with what leads to and from them on the host."""
-    found: dict[Node, Uncapturable] = {}
+    found: dict[Node, LeftOut] = {}
     for node in gm.graph.nodes:
         called = operator_of(node)
         if called is not None and (reason := _reason(node, *called, device)) is not None:
-            found[node] = Uncapturable(node.name, str(called[0]), reason, place_of(node))
+            found[node] = LeftOut(node.name, str(called[0]), reason, place_of(node))
         elif (decided := decision(node, device.type)) is not None:
-            found[node] = Uncapturable(
+            found[node] = LeftOut(
                 node.name, decided.operator, decided.reason, str(decided.where) if decided.where else None
             )
     if device.type != "cpu":
@@ -122,8 +110,8 @@ def uncapturable(gm: GraphModule, device: torch.device) -> dict[Node, Uncapturab
     return found
 
 
-def _entry(node: Node, reason: str) -> Uncapturable:
-    return Uncapturable(node.name, str(node.target), reason, place_of(node))
+def _entry(node: Node, reason: str) -> LeftOut:
+    return LeftOut(node.name, str(node.target), reason, place_of(node))
 
 
 def _reason(node: Node, op: OpOverload, at: int, device: torch.device) -> str | None:
@@ -143,7 +131,7 @@ def _reason(node: Node, op: OpOverload, at: int, device: torch.device) -> str | 
 # -- memory of the host, in a graph of a device
 
 
-def _add_host_parts(gm: GraphModule, found: dict[Node, Uncapturable]) -> None:
+def _add_host_parts(gm: GraphModule, found: dict[Node, LeftOut]) -> None:
     """Copies between the host and the device, with what the host computes before and after them."""
     for node in gm.graph.nodes:
         if node.op != "call_function" or node in found:
@@ -159,7 +147,7 @@ def _add_host_parts(gm: GraphModule, found: dict[Node, Uncapturable]) -> None:
             _add_ancestors(node, found)
 
 
-def _add_ancestors(node: Node, found: dict[Node, Uncapturable]) -> None:
+def _add_ancestors(node: Node, found: dict[Node, LeftOut]) -> None:
     waiting = [n for n in node.all_input_nodes if _is_computed_on_host(n)]
     while waiting:
         one = waiting.pop()

@@ -77,9 +77,13 @@ class Bucket:
         return next((bucket for bucket in self.sizes if bucket >= size), None) if size else None
 
 
-def find_buckets(example_inputs: Sequence[Any]) -> dict[tuple[int, ...], list[Any]]:
-    """Declared sizes -> the symbols that stand for the dims they were declared on."""
-    found: dict[tuple[int, ...], list[Any]] = {}
+DeclaredBuckets = dict[tuple[int, ...], list[Any]]
+"""Declared sizes -> the symbols that stand for the dims they were declared on."""
+
+
+def find_buckets(example_inputs: Sequence[Any]) -> DeclaredBuckets:
+    """What was declared on inputs."""
+    found: DeclaredBuckets = {}
     for size, sizes in declared_sizes(example_inputs, ATTRIBUTE):
         if (
             isinstance(size, SymInt)
@@ -90,14 +94,14 @@ def find_buckets(example_inputs: Sequence[Any]) -> dict[tuple[int, ...], list[An
     return found
 
 
-def proven_buckets(gm: GraphModule, example_inputs: Sequence[Any]) -> tuple[Bucket, ...]:
+def proven_buckets(gm: GraphModule, declared: DeclaredBuckets) -> tuple[Bucket, ...]:
     """The buckets declared on inputs of a functional graph, each proven to change no result.
 
     Symbols with the same buckets are proven one by one where that is possible, otherwise as one size.
     """
     buckets: list[Bucket] = []
-    for sizes, declared in find_buckets(example_inputs).items():
-        symbols = [symbol for symbol in declared if _is_in(gm, symbol)]
+    for sizes, wanted in declared.items():
+        symbols = [symbol for symbol in wanted if _is_in(gm, symbol)]
         alone = [prove(gm, symbol) for symbol in symbols]
         refused = next((one for one in alone if isinstance(one, Refusal)), None)
         if refused is None:

@@ -23,7 +23,7 @@ import air_aclgraph
 import air_config
 import air_geir
 import air_streams
-from air_aclgraph.buckets import Bucket, find_buckets, proven_buckets
+from air_aclgraph.buckets import Bucket, DeclaredBuckets, find_buckets, proven_buckets
 from air_aclgraph.errors import BucketsRefused
 from air_backend import _passes, _pieces, dump
 from air_backend._context import context_of
@@ -33,6 +33,7 @@ from air_backend._devices import ground_of, serve
 from air_backend._observer import Observer
 from air_backend._record import CompiledGraph, Role
 from air_fxpasses import Pipeline, PipelineReport
+from air_graph.pieces import LeftOut
 
 log = logging.getLogger(__name__)
 
@@ -63,11 +64,13 @@ def compile_aten(
             air_streams.drop_forward_copies(gm)
         ground = ground_of(gm)
         plan = air_streams.StreamPlan.of(gm, sync="off")
+        declared = find_buckets(example_inputs)
         context = context_of(
             gm,
             example_inputs,
             ground,
             multi_stream=plan.is_multi_stream,
+            buckets=bool(declared),
             training=role == "forward",
             compile_cache=to_file,
             static_kernels=config.experimental_config.aclgraph._aclnn_static_shape_kernel,
@@ -78,7 +81,7 @@ def compile_aten(
         refuse_deadlocks(plan, settings)
         nodes, copies = len(gm.graph.nodes), _copies(gm)
         observer.before(gm, example_inputs, config, settings)
-        buckets = _buckets(gm, example_inputs, settings, role)
+        buckets = _buckets(gm, declared, settings, role)
         work = _Work(settings, config, observer, ground, buckets, role)
         report: PipelineReport | None
         run: Callable[..., Any]
@@ -121,10 +124,13 @@ class _Work:
         """Passes, then the executor."""
         settings, observer = self.settings, self.observer
         untouched = _pieces.untouched(gm) if self.splits and self.ground.type != "cpu" else None
-        report, plan = _optimise(gm, example_inputs, settings, self.config, plan, observer)
+        report = _optimise(gm, example_inputs, settings, self.config, plan, observer)
         observer.after(gm, settings)
+        touched = report is not None and any(step.modified or step.rolled_back for step in report.steps)
         if _dumps_in_graph(settings):
             dump.insert_saves(gm, self.ground, settings.dump_config.dump_path, name)
+            touched = True
+        if touched:
             plan = air_streams.StreamPlan.of(gm, sync="off")
         executor, run = _executor(
             gm, example_inputs, settings, plan, static_inputs, name, observer, self.buckets, self.role
@@ -151,7 +157,7 @@ class _Work:
         example_inputs: Sequence[Any],
         static_inputs: Sequence[int],
         name: str,
-        apart: Mapping[fx.Node, air_aclgraph.Uncapturable],
+        apart: Mapping[fx.Node, LeftOut],
     ) -> air_aclgraph.PiecedExecutable:
         """What runs a graph from then on whose capture failed."""
         return self.in_pieces(gm, apart, example_inputs, static_inputs, name)[2]
@@ -159,7 +165,7 @@ class _Work:
     def in_pieces(
         self,
         gm: fx.GraphModule,
-        apart: Mapping[fx.Node, air_aclgraph.Uncapturable],
+        apart: Mapping[fx.Node, LeftOut],
         example_inputs: Sequence[Any],
         static_inputs: Sequence[int],
         name: str,
@@ -185,17 +191,17 @@ class _Work:
 
 
 def _buckets(
-    gm: fx.GraphModule, example_inputs: Sequence[Any], settings: air_config.Settings, role: Role
+    gm: fx.GraphModule, declared: DeclaredBuckets, settings: air_config.Settings, role: Role
 ) -> tuple[Bucket, ...]:
     """The buckets of a graph that is captured, proven while it is still functional."""
-    if not find_buckets(example_inputs) or settings.mode == "max-autotune" or settings.debug.run_eagerly:
+    if not declared or settings.mode == "max-autotune" or settings.debug.run_eagerly:
         return ()  # where they are ignored, a rule has left a notice
     if role != "inference":
         raise BucketsRefused(
             "buckets are declared on an input of a graph that is trained: its backward half would see the padding",
             advice="compile the model under torch.no_grad() or torch.inference_mode(), or declare no buckets",
         )
-    return proven_buckets(gm, example_inputs)
+    return proven_buckets(gm, declared)
 
 
 def _copies(gm: fx.GraphModule) -> int:
@@ -219,15 +225,13 @@ def _optimise(
     config: air_config.CompilerConfig,
     plan: air_streams.StreamPlan,
     observer: Observer,
-) -> tuple[PipelineReport | None, air_streams.StreamPlan]:
-    """Runs the passes that the settings ask for; the plan is made anew where they touched the graph."""
+) -> PipelineReport | None:
+    """Runs the passes that the settings ask for."""
     passes = () if _dumps_original(settings) else _passes.chosen(settings, example_inputs, config)
     if not passes:
-        return None, plan
+        return None
     pipeline = Pipeline(passes, ordering=plan.ordering, verify=settings.air.verify, listing=observer.listing)
-    report = pipeline.run(gm, example_inputs)
-    touched = any(step.modified or step.rolled_back for step in report.steps)
-    return report, air_streams.StreamPlan.of(gm, sync="off") if touched else plan
+    return pipeline.run(gm, example_inputs)
 
 
 def _executor(

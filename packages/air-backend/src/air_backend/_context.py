@@ -9,8 +9,7 @@ import torch
 from torch import fx
 
 import air_config
-from air_aclgraph.buckets import find_buckets
-from air_backend import _static_kernels
+from air_aclgraph import static_kernel
 from air_geir.gears import find_gears
 
 SEND_OR_RECEIVE: Final = ("send", "recv", "isend", "irecv", "batch_p2p")
@@ -22,6 +21,7 @@ def context_of(
     ground: torch.device,
     *,
     multi_stream: bool,
+    buckets: bool,
     training: bool,
     compile_cache: bool = False,
     static_kernels: bool = False,
@@ -39,13 +39,13 @@ def context_of(
             isinstance(node.meta.get("val"), torch.SymInt) for node in gm.graph.find_nodes(op="placeholder")
         ),
         gears=bool(find_gears(example_inputs)),
-        buckets=bool(find_buckets(example_inputs)),
+        buckets=buckets,
         point_to_point=_is_point_to_point(gm),
         training=training,
         compile_cache=compile_cache,
         world_size=_world_size(),
-        profiler=_static_kernels.profiler() if static_kernels else None,
-        local_world_sizes=_static_kernels.local_world_sizes() if static_kernels else (),
+        profiler=_profiler() if static_kernels else None,
+        local_world_sizes=static_kernel.local_world_sizes() if static_kernels else (),
     )
 
 
@@ -55,6 +55,12 @@ def _chip() -> tuple[str | None, str | None]:
 
     version = torch_npu.npu.utils.get_cann_version()
     return torch.get_device_module("npu").get_device_name(), version or None
+
+
+def _profiler() -> air_config.ProfilerState | None:
+    """The profiler that is on and records operator arguments."""
+    skipped = static_kernel.first_step_skipped()
+    return None if skipped is None else air_config.ProfilerState(record_op_args=True, skip_first=skipped)
 
 
 def _world_size() -> int:

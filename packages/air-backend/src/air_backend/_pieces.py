@@ -19,7 +19,7 @@ import air_aclgraph
 import air_graph
 from air_backend.errors import GraphSplit
 from air_graph import source_of
-from air_graph.pieces import compile_parts, cut
+from air_graph.pieces import LeftOut, compile_parts, cut
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ _STREAMS: Final = "air_streams"
 
 def compile_in_pieces(
     gm: fx.GraphModule,
-    apart: Mapping[fx.Node, air_aclgraph.Uncapturable],
+    apart: Mapping[fx.Node, LeftOut],
     example_inputs: Sequence[Any],
     static_inputs: Sequence[int],
     name: str,
@@ -72,7 +72,7 @@ def untouched(gm: fx.GraphModule) -> fx.GraphModule:
 def splitter(
     gm: fx.GraphModule,
     ground: torch.device,
-    compile_pieces: Callable[[Mapping[fx.Node, air_aclgraph.Uncapturable]], air_aclgraph.PiecedExecutable],
+    compile_pieces: Callable[[Mapping[fx.Node, LeftOut]], air_aclgraph.PiecedExecutable],
 ) -> air_aclgraph.Splitter:
     """Cuts `gm` where the capture of what was compiled from it failed."""
 
@@ -109,11 +109,6 @@ def tell(
         line.line if line else 0,
         module="air_backend",
     )
-
-
-def forget() -> None:
-    """Tells again what was told."""
-    _told.clear()
 
 
 def _leave_out_streams(gm: fx.GraphModule) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from air_backend._record import CompiledGraph
 from air_graph import forks
 
-_lock: Final = forks.Lock()
+_lock: Final = forks.new_lock()
 _kept: Final[list[tuple[CompiledGraph, weakref.ref[Any]]]] = []
 
 

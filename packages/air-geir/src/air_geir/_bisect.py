@@ -13,12 +13,13 @@ from torch import fx
 
 from air_fxpasses import is_left_out
 from air_geir.converters import find_converter, name_of
-from air_geir.lowering import Unsupported, source_of
+from air_geir.lowering import source_of
+from air_graph.pieces import LeftOut
 
 REASON = "left out by a bisection"
 
 
-def nodes_left_out(gm: fx.GraphModule) -> list[Unsupported]:
+def nodes_left_out(gm: fx.GraphModule) -> list[LeftOut]:
     """The operators of the graph that run without their converter; none outside a bisection."""
     found = []
     for node in gm.graph.nodes:
@@ -27,7 +28,7 @@ def nodes_left_out(gm: fx.GraphModule) -> list[Unsupported]:
         if isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat, torch.SymBool)):
             continue
         if is_left_out("converters", partial(describe, node)):
-            found.append(Unsupported(name_of(node.target), node.name, REASON, source_of(node)))
+            found.append(LeftOut(node.name, name_of(node.target), REASON, source_of(node)))
     return found
 
 

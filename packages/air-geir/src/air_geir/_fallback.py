@@ -10,8 +10,7 @@ import torch
 from torch import fx
 
 from air_geir.errors import UnsupportedGraphError
-from air_geir.lowering import Unsupported
-from air_graph.pieces import Cut, compile_parts, cut
+from air_graph.pieces import Cut, LeftOut, compile_parts, cut
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +21,7 @@ Run = Callable[..., Any]
 class SplitExecutable:
     """Compiled pieces with eager operators between them."""
 
-    def __init__(self, call: Run, pieces: Mapping[str, Any], eager: Sequence[Unsupported]) -> None:
+    def __init__(self, call: Run, pieces: Mapping[str, Any], eager: Sequence[LeftOut]) -> None:
         self.pieces = dict(pieces)
         self.eager = tuple(eager)
         """What runs eagerly, and why."""
@@ -49,9 +48,7 @@ class SplitExecutable:
             piece.close()
 
 
-def compile_split(
-    gm: fx.GraphModule, found: Sequence[Unsupported], compile_piece: Compile
-) -> SplitExecutable:
+def compile_split(gm: fx.GraphModule, found: Sequence[LeftOut], compile_piece: Compile) -> SplitExecutable:
     """Cuts a graph round the nodes that were refused and compiles the rest.
 
     A piece that is refused in its turn is cut again: what a size or a type is may only be known once it stands alone.
@@ -74,7 +71,7 @@ def compile_split(
             refused += fresh
 
 
-def _compiled(parted: Cut, refused: Sequence[Unsupported], compile_piece: Compile) -> SplitExecutable:
+def _compiled(parted: Cut, refused: Sequence[LeftOut], compile_piece: Compile) -> SplitExecutable:
     pieces: dict[str, Any] = {}
 
     def compiled(part: fx.GraphModule, examples: list[Any], name: str) -> Run:

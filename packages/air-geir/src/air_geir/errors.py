@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from air_config.errors import AirError
+from air_graph.pieces import LeftOut
 
 
 class GeirError(AirError):
@@ -71,23 +71,13 @@ class CannotConvert(GeirError):
     """
 
 
-@dataclass(frozen=True)
-class Unsupported:
-    """One node that cannot be lowered."""
-
-    target: str
-    node: str
-    reason: str
-    source: str | None = None
-
-
 class UnsupportedGraphError(GeirError):
     """Operators of a graph have no translation to Ascend IR; every one is listed.
 
     Register a converter or give a decomposition for them, or run them eagerly with `config.air.unsupported = "eager"`.
     """
 
-    def __init__(self, graph: str, found: Sequence[Unsupported]) -> None:
+    def __init__(self, graph: str, found: Sequence[LeftOut]) -> None:
         self.graph = graph
         self.found = tuple(found)
         nodes = len(self.found)

@@ -8,7 +8,7 @@ read. Everything else is opaque.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -186,14 +186,16 @@ def written_inputs(gm: GraphModule) -> frozenset[Node]:
     return _joined((use.value for node in calls for use in uses_of(node) if use.writes), roots)
 
 
-def input_roots(gm: GraphModule) -> dict[Node, frozenset[Node]]:
-    """For each node the placeholders in whose memory its value may live."""
+def input_roots(
+    gm: GraphModule, also: Callable[[Node], Iterable[Node]] = lambda _: ()
+) -> dict[Node, frozenset[Node]]:
+    """For each node the placeholders in whose memory its value may live; `also` gives values to count in."""
     roots: dict[Node, frozenset[Node]] = {}
     for node in gm.graph.nodes:
         if node.op == "placeholder":
             roots[node] = frozenset((node,))
         elif node.op != "output" and (inputs := _joined(node.all_input_nodes, roots)):
-            shared = (use.value for use in uses_of(node) if use.aliases)
+            shared = (*(use.value for use in uses_of(node) if use.aliases), *also(node))
             roots[node] = inputs if _may_be_any(node) else _joined(shared, roots)
     return roots
 

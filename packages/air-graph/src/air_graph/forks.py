@@ -1,7 +1,8 @@
-"""Locks that a forked child finds open: the thread that held one in the parent does not exist in the child.
+"""Locks that the child of a fork finds free, whichever thread of its parent held them.
 
-What such a lock protects must be whole between any two steps inside it, since a child may begin there: entries that
-are put into a table, not halves of one.
+The thread that held a lock does not exist in the child, so nobody would ever release it.  The thread that forks does
+exist there: what it holds it goes on holding.  What such a lock protects must be whole between any two steps inside
+it, since a child may begin there: entries that are put into a table, not halves of one.
 """
 
 from __future__ import annotations
@@ -9,36 +10,31 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from types import TracebackType
+from collections.abc import Callable
 from typing import Any, Final
 
-__all__ = ["Lock"]
-
-_all: Final[weakref.WeakSet[Lock]] = weakref.WeakSet()
+__all__ = ["new_lock"]
 
 
-class Lock:
-    """A lock that one thread may take several times; a block that was begun before a fork ends in both processes."""
-
-    def __init__(self) -> None:
-        self._inner: Any = threading.RLock()
-        self._taken: list[Any] = []
-        _all.add(self)
-
-    def __enter__(self) -> None:
-        inner = self._inner
-        inner.acquire()
-        self._taken.append(inner)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._taken.pop().release()
+def _nothing() -> None:
+    return None
 
 
-def _renew() -> None:
-    for lock in list(_all):
-        lock._inner = threading.RLock()
+_locks: Final[weakref.WeakKeyDictionary[Any, Callable[[], object]]] = weakref.WeakKeyDictionary()
 
 
-os.register_at_fork(after_in_child=_renew)
+def new_lock(freed: Callable[[], object] = _nothing) -> Any:
+    """A re-entrant lock; `freed` is called in a child whose parent had it held by another thread."""
+    lock = threading.RLock()
+    _locks[lock] = freed
+    return lock
+
+
+def _after_fork() -> None:
+    for lock, freed in list(_locks.items()):
+        if not lock._is_owned():  # as threading.Condition asks it
+            lock._at_fork_reinit()  # as threading does with its own
+            freed()
+
+
+os.register_at_fork(after_in_child=_after_fork)

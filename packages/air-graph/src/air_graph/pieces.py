@@ -53,13 +53,24 @@ class Cut:
         return tuple(part for part in self.parts if not part.is_eager)
 
 
+@dataclass(frozen=True)
+class LeftOut:
+    """A node that a compiler leaves out, and why: it runs eagerly, or the graph is refused."""
+
+    node: str
+    target: str
+    reason: str
+    source: str | None = None
+
+
 def depends_on_data(node: Node) -> bool:
     """Whether a size of the value, or a number it is given, is only known when the graph runs."""
     values = [node.meta.get("val"), *(n.meta.get("val") for n in node.all_input_nodes)]
-    return any(_is_unbacked(leaf) for leaf in tree_leaves(values))
+    return any(is_unbacked(leaf) for leaf in tree_leaves(values))
 
 
-def _is_unbacked(leaf: Any) -> bool:
+def is_unbacked(leaf: Any) -> bool:
+    """Whether a number, or a size of a tensor, is only known when the graph runs."""
     if not isinstance(leaf, (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)):
         return False
     return bool(free_unbacked_symbols(leaf))

@@ -116,7 +116,7 @@ class _Limits:
     Threads share streams and leave their blocks in any order, so each takes away its own limit and no other.
     """
 
-    lock: Any = field(default_factory=forks.Lock)
+    lock: Any = field(default_factory=forks.new_lock)
     open: dict[torch.Stream, list[_Limit]] = field(default_factory=dict)
     before: dict[torch.Stream, tuple[int, int]] = field(default_factory=dict)
     mine: Any = field(default_factory=threading.local)

@@ -38,7 +38,7 @@ class TaggedEvent:
         return f"TaggedEvent({self.key!r})"
 
 
-_lock = forks.Lock()
+_lock = forks.new_lock()
 _alive: weakref.WeakValueDictionary[str, TaggedEvent] = weakref.WeakValueDictionary()
 _device_events: dict[tuple[str, torch.device], torch.Event] = {}
 

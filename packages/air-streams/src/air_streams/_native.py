@@ -18,7 +18,7 @@ from air_graph import forks
 from air_streams import _registry
 from air_streams._tags import ENTRY_TAG
 
-_lock = forks.Lock()
+_lock = forks.new_lock()
 _event_names = WeakIdKeyDictionary()
 _cpu_stream_names = WeakIdKeyDictionary()
 _event_numbers = itertools.count()

@@ -22,7 +22,7 @@ class _Entry:
     priority: int
 
 
-_lock = forks.Lock()
+_lock = forks.new_lock()
 _streams: dict[tuple[str, torch.device], _Entry] = {}
 
 

@@ -19,13 +19,12 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 from torch.fx import Node
-from torch.utils._pytree import tree_iter
 
 import air_streams
 from air_aclgraph import _addresses, _copies
 from air_aclgraph._decisions import decision
-from air_aclgraph._forks import new_lock
 from air_aclgraph._kept import claims_of
+from air_aclgraph._memory import tensors_of
 from air_aclgraph._runtime import (
     Abilities,
     Body,
@@ -41,6 +40,7 @@ from air_aclgraph.device._driver import replay_error, translate
 from air_aclgraph.device._own import moved_out, reserved, storages, weakened
 from air_aclgraph.device._updates import TaskGroups
 from air_aclgraph.errors import AclGraphError, CaptureFailed, Unsupported
+from air_graph.forks import new_lock
 
 _ONLY_LOGS: Final = frozenset(("log", "debug", "id", "super", "replay"))
 _CUDA: Final = Abilities(user_pool=True)
@@ -197,7 +197,7 @@ class AcceleratorRuntime:
         recording = Recording(
             replay_of(graph), outputs, nbytes, 0, False, release, replay_with=replay_with,
             explain_error=partial(replay_error, graph=request.graph, where=request.where),
-            claims={} if not request.own_outputs else claims_of(tensors_in((outputs, groups.held()))),
+            claims={} if not request.own_outputs else claims_of(tensors_of((outputs, groups.held()))),
         )  # fmt: skip
         self._living[pool] += 1
         gone = weakref.finalize(recording, self._living.subtract, (pool,))  # also when nobody releases it
@@ -419,8 +419,3 @@ def _raw_stream(name: str, module: ModuleType) -> Callable[[int], int]:
     if found is not None:
         return found  # type: ignore[no-any-return]  # untyped extension
     return lambda index: int(module.current_stream(index).stream_id)
-
-
-def tensors_in(value: object) -> Iterator[Tensor]:
-    """The tensors inside outputs or arguments."""
-    return (leaf for leaf in tree_iter(value) if isinstance(leaf, Tensor))

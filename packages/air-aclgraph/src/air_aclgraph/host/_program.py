@@ -18,9 +18,9 @@ from typing import Any, Final
 from torch import Tensor
 from torch._ops import OpOverload
 
-from air_aclgraph._memory import has_gaps, place_in_storage, whole
+from air_aclgraph._memory import has_gaps, place_in_storage, tensors_of, whole
 from air_aclgraph.host._bindings import fastest
-from air_aclgraph.host._recorder import Record, Task, Wait, tensors_of
+from air_aclgraph.host._recorder import Record, Task, Wait
 
 _COUNTER: Final = itertools.count()
 _LITERALS: Final = (bool, int, str, type(None))

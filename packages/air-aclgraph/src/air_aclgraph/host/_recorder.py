@@ -9,7 +9,7 @@ data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,8 +17,9 @@ import torch
 from torch import Tensor
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_iter, tree_map_only
+from torch.utils._pytree import tree_map_only
 
+from air_aclgraph._memory import tensors_of
 from air_aclgraph._runtime import UpdatableCall
 from air_aclgraph._uncapturable import why_illegal
 from air_aclgraph.errors import IllegalDuringCapture, Where
@@ -93,11 +94,6 @@ class Patch:
             return function(*positional, **named)
 
         return patched
-
-
-def tensors_of(value: object) -> Iterator[Tensor]:
-    """The tensors inside arguments or results."""
-    return (leaf for leaf in tree_iter(value) if isinstance(leaf, Tensor))
 
 
 def storage_id(tensor: Tensor) -> int:

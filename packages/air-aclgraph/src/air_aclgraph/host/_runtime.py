@@ -22,12 +22,13 @@ from torch.fx import Node
 from air_aclgraph import _addresses
 from air_aclgraph._decisions import decision, unused_results
 from air_aclgraph._kept import claims_of
+from air_aclgraph._memory import tensors_of
 from air_aclgraph._outputs import cloner
 from air_aclgraph._runtime import Abilities, Body, Limits, Recording, Request, UpdatableCall
 from air_aclgraph.errors import Unsupported
 from air_aclgraph.host._arena import Arena, Chunk, place_in, plan
 from air_aclgraph.host._program import legal_order, straight_replay
-from air_aclgraph.host._recorder import Block, Patch, Recorder, Task, storage_id, tensors_of
+from air_aclgraph.host._recorder import Block, Patch, Recorder, Task, storage_id
 from air_aclgraph.host._turns import Turns, may_call_back
 from air_graph import source_of as where
 

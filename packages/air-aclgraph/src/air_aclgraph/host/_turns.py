@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from torch._ops import OpOverload
 
-from air_aclgraph._forks import new_lock
+from air_graph.forks import new_lock
 
 #: Namespaces whose kernels call nothing of the user's and wait for nobody.
 _CLOSED: Final = ("aten", "prim", "prims")

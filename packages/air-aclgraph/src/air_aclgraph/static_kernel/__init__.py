@@ -9,6 +9,7 @@ command lines; the parts that touch CANN are behind `Toolkit`.
 
 from __future__ import annotations
 
+from air_aclgraph.static_kernel._nodes import local_world_sizes
 from air_aclgraph.static_kernel._options import Options
 from air_aclgraph.static_kernel._pipeline import StaticKernels
 from air_aclgraph.static_kernel._profiler import first_step_skipped
@@ -32,4 +33,5 @@ __all__ = [
     "SymbolRefused",
     "Toolkit",
     "first_step_skipped",
+    "local_world_sizes",
 ]

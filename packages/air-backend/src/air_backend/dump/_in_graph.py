@@ -33,7 +33,7 @@ SAVE: Final = torch.ops.air_backend.save_tensor.default
 SERVED: Final = ("cpu", "npu")
 
 _counts: Final[Counter[str]] = Counter()
-_lock: Final = forks.Lock()
+_lock: Final = forks.new_lock()
 
 
 def _write(value: torch.Tensor, path: str) -> None:

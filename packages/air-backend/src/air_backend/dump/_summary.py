@@ -24,8 +24,9 @@ from air_backend.dump._place import stamp
 from air_config import variables
 from air_geir import lower_program
 from air_geir.coverage import way_of
-from air_geir.lowering import Unsupported, UnsupportedGraphError
+from air_geir.lowering import UnsupportedGraphError
 from air_graph import files
+from air_graph.pieces import LeftOut
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ class _Row:
     calls: int = 0
     inputs: Counter[str] = field(default_factory=Counter)
     outputs: Counter[str] = field(default_factory=Counter)
-    refused: list[Unsupported] = field(default_factory=list)
+    refused: list[LeftOut] = field(default_factory=list)
 
     @property
     def support(self) -> str:
@@ -105,7 +106,7 @@ def _is_operator(node: fx.Node) -> bool:
     return isinstance(node.target, torch._ops.OpOverload)
 
 
-def _refused(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> Sequence[Unsupported]:
+def _refused(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> Sequence[LeftOut]:
     try:
         lower_program(gm, example_inputs)
     except UnsupportedGraphError as error:

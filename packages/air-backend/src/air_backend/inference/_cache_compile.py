@@ -95,7 +95,7 @@ class CachedFunction:
         self._store = store
         self._graphs: list[Any] | None = None
         self._keeps = True
-        self._lock = forks.Lock()
+        self._lock = forks.new_lock()
 
     @property
     def folder(self) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from air_geir.errors import CannotConvert, Unsupported, UnsupportedGraphError
+from air_geir.errors import CannotConvert, UnsupportedGraphError
 from air_geir.lowering._context import Context, Number, Size, current_context
 from air_geir.lowering._decompose import Expansions, Table, writes_inside
 from air_geir.lowering._program import lower, lower_program
@@ -17,7 +17,6 @@ __all__ = [
     "Number",
     "Size",
     "Table",
-    "Unsupported",
     "UnsupportedGraphError",
     "Value",
     "computation_dtype",

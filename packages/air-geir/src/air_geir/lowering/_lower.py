@@ -11,7 +11,7 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from air_geir.converters import Converter, find_converter, name_of
-from air_geir.errors import AttributeKindError, CannotConvert, ExpressionError, GeirError, Unsupported
+from air_geir.errors import AttributeKindError, CannotConvert, ExpressionError, GeirError
 from air_geir.ir import DataType, Expr, Graph, Origin, TensorDesc
 from air_geir.lowering._context import Context, UseDecomposition
 from air_geir.lowering._decompose import Expansions, is_dynamic_leaf
@@ -20,6 +20,7 @@ from air_geir.lowering._scopes import Scopes
 from air_geir.lowering._sizes import Sizes, dims_of
 from air_geir.lowering._source import source_of
 from air_geir.lowering._value import Value
+from air_graph.pieces import LeftOut
 
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _SYMBOLIC = (*_SYMBOLS, int, float, bool)
@@ -32,7 +33,7 @@ class Lowering:
         self,
         ctx: Context,
         expansions: Expansions,
-        found: list[Unsupported],
+        found: list[LeftOut],
         *,
         caller: Caller | None = None,
         skipped: Collection[fx.Node] = (),
@@ -113,7 +114,7 @@ class Lowering:
         try:
             return None if self.scopes.takes(node, self.read) else self._call(node)
         except CannotConvert as refused:
-            self.found.append(Unsupported(name_of(node.target), node.name, _told(refused), source_of(node)))
+            self.found.append(LeftOut(node.name, name_of(node.target), _told(refused), source_of(node)))
             return None
 
     def _call(self, node: fx.Node) -> Any:
@@ -129,7 +130,7 @@ class Lowering:
             return self._convert(node, converter, meta)
         except (CannotConvert, ExpressionError) as refused:
             origin = self.ctx.graph.origin or Origin(node.name, source_of(node))
-            self.found.append(Unsupported(name_of(target), origin.fx, _told(refused), origin.source))
+            self.found.append(LeftOut(origin.fx, name_of(target), _told(refused), origin.source))
             return self._stand_in(meta)
 
     def _convert(self, node: fx.Node, converter: Converter | None, meta: Any) -> Any:

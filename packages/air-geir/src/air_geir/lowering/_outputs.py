@@ -23,7 +23,7 @@ from air_geir.engines import (
     SymbolSource,
 )
 from air_geir.engines._strided import lay_out
-from air_geir.errors import CannotConvert, ExpressionError, Unsupported
+from air_geir.errors import CannotConvert, ExpressionError
 from air_geir.ir import Dim, Expr, Origin, Port, as_dim
 from air_geir.lowering._context import Context
 from air_geir.lowering._device_layouts import DeviceLayouts
@@ -32,6 +32,7 @@ from air_geir.lowering._layouts import axes_order, is_dense, looks_dense
 from air_geir.lowering._source import source_of
 from air_geir.lowering._value import Value
 from air_graph import links_of, owner_of
+from air_graph.pieces import LeftOut
 
 aten = torch.ops.aten
 
@@ -131,7 +132,7 @@ class Outputs:
         wanted: Wanted,
         env: Mapping[fx.Node, Any],
         args: Mapping[fx.Node, int],
-        found: list[Unsupported],
+        found: list[LeftOut],
     ) -> None:
         self.ctx = ctx
         self.layouts = wanted.layouts
@@ -166,7 +167,7 @@ class Outputs:
             return self._binding(result)
         except (CannotConvert, ExpressionError) as refused:
             told = f"{refused.what}; {refused.advice}" if refused.advice else refused.what
-            self.found.append(Unsupported(name_of(result.target), result.name, told, source_of(result)))
+            self.found.append(LeftOut(result.name, name_of(result.target), told, source_of(result)))
             return ConstantOutput()
 
     def _binding(self, result: Any) -> OutputBinding:
@@ -241,9 +242,7 @@ class Outputs:
         if carrier is None:
             users = ", ".join(str(node) for node in self.wanted.returned)
             self.found.append(
-                Unsupported(
-                    "output", users, f"the size {name} of a result is carried by no value of the graph"
-                )
+                LeftOut(users, "output", f"the size {name} of a result is carried by no value of the graph")
             )
             return
         value, axis = carrier

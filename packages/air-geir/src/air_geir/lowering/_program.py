@@ -21,7 +21,7 @@ from air_geir.engines import (
     Program,
     SymbolSource,
 )
-from air_geir.errors import CannotConvert, Unsupported, UnsupportedGraphError
+from air_geir.errors import CannotConvert, UnsupportedGraphError
 from air_geir.ir import Expr, Graph, Node, Placement, Port, TensorDesc, as_dim
 from air_geir.lowering._context import Context
 from air_geir.lowering._decompose import Expansions, Table, writes_inside
@@ -32,6 +32,7 @@ from air_geir.lowering._outputs import Outputs, Wanted, number_output, returned_
 from air_geir.lowering._promises import promises
 from air_geir.lowering._sizes import Sizes, dims_of
 from air_geir.lowering._value import Value
+from air_graph.pieces import LeftOut
 
 _SIZE_READERS = {
     torch.ops.aten.sym_size.int,
@@ -95,7 +96,7 @@ class _ProgramBuilder:
         self.graph = Graph(name)
         self.sizes = Sizes(self.graph, hosted=hosted)
         self.ctx = Context(self.graph, self.sizes)
-        self.found: list[Unsupported] = []
+        self.found: list[LeftOut] = []
         self.holders = [n for n in gm.graph.nodes if n.op == "placeholder"]
         self.positions = {node: position for position, node in enumerate(self.holders)}
         self.hosted = hosted

@@ -1,4 +1,4 @@
-"""What the rules of static kernels want to know about this process: an active profiler, the sizes of the nodes."""
+"""The sizes of the nodes that the ranks of a job run on: static kernels must be the same on all of them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,10 @@ from typing import Final
 
 import torch
 
-import air_config
-from air_aclgraph.static_kernel import first_step_skipped
 from air_config import variables
 
 _FIRST: Final = "air/static_kernels/local_world_size"
 _OTHER: Final = "air/static_kernels/another_local_world_size"
-
-
-def profiler() -> air_config.ProfilerState | None:
-    """The profiler that is on and records operator arguments."""
-    skipped = first_step_skipped()
-    return None if skipped is None else air_config.ProfilerState(record_op_args=True, skip_first=skipped)
 
 
 def local_world_sizes() -> tuple[int, ...]:
