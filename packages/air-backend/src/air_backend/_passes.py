@@ -1,12 +1,13 @@
 """Chooses the passes that the settings of a graph ask for.
 
-The reinplace passes, cat elimination and in-place recovery act in reduce-overhead only; no-op removal, fusion and the
-user's own passes act in both modes; run_eagerly keeps them in reduce-overhead and drops all in max-autotune.
+Passes that place values in memory act in reduce-overhead only, the others and the user's own in both modes;
+run_eagerly keeps them in reduce-overhead and drops all in max-autotune.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from torch.fx import GraphModule
@@ -20,18 +21,19 @@ def chosen(settings: Settings, example_inputs: Sequence[Any], config: CompilerCo
     captured = settings.mode != "max-autotune"
     if settings.debug.run_eagerly and not captured:
         return ()
-    switches = settings.debug.aclgraph
-    experimental = settings.experimental_config
     return default_passes(
-        reinplace_inplaceable=captured and not switches.disable_reinplace_inplaceable_ops_pass,
-        reinplace_input_mutated=captured and not switches.disable_reinplace_input_mutated_ops_pass,
-        remove_noop=experimental.remove_noop_ops,
-        remove_cat=captured and switches.remove_cat_ops,
-        fuse_patterns=experimental.pattern_fusion_pass,
-        view_inplace=captured and settings.air.view_inplace,
+        lambda one: (captured or not one.places_values) and _is_on(one, settings),
         pre=_bound(settings.post_grad_custom_pre_pass, example_inputs, config),
         post=_bound(settings.post_grad_custom_post_pass, example_inputs, config),
     )
+
+
+def _is_on(one: Pass, settings: Settings) -> bool:
+    """Whether the option of a pass, where it has one, has it run."""
+    if not one.option:
+        return True
+    switched_off = one.option.rpartition(".")[2].startswith("disable_")
+    return bool(attrgetter(one.option)(settings)) != switched_off
 
 
 def _bound(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from torch.fx import GraphModule
 
@@ -23,41 +23,33 @@ from air_fxpasses.passes import (
 #: What a user may give as `pre` or `post`: a pass, or a function that edits the graph module in place.
 Custom = Pass | Callable[[GraphModule], Any]
 
+_PRE: Final = CustomPass(label="custom_pre")
+_POST: Final = CustomPass(label="custom_post")
+ORDER: Final[tuple[Pass, ...]] = (
+    _PRE,
+    EliminateDeadCode(),
+    DecomposeAutoFunctionalized(),
+    RemoveNoop(),
+    RecoverViewInplace(),
+    FusePatterns(),
+    _POST,
+    EliminateCat(),
+    ReinplaceInplaceable(),
+    ReinplaceInputMutated(),
+    EliminateDeadCode(),
+)
+
 
 def default_passes(
+    wanted: Callable[[Pass], bool] = lambda one: True,
     *,
-    reinplace_inplaceable: bool = True,
-    reinplace_input_mutated: bool = True,
-    remove_noop: bool = True,
-    remove_cat: bool = True,
-    fuse_patterns: bool = True,
-    view_inplace: bool = True,
     pre: Custom | None = None,
     post: Custom | None = None,
-    reinplace_off_because: str = "",
 ) -> tuple[Pass, ...]:
-    """The default pipeline.
+    """The default pipeline, of the passes that are wanted.
 
-    `pre` runs first, `post` after the functional rewrites and before memory is shared. A reason in
-    `reinplace_off_because` keeps both reinplacing passes in the pipeline, refusing every candidate with it.
+    `pre` runs first, `post` after the functional rewrites and before memory is shared.
     """
-    chosen: list[Pass] = []
-    if pre is not None:
-        chosen.append(CustomPass.of(pre, "custom_pre"))
-    chosen.extend((EliminateDeadCode(), DecomposeAutoFunctionalized()))
-    if remove_noop:
-        chosen.append(RemoveNoop())
-    if view_inplace:
-        chosen.append(RecoverViewInplace(off_because=reinplace_off_because))
-    if fuse_patterns:
-        chosen.append(FusePatterns())
-    if post is not None:
-        chosen.append(CustomPass.of(post, "custom_post"))
-    if remove_cat:
-        chosen.append(EliminateCat())
-    if reinplace_inplaceable:
-        chosen.append(ReinplaceInplaceable(off_because=reinplace_off_because))
-    if reinplace_input_mutated:
-        chosen.append(ReinplaceInputMutated(off_because=reinplace_off_because))
-    chosen.append(EliminateDeadCode())
-    return tuple(chosen)
+    given: dict[Pass, Custom | None] = {_PRE: pre, _POST: post}
+    order = (one if (own := given.get(one)) is None else CustomPass.of(own, one.name) for one in ORDER)
+    return tuple(one for one in order if one not in given and wanted(one))

@@ -42,6 +42,10 @@ class Pass(abc.ABC):
     name: ClassVar[str]
     requires: ClassVar[tuple[Invariant, ...]] = ()
     ensures: ClassVar[tuple[Invariant, ...]] = ()
+    option: ClassVar[str] = ""
+    """The path of the setting that switches the pass: off, where its last word begins with `disable_`."""
+    places_values: ClassVar[bool] = False
+    """Whether it decides in whose memory values lie, which means nothing to an executor that does so itself."""
     rtol: ClassVar[float] = 0.0
     """How far results may move, relative to their size, when a pass computes them another way."""
 

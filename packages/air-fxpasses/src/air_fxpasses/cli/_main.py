@@ -68,12 +68,11 @@ def _run(options: argparse.Namespace) -> list[tuple[PipelineReport, list[Listing
 
 
 def _chosen(names: Sequence[str]) -> tuple[Pass, ...]:
-    passes = default_passes()
-    known = list(dict.fromkeys(one.name for one in passes))
+    known = list(dict.fromkeys(one.name for one in default_passes()))
     unknown = [name for name in names if name not in known]
     if unknown:
         raise FxPassError(f"there is no pass {', '.join(unknown)}; there are {', '.join(known)}")
-    return tuple(one for one in passes if not names or one.name in names)
+    return default_passes(lambda one: not names or one.name in names)
 
 
 def _print(runs: Sequence[tuple[PipelineReport, Sequence[Listing]]]) -> None:

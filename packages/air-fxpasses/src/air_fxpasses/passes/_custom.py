@@ -14,11 +14,14 @@ from air_fxpasses._pass import Pass, PassResult
 
 @dataclass(frozen=True)
 class CustomPass(Pass):
-    """A function that edits a graph module in place; what it returns is ignored, what it raises is not."""
+    """A function that edits a graph module in place; what it returns is ignored, what it raises is not.
+
+    Without a function it is a place in an order of passes, for one that a user may give.
+    """
 
     name: ClassVar[str] = "custom"
 
-    function: Callable[[GraphModule], Any]
+    function: Callable[[GraphModule], Any] | None = None
     label: str = "custom"
 
     def __post_init__(self) -> None:
@@ -31,7 +34,8 @@ class CustomPass(Pass):
 
     def __call__(self, gm: GraphModule, facts: Facts) -> PassResult:
         before = [(n, n.target, n.args, n.kwargs) for n in gm.graph.nodes]
-        self.function(gm)
+        if self.function is not None:
+            self.function(gm)
         after = [(n, n.target, n.args, n.kwargs) for n in gm.graph.nodes]
         modified = len(before) != len(after) or any(
             a is not b for old, new in zip(before, after, strict=True) for a, b in zip(old, new, strict=True)

@@ -32,6 +32,8 @@ class EliminateCat(Pass):
     """Replaces a concatenation by operators that write into slices of one buffer."""
 
     name: ClassVar[str] = "eliminate_cat"
+    option: ClassVar[str] = "debug.aclgraph.remove_cat_ops"
+    places_values: ClassVar[bool] = True
 
     def __call__(self, gm: GraphModule, facts: Facts) -> PassResult:
         done = 0

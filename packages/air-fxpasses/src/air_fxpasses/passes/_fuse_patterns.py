@@ -38,6 +38,7 @@ class FusePatterns(Pass):
     """Applies every pattern of the table whose operators are loaded, or the given ones."""
 
     name: ClassVar[str] = "fuse_patterns"
+    option: ClassVar[str] = "experimental_config.pattern_fusion_pass"
     rtol: ClassVar[float] = 1.6e-2
 
     patterns: tuple[FusionPattern, ...] | None = None

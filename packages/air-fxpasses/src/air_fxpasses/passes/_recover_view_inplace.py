@@ -25,6 +25,8 @@ class RecoverViewInplace(Pass):
     """Reinplaces operators whose argument is a proper view of an input that the program changes."""
 
     name: ClassVar[str] = "recover_view_inplace"
+    option: ClassVar[str] = "air.view_inplace"
+    places_values: ClassVar[bool] = True
 
     off_because: str = ""
     """When not empty, the pass does nothing and gives this as the reason for every candidate."""

@@ -22,6 +22,8 @@ class ReinplaceInplaceable(Pass):
     """Reinplaces operators whose argument is an intermediate value."""
 
     name: ClassVar[str] = "reinplace_inplaceable"
+    option: ClassVar[str] = "debug.aclgraph.disable_reinplace_inplaceable_ops_pass"
+    places_values: ClassVar[bool] = True
 
     off_because: str = ""
     """When not empty, the pass does nothing and gives this as the reason for every candidate."""

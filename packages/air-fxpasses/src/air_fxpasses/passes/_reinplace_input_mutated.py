@@ -25,6 +25,8 @@ class ReinplaceInputMutated(Pass):
     """Reinplaces operators whose argument is the memory of an input that the program changes."""
 
     name: ClassVar[str] = "reinplace_input_mutated"
+    option: ClassVar[str] = "debug.aclgraph.disable_reinplace_input_mutated_ops_pass"
+    places_values: ClassVar[bool] = True
 
     off_because: str = ""
     """When not empty, the pass does nothing and gives this as the reason for every candidate."""

@@ -35,6 +35,7 @@ class RemoveNoop(Pass):
     """Removes identity views, and copies that can be one with their original."""
 
     name: ClassVar[str] = "remove_noop"
+    option: ClassVar[str] = "experimental_config.remove_noop_ops"
 
     def __call__(self, gm: GraphModule, facts: Facts) -> PassResult:
         removed = 0

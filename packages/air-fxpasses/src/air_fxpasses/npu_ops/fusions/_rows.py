@@ -1,0 +1,75 @@
+"""What the rules share: how a rule becomes rows of the table, and what stands in a pattern for any epsilon."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from air_fxpasses.npu_ops._row import Kernel
+from air_fxpasses.npu_ops.families.norms import EPSILON
+from air_fxpasses.patterns import FusionPattern, Match
+
+aten = torch.ops.aten
+#: A number that occurs in no program: where it stands in a pattern, any number may stand in a graph.
+_EPSILON: Final = {"epsilon": 2.0000123e-6}
+_NORM: Final = "npu::npu_add_rms_norm"
+ALIGNED: Final = 128
+
+
+def npu() -> Any:
+    """The operators of the wheel, or those that stand for them: a row is made before they are loaded."""
+    return torch.ops.npu
+
+
+def _with_default(function: Kernel) -> Kernel:
+    """`function` for calls that leave epsilon out."""
+
+    def call(**tensors: Tensor) -> Any:
+        return function(**tensors, epsilon=EPSILON)
+
+    given = inspect.signature(function).parameters.values()
+    call.__signature__ = inspect.Signature([p for p in given if p.name != "epsilon"])  # type: ignore[attr-defined]
+    return call
+
+
+def norm_rows(
+    name: str,
+    search: Kernel,
+    replace: Kernel,
+    size: Sequence[int],
+    extra: Sequence[Callable[[], Tensor]] = (),
+    check: Callable[[Match], str | None] | None = None,
+    requires: tuple[str, ...] = (),
+) -> tuple[FusionPattern, FusionPattern]:
+    """A row for calls with an epsilon and a row for those without."""
+
+    def inputs() -> tuple[Tensor, ...]:
+        x, gamma = torch.empty(size, dtype=torch.float16), torch.empty(size[-1], dtype=torch.float16)
+        return x, x.clone(), gamma, *(make() for make in extra)
+
+    needed = (_NORM, *requires)
+    plain = _with_default(search), _with_default(replace)
+    return (
+        FusionPattern(name, search, replace, inputs, needed, _EPSILON, check),
+        FusionPattern(f"{name}_default_epsilon", *plain, inputs, needed, extra_check=check),
+    )
+
+
+def bmm_row(name: str, search: Kernel, replace: Kernel, size: Sequence[int], check: Any) -> FusionPattern:
+    """A row for a batched product."""
+
+    def inputs() -> tuple[Tensor, ...]:
+        return torch.empty(size), torch.empty(4, ALIGNED, ALIGNED)
+
+    return FusionPattern(
+        name, search, replace, inputs, ("npu::npu_transpose_batchmatmul",), extra_check=check
+    )
+
+
+def scale(dtype: torch.dtype = torch.float32) -> Callable[[], Tensor]:
+    """Makes an example of one scale a column."""
+    return lambda: torch.empty(64, dtype=dtype)
