@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).parents[2] / "air-fxpasses" / "tests"))  # for random_programs
 
 
 @pytest.fixture(params=["cpu", pytest.param("npu", marks=pytest.mark.npu)])

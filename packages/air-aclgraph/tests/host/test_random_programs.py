@@ -14,7 +14,8 @@ from torch.fx import GraphModule
 from aclgraph_backend import settings
 from air_aclgraph import Executable, HostRuntime, compile_graph
 from air_aclgraph.errors import IllegalDuringCapture
-from air_fxpasses.testing import IMPERATIVE, Builder, Instruction, Slot, build_program, copied, run_graph
+from air_fxpasses.testing import copied, run_graph
+from random_programs import IMPERATIVE, Builder, Instruction, Slot, build_program
 
 aten = torch.ops.aten
 

@@ -55,25 +55,24 @@ if TYPE_CHECKING:  # every public name, once: what is read below as well
     from air_geir.export import dynamo_export as dynamo_export
 
 
-def _homes() -> dict[str, str]:
-    """Public name to the module that has it, from the imports above, which only type checkers execute."""
+def _homes() -> dict[str, tuple[str, str]]:
+    """Public name to its module and its name there, from the imports above, which only type checkers execute."""
     public = next(part for part in ast.parse(Path(__file__).read_text()).body if isinstance(part, ast.If))
-    imports = (part for part in public.body if isinstance(part, ast.ImportFrom) and part.module)
-    return {alias.name: str(part.module) for part in imports for alias in part.names}
+    imports = (part for part in public.body if isinstance(part, ast.ImportFrom))
+    return {str(one.asname): (str(part.module), one.name) for part in imports for one in part.names}
 
 
-_HOME: Final = _homes()
-__all__ = [*_HOME, "__version__"]
+_HOMES: Final = _homes()
+__all__ = [*_HOMES, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in _HOMES:
         raise AttributeError(f"module 'air_backend' has no attribute {name!r}")
-    home = importlib.import_module(_HOME[name])
-    value = (
-        importlib.import_module(f"{__name__}.{name}") if home.__name__ == __name__ else getattr(home, name)
-    )
-    globals()[name] = value
+    home, own = _HOMES[name]
+    if home == __name__:  # a module
+        return importlib.import_module(f"{home}.{own}")
+    value = globals()[name] = getattr(importlib.import_module(home), own)
     return value
 
 

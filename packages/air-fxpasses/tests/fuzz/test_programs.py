@@ -17,17 +17,8 @@ from hypothesis import strategies as st
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from air_fxpasses import Pass, Pipeline, default_passes
-from air_fxpasses.testing import (
-    FUNCTIONAL,
-    IMPERATIVE,
-    SQUARE,
-    VARIED,
-    Outcome,
-    Program,
-    build_program,
-    copied,
-    difference,
-)
+from air_fxpasses.testing import Outcome, copied, difference
+from random_programs import FUNCTIONAL, IMPERATIVE, SQUARE, VARIED, Program, build_program
 
 _SWITCHED = (
     "reinplace_inplaceable", "reinplace_input_mutated", "remove_noop", "eliminate_cat", "recover_view_inplace",

@@ -1,4 +1,4 @@
-"""Functional graphs of plain functions, as `torch.compile` hands them to a backend."""
+"""Graphs of plain functions and exact comparison, to prove a pass (or anything that runs graphs) of your own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,18 @@ from torch._functorch.aot_autograd import aot_module_simplified
 from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from air_fxpasses._run import copied
+from air_fxpasses._compare import difference
+from air_fxpasses._run import Outcome, copied, run_graph
+
+__all__ = [
+    "Outcome",
+    "backend_of",
+    "compiled_graph",
+    "copied",
+    "difference",
+    "functional_graph",
+    "run_graph",
+]
 
 
 def functional_graph(function: Callable[..., Any], *inputs: Any, is_dynamic: bool = False) -> GraphModule:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import torch
 
-from air_fxpasses.testing._programs import Builder, Instruction, Slot
+from random_programs._programs import Builder, Instruction, Slot
 
 aten = torch.ops.aten
 

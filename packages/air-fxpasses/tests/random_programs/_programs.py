@@ -25,8 +25,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, Stateles
 from torch.fx.node import map_aggregate
 from torch.utils._pytree import tree_leaves
 
-from air_fxpasses._compare import difference
-from air_fxpasses._run import Outcome, copied, run_graph
+from air_fxpasses.testing import Outcome, copied, difference, run_graph
 
 _EAGER_REFUSES: Final = (RuntimeError, IndexError, TypeError, ValueError, NotImplementedError)
 Sizes = Sequence[tuple[int, ...]]
