@@ -16,7 +16,7 @@ from torch._dynamo.debug_utils import AccuracyError
 from torch._dynamo.exc import BackendCompilerFailed
 
 from air_backend import CompilerConfig, get_npu_backend
-from air_backend.repro import script
+from air_backend._minifier import script
 
 WRONG = """
 import torch

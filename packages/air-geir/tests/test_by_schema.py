@@ -11,8 +11,7 @@ import torch
 from air_config import CompilerConfig, Context, resolve
 from air_geir import compile_graph, register_by_schema
 from air_geir.converters import ConverterError, find, unregister
-from air_geir.errors import PrototypeError
-from air_geir.lowering import UnsupportedGraphError
+from air_geir.errors import PrototypeError, UnsupportedGraphError
 from air_geir.proof import check_call, compile_call, trace
 from air_geir.reference import Operator, kernel
 

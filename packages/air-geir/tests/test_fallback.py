@@ -9,7 +9,7 @@ import torch
 
 from air_geir import compile_graph
 from air_geir._fallback import SplitExecutable
-from air_geir.lowering import UnsupportedGraphError
+from air_geir.errors import UnsupportedGraphError
 from air_geir.proof import trace
 
 

@@ -11,10 +11,10 @@ from functorch.compile import make_boxed_func  # type: ignore[import-untyped]  #
 from torch._dynamo.backends.common import aot_autograd
 
 import air_geir
-from air_geir.engines import ArgInput, GraphOutput, Program
 from air_geir.errors import GearError
 from air_geir.gears import find_gears, gear_options, get_dim_gears, set_dim_gears
 from air_geir.ir import DataType, Graph, TensorDesc, symbol
+from air_geir.program import ArgInput, GraphOutput, Program
 
 
 def program(**shapes: tuple[object, ...]) -> Program:

@@ -14,17 +14,9 @@ from torch._functorch._aot_autograd.utils import make_boxed_func
 import air_geir
 from air_config import CompilerConfig, Context, resolve
 from air_geir import file
-from air_geir.engines import (
-    ArgInput,
-    EngineOptions,
-    GraphOutput,
-    NpuDevice,
-    Program,
-    TorchairExtension,
-    bind,
-    engine_options,
-)
+from air_geir.engines import EngineOptions, NpuDevice, TorchairExtension, bind, engine_options
 from air_geir.export import dynamo_export
+from air_geir.program import ArgInput, GraphOutput, Program
 from air_geir.reference import ReferenceEngine
 from air_geir.verify import verify_model
 

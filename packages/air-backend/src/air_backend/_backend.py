@@ -17,7 +17,7 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 
 import air_streams
-from air_backend import _devices, _logs, _records, _variables, repro
+from air_backend import _devices, _logs, _minifier, _records, _variables
 from air_backend._compilation import Compilation
 from air_backend._compile import compile_aten
 from air_backend._keeping import keeping
@@ -54,7 +54,7 @@ class Backend:
         options: Mapping[str, Any] | CompilerConfig | None = None,
     ) -> Callable[..., Any]:
         config = effective_config(self.config, mode, options)
-        repro.watch_dynamo(config)
+        _minifier.watch_dynamo(config)
         folder = debug_folder()
         if folder is not None:
             folder.text("dynamo_out_graph.txt", readable(gm))
@@ -112,7 +112,7 @@ def _through_aot(
         decompositions=dict(decompositions),
         keep_inference_input_mutations=compilation.config.experimental_config.keep_inference_input_mutations,
     )(gm, example_inputs)
-    compiled = repro.unboxed(compiled)
+    compiled = _minifier.unboxed(compiled)
     if torch._dynamo.config.repro_after is not None:  # the minifier wants to see every call
         return compiled
     return compilation.passage.around(compiled)

@@ -11,7 +11,7 @@ from torch._functorch._aot_autograd.utils import make_boxed_func
 
 import air_aclgraph
 import air_graph
-from air_backend import _records, repro
+from air_backend import _minifier, _records
 from air_backend._compile import compile_aten
 from air_backend._record import Role
 from air_backend.dump import DebugFolder
@@ -64,7 +64,7 @@ class Compilation:
         def compile_role(gm: fx.GraphModule, example_inputs: Sequence[Any], **_: Any) -> Callable[..., Any]:
             return self.compile(gm, example_inputs, Known.now(role, gm))
 
-        return repro.watched(compile_role, self.config)
+        return _minifier.watched(compile_role, self.config)
 
 
 def _boxed(run: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from air_backend._record import CompiledGraph
 from air_geir.converters import find_converter
-from air_geir.engines import Program
+from air_geir.program import Program
 
 
 def describe(record: CompiledGraph, run: Callable[..., Any]) -> dict[str, Any]:

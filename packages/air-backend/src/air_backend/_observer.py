@@ -13,11 +13,12 @@ from typing import Any
 
 from torch import fx
 
-from air_backend import _artifacts, dump, repro
+from air_backend import _artifacts, _minifier, dump
 from air_config import CompilerConfig, Settings
 from air_geir.dump import WRITERS
-from air_geir.engines import Program, source_of
+from air_geir.engines import source_of
 from air_geir.ir import Graph
+from air_geir.program import Program
 
 
 class Observer:
@@ -42,7 +43,7 @@ class Observer:
         if self.folder is not None:
             self.folder.graph("aot_graph", gm)
             self.folder.text("settings.txt", settings.table())
-            self.folder.text("repro.py", repro.script(gm, inputs, config))
+            self.folder.text("repro.py", _minifier.script(gm, inputs, config))
 
     def after(self, gm: fx.GraphModule, settings: Settings) -> None:
         """The graph as the passes left it."""

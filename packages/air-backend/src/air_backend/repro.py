@@ -1,50 +1,28 @@
 """Lets torch's minifier work on graphs of this backend: the scripts that torch writes compile with AIR.
 
-    TORCHDYNAMO_REPRO_AFTER=aot TORCHDYNAMO_REPRO_LEVEL=4 python model.py
-    python torch_compile_debug/run_*/minifier/minifier_launcher.py      # leaves the smallest wrong graph: repro.py
-
-torch minifies graphs of AOTAutograd for Inductor alone: its scripts call Inductor's compiler. For graphs of Dynamo
-(`TORCHDYNAMO_REPRO_AFTER=dynamo`) its scripts name the backend and not its options. Those made here begin with a call
-of `install`, which puts this backend, with the options of the compilation, in the place of both; the scripts that such
-a script writes begin with it as well.
+TORCHDYNAMO_REPRO_AFTER=aot TORCHDYNAMO_REPRO_LEVEL=4 python model.py
+python torch_compile_debug/run_*/minifier/minifier_launcher.py      # leaves the smallest wrong graph: repro.py
 """
 
 from __future__ import annotations
 
-import io
-import logging
-import types
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from torch import fx
-from torch._dynamo import config as dynamo_config
-from torch._dynamo.repro import after_aot, after_dynamo
 from torch._guards import detect_fake_mode
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
+from air_backend import _backend, _minifier
 from air_config import CompilerConfig
-from air_config.errors import NotSerializable
 
-log = logging.getLogger(__name__)
-
-__all__ = ["install", "script", "unboxed", "watch_dynamo", "watched"]
-
-COMPILER = "inductor"
-"""The name under which torch minifies; the scripts are turned to this backend by their prelude."""
-
-
-_EXTRA: Final = "extra_imports"  # in both modules: what the scripts that they write begin with
-_BEFORE: Final = {module: getattr(module, _EXTRA) for module in (after_aot, after_dynamo)}
+__all__ = ["install"]
 
 
 def install(options: str) -> None:
     """Makes the script that calls it compile with AIR. `options` is a configuration as JSON."""
     from torch._inductor import compile_fx as inductor
-
-    from air_backend import _backend
 
     config = CompilerConfig.from_json(options)
     compiler = _backend.get_compiler(config)
@@ -59,94 +37,4 @@ def install(options: str) -> None:
 
     vars(inductor)["compile_fx_inner"] = compile_fx_inner  # where the scripts that torch writes find it
     _backend.air.config = config  # what `backend="air"` means in a script about a graph of Dynamo
-    for module in _BEFORE:
-        _begin_scripts_of(module, config)
-
-
-def watch_dynamo(config: CompilerConfig) -> None:
-    """Gives the options to the scripts about graphs of Dynamo, should torch's minifier write some."""
-    if dynamo_config.repro_after == "dynamo":
-        _begin_scripts_of(after_dynamo, config)
-
-
-def unboxed(compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """What AOTAutograd made, as torch's minifier can call it.
-
-    AOTAutograd copies the mark of the boxed calling convention to a function that is not boxed; torch's comparison
-    believes the mark, hands over a list, and takes the failure for a right result.
-    """
-    vars(compiled).pop("_boxed_call", None)
-    return compiled
-
-
-def watched(
-    compiler: Callable[..., Callable[..., Any]], config: CompilerConfig
-) -> Callable[..., Callable[..., Any]]:
-    """`compiler` with torch's minifier around it; it acts where `torch._dynamo.config.repro_after` says "aot"."""
-
-    def inner(gm: fx.GraphModule, example_inputs: Sequence[Any], **kwargs: Any) -> Callable[..., Any]:
-        return compiler(_copied(gm), example_inputs, **kwargs)  # torch compares with the graph as it was
-
-    def compile_watched(
-        gm: fx.GraphModule, example_inputs: Sequence[Any], **kwargs: Any
-    ) -> Callable[..., Any]:
-        if dynamo_config.repro_after != "aot":
-            return compiler(gm, example_inputs, **kwargs)
-        wrap: Callable[..., Callable[..., Any]] = after_aot.wrap_compiler_debug
-        with _prelude(config):
-            run = wrap(inner, compiler_name=COMPILER)(gm, example_inputs, **kwargs)
-
-        def call(args: list[Any]) -> Any:
-            with _prelude(config):
-                return run(args)
-
-        call._boxed_call = True  # type: ignore[attr-defined]  # the mark torch looks for
-        return call
-
-    return compile_watched
-
-
-def _copied(gm: fx.GraphModule) -> fx.GraphModule:
-    graph = fx.Graph(gm.graph.owning_module)
-    graph.output(graph.graph_copy(gm.graph, {}))
-    return fx.GraphModule(gm, graph)
-
-
-def script(gm: fx.GraphModule, args: Sequence[Any], config: CompilerConfig) -> str:
-    """A script that compiles and runs the graph alone, on random inputs of the same shapes."""
-    text = io.StringIO()
-    with _prelude(config):
-        after_aot.save_graph_repro(text, gm, args, COMPILER)
-    return text.getvalue()
-
-
-@contextmanager
-def _prelude(config: CompilerConfig) -> Iterator[None]:
-    """What scripts about graphs of AOTAutograd that torch writes meanwhile begin with."""
-    before = getattr(after_aot, _EXTRA)
-    _begin_scripts_of(after_aot, config)
-    try:
-        yield
-    finally:
-        vars(after_aot)[_EXTRA] = before
-
-
-def _begin_scripts_of(module: types.ModuleType, config: CompilerConfig) -> None:
-    call = f"air_backend.repro.install({_options(config)!r})"
-    vars(module)[_EXTRA] = f"{_BEFORE[module]}\nimport air_backend.repro\n{call}\n"
-
-
-def _options(config: CompilerConfig) -> str:
-    """The configuration as JSON, without the functions that no other process can import."""
-    head = {name: value for name, value in config.to_dict(only_set=True).items() if name.startswith("$")}
-    kept = CompilerConfig.from_dict(head)
-    for path, value in config.assigned().items():
-        alone = CompilerConfig()
-        alone.set(path, value)
-        try:
-            alone.to_json(only_set=True)
-        except NotSerializable as error:
-            log.warning("the script leaves %s out: %s", path, error)
-        else:
-            kept.set(path, value)
-    return kept.to_json(only_set=True, indent=None)
+    _minifier.begin_with_install(config)

@@ -7,10 +7,11 @@ from air_geir._compile import Executable, compile_graph
 from air_geir._engines import choose_engine, register_engine
 from air_geir._fallback import SplitExecutable
 from air_geir._version import __version__
+from air_geir.building import Context, Value
 from air_geir.converters import Sample, converts
 from air_geir.errors import GeirError
 from air_geir.ge import register_fx_node_ge_converter
-from air_geir.lowering import Context, Value, lower, lower_program
+from air_geir.lowering import lower, lower_program
 
 __all__ = [
     "Context",

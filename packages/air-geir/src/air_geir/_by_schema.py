@@ -16,9 +16,9 @@ from typing import Any
 
 import torch
 
+from air_geir.building import Context, Value
 from air_geir.converters import add, name_of
 from air_geir.errors import ConverterError
-from air_geir.lowering import Context, Value
 from air_geir.prototypes import REQUIRED, AttrSpec, PortKind, PortSpec, Prototype, register
 from air_geir.types import AttrKind
 

@@ -14,11 +14,13 @@ from air_geir._bisect import nodes_left_out
 from air_geir._engines import choose_engine, generator_for, options_for
 from air_geir._fallback import SplitExecutable, compile_split
 from air_geir.dump import dump, dump_path
-from air_geir.engines import ArgInput, Idle, Program, bind, held, source_of
+from air_geir.engines import Idle, bind, held, source_of
+from air_geir.errors import UnsupportedGraphError
 from air_geir.ge_passes import Report, optimize
 from air_geir.gears import find_gears, guard_gears
 from air_geir.ir import Graph
-from air_geir.lowering import Table, UnsupportedGraphError, lower_program
+from air_geir.lowering import Table, lower_program
+from air_geir.program import ArgInput, Program
 from air_geir.verify import verify
 
 log = logging.getLogger(__name__)

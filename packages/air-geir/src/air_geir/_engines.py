@@ -13,7 +13,6 @@ from air_geir.engines import (
     Engine,
     EngineOptions,
     NpuDevice,
-    Program,
     TorchairExtension,
     dump_config,
     engine_options,
@@ -22,6 +21,7 @@ from air_geir.engines import (
 )
 from air_geir.errors import EngineUnavailableError
 from air_geir.gears import Gears, gear_options
+from air_geir.program import Program
 from air_geir.reference import ReferenceEngine
 
 ENGINES: dict[str, Callable[[], Engine]] = {

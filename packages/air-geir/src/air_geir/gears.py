@@ -18,9 +18,9 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.symbolic_shapes import guard_bool, guard_int
 
 from air_fxpasses.declared import complaint, declared_on, declared_sizes
-from air_geir.engines import ArgInput, Program
 from air_geir.errors import GearError
 from air_geir.ir import Expr
+from air_geir.program import ArgInput, Program
 
 Gears = Mapping[int, tuple[int, ...]]
 """Dim -> the sizes it may take."""

@@ -11,7 +11,7 @@ import torch.nn.functional as F  # noqa: N812
 
 from air_geir import compile_graph, converts
 from air_geir.converters import unregister
-from air_geir.lowering import UnsupportedGraphError
+from air_geir.errors import UnsupportedGraphError
 from air_geir.proof import check_call, compile_call
 
 aten = torch.ops.aten

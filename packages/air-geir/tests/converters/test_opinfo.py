@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
-from air_geir.lowering import UnsupportedGraphError
+from air_geir.errors import UnsupportedGraphError
 from air_geir.proof import check_call
 
 RANDOM = {

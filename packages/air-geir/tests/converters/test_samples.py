@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from air_geir.converters import Converter, all_converters, resolve, schema_line
-from air_geir.lowering import UnsupportedGraphError
+from air_geir.errors import UnsupportedGraphError
 from air_geir.proof import check_converter
 
 WITH_SAMPLES = [c for c in all_converters() if c.samples]

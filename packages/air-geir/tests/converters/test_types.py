@@ -19,7 +19,7 @@ from torch.utils import _pytree as pytree
 from air_geir import compile_graph
 from air_geir.converters import Converter, Sample, all_converters, resolve
 from air_geir.converters._sample import SampleTensor
-from air_geir.lowering import UnsupportedGraphError
+from air_geir.errors import UnsupportedGraphError
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 COMPLEX = (torch.complex64, torch.complex128)

@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 import pytest
 import torch
 
-from air_geir.engines import (
+from air_geir.engines import bind, source_of
+from air_geir.errors import EngineError
+from air_geir.ir import DataType, Graph, TensorDesc, minimum, symbol
+from air_geir.program import (
     ArgInput,
     ArgOutput,
     ConstantOutput,
@@ -25,11 +28,7 @@ from air_geir.engines import (
     SymPackInput,
     ViewInput,
     ViewOutput,
-    bind,
-    source_of,
 )
-from air_geir.errors import EngineError
-from air_geir.ir import DataType, Graph, TensorDesc, minimum, symbol
 
 F32 = TensorDesc(DataType.FLOAT, (2, 2))
 S0 = symbol("s0")

@@ -10,20 +10,11 @@ from pathlib import Path
 import pytest
 
 from air_config import CompilerConfig, Context, Settings, resolve
-from air_geir.engines import (
-    ArgInput,
-    EngineOptions,
-    GraphOutput,
-    PlainDevice,
-    Program,
-    SymInput,
-    _extension,
-    dump_config,
-    engine_options,
-)
+from air_geir.engines import EngineOptions, PlainDevice, _extension, dump_config, engine_options
 from air_geir.engines._options import tensor_dump
 from air_geir.errors import OptionError
 from air_geir.ir import DataType, Graph, Placement, TensorDesc, symbol
+from air_geir.program import ArgInput, GraphOutput, Program, SymInput
 from air_graph.errors import CannotWrite
 
 

@@ -14,20 +14,11 @@ import torch
 
 from air_config import CompilerConfig, Context, resolve
 from air_geir import file
-from air_geir.engines import (
-    ArgInput,
-    EngineOptions,
-    GraphOutput,
-    NpuDevice,
-    Program,
-    SymbolSource,
-    TorchairExtension,
-    bind,
-    engine_options,
-)
+from air_geir.engines import EngineOptions, NpuDevice, TorchairExtension, bind, engine_options
 from air_geir.errors import EngineError, OptionError
 from air_geir.ge_passes import optimize
 from air_geir.ir import DataType, Graph, Placement, TensorDesc, symbol
+from air_geir.program import ArgInput, GraphOutput, Program, SymbolSource
 
 torch_npu = pytest.importorskip("torch_npu")
 pytestmark = pytest.mark.npu

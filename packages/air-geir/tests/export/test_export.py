@@ -11,10 +11,11 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from air_config import CompilerConfig
 from air_geir import file
-from air_geir.engines import ArgInput, EngineOptions, GraphOutput, Program, bind
+from air_geir.engines import EngineOptions, bind
 from air_geir.errors import ExportError, UnsupportedGraphError
 from air_geir.export import Exported, as_data, dynamo_export
 from air_geir.ir import Graph
+from air_geir.program import ArgInput, GraphOutput, Program
 from air_geir.reference import ReferenceEngine
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")

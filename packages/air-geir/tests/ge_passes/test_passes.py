@@ -7,16 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 import torch
 
-from air_geir.engines import (
-    ArgInput,
-    EngineOptions,
-    GraphOutput,
-    InputBinding,
-    Program,
-    SymbolSource,
-    SymInput,
-    bind,
-)
+from air_geir.engines import EngineOptions, bind
 from air_geir.errors import EngineError
 from air_geir.ge_passes import (
     Annotate,
@@ -32,6 +23,7 @@ from air_geir.ge_passes import (
     optimize,
 )
 from air_geir.ir import DataType, Graph, Origin, Placement, Port, TensorDesc, symbol
+from air_geir.program import ArgInput, GraphOutput, InputBinding, Program, SymbolSource, SymInput
 from air_geir.reference import ReferenceEngine
 from air_geir.verify import verify
 

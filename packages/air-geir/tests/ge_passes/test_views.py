@@ -7,9 +7,9 @@ import torch
 
 from air_config import CompilerConfig, Context, resolve
 from air_geir import Executable, compile_graph
-from air_geir.engines import ArgInput, GraphOutput, Program
 from air_geir.ge_passes import FoldViews
 from air_geir.ir import Attr, AttrKind, DataType, Graph, Node, TensorDesc
+from air_geir.program import ArgInput, GraphOutput, Program
 from air_geir.proof import trace
 
 

@@ -11,8 +11,8 @@ from torch import Tensor, fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from air_geir import compile_graph, lower
+from air_geir.errors import UnsupportedGraphError
 from air_geir.ir import Graph, Node
-from air_geir.lowering import UnsupportedGraphError
 from air_streams import ops, scope
 
 

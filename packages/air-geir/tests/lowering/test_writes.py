@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 from air_geir import Context, Value, compile_graph, converts
 from air_geir.converters import unregister
-from air_geir.lowering import CannotConvert
+from air_geir.errors import CannotConvert
 from air_geir.proof import trace
 
 

@@ -24,7 +24,7 @@ from air_backend.dump._place import stamp
 from air_config import variables
 from air_geir import lower_program
 from air_geir.coverage import way_of
-from air_geir.lowering import UnsupportedGraphError
+from air_geir.errors import UnsupportedGraphError
 from air_graph import files
 from air_graph.pieces import LeftOut
 

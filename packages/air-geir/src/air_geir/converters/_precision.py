@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from air_geir.lowering import Context, Number, Value
+from air_geir.building import Context, Number, Value
 
 _HALVES = (torch.float16, torch.bfloat16)
 

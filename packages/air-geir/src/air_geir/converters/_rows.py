@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from air_geir.building import Context
 from air_geir.converters._registry import add, resolve, schema_line
 from air_geir.converters._sample import Sample
-from air_geir.lowering import Context
 
 Body = Callable[..., Any]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 
+from air_geir.building import Context, Number, Value
 from air_geir.converters._registry import converts
 from air_geir.converters._rows import Body, each, register_rows
 from air_geir.converters._sample import Sample, bf16, f16, f32, i32
-from air_geir.lowering import Context, Number, Value
 
 aten = torch.ops.aten
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import torch
 
+from air_geir.building import Context, Value
 from air_geir.converters._registry import converts
 from air_geir.converters._sample import Sample, bf16, f32
 from air_geir.ir import Dim
-from air_geir.lowering import Context, Value
 
 aten = torch.ops.aten
 _NARROW = (torch.float16, torch.bfloat16)

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
+from air_geir.building import Context, Value
 from air_geir.converters._registry import converts
 from air_geir.converters._rows import each, register_rows
 from air_geir.converters._sample import Sample, i32, i64, u8
-from air_geir.lowering import Context, Value
 
 aten = torch.ops.aten
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import torch
 
+from air_geir.building import Context, Value
 from air_geir.converters._precision import rounded_once
 from air_geir.converters._registry import converts
 from air_geir.converters._rows import register_rows
 from air_geir.converters._sample import Sample, bf16, c64, f16, f32, i32
-from air_geir.lowering import Context, Value
 
 aten = torch.ops.aten
 

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import fx
 
+from air_geir.building import Context, Value
 from air_geir.converters._registry import converts
 from air_geir.converters._rows import Body, register_rows
 from air_geir.ir import Graph
-from air_geir.lowering import Context, Value
 
 aten = torch.ops.aten
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
+from air_geir.building import Context, Number, Value
 from air_geir.converters._registry import converts
 from air_geir.converters._rows import Body, register_rows
 from air_geir.converters._sample import Sample, f32, i32
-from air_geir.lowering import Context, Number, Value
 
 aten = torch.ops.aten
 

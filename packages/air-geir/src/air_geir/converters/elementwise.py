@@ -6,12 +6,12 @@ from typing import Any
 
 import torch
 
+from air_geir.building import Context, Number, Value
 from air_geir.converters._precision import rounded_once
 from air_geir.converters._registry import converts
 from air_geir.converters._rows import Body, each, register_rows
 from air_geir.converters._sample import Sample, boolean, f16, f32, i32, i64
 from air_geir.converters.complex_numbers import by_part
-from air_geir.lowering import Context, Number, Value
 
 aten = torch.ops.aten
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
+from air_geir.building import Context, Number, Value
 from air_geir.converters._registry import converts
 from air_geir.converters._sample import Sample, SampleTensor, bf16, f32
-from air_geir.lowering import Context, Number, Value
 
 aten = torch.ops.aten
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
+from air_geir.building import Context, Value
 from air_geir.converters._registry import converts
 from air_geir.converters._sample import Sample, f32
-from air_geir.lowering import Context, Value
 
 aten = torch.ops.aten
 

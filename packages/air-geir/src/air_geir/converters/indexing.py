@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
+from air_geir.building import Context, Number, Size, Value
 from air_geir.converters._registry import converts
 from air_geir.converters._sample import Sample, boolean, f32, f64, i64
 from air_geir.converters.views import flat_diagonal, slice_axis
 from air_geir.ir import Dim, maximum
-from air_geir.lowering import Context, Number, Size, Value
 
 aten = torch.ops.aten
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
+from air_geir.building import Context, Value
 from air_geir.converters._registry import converts, find, name_of
-from air_geir.lowering import Context, Value
 
 aten = torch.ops.aten
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import torch
 
+from air_geir.building import Context, Size, Value
 from air_geir.converters._registry import converts
 from air_geir.converters._sample import Sample, f16, f32
-from air_geir.lowering import Context, Size, Value
 
 aten = torch.ops.aten
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import torch
 
+from air_geir.building import Context, Value, broadcast
 from air_geir.converters._registry import converts
 from air_geir.converters._sample import Sample, f32
-from air_geir.lowering import Context, Value
-from air_geir.lowering._infer import broadcast
 
 aten = torch.ops.aten
 

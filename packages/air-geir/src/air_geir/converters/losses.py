@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
+from air_geir.building import Context, Value
 from air_geir.converters._registry import converts
 from air_geir.converters._sample import Sample, f32, i64
-from air_geir.lowering import Context, Value
 
 aten = torch.ops.aten
 

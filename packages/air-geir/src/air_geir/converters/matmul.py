@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import torch
 
+from air_geir.building import Context, Number, Value
 from air_geir.converters._precision import working_dtype
 from air_geir.converters._registry import converts
 from air_geir.converters._sample import Sample, bf16, f16, f32, i32
-from air_geir.lowering import Context, Number, Value
 
 aten = torch.ops.aten
 

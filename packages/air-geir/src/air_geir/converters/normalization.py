@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
+from air_geir.building import Context, Size, Value
 from air_geir.converters._registry import converts
 from air_geir.converters._sample import Sample, f32
 from air_geir.converters.reductions import reduce
-from air_geir.lowering import Context, Size, Value
 
 aten = torch.ops.aten
 

@@ -6,10 +6,10 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from air_geir.building import Context, Value
 from air_geir.converters._registry import converts
 from air_geir.converters.npu import stored
 from air_geir.ir import as_dim
-from air_geir.lowering import Context, Value
 
 Lengths = Sequence[Any] | None
 Function = Callable[..., Any]

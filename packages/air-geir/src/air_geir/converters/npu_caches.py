@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+from air_geir.building import Context, Value
 from air_geir.converters._registry import converts
-from air_geir.lowering import Context, Value
 
 
 def _kv(

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from air_geir.building import Context, Value
 from air_geir.converters._registry import converts
-from air_geir.lowering import Context, Value
 
 
 def _dtypes(ctx: Context) -> list[torch.dtype]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from air_geir.building import Context, Value
 from air_geir.converters._registry import converts
 from air_geir.converters.attention import repeated_heads
 from air_geir.ir import Dim
-from air_geir.lowering import Context, Value
 
 _CAUSAL = {2: False, 3: True}
 """Sparse modes that hide later keys: counted from the first corner, or from the last one."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import torch
 
+from air_geir.building import Context, Value
 from air_geir.converters._registry import converts
 from air_geir.ir import DataType, TensorDesc
-from air_geir.lowering import Context, Value
 
 
 @converts("air_backend.print.default")

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
+from air_geir.building import Context, Number, Size, Value
 from air_geir.converters._registry import converts
 from air_geir.converters._rows import Body, register_rows
-from air_geir.lowering import Context, Number, Size, Value
 
 aten = torch.ops.aten
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import torch
 
+from air_geir.building import Context, Number, Value
 from air_geir.converters._precision import working_dtype
 from air_geir.converters._registry import converts
 from air_geir.converters._rows import Body, register_rows
 from air_geir.converters._sample import Sample, boolean, c64, f16, f32, f64, i32, i64, u8
 from air_geir.converters.comparison import as_bool
 from air_geir.converters.complex_numbers import joined, length, parts
-from air_geir.lowering import Context, Number, Value
 
 aten = torch.ops.aten
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import torch
 
+from air_geir.building import Context, Size, Value
 from air_geir.converters._registry import converts
 from air_geir.converters._sample import Sample, f32
 from air_geir.converters.indexing import put
 from air_geir.ir import Dim, apply
-from air_geir.lowering import Context, Size, Value
 
 aten = torch.ops.aten
 

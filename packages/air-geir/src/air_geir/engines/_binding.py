@@ -10,7 +10,10 @@ from typing import Any
 
 import torch
 
-from air_geir.engines._program import (
+from air_geir.engines._protocol import Compiled
+from air_geir.errors import EngineError
+from air_geir.ir import Dim, Expr
+from air_geir.program import (
     ArgInput,
     ArgOutput,
     ConstantOutput,
@@ -26,9 +29,6 @@ from air_geir.engines._program import (
     ViewInput,
     ViewOutput,
 )
-from air_geir.engines._protocol import Compiled
-from air_geir.errors import EngineError
-from air_geir.ir import Dim, Expr
 
 _serial = count()
 

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from air_geir.engines._program import Program, Promise, SymbolSource
 from air_geir.errors import ContractError
 from air_geir.ir import Dim, Expr
+from air_geir.program import Program, Promise, SymbolSource
 
 Call = Callable[..., list[Any]]
 

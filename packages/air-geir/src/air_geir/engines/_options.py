@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 import torch
 
-from air_geir.engines._program import ArgInput, Program
 from air_geir.engines._protocol import EngineOptions, TensorDump
 from air_geir.errors import OptionError
 from air_geir.ir import Expr, Placement
+from air_geir.program import ArgInput, Program
 
 
 class DeviceFacts(Protocol):

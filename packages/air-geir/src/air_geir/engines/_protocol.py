@@ -8,7 +8,7 @@ from typing import Protocol
 
 import torch
 
-from air_geir.engines._program import Program
+from air_geir.program import Program
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ import torch
 
 from air_geir.engines import _extension as extension
 from air_geir.engines._groups import name_communicators
-from air_geir.engines._program import ArgInput, Program
 from air_geir.engines._protocol import Compiled, EngineOptions, Unavailable
 from air_geir.errors import EngineError
 from air_geir.file import to_bytes
 from air_geir.ir import Format, Graph, Node
+from air_geir.program import ArgInput, Program
 
 
 class TorchairExtension:

@@ -16,7 +16,6 @@ from torch.utils import _pytree as pytree
 from air_config import CompilerConfig, Context, resolve
 from air_geir import file
 from air_geir.dump import to_pbtxt
-from air_geir.engines import ArgInput, GraphOutput, Program
 from air_geir.errors import ExportError
 from air_geir.export._relation import write_relation
 from air_geir.export._weights import embed
@@ -32,6 +31,7 @@ from air_geir.ge_passes import (
 )
 from air_geir.ir import Graph
 from air_geir.lowering import Table, lower_program
+from air_geir.program import ArgInput, GraphOutput, Program
 from air_geir.verify import verify
 from air_graph.files import folder as make_folder
 from air_graph.files import write_text

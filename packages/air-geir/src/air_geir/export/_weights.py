@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import torch
 
-from air_geir.engines import ArgInput, Program, is_written
 from air_geir.ge_passes import DropUnusedInputs, run_passes
+from air_geir.program import ArgInput, Program, is_written
 
 
 def embed(program: Program, weights: Mapping[int, tuple[str, torch.Tensor]]) -> int:

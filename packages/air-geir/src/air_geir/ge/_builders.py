@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from air_geir import prototypes
+from air_geir.building import Value, current_context
 from air_geir.errors import PrototypeError
 from air_geir.ir import Attr
-from air_geir.lowering import Value, current_context
 from air_geir.prototypes import PortKind
 from air_geir.types import DataType
 

@@ -6,7 +6,7 @@ import enum
 from typing import Any
 
 from air_geir import types
-from air_geir.lowering import Value
+from air_geir.building import Value
 
 DataType: Any = enum.IntEnum("DataType", {f"DT_{member.name}": member.api for member in types.DataType})  # type: ignore[misc]  # the members are those of another enum
 Format: Any = enum.IntEnum("Format", {f"FORMAT_{member.name}": member.value for member in types.Format})  # type: ignore[misc]  # the members are those of another enum

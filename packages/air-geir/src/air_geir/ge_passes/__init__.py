@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from air_geir.engines import Program
 from air_geir.ge_passes._annotate import Annotate
 from air_geir.ge_passes._in_place import AssignToOutput, DropCopies, WriteWithoutCopy
 from air_geir.ge_passes._inputs import DropUnusedInputs, PackSizes
@@ -14,6 +13,7 @@ from air_geir.ge_passes._references import MarkReferences
 from air_geir.ge_passes._side_effects import SIDE_EFFECTS, OrderPrefetches, OrderSideEffects
 from air_geir.ge_passes._transposes import TransposeAfterBitcast, TransposeInProduct
 from air_geir.ge_passes._views import FoldViews
+from air_geir.program import Program
 
 DEFAULT_PASSES: tuple[GePass, ...] = (
     PackSizes(),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from air_geir.engines import ArgInput, GraphOutput, InputBinding, Program, is_written
 from air_geir.ge_passes._pass import PassResult, Refusal, bindings_of, refusal
 from air_geir.ge_passes._side_effects import SIDE_EFFECTS
 from air_geir.ir import Node, Port
+from air_geir.program import ArgInput, GraphOutput, InputBinding, Program, is_written
 
 COPIES = frozenset({"TensorMove", "Identity"})
 INPUTS = frozenset({"Data", "RefData"})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from air_geir.engines import Program, SymInput, SymPackInput
 from air_geir.ge_passes._pass import PassResult, bindings_of, rebind
 from air_geir.ir import DataType, Dim, Node, Placement, Port, TensorDesc
+from air_geir.program import Program, SymInput, SymPackInput
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Protocol
 
 from air_fxpasses import is_left_out
-from air_geir.engines import InputBinding, Program
 from air_geir.ir import Node
+from air_geir.program import InputBinding, Program
 
 log = logging.getLogger(__name__)
 

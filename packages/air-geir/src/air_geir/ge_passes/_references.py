@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from air_geir.engines import Program, is_written
 from air_geir.ge_passes._pass import PassResult
 from air_geir.ir import Placement, TensorDesc
+from air_geir.program import Program, is_written
 
 
 @dataclass(frozen=True)

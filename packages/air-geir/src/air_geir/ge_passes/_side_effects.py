@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from air_geir.engines import Program
 from air_geir.ge_passes._pass import PassResult
 from air_geir.ir import Graph, Node
+from air_geir.program import Program
 
 SIDE_EFFECTS = frozenset({"PrintV2", "AttentionToFFN", "FFNToAttention"})
 """Operators that must run, and in program order."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from air_geir.engines import Program
 from air_geir.ge_passes._pass import PassResult, Refusal, refusal
 from air_geir.ir import Graph, Node, Port
+from air_geir.program import Program
 
 
 @dataclass(frozen=True, slots=True)

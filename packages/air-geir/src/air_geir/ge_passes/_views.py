@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from air_geir.engines import Program
 from air_geir.ge_passes._pass import PassResult
 from air_geir.ir import Node, Port
+from air_geir.program import Program
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import torch
 from torch import fx
 
-from air_geir.engines import ArgOutput, GraphOutput, HostStep, ViewOutput
 from air_geir.errors import CannotConvert, ExpressionError
 from air_geir.ir import as_dim
+from air_geir.program import ArgOutput, GraphOutput, HostStep, ViewOutput
 from air_graph import link_of
 
 Source: TypeAlias = "ArgOutput | GraphOutput | ViewOutput"

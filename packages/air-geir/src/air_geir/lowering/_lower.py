@@ -10,16 +10,16 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
+from air_geir.building._context import Context, UseDecomposition
+from air_geir.building._sizes import Sizes, dims_of
+from air_geir.building._value import Value
 from air_geir.converters import Converter, find_converter, name_of
 from air_geir.errors import AttributeKindError, CannotConvert, ExpressionError, GeirError
 from air_geir.ir import DataType, Expr, Graph, Origin, TensorDesc
-from air_geir.lowering._context import Context, UseDecomposition
 from air_geir.lowering._decompose import Expansions, is_dynamic_leaf
 from air_geir.lowering._memory import Caller, Memory
 from air_geir.lowering._scopes import Scopes
-from air_geir.lowering._sizes import Sizes, dims_of
 from air_geir.lowering._source import source_of
-from air_geir.lowering._value import Value
 from air_graph.pieces import LeftOut
 
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)

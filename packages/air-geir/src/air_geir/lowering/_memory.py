@@ -9,38 +9,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
 
-from air_geir.engines import ArgOutput, HostStep, SymbolSource, ViewInput, ViewOutput
+from air_geir.building._memory import Window
+from air_geir.building._sizes import add_input, dims_of
+from air_geir.building._value import Size, Value
 from air_geir.errors import CannotConvert, ExpressionError
 from air_geir.ir import DataType, Dim, Placement, TensorDesc, apply, as_dim, maximum, minimum, symbol
 from air_geir.lowering._device_layouts import DeviceLayouts
 from air_geir.lowering._host_views import HostViews, Source
 from air_geir.lowering._layouts import axes_order, known
-from air_geir.lowering._sizes import add_input, dims_of
-from air_geir.lowering._value import Value
+from air_geir.program import ArgOutput, HostStep, SymbolSource, ViewInput, ViewOutput
 from air_graph import links_of, owner_of
 
 if TYPE_CHECKING:
-    from air_geir.lowering._context import Context, Size
+    from air_geir.building._context import Context
     from air_geir.lowering._lower import Lowering
 
 _ADVICE = "make the operand dense before it (.contiguous()), or index it instead"
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """A stretch of a storage, element after element."""
-
-    elements: Value
-    start: Dim
-    """Which element of the storage the first one is."""
-    offset: Dim
-    """Which element of the storage the first of the operand is."""
 
 
 class Caller:

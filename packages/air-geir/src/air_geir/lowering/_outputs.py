@@ -12,8 +12,17 @@ from typing import Any
 import torch
 from torch import fx
 
+from air_geir.building._context import Context
+from air_geir.building._value import Value
 from air_geir.converters import name_of
-from air_geir.engines import (
+from air_geir.errors import CannotConvert, ExpressionError
+from air_geir.ir import Dim, Expr, Origin, Port, as_dim
+from air_geir.lowering._device_layouts import DeviceLayouts
+from air_geir.lowering._host_views import HostViews, Source
+from air_geir.lowering._layouts import axes_order, is_dense, looks_dense
+from air_geir.lowering._source import source_of
+from air_geir.lowering._strided import lay_out
+from air_geir.program import (
     ArgOutput,
     ConstantOutput,
     GraphOutput,
@@ -22,15 +31,6 @@ from air_geir.engines import (
     SizeOutput,
     SymbolSource,
 )
-from air_geir.engines._strided import lay_out
-from air_geir.errors import CannotConvert, ExpressionError
-from air_geir.ir import Dim, Expr, Origin, Port, as_dim
-from air_geir.lowering._context import Context
-from air_geir.lowering._device_layouts import DeviceLayouts
-from air_geir.lowering._host_views import HostViews, Source
-from air_geir.lowering._layouts import axes_order, is_dense, looks_dense
-from air_geir.lowering._source import source_of
-from air_geir.lowering._value import Value
 from air_graph import links_of, owner_of
 from air_graph.pieces import LeftOut
 

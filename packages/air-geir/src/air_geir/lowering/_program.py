@@ -12,7 +12,18 @@ from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
-from air_geir.engines import (
+from air_geir.building._context import Context
+from air_geir.building._sizes import Sizes, dims_of
+from air_geir.building._value import Value
+from air_geir.errors import CannotConvert, UnsupportedGraphError
+from air_geir.ir import Expr, Graph, Node, Placement, Port, TensorDesc, as_dim
+from air_geir.lowering._decompose import Expansions, Table, writes_inside
+from air_geir.lowering._device_layouts import DeviceLayouts
+from air_geir.lowering._lower import Lowering
+from air_geir.lowering._memory import Caller
+from air_geir.lowering._outputs import Outputs, Wanted, number_output, returned_by
+from air_geir.lowering._promises import promises
+from air_geir.program import (
     ArgInput,
     ArgOutput,
     GraphOutput,
@@ -21,17 +32,6 @@ from air_geir.engines import (
     Program,
     SymbolSource,
 )
-from air_geir.errors import CannotConvert, UnsupportedGraphError
-from air_geir.ir import Expr, Graph, Node, Placement, Port, TensorDesc, as_dim
-from air_geir.lowering._context import Context
-from air_geir.lowering._decompose import Expansions, Table, writes_inside
-from air_geir.lowering._device_layouts import DeviceLayouts
-from air_geir.lowering._lower import Lowering
-from air_geir.lowering._memory import Caller
-from air_geir.lowering._outputs import Outputs, Wanted, number_output, returned_by
-from air_geir.lowering._promises import promises
-from air_geir.lowering._sizes import Sizes, dims_of
-from air_geir.lowering._value import Value
 from air_graph.pieces import LeftOut
 
 _SIZE_READERS = {

@@ -9,10 +9,10 @@ import torch
 from torch import fx
 
 from air_geir.converters import name_of
-from air_geir.engines import Promise
 from air_geir.errors import ExpressionError
 from air_geir.ir import Dim, as_dim
 from air_geir.lowering._source import source_of
+from air_geir.program import Promise
 from air_graph import links_of, owner_of
 
 _ADDRESSED = frozenset({torch.ops.aten.as_strided.default})

@@ -17,9 +17,9 @@ from typing import Any, Final
 import torch
 from torch import fx
 
+from air_geir.building._value import Value
 from air_geir.errors import CannotConvert
 from air_geir.ir import Graph, Node
-from air_geir.lowering._value import Value
 from air_streams import NAMESPACE
 
 _ops: Final = getattr(torch.ops, NAMESPACE)

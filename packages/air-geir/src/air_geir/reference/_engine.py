@@ -9,8 +9,9 @@ from typing import Any
 
 import torch
 
-from air_geir.engines import Compiled, EngineOptions, Program, Unavailable
+from air_geir.engines import Compiled, EngineOptions, Unavailable
 from air_geir.ir import Graph
+from air_geir.program import Program
 from air_geir.reference._dump import Writer
 from air_geir.reference._plan import Plan, Planner, Step
 

@@ -5,26 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import torch
 from torch import fx
 
 from air_geir import prototypes
-from air_geir.engines import InputBinding, OffsetInput, SeedInput
+from air_geir.building._infer import Shape, dtype_of, shape_of
+from air_geir.building._memory import Memory
+from air_geir.building._numbers import float_value
+from air_geir.building._promote import computation_dtype
+from air_geir.building._sizes import Sizes, add_input, dims_of
+from air_geir.building._value import Number, Size, Value
 from air_geir.errors import CannotConvert
 from air_geir.ir import DataType, Dim, Format, Graph, Node, Placement, TensorDesc, as_dim
-from air_geir.lowering._infer import Shape, dtype_of, shape_of
-from air_geir.lowering._numbers import float_value
-from air_geir.lowering._promote import computation_dtype
-from air_geir.lowering._sizes import Sizes, add_input, dims_of
-from air_geir.lowering._value import Value
+from air_geir.program import InputBinding, OffsetInput, SeedInput
 
-if TYPE_CHECKING:
-    from air_geir.lowering._memory import Memory
-
-Number: TypeAlias = "bool | int | float | complex | torch.SymInt | torch.SymFloat | torch.SymBool"
-Size: TypeAlias = "int | torch.SymInt | Dim"
 Operand: TypeAlias = "Value | Sequence[Value] | Sequence[int] | int | None"
 
 _RELATIONS = {

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 
 from air_geir.ir import Dim, Port
+
+Number: TypeAlias = "bool | int | float | complex | torch.SymInt | torch.SymFloat | torch.SymBool"
+Size: TypeAlias = "int | torch.SymInt | Dim"
 
 
 @dataclass(frozen=True, slots=True)

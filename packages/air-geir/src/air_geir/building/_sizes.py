@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from air_geir.engines import InputBinding, SymbolSource, SymInput, SymPackInput
+from air_geir.building._value import Value
 from air_geir.errors import CannotConvert
 from air_geir.ir import DataType, Dim, Expr, Graph, Node, Placement, Port, TensorDesc, as_dim
-from air_geir.lowering._value import Value
+from air_geir.program import InputBinding, SymbolSource, SymInput, SymPackInput
 
 if TYPE_CHECKING:
-    from air_geir.lowering._context import Context
+    from air_geir.building._context import Context
 
 _OPERATORS: Mapping[str, str] = {
     "add": "Add",

@@ -12,8 +12,8 @@ from typing import TypeAlias
 import torch
 
 from air_geir import prototypes
+from air_geir.building._value import Value
 from air_geir.ir import Dim
-from air_geir.lowering._value import Value
 
 Shape: TypeAlias = "tuple[Dim, ...] | None"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import torch
 
-from air_geir.lowering._value import Value
+from air_geir.building._value import Value
 
 Operand = object
 """A `Value`, or a Python or symbolic number."""

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import sympy  # type: ignore[import-untyped]  # sympy ships no annotations
 import torch
 
+from air_geir.building._value import Value
 from air_geir.errors import CannotConvert
 from air_geir.ir import as_dim
-from air_geir.lowering._value import Value
 
 if TYPE_CHECKING:
-    from air_geir.lowering._context import Context
+    from air_geir.building._context import Context
 
 _BINARY: Mapping[str, str] = {
     "Add": "Add",
