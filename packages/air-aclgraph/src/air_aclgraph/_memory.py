@@ -75,6 +75,14 @@ def placed(tensor: Tensor, storage: torch.UntypedStorage, offset: int) -> Tensor
     return empty.set_(storage, offset, tensor.shape, tensor.stride())
 
 
+def same_place(tensor: Tensor, storage: torch.UntypedStorage) -> Tensor:
+    """The same place in another storage, with what is left to do for complex values."""
+    same = placed(tensor, storage, int(tensor.storage_offset()))
+    if tensor.is_conj():
+        same = torch._conj(same)
+    return torch._neg_view(same) if tensor.is_neg() else same
+
+
 @dataclass
 class Buffers:
     """One piece of memory per copied input; a larger shape gets a new piece, smaller ones share it."""

@@ -20,7 +20,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from air_aclgraph._memory import extent, overlaps_itself, used_of
+from air_aclgraph._memory import extent, overlaps_itself, same_place, used_of
 from air_aclgraph._results import repeated
 from air_aclgraph.errors import StaleOutput, Where
 
@@ -239,16 +239,7 @@ def _clone_together(tensors: Sequence[Tensor]) -> list[Tensor]:
     empty = torch.empty(0, dtype=torch.uint8, device=tensors[0].device)
     copy = torch.empty(source.nbytes(), dtype=torch.uint8, device=tensors[0].device)
     copy[low:high].copy_(empty.set_(source, low, (high - low,), (1,)))
-    return [_like(t, copy.untyped_storage()) for t in tensors]
-
-
-def _like(tensor: Tensor, storage: torch.UntypedStorage) -> Tensor:
-    """The same place in another storage, with what is left to do for complex values."""
-    empty = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-    same = empty.set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
-    if tensor.is_conj():
-        same = torch._conj(same)
-    return torch._neg_view(same) if tensor.is_neg() else same
+    return [same_place(t, copy.untyped_storage()) for t in tensors]
 
 
 _HARMLESS: Final = frozenset(

@@ -37,7 +37,12 @@ def layer(*, dynamic: bool = False, update: bool = False) -> Program:
     graph.output([result])
     symbols = {"s0": SymbolSource(0, 0)}
     made = Program(
-        graph, (ArgInput(0), ArgInput(1, parameter=True)), (GraphOutput(0),), 2, {}, symbols, {"s0": 4}
+        graph,
+        (ArgInput(0), ArgInput(1, parameter=True)),
+        (GraphOutput(0),),
+        2,
+        symbols=symbols,
+        hints={"s0": 4},
     )
     optimize(made)
     return made

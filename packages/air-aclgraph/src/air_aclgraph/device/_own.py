@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from air_aclgraph._memory import used_of
+from air_aclgraph._memory import same_place, used_of
 from air_aclgraph.device import _npu
 from air_aclgraph.device._weak import weak_tensor
 
@@ -60,7 +60,7 @@ def weakened(outputs: Sequence[Any], known: set[int]) -> tuple[Any, ...]:
         if len(group) == 1 and not group[0].storage_offset():
             return [weak_tensor(group[0])]
         memory = weak_tensor(_bytes(group[0]))
-        return [_placed(t, memory) for t in group]
+        return [same_place(t, memory.untyped_storage()) for t in group]
 
     found = list(outputs)
     for group in _groups(outputs, known):
@@ -107,7 +107,7 @@ def _copied(tensors: Sequence[Tensor], memory: Tensor) -> list[Tensor]:
     low, high = used_of(tensors)
     if low < high:
         memory[low:high].copy_(_bytes(tensors[0])[low:high])
-    return [_placed(t, memory) for t in tensors]
+    return [same_place(t, memory.untyped_storage()) for t in tensors]
 
 
 def _is_formatted(tensor: Tensor) -> bool:
@@ -119,12 +119,3 @@ def _bytes(tensor: Tensor) -> Tensor:
     storage = tensor.untyped_storage()
     empty = torch.empty(0, dtype=torch.uint8, device=tensor.device)
     return empty.set_(storage, 0, (storage.nbytes(),), (1,))
-
-
-def _placed(tensor: Tensor, memory: Tensor) -> Tensor:
-    """The same place in another storage, with what is left to do for complex values."""
-    empty = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-    placed = empty.set_(memory.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride())
-    if tensor.is_conj():
-        placed = torch._conj(placed)
-    return torch._neg_view(placed) if tensor.is_neg() else placed
