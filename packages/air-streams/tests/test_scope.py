@@ -116,7 +116,9 @@ def test_a_core_limit_is_inherited_by_streams_switched_to_inside_and_put_back() 
     ]
 
 
-@pytest.mark.parametrize(("aicore", "vectorcore"), [(0, 1), (-1, 1), (1, -1), (1.5, 1), (True, 1), (1, "2")])
+@pytest.mark.parametrize(
+    ("aicore", "vectorcore"), [(0, 1), (-1, 1), (1, -1), (1.5, 1), (True, 1), (1, "two")]
+)
 def test_core_numbers_are_checked(aicore: Any, vectorcore: Any) -> None:
     with pytest.raises(errors.InvalidArgument):
         scope.limit_core_num(aicore, vectorcore)

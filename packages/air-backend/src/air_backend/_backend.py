@@ -31,6 +31,9 @@ log = logging.getLogger(__name__)
 class Backend:
     """A `torch.compile` backend: callable on a Dynamo graph, with `reset()`."""
 
+    compilation: Callable[..., Compilation] = Compilation
+    """Makes what the graphs of one call are compiled with."""
+
     def __init__(
         self,
         config: CompilerConfig | None = None,
@@ -60,7 +63,7 @@ class Backend:
             folder.text("dynamo_out_graph.txt", readable(gm))
         kept = keeping(gm, config, self.decompositions)
         air_streams.normalize(gm)
-        compilation = Compilation(config, folder, to_file=kept == "file")
+        compilation = self.compilation(config, folder, to_file=kept == "file")
         if kept == "no":
             return _through_aot(gm, example_inputs, compilation, self.decompositions)
         from air_backend import _saved  # with Inductor, whose cache it is

@@ -48,16 +48,42 @@ TORCH_SETTINGS: Final = {
 _in_progress: Final[ContextVar[Compilation | None]] = ContextVar("air_backend_compilation", default=None)
 
 
+class _Pickler(GraphPickler):
+    """torch's, with torch's own constants by their names.
+
+    pickle looks for them in every module there is, and takes the first that imports torch, often one of the user's.
+    """
+
+    def reducer_override(self, obj: object) -> Any:
+        if isinstance(obj, (torch.dtype, torch.layout, torch.memory_format)):
+            return _constant_of_torch, (str(obj).removeprefix("torch."),)
+        return super().reducer_override(obj)
+
+
+def _constant_of_torch(name: str) -> Any:
+    return getattr(torch, name)
+
+
 class Saved(OutputCode):
     """A compiled graph that torch can write down: the bytes of the graph, and in this process what runs it."""
 
-    def __init__(self, graph: bytes, known: Known, config: CompilerConfig, run: Callable[..., Any]) -> None:
+    def __init__(self, graph: bytes, known: Known, config: CompilerConfig) -> None:
         super().__init__()
         self._boxed_call = True  # torch looks for it among the attributes of the object itself
         self._graph = graph
         self._known = known
         self.config = config
-        self._run: Callable[..., Any] | None = run
+        self._run: Callable[..., Any] | None = None
+
+    def run_by(self, run: Callable[..., Any]) -> None:
+        """Says what runs the graph in this process."""
+        self._run = run
+
+    @classmethod
+    def of(cls, gm: fx.GraphModule, known: Known, config: CompilerConfig) -> Saved:
+        """The bytes of a graph that is about to be compiled; what runs it comes with `post_compile`."""
+        options = Options(ops_filter=None, node_metadata_key_filter=METADATA.__contains__)
+        return cls(_Pickler.dumps(gm, options), known, config)
 
     def __call__(self, inputs: Sequence[Any]) -> Any:
         assert self._run is not None, "post_compile comes before the first call"
@@ -148,11 +174,10 @@ def _saving(compilation: Compilation, role: Role) -> SerializableAOTDispatchComp
     """The compiler of the graphs with one role, of which torch keeps the results."""
 
     def compile_role(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> Saved:
-        graph = GraphPickler.dumps(
-            gm, Options(ops_filter=None, node_metadata_key_filter=METADATA.__contains__)
-        )
         known = Known.now(role, gm)
-        return Saved(graph, known, compilation.config, compilation.compile(gm, example_inputs, known))
+        saved = Saved.of(gm, known, compilation.config)
+        saved.run_by(compilation.compile(gm, example_inputs, known))
+        return saved
 
     return SerializableAOTDispatchCompiler(Saved, compile_role)
 

@@ -152,8 +152,8 @@ class _Limits:
 _limits = _Limits()
 
 
-def core_limit_enter(aicore: int, vectorcore: int, site: int = 0) -> None:
-    """Limits the cores of the current stream."""
+def core_limit_enter(aicore: int, vectorcore: int, tag: str = "", site: int = 0) -> None:
+    """Limits the cores of the stream behind `tag`, or of the current stream."""
     device = _accelerator()
     module: Any = None if device is None else torch.get_device_module(device)
     if device is None or not hasattr(module, "set_stream_limit"):
@@ -162,7 +162,8 @@ def core_limit_enter(aicore: int, vectorcore: int, site: int = 0) -> None:
             f"'{'cpu' if device is None else device.type}' has none",
             advice="remove limit_core_num on this device, or run on an NPU",
         )
-    _limits.enter(_current(device), (aicore, vectorcore), module)
+    named = _registry.known_stream(tag, device) if tag not in ("", ENTRY_TAG) else None
+    _limits.enter(_current(device) if named is None else named, (aicore, vectorcore), module)
 
 
 def core_limit_exit(site: int = 0) -> None:

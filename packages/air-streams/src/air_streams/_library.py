@@ -32,7 +32,7 @@ _SCHEMAS: Final = {
     "record_stream": "(Tensor input, str tag, int site=0) -> ()",
     "record": "(int site=0) -> Tensor",
     "wait": "(Tensor[] dependencies, int site=0) -> ()",
-    "core_limit_enter": "(int aicore, int vectorcore, int site=0) -> ()",
+    "core_limit_enter": "(int aicore, int vectorcore, str tag='', int site=0) -> ()",
     "core_limit_exit": "(int site=0) -> ()",
     "attributes_enter": "(str[] names, str[] values, int site=0) -> ()",
     "attributes_exit": "(int site=0) -> ()",

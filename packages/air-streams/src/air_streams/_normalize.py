@@ -216,6 +216,11 @@ class _Normalizer:
         _, stream = _operands(node)
         self.ambient = self._tag(_number(node, stream))
 
+    def limit_cores(self, node: Node) -> None:
+        stream, aicore, vectorcore = node.args
+        tag = self._stream_argument(node, stream)
+        self._call(node, _library.CORE_LIMIT_ENTER, (aicore, vectorcore, tag))
+
     def refuse_host_wait(self, node: Node) -> None:
         raise _refusal(node, f"{_name(node).removeprefix('streams.')} makes the host wait for the device")
 
@@ -236,6 +241,7 @@ _HANDLERS: Final[dict[str, _Handler]] = {
     "streams.synchronize_device": _Normalizer.refuse_host_wait,
     "set_stream": _Normalizer.set_stream,
     "current_stream": _Normalizer.current_stream,
+    "core_limit_on_stream": _Normalizer.limit_cores,
     "fake_record_stream": _Normalizer.record_stream,  # how torch_npu 2.11 has it traced
 }
 _FUNCTIONS: Final = frozenset(name for name in _HANDLERS if not name.startswith("streams."))

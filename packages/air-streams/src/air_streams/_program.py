@@ -91,11 +91,22 @@ def _tails(graph: Graph) -> set[Node]:
     return tails
 
 
+@dataclass(frozen=True)
+class _Limit:
+    """An open block of `limit_core_num`: the stream on which it was opened, and whether it means that stream alone."""
+
+    stream: StreamId
+    aicore: int
+    vectorcore: int
+    node: Node
+    alone: bool
+
+
 class _Reader:
     def __init__(self, graph: Graph) -> None:
         self.program = Program(graph, read_memory(graph), tails=_tails(graph))
         self.scopes: list[tuple[StreamId, Node]] = []
-        self.limits: list[tuple[StreamId, int, int, Node]] = []
+        self.limits: list[_Limit] = []
         self.last_record: dict[str, tuple[Node, int]] = {}
         self.counts: dict[str, int] = {}
         self.writers: dict[Storage, Node] = {}
@@ -111,11 +122,13 @@ class _Reader:
             self.program.index[node] = index
             self.program.stream[node] = self.current
             self._node(node)
-        for opened, kind in ((self.scopes, "npu_stream_switch"), (self.limits, "limit_core_num")):
+        scopes = [node for _, node in self.scopes]
+        limits = [limit.node for limit in self.limits]
+        for opened, kind in ((scopes, "npu_stream_switch"), (limits, "limit_core_num")):
             if opened:
                 raise UnbalancedScope(
                     f"the graph ends inside a `with {kind}` block",
-                    where=self._line_of(opened[-1][-1]),
+                    where=self._line_of(opened[-1]),
                     advice="keep each block in one graph: remove the graph break inside it (try fullgraph=True)",
                 )
         return self.program
@@ -174,9 +187,13 @@ class _Reader:
             self.program.priority[stream] = priority
         self.scopes.append((stream, node))
         self.program.stream[node] = stream
-        if self.limits:
-            _, aicore, vectorcore, _ = self.limits[-1]
-            self.program.notes[node] = LimitCores(stream, aicore, vectorcore)
+        if (limit := self._limit_on(stream)) is not None:
+            self.program.notes[node] = LimitCores(stream, limit.aicore, limit.vectorcore)
+
+    def _limit_on(self, stream: StreamId) -> _Limit | None:
+        """The innermost limit that holds on a stream which is switched to."""
+        found = (limit for limit in reversed(self.limits) if not limit.alone or limit.stream == stream)
+        return next(found, None)
 
     def exit(self, node: Node, given: dict[str, Any]) -> None:
         if not self.scopes or self.scopes[-1][0].tag != given["tag"]:
@@ -185,14 +202,14 @@ class _Reader:
                 where=place_of(node),
                 advice="use `with npu_stream_switch(...)`, which nests by itself",
             )
-        if self.limits and self.limits[-1][0] == self.current and self._opened_inside(self.limits[-1][3]):
+        if self.limits and not self.limits[-1].alone and self._opened_inside(self.limits[-1].node):
             raise UnbalancedScope(
                 "a stream scope is left while a core limit set inside it is still open",
                 where=place_of(node),
                 advice="close `limit_core_num` before the block of `npu_stream_switch`",
             )
-        stream, _ = self.scopes.pop()
-        if self.limits:
+        stream, entered = self.scopes.pop()
+        if entered in self.program.notes:
             self.program.notes[node] = RestoreCores(stream)
 
     def _opened_inside(self, limit: Node) -> bool:
@@ -246,18 +263,19 @@ class _Reader:
         self.program.notes[node] = RecordStream(given["input"], StreamId(given["tag"]))
 
     def limit_enter(self, node: Node, given: dict[str, Any]) -> None:
-        self.limits.append((self.current, given["aicore"], given["vectorcore"], node))
-        self.program.notes[node] = LimitCores(self.current, given["aicore"], given["vectorcore"])
+        stream = StreamId(given["tag"]) if given["tag"] else self.current
+        limit = _Limit(stream, given["aicore"], given["vectorcore"], node, bool(given["tag"]))
+        self.limits.append(limit)
+        self.program.notes[node] = LimitCores(stream, limit.aicore, limit.vectorcore)
 
     def limit_exit(self, node: Node, given: dict[str, Any]) -> None:
-        if not self.limits or self.limits[-1][0] != self.current:
+        if not self.limits or not (self.limits[-1].alone or self.limits[-1].stream == self.current):
             raise UnbalancedScope(
                 "a core limit is left on another stream than it was set on, or was never set",
                 where=place_of(node),
                 advice="use `with limit_core_num(...)`, which nests by itself",
             )
-        self.limits.pop()
-        self.program.notes[node] = RestoreCores(self.current)
+        self.program.notes[node] = RestoreCores(self.limits.pop().stream)
 
 
 _Handler = Callable[[_Reader, Node, dict[str, Any]], None]

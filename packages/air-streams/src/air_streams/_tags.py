@@ -38,7 +38,9 @@ def checked_priority(priority: object, tag: str) -> int:
 
 
 def checked_cores(count: object, name: str) -> int:
-    """The number of cores itself, or an error; the upper bound is the chip's and is checked where it runs."""
+    """The number of cores, of a number or its text; the upper bound is the chip's and is checked where it runs."""
+    if isinstance(count, str) and count.isdecimal():
+        count = int(count)  # TorchAir's examples write text
     if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= MOST_CORES:
         raise InvalidArgument(
             f"{name} must be an int from 0 to {MOST_CORES}, got {count!r}",

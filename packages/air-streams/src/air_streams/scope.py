@@ -12,7 +12,9 @@ from __future__ import annotations
 from types import TracebackType
 
 import torch
+from torch.fx.node import has_side_effect
 
+from air_streams import _native
 from air_streams._tags import checked_cores, checked_priority, checked_tag
 from air_streams.errors import InvalidArgument
 
@@ -24,6 +26,16 @@ __all__ = [
     "op_never_timeout",
     "super_kernel",
 ]
+
+
+@torch.compiler.allow_in_graph
+def core_limit_on_stream(stream: torch.Stream, aicore: int, vectorcore: int) -> None:
+    """Opens a core limit on one stream; in a graph, `normalize` gives the stream its tag."""
+    if not torch.compiler.is_compiling():
+        torch.ops.air_streams.core_limit_enter(aicore, vectorcore, _native.stream_tag(stream))
+
+
+has_side_effect(core_limit_on_stream)
 
 
 class npu_stream_switch:  # noqa: N801 -- the name of the seed's API
@@ -57,19 +69,28 @@ class npu_stream_switch:  # noqa: N801 -- the name of the seed's API
 
 
 class limit_core_num:  # noqa: N801 -- the name of the seed's API
-    """Context manager: operators inside use at most so many AI cores and vector cores."""
+    """Context manager: operators inside use at most so many AI cores and vector cores.
 
-    def __init__(self, op_aicore_num: int, op_vectorcore_num: int) -> None:
+    With `stream`, a stream of torch's, the limit holds for what runs on that stream inside, and for nothing else.
+    """
+
+    def __init__(
+        self, op_aicore_num: int, op_vectorcore_num: int, stream: torch.Stream | None = None
+    ) -> None:
         self.op_aicore_num = checked_cores(op_aicore_num, "op_aicore_num")
         self.op_vectorcore_num = checked_cores(op_vectorcore_num, "op_vectorcore_num")
-        if op_aicore_num < 1:
+        self.stream = stream
+        if self.op_aicore_num < 1:
             raise InvalidArgument(
                 f"op_aicore_num must be at least 1, got {op_aicore_num}",
                 advice="every chip has an AI core; only op_vectorcore_num may be 0, on chips without vector cores",
             )
 
     def __enter__(self) -> limit_core_num:
-        torch.ops.air_streams.core_limit_enter(self.op_aicore_num, self.op_vectorcore_num)
+        if self.stream is None:
+            torch.ops.air_streams.core_limit_enter(self.op_aicore_num, self.op_vectorcore_num)
+        else:
+            core_limit_on_stream(self.stream, self.op_aicore_num, self.op_vectorcore_num)
         return self
 
     def __exit__(

@@ -19,6 +19,7 @@ import torch
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from air_backend import _alias
 from air_backend._ground import best_ground, is_simulated, npu_present
 from air_backend._npu_plugin import npu_plugin
 from air_backend._version import __version__
@@ -80,6 +81,23 @@ def check_torch_npu() -> Finding:
     if plugin.state != "loaded":
         return Finding("torch_npu", "absent", f"{version} {plugin.seen}", plugin.advice)
     return Finding("torch_npu", "ok", version)
+
+
+def check_names() -> Finding:
+    """Whose `torchair` and `npugraph_ex` this process has: AIR's, torch_npu's, or nobody's yet."""
+    found = _alias.in_place()
+    ours = [name for name, whose in found.items() if whose == "AIR"]
+    advice = (
+        "`air run script.py`, or air_backend.install_as_torchair() at the top of a program, makes them AIR"
+    )
+    if ours and len(ours) == len(found):
+        return Finding("torchair", "ok", f"AIR: {', '.join(ours)}")
+    if ours:
+        others = ", ".join(f"{name} from {whose}" for name, whose in found.items() if whose != "AIR")
+        return Finding("torchair", "broken", f"AIR: {', '.join(ours)}, but {others}", advice)
+    if found:
+        return Finding("torchair", "absent", f"torch_npu's own: {', '.join(found)}", advice)
+    return Finding("torchair", "absent", "no module of that name, nor of npugraph_ex, is imported", advice)
 
 
 def check_cann() -> Finding:
@@ -159,6 +177,7 @@ CHECKS: Final[tuple[Callable[[], Finding], ...]] = (
     check_python,
     check_torch,
     check_torch_npu,
+    check_names,
     check_cann,
     check_device,
     _tool("op_compiler", "static kernels"),

@@ -10,7 +10,7 @@ import logging
 import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Final
 
@@ -20,6 +20,7 @@ from air_fxpasses.npu_ops._functionalize import functionalized
 from air_fxpasses.npu_ops._row import NpuOp
 from air_fxpasses.npu_ops._table import operators
 from air_graph import find_operator
+from air_graph.imports import found_by_others
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ class _StepAside(MetaPathFinder):
     ) -> ModuleSpec | None:
         if fullname != "torch_npu":
             return None
-        spec = PathFinder.find_spec(fullname, path, target)
+        spec = found_by_others(self, fullname, path, target)
         if spec is None or spec.loader is None:
             return spec
         run = spec.loader.exec_module

@@ -23,6 +23,9 @@ from air_geir.ir import Graph, Node
 from air_streams import NAMESPACE
 
 _ops: Final = getattr(torch.ops, NAMESPACE)
+_LABEL: Final = "_user_stream_label"
+#: Before the label of the only stream that a scope is for; never an attribute, for its value is empty.
+_ALONE: Final = "alone on "
 _NOT_WORK: Final = frozenset({"Const", "Data", "RefData", "NetOutput"})
 
 
@@ -49,9 +52,12 @@ class Scopes:
         return str(self._merged().get("_user_stream_label", ""))
 
     def _merged(self) -> dict[str, str]:
+        label = next((a[_LABEL] for _, a in reversed(self.open) if _LABEL in a), "")
         merged: dict[str, str] = {}
         for _, attributes in self.open:
-            merged.update(attributes)
+            alone = next((name for name in attributes if name.startswith(_ALONE)), None)
+            if alone is None or alone == _ALONE + label:
+                merged.update(attributes)
         return {name: value for name, value in merged.items() if value != ""}
 
     def _push(self, kind: str, attributes: Mapping[str, str]) -> None:
@@ -83,7 +89,12 @@ class Scopes:
 
     def enter_limit(self, node: fx.Node, read: Callable[[Any], Any]) -> None:
         aicore, vectorcore = node.args[:2]
-        self._push("cores", {"_op_aicore_num": str(aicore), "_op_vectorcore_num": str(vectorcore)})
+        tag = node.args[2] if len(node.args) > 2 else node.kwargs.get("tag", "")
+        limit = {"_op_aicore_num": str(aicore), "_op_vectorcore_num": str(vectorcore)}
+        if tag:
+            label = "" if tag == "default" else str(tag)
+            limit = {_ALONE + label: "", **limit}
+        self._push("cores", limit)
 
     def exit_limit(self, node: fx.Node, read: Callable[[Any], Any]) -> None:
         self._pop("cores")

@@ -1,0 +1,58 @@
+"""`CompilerConfig` of npugraph_ex: the options of AIR under flat names, `config.force_eager = True`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import air_config
+from air_config import FLAT_OPTIONS, OPTIONS
+from air_config.errors import FrozenSettings
+
+__all__ = ["CompilerConfig"]
+
+MODE: Final = "npugraph_ex"
+_ROWS: Final = {row.name: row for row in FLAT_OPTIONS if row.name != row.path}
+
+
+class CompilerConfig(air_config.CompilerConfig):
+    """The configuration of npugraph_ex: its flat names, checked on assignment; paths of the tree can be used as well.
+
+    It begins with the mode npugraph_ex, and goes wherever a configuration of AIR goes.
+    """
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__()
+        object.__setattr__(self, "_preset", MODE)
+        self._assign({"mode": MODE})
+
+    if not TYPE_CHECKING:  # as in the tree: a checker that saw these would allow every name
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            row = _ROWS.get(name)
+            if row is None:
+                super().__setattr__(name, value)
+                return
+            if self._frozen:
+                raise FrozenSettings(name)
+            taken = OPTIONS[row.path].kind.take(name, value)
+            self._assign({row.path: not taken if row.inverted else taken})
+
+        def __getattr__(self, name: str) -> Any:
+            row = _ROWS.get(name)
+            if row is None:
+                return super().__getattr__(name)
+            value = self.get(row.path)
+            return not value if row.inverted else value
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *_ROWS})
+
+
+def _process_kwargs_options(config: air_config.CompilerConfig, kwargs: Mapping[str, Any]) -> None:
+    """Assigns `kwargs["options"]`, flat names and values, to a configuration; vLLM-Ascend calls it."""
+    asked = air_config.CompilerConfig.from_options(kwargs.get("options")).assigned()
+    for path, value in asked.items():
+        config.set(path, value)
