@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import unittest
 from collections.abc import Iterator
 
 import pytest
@@ -72,3 +73,25 @@ def test_G51_a_level_that_does_not_exist_is_said_to_be_ignored(caplog: pytest.Lo
     assert "TNG_LOG_LEVEL=loud is ignored" in caplog.text
     assert "0 DEBUG" in caplog.text
     assert logger.level == before
+
+
+def test_G51_the_logger_is_a_logger_of_logging_which_unittest_can_listen_to() -> None:
+    assert isinstance(torchair.logger, logging.Logger)
+    assert logging.getLogger("air_backend") is torchair.logger
+    case = unittest.TestCase()
+    before = list(logger.handlers), [logging.getLogger(name).handlers[:] for name in PACKAGES]
+    with case.assertLogs(torchair.logger, level="INFO") as heard:
+        compile_once()
+    assert {name.partition(":")[2].partition(".")[0] for name in heard.output} >= {
+        "air_backend",
+        "air_aclgraph",
+    }
+    assert (list(logger.handlers), [logging.getLogger(name).handlers[:] for name in PACKAGES]) == before
+    with case.assertNoLogs(torchair.logger, level="CRITICAL"):
+        compile_once()
+
+
+def test_G51_an_event_is_said_at_a_level_above_warnings() -> None:
+    with unittest.TestCase().assertLogs(torchair.logger, level="WARNING") as heard:
+        torchair.logger.event("captured %d", 3)
+    assert [(record.levelno, record.getMessage()) for record in heard.records] == [(35, "captured 3")]

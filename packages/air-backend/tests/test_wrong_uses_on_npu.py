@@ -75,7 +75,7 @@ def test_a_priority_that_the_device_does_not_have() -> None:
         with air.scope.npu_stream_switch("ranked", 17):
             return a + 1
 
-    kind, text = raised(function, x(), **{"air.sync": "off"})
+    kind, text = raised(function, x(), **{"air.sync": "off", "air.stream_priority": "error"})
     assert kind == "StreamPriorityError"
     assert "17" in text
 

@@ -194,7 +194,7 @@ def priority_where_there_are_none() -> None:
         with air.scope.npu_stream_switch("1", -1):  # here
             return x + 1
 
-    run(function, air__sync="off")
+    run(function, air__sync="off", air__stream_priority="error")
 
 
 def two_priorities_for_one_stream() -> None:

@@ -105,7 +105,8 @@ def compile_graph(
         plan = StreamPlan.of(gm)
     updates = plan_updates(gm, slots, runtime)
     _refuse_host_tensors(slots, updates)
-    lowering: Lowering | None = None if plan is None else PlanLowering(plan, runtime)
+    strict = options.strict_priorities
+    lowering: Lowering | None = None if plan is None else PlanLowering(plan, runtime, strict=strict)
     if updates is not None:
         substitutes.update(updates.substitutes(runtime))
     progress = progress_of(list(gm.graph.nodes))
@@ -158,7 +159,8 @@ def run_eagerly(
     """
     device = device_of(gm, example_inputs)
     runtime = runtime_for(device) if plan is not None and plan.is_multi_stream else None
-    lowering = None if plan is None or runtime is None else PlanLowering(plan, runtime)
+    strict = Options.of(settings).strict_priorities
+    lowering = None if plan is None or runtime is None else PlanLowering(plan, runtime, strict=strict)
     straight = straighten(gm, lowering=lowering)
     function = straight.function if runtime is None else _ordered(straight.function, runtime)
     function.__dict__["straight"] = straight

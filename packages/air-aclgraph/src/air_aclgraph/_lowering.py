@@ -10,6 +10,7 @@ the entry stream, in the order of the program.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -36,12 +37,13 @@ DETERMINISTIC: Final = "_deterministic_level"
 class PlanLowering:
     """The steps of a `StreamPlan` as calls of a runtime."""
 
-    def __init__(self, plan: air_streams.StreamPlan, runtime: Runtime) -> None:
+    def __init__(self, plan: air_streams.StreamPlan, runtime: Runtime, *, strict: bool = True) -> None:
         import air_streams  # only multi-stream graphs load it
 
         self._kinds = air_streams
         self._plan = plan
         self._runtime = runtime
+        self._strict = strict
         self._current = plan.entry
         self._events: dict[Any, Any] = {}
         self._priority = {use.stream: use.priority for use in plan.resources.streams}
@@ -114,8 +116,17 @@ class PlanLowering:
     def _enter(self, stream: air_streams.StreamId) -> Step:
         if stream.is_entry:
             return Step(partial(self._runtime.enter_stream, None))
-        made = self._runtime.stream(stream.tag, self._priority.get(stream, 0))
-        return Step(partial(self._runtime.enter_stream, made))
+        return Step(partial(self._runtime.enter_stream, self._stream(stream)))
+
+    def _stream(self, stream: air_streams.StreamId) -> Any:
+        """The stream behind a tag; where its priority cannot be had, with the device's and a warning, or an error."""
+        try:
+            return self._runtime.stream(stream.tag, self._priority.get(stream, 0))
+        except (Unsupported, self._kinds.errors.StreamPriorityError) as error:
+            if self._strict or not self._priority.pop(stream, 0):
+                raise
+            warnings.warn(self._kinds.ScopeIgnored(f"the priority is ignored: {error}"), stacklevel=2)
+            return self._runtime.stream(stream.tag, 0)
 
     def _on(self, stream: air_streams.StreamId, call: Step) -> list[Step]:
         if stream == self._current:

@@ -33,6 +33,7 @@ class Options:
     limit_bytes: int | None = None
     error_mode: ErrorMode = "global"
     pool: Any = None
+    strict_priorities: bool = False
     super_kernel: bool = False
     super_kernel_options: dict[str, Any] | None = None
     super_kernel_debug_options: dict[str, Any] | None = None
@@ -58,6 +59,7 @@ class Options:
             limit_bytes=air.cache.limit_bytes,
             error_mode=debug.capture_error_mode,
             pool=settings.aclgraph_config.use_custom_pool,
+            strict_priorities=air.stream_priority == "error",
             super_kernel=kernels._super_kernel_optimize,
             super_kernel_options=_plain(kernels._super_kernel_optimize_options),
             super_kernel_debug_options=_plain(kernels._super_kernel_debug_options),

@@ -128,6 +128,7 @@ def _put_in_place() -> None:
         if not parent or parent in sys.modules:
             importlib.import_module(name)
     _register_backends()
+    importlib.import_module("air_backend._foreign_ops").declare()
 
 
 def _forget() -> None:

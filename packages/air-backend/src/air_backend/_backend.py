@@ -17,7 +17,7 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 
 import air_streams
-from air_backend import _devices, _logs, _minifier, _records, _variables
+from air_backend import _devices, _foreign_ops, _logs, _minifier, _records, _variables
 from air_backend._compilation import Compilation
 from air_backend._compile import compile_aten
 from air_backend._keeping import keeping
@@ -62,6 +62,7 @@ class Backend:
         if folder is not None:
             folder.text("dynamo_out_graph.txt", readable(gm))
         kept = keeping(gm, config, self.decompositions)
+        _foreign_ops.adopt(gm)
         air_streams.normalize(gm)
         compilation = self.compilation(config, folder, to_file=kept == "file")
         if kept == "no":

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 PACKAGES: Final = ("air_backend", "air_aclgraph", "air_geir", "air_fxpasses", "air_streams", "air_config")
+EVENT: Final = 35
 VARIABLE: Final = "TNG_LOG_LEVEL"
 LEVELS: Final[dict[str, int]] = {
     "0": logging.DEBUG,
@@ -22,35 +23,62 @@ LEVELS: Final[dict[str, int]] = {
 }
 
 
-class PackagesLogger(logging.LoggerAdapter[logging.Logger]):
-    """Logs as `air_backend`; its level and its handlers are those of all packages."""
+class PackagesLogger(logging.Logger):
+    """The logger `air_backend`, whose level, handlers and propagation are those of all packages."""
 
     def setLevel(self, level: int | str) -> None:  # noqa: N802  # the name of logging
         """Sets the level of all packages; without any handler their log goes to standard error."""
-        for name in PACKAGES:
-            package = logging.getLogger(name)
-            package.setLevel(level)
+        super().setLevel(level)
+        for package in _others():
+            package.setLevel(self.level)
+        shown = _stderr()
+        for package in (self, *_others()):
             if not package.hasHandlers():
-                package.addHandler(_stderr())
+                logging.Logger.addHandler(package, shown)
 
     def addHandler(self, handler: logging.Handler) -> None:  # noqa: N802
-        for name in PACKAGES:
-            logging.getLogger(name).addHandler(handler)
+        super().addHandler(handler)
+        for package in _others():
+            package.addHandler(handler)
 
     def removeHandler(self, handler: logging.Handler) -> None:  # noqa: N802
-        for name in PACKAGES:
-            logging.getLogger(name).removeHandler(handler)
+        super().removeHandler(handler)
+        for package in _others():
+            package.removeHandler(handler)
 
     @property
-    def level(self) -> int:
-        return self.logger.level
+    def handlers(self) -> list[logging.Handler]:  # type: ignore[override]  # as `assertLogs` of unittest assigns it
+        found: list[logging.Handler] = vars(self)["handlers"]
+        return found
 
-    @property
-    def handlers(self) -> list[logging.Handler]:
-        return self.logger.handlers
+    @handlers.setter
+    def handlers(self, handlers: list[logging.Handler]) -> None:
+        before = vars(self).get("handlers", [])
+        vars(self)["handlers"] = handlers
+        for package in _others():
+            for handler in before:
+                package.removeHandler(handler)
+            for handler in handlers:
+                package.addHandler(handler)
+
+    def event(self, message: object, *args: object) -> None:
+        """Logs at the level EVENT of torchair, above WARNING."""
+        self.log(EVENT, message, *args, stacklevel=2)
 
 
-logger: Final = PackagesLogger(logging.getLogger("air_backend"), {})
+def _others() -> list[logging.Logger]:
+    return [logging.getLogger(name) for name in PACKAGES if name != PACKAGES[0]]
+
+
+def _logger() -> PackagesLogger:
+    """The logger of the first package, made with its class; one that is there already becomes one in place."""
+    found = logging.getLogger(PACKAGES[0])
+    found.__class__ = PackagesLogger
+    assert isinstance(found, PackagesLogger)
+    return found
+
+
+logger: Final = _logger()
 
 
 def read_variable(environment: Mapping[str, str] = os.environ) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from torch.fx import GraphModule
 
+from air_backend import _foreign_ops
 from air_config import CompilerConfig, Settings
 from air_fxpasses import Pass, default_passes
 
@@ -45,7 +46,9 @@ def _bound(
     user = function
 
     def call(gm: GraphModule) -> Any:
-        return user(gm, example_inputs, config)
+        result = user(gm, example_inputs, config)
+        _foreign_ops.adopt(gm)
+        return result
 
     call.__name__ = call.__qualname__ = getattr(function, "__name__", type(function).__name__)
     return call

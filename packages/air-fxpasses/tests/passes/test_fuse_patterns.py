@@ -195,3 +195,35 @@ def test_inductors_check_functions_work_on_a_match() -> None:
     gm = functional_graph(linear, x, w, b)
     assert Pipeline([FusePatterns()]).run(gm).modified
     assert seen[0].shape == (3, 4)
+
+
+def test_A39_the_replacement_takes_its_arguments_by_position_whatever_it_calls_them() -> None:
+    pair = [torch.randn(3, 4), torch.randn(3, 4)]
+
+    def search(x: torch.Tensor, scale: float, w: torch.Tensor) -> torch.Tensor:
+        return torch.sigmoid(x * scale) - w
+
+    def replace(a: torch.Tensor, factor: float, b: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(a) * factor - b
+
+    register_replacement(search, replace, pair, scalar_workaround={"scale": 7.25})
+    gm = functional_graph(lambda x, w: torch.sigmoid(x * 3.0) - w, *pair)
+    Pipeline(default_passes()).run(gm, pair)
+    first, second = pair
+    torch.testing.assert_close(gm(*pair), torch.tanh(first) * 3.0 - second)
+
+
+def test_A39_a_replacement_may_have_parameters_that_are_given_by_name_alone() -> None:
+    pair = [torch.randn(3, 4), torch.randn(3, 4)]
+
+    def search(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.cos(x) - w
+
+    def replace(a: torch.Tensor, *, w: torch.Tensor) -> torch.Tensor:
+        return torch.sin(a) - w
+
+    register_replacement(search, replace, pair)
+    gm = functional_graph(lambda x, w: torch.cos(x) - w, *pair)
+    Pipeline(default_passes()).run(gm, pair)
+    first, second = pair
+    torch.testing.assert_close(gm(*pair), torch.sin(first) - second)

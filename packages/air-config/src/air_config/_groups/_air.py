@@ -149,6 +149,14 @@ class Air(Group):
         "experimental",
         inert="off",
     )
+    stream_priority: Literal["if_possible", "error"] = option(
+        "if_possible",
+        choice("if_possible", "error"),
+        "What happens to a stream priority that the device cannot give: the stream has the device's own, with a "
+        "warning, or it is an error.",
+        area.STREAMS,
+        "experimental",
+    )
     reinplace_with_streams: Literal["seed", "ordering"] = option(
         "seed",
         choice("seed", "ordering"),

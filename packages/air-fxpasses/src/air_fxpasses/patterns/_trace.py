@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -26,7 +27,10 @@ def trace(
     inputs: Sequence[Any],
     scalars: Mapping[str, Any],
 ) -> GraphModule:
-    """The graph of `function` for these inputs; dead calls are left out, numbers are constants."""
+    """The graph of `function` for these inputs; dead calls are left out, numbers are constants.
+
+    Parameters are given in the order of the search function's, whatever the function calls them.
+    """
     mode = detect_fake_mode(list(inputs)) or FakeTensorMode()
     fakes = [
         mode.from_tensor(value)
@@ -36,11 +40,24 @@ def trace(
     ]
 
     names = pattern.parameters
+    order = tuple(inspect.signature(pattern.search).parameters)
+    by_name = _by_name(function, order)
 
     def call(*values: Any) -> Any:
-        return function(**dict(zip(names, values, strict=True)), **scalars)
+        given = {**dict(zip(names, values, strict=True)), **scalars}
+        named = {name: given.pop(name) for name in by_name if name in given}
+        return function(*(given[name] for name in order if name in given), **named)
 
     with mode, enable_python_dispatcher(), torch.no_grad():
         gm = pattern.trace(call, fakes) if pattern.trace is not None else make_fx(call)(*fakes)
     gm.graph.eliminate_dead_code()
     return gm
+
+
+def _by_name(function: Callable[..., Any], order: Sequence[str]) -> list[str]:
+    """The parameters that a function takes by their names alone."""
+    parameters = inspect.signature(function).parameters
+    kinds = {parameter.kind for parameter in parameters.values()}
+    if inspect.Parameter.VAR_KEYWORD in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        return [name for name in order if name not in parameters]
+    return [name for name, parameter in parameters.items() if parameter.kind is parameter.KEYWORD_ONLY]

@@ -28,11 +28,13 @@ def npu() -> Any:
 def _with_default(function: Kernel) -> Kernel:
     """`function` for calls that leave epsilon out."""
 
-    def call(**tensors: Tensor) -> Any:
-        return function(**tensors, epsilon=EPSILON)
+    given = [p for p in inspect.signature(function).parameters.values() if p.name != "epsilon"]
+    names = [p.name for p in given]
 
-    given = inspect.signature(function).parameters.values()
-    call.__signature__ = inspect.Signature([p for p in given if p.name != "epsilon"])  # type: ignore[attr-defined]
+    def call(*tensors: Tensor) -> Any:
+        return function(**dict(zip(names, tensors, strict=True)), epsilon=EPSILON)
+
+    call.__signature__ = inspect.Signature(given)  # type: ignore[attr-defined]
     return call
 
 
