@@ -16,7 +16,8 @@ from air_aclgraph import Executable, HostRuntime, compile_graph
 from air_aclgraph.errors import AclGraphError, Unsupported
 from air_fxpasses import Pipeline
 from air_fxpasses.passes import ReinplaceInplaceable
-from air_streams import StreamPlan, scope
+from air_streams import ScopeIgnored, StreamPlan, scope
+from air_streams.errors import StreamPriorityError
 
 
 def npu() -> Any:
@@ -251,3 +252,26 @@ def test_a_scope_of_determinism_is_ignored_with_a_warning_where_there_are_no_lev
     with pytest.warns(UserWarning, match="on Ascend NPUs only.*it is ignored"):
         run = compile_graph(gm, [example])
     assert run(example)[0].tolist() == [1.0] * 3
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("npu", marks=pytest.mark.npu)])
+def test_S19_a_priority_that_cannot_be_had_is_ignored_with_a_warning_or_an_error_by_option(
+    device: str,
+) -> None:
+    def ranked(x: Tensor) -> tuple[Tensor, ...]:
+        with scope.npu_stream_switch("ranked in lowering", 3):
+            y = x + 1
+        return (y * 2,)
+
+    example = torch.randn(3, 3, device=device)
+    gm = make_fx(ranked, tracing_mode="fake")(example)
+    asked = settings(device)
+    with pytest.warns(
+        ScopeIgnored, match=r"the priority is ignored: .*'ranked in lowering' asks for priority 3"
+    ):
+        run = compile_graph(gm, [example], settings=asked)
+    for _ in range(3):
+        torch.testing.assert_close(run(example)[0], (example + 1) * 2)
+    strict = settings(device, air__stream_priority="error")
+    with pytest.raises((Unsupported, StreamPriorityError), match="priority 3"):
+        compile_graph(gm, [example], settings=strict)(example)

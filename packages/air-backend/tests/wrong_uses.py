@@ -385,22 +385,8 @@ def gears_for_an_axis_that_is_not_there() -> None:
     air.inference.set_dim_gears(X.clone(), {5: [1, 2]})  # here
 
 
-def cache_of_a_function_with_its_own_decompositions() -> None:
-    decompositions = {torch.ops.aten.relu.default: lambda x: x.clamp(min=0)}
-    air.inference.cache_compile(nn.ReLU().forward, custom_decompositions=decompositions)  # here
-
-
-def cache_of_what_ge_makes() -> None:
-    air.inference.cache_compile(nn.ReLU().forward, ge_cache=True)  # here
-
-
 def cache_of_a_module() -> None:
     air.inference.cache_compile(nn.ReLU())  # here
-
-
-def cache_of_a_function_that_holds_a_tensor() -> None:
-    weight = torch.ones(2)
-    air.inference.cache_compile(lambda x: x * weight)  # here
 
 
 def cache_file_that_is_none() -> None:

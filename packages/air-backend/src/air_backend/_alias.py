@@ -32,6 +32,9 @@ OURS: Final[dict[str, str]] = {
 }
 """The foreign names, and the packages of ours that stand for them."""
 
+#: What lies elsewhere here than its name says: below each name of torchair.
+MOVED: Final = {"ge_concrete_graph": "_ge_concrete_graph"}
+
 PLUGIN: Final = "torch_npu"
 #: Names of backends of `torch.compile` -> where ours is.
 BACKENDS: Final = {
@@ -44,7 +47,9 @@ def ours_for(name: str) -> str | None:
     """The module of ours that stands for a module, whether it exists or not; None for a module of nobody's."""
     for foreign, ours in OURS.items():
         if name == foreign or name.startswith(f"{foreign}."):
-            return ours + name.removeprefix(foreign)
+            head, _, rest = name.removeprefix(foreign).removeprefix(".").partition(".")
+            below = MOVED.get(head, head) if ours == "air_backend" else head
+            return ".".join(filter(None, (ours, below, rest)))
     return None
 
 
@@ -78,7 +83,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         ours = ours_for(fullname)
         if ours is None:
             return None
-        if importlib.util.find_spec(ours) is None:
+        if not _exists(ours):
             foreign = next(name for name in OURS if fullname.startswith(f"{name}."))
             raise ModuleNotFoundError(
                 f"AIR stands in for {foreign} and has no module {fullname!r}; "
@@ -86,6 +91,13 @@ class _Finder(importlib.abc.MetaPathFinder):
                 name=fullname,
             )
         return importlib.machinery.ModuleSpec(fullname, _Loader(ours), is_package=True)
+
+
+def _exists(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # nor does the package that it would be in
+        return False
 
 
 class _Followed(importlib.abc.Loader):

@@ -69,7 +69,7 @@ class Backend:
             return _through_aot(gm, example_inputs, compilation, self.decompositions)
         from air_backend import _saved  # with Inductor, whose cache it is
 
-        return _saved.through_aot(gm, example_inputs, compilation)
+        return _saved.through_aot(gm, example_inputs, compilation, self.decompositions)
 
     def reset(self) -> None:
         """Drops captured graphs, pools and caches; torch calls it from `torch._dynamo.reset()`."""

@@ -30,7 +30,7 @@ def keeping(gm: fx.GraphModule, config: CompilerConfig, decompositions: Mapping[
     to_file: bool = torch._functorch.config.bypass_autograd_cache_key  # which only aot_compile sets
     if not to_file and not config.air.cache.save:
         return "no"
-    reason = _obstacle(gm, decompositions) or (None if to_file else _distrust())
+    reason = _obstacle(gm, decompositions, to_file) or (None if to_file else _distrust())
     if reason is None:
         return "file" if to_file else "cache"
     if to_file:
@@ -39,9 +39,9 @@ def keeping(gm: fx.GraphModule, config: CompilerConfig, decompositions: Mapping[
     return "no"
 
 
-def _obstacle(gm: fx.GraphModule, decompositions: Mapping[Any, Any]) -> str | None:
+def _obstacle(gm: fx.GraphModule, decompositions: Mapping[Any, Any], to_file: bool) -> str | None:
     """Why another process could not compile from what is kept."""
-    if decompositions:
+    if decompositions and not to_file:
         return "the graph depends on custom_decompositions, functions that no key can hold"
     if dynamo_config.repro_after is not None:
         return "torch's minifier (repro_after) takes the place of the compiler"

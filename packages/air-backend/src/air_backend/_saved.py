@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Final
 
@@ -145,7 +145,10 @@ class SavedFunction(SerializableCallable):
 
 
 def through_aot(
-    gm: fx.GraphModule, example_inputs: Sequence[Any], compilation: Compilation
+    gm: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    compilation: Compilation,
+    decompositions: Mapping[Any, Callable[..., Any]],
 ) -> Callable[..., Any]:
     """As the backend does it where nothing is kept; what torch has kept of this graph it finds."""
     _mark(gm)
@@ -154,6 +157,7 @@ def through_aot(
             fw_compiler=_saving(compilation, "forward"),
             bw_compiler=_saving(compilation, "backward"),
             inference_compiler=_saving(compilation, "inference"),
+            decompositions=dict(decompositions),
             keep_inference_input_mutations=compilation.config.experimental_config.keep_inference_input_mutations,
         )(gm, example_inputs)
     call = compilation.passage.around(compiled)

@@ -20,7 +20,7 @@ from torch._dynamo.utils import counters
 import air_backend
 import cached_llama
 import cached_step
-from air_backend.errors import CannotSave, NotServed, OptionsOfWrongType, TwoConfigurations, UnsafeCache
+from air_backend.errors import CacheWarning, CannotSave, OptionsOfWrongType, TwoConfigurations, UnsafeCache
 from air_backend.inference import cache_compile
 
 TESTS = Path(__file__).parents[1]
@@ -196,20 +196,143 @@ def test_files_that_others_may_write_are_not_run(tmp_path: Path) -> None:
     assert "chmod go-w" in failure.value.advice
 
 
+def test_G18_what_ge_makes_is_not_kept_and_a_warning_says_so(tmp_path: Path) -> None:
+    model, x = cached_step.made(), cached_step.inputs()
+    with pytest.warns(CacheWarning, match="what GE makes of it is not kept"):
+        function = cache_compile(model.step, cache_dir=tmp_path, ge_cache=True)
+    torch.testing.assert_close(function(x), cached_step.expected(x))
+    assert files(function) == ["compiled_module"]
+
+
+def test_A51_options_that_no_file_can_hold_are_compiled_in_each_process(tmp_path: Path) -> None:
+    config = air_backend.CompilerConfig()
+    config.post_grad_custom_pre_pass = lambda gm, inputs, config: None
+    with pytest.warns(CacheWarning, match=r"step is not kept.*post_grad_custom_pre_pass"):
+        function = cache_compile(cached_step.made().step, config=config, cache_dir=tmp_path)
+    x = cached_step.inputs()
+    torch.testing.assert_close(function(x), cached_step.expected(x))
+    with pytest.raises(CannotSave):
+        function.folder
+
+
 def custom(x: Tensor) -> Tensor:
     return x.sin()
 
 
-def test_what_cannot_be_kept_is_refused_with_the_reason() -> None:
+def test_A51_a_decomposition_of_the_users_is_part_of_the_key_and_acts(tmp_path: Path) -> None:
+    model, x = Holding(), torch.randn(3, 4)
+
+    def compiled(rule: Any) -> Any:
+        torch._dynamo.reset()
+        rules = {torch.ops.aten.sin.default: rule}
+        return cache_compile(model.step, cache_dir=tmp_path, custom_decompositions=rules)
+
+    function = compiled(squared)
+    torch.testing.assert_close(function(x), (x * x) + 1)
+    text = air_backend.inference.readable_cache(function.folder / "compiled_module", False)
+    assert "torch.ops.aten.sin" not in text
+    again = compiled(squared)
+    assert again.folder == function.folder
+    torch.testing.assert_close(again(x), (x * x) + 1)
+    assert compiled(cubed).folder != function.folder
+    torch.testing.assert_close(compiled(cubed)(x), (x * x * x) + 1)
+
+
+def squared(x: Tensor) -> Tensor:
+    return x * x
+
+
+def cubed(x: Tensor) -> Tensor:
+    return x * x * x
+
+
+class Holding(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.held = self.inner  # a method that the object holds of itself
+
+    def inner(self, x: Tensor) -> Tensor:
+        return x.sin() + 1
+
+    def step(self, x: Tensor) -> Tensor:
+        return self.held(x)
+
+
+class Keeper:
+    def __init__(self) -> None:
+        self.weight = torch.randn(4)
+
+    def step(self, x: Tensor) -> Tensor:
+        return x * self.weight
+
+
+def test_A51_a_method_that_an_object_holds_and_one_of_no_module_are_kept(tmp_path: Path) -> None:
+    x = torch.randn(3, 4)
+    for held in (Holding(), Keeper()):
+        torch._dynamo.reset()
+        expected = held.step(x)
+        for _ in range(2):
+            function = cache_compile(held.step, cache_dir=tmp_path)
+            torch.testing.assert_close(function(x), expected)
+            torch.testing.assert_close(function(x), expected)
+
+
+def test_A51_a_class_made_inside_a_function_and_a_tensor_that_is_closed_over_are_compiled_in_each_process(
+    tmp_path: Path,
+) -> None:
+    @dataclasses.dataclass
+    class Meta:
+        data: Tensor
+        is_prompt: bool
+
+    class Model(nn.Module):
+        def step(self, meta: Meta, cache: list[Tensor]) -> Tensor:
+            return meta.data * 2 + cache[0]
+
+    weight = torch.randn(3)
+
+    def scaled(x: Tensor) -> Tensor:
+        return x * weight
+
+    function = cache_compile(Model().step, cache_dir=tmp_path)
+    one, two = torch.ones(3), torch.full((3,), 2.0)
+    with pytest.warns(CacheWarning, match="class .*Meta is made inside a function"):
+        torch.testing.assert_close(function(Meta(one, True), [two]), one * 2 + two)
+    torch.testing.assert_close(function(Meta(two, False), [one]), two * 2 + one)
+    with pytest.warns(CacheWarning, match="scaled holds 'weight', a Tensor"):
+        closed = cache_compile(scaled, cache_dir=tmp_path)
+    torch.testing.assert_close(closed(one), weight)
+    weight.mul_(2)
+    torch.testing.assert_close(closed(one), weight)
+
+
+def test_A51_arguments_of_torch_compile_are_taken(tmp_path: Path) -> None:
+    model, x = Holding(), torch.randn(3, 4)
+    function = cache_compile(
+        model.step, cache_dir=tmp_path, fullgraph=True, mode="reduce-overhead", options={"clone_output": True}
+    )
+    torch.testing.assert_close(function(x), model.step(x))
+    about = air_backend.inference.readable_cache(function.folder / "compiled_module", False)
+    assert "enable_output_clone" in about
+    assert traced() == 1
+    torch.testing.assert_close(cache_compile(model.step, disable=True)(x), model.step(x))
+    assert traced() == 1
+
+
+def test_N27_cache_compile_of_npugraph_ex_takes_flat_options_and_its_mode(tmp_path: Path) -> None:
+    from air_backend.npugraph_ex.inference import cache_compile as theirs
+
+    model, x = Holding(), torch.randn(3, 4)
+    function = theirs(model.step, cache_dir=tmp_path, dynamic=False, options={"frozen_parameter": True})
+    for _ in range(3):
+        torch.testing.assert_close(function(x), model.step(x))
+    about = air_backend.inference.readable_cache(function.folder / "compiled_module", False)
+    assert '"mode": "npugraph_ex"' in about
+    assert "frozen_parameter" in about
+
+
+def test_two_configurations_and_what_is_no_function_are_refused() -> None:
     step = cached_step.made().step
-    with pytest.raises(CannotSave, match="custom_decompositions"):
-        cache_compile(step, custom_decompositions={torch.ops.aten.sin.default: custom})
-    config = air_backend.CompilerConfig()
-    config.post_grad_custom_pre_pass = lambda gm, inputs, config: None
-    with pytest.raises(CannotSave, match="post_grad_custom_pre_pass"):
-        cache_compile(step, config=config)
-    with pytest.raises(NotServed, match="ge_cache"):
-        cache_compile(step, ge_cache=True)
     other = air_backend.CompilerConfig()
     other.mode = "reduce-overhead"
     with pytest.raises(TwoConfigurations):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +11,11 @@ import torch
 
 from air_geir import ge, prototypes, register_fx_node_ge_converter
 from air_geir.converters import ConverterError, unregister
-from air_geir.errors import PrototypeError
+from air_geir.errors import EngineError, PrototypeError, UnknownOperatorError
+from air_geir.export import dynamo_export
+from air_geir.ge import apis
 from air_geir.proof import check_call, compile_call
+from air_geir.reference.kernels import Operator, kernel
 
 LIBRARY = torch.library.Library("geir_ge_test", "DEF")
 LIBRARY.define("affine(Tensor x, float scale, Tensor offset) -> Tensor")
@@ -75,3 +79,86 @@ def test_lists_of_strings_reach_the_graph() -> None:
     attr = ge.attr.ListStr(["a", "b"])
     assert attr.value == ("a", "b")
     assert attr.kind.value == "strs"
+
+
+def converted(convert: Any, *args: Any) -> Any:
+    """The graph that a converter of `affine` makes."""
+    register_fx_node_ge_converter(AFFINE)(convert)
+    try:
+        return compile_call(AFFINE, args or (torch.randn(2, 3), 2.5, torch.randn(2, 3)), {})
+    finally:
+        unregister(AFFINE)
+
+
+def test_G50_an_operator_type_that_no_table_has_is_what_the_call_says() -> None:
+    @kernel("GeirHcPost")
+    def hc_post(op: Operator) -> Any:
+        assert op.attr("mode") == "half"
+        return lambda x, offset, bias: x * op.attr("scale") + offset if bias is None else bias
+
+    def convert(x: Any, scale: float, offset: Any) -> Any:
+        inputs = {"x": x, "offset": offset, "bias": None}
+        attrs = {"scale": ge.attr.Float(scale), "mode": ge.attr.Str("half"), "unused": None}
+        return ge.custom_op("GeirHcPost", inputs=inputs, outputs=["y"], attrs=attrs)
+
+    register_fx_node_ge_converter(AFFINE)(convert)
+    try:
+        check_call(AFFINE, (torch.randn(2, 3), 2.5, torch.randn(2, 3)), {})
+    finally:
+        unregister(AFFINE)
+    assert prototypes.find("GeirHcPost") is None
+
+
+def test_G50_such_a_type_given_by_position_needs_a_prototype() -> None:
+    with pytest.raises(UnknownOperatorError, match="no prototype is known for operator type 'GeirNobody'"):
+        converted(lambda x, scale, offset: ge.custom_op("GeirNobody", x, offset))
+    with pytest.raises(UnknownOperatorError):
+        converted(lambda x, scale, offset: ge.custom_op("GeirNobody", inputs={"x": x}))
+
+
+def test_a_result_that_has_the_name_of_an_input_is_of_its_type() -> None:
+    seen: list[torch.dtype] = []
+
+    def convert(x: Any, scale: float, offset: Any) -> Any:
+        half = ge.Cast(x, dst_type=ge.DataType.DT_FLOAT16)
+        made = ge.custom_op("GeirInPlace", inputs={"x": half, "w": offset}, outputs=["x", "z"])
+        seen.extend(value.dtype for value in made)
+        return made[1]
+
+    with pytest.raises(EngineError, match="no kernel for 1 operator types: GeirInPlace"):
+        converted(convert)
+    assert seen == [torch.float16, torch.float32]
+
+
+def test_operator_types_are_functions_with_the_names_of_their_prototypes() -> None:
+    def convert(x: Any, scale: float, offset: Any) -> Any:
+        return apis.Add(apis.Muls(x, value=scale), x2=offset)
+
+    register_fx_node_ge_converter(AFFINE)(convert)
+    try:
+        check_call(AFFINE, (torch.randn(2, 3), 2.5, torch.randn(2, 3)), {})
+    finally:
+        unregister(AFFINE)
+    with pytest.raises(AttributeError, match="'Addd'"):
+        apis.Addd
+    with pytest.raises(PrototypeError, match="x1 twice"):
+        converted(lambda x, scale, offset: apis.Add(x, x1=x, x2=offset))
+    with pytest.raises(PrototypeError, match="takes 2 inputs, and 3"):
+        converted(lambda x, scale, offset: apis.Add(x, offset, offset))
+
+
+def test_G20_G50_such_a_type_is_exported_without_a_prototype(tmp_path: Path) -> None:
+    def convert(x: Any, scale: float, offset: Any) -> Any:
+        inputs, attrs = {"x": x, "offset": offset}, {"scale": ge.attr.Float(scale)}
+        return ge.custom_op("GeirExported", inputs=inputs, outputs=["y"], attrs=attrs)
+
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return AFFINE(x, 2.0, x)
+
+    register_fx_node_ge_converter(AFFINE)(convert)
+    try:
+        dynamo_export(torch.randn(2, 3), model=Model(), export_path=str(tmp_path), export_name="model")
+    finally:
+        unregister(AFFINE)
+    assert b"GeirExported" in (tmp_path / "model.air").read_bytes()

@@ -12,19 +12,23 @@ nothing can be written a warning says so once, and the function runs as it was t
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
+import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import FunctionType, MethodType
 from typing import Any, Final
 
 import torch
-from torch._dynamo.exc import TensorifyScalarRestartAnalysis
+from torch._dynamo.exc import PackageError, TensorifyScalarRestartAnalysis
 from torch._dynamo.guards import CheckFunctionManager
 
-from air_backend._backend import Backend
-from air_backend.errors import CannotSave, NotServed, OptionsOfWrongType, TwoConfigurations
+from air_backend._backend import Backend, effective_config
+from air_backend.errors import CacheWarning, CannotSave, OptionsOfWrongType, TwoConfigurations
 from air_backend.inference import _store
 from air_backend.inference._key import Key, hooks_of
 from air_config import CompilerConfig
@@ -51,40 +55,74 @@ def cache_compile(
     pp_rank: int | None = None,
     custom_decompositions: Mapping[Any, Callable[..., Any]] | None = None,
     ge_cache: bool = False,
+    options: Mapping[str, Any] | None = None,
+    mode: str | None = None,
+    fullgraph: bool = True,
+    disable: bool = False,
 ) -> CachedFunction:
     """A function that is compiled once for all processes; `func` is a method of a module, or a function.
 
     The files lie below `cache_dir`, else below $TORCHAIR_CACHE_HOME, else in `.air_cache` of the working directory.
-    It is for inference: calls run without gradients.
+    It is for inference: calls run without gradients. `options` and `mode`, as torch.compile has them, go before
+    `config`. What no file can hold is compiled in each process, and a `CacheWarning` says why.
     """
     if ge_cache:
-        raise NotServed(
-            "inference.cache_compile(ge_cache=True)",
-            "GE's own results are not kept; what is kept is the traced graph, and GE compiles it in each process",
-            "leave ge_cache out",
+        _warn(
+            "ge_cache=True keeps the traced graph; what GE makes of it is not kept, each process has it compiled"
         )
-    if custom_decompositions or (backend is not None and backend.decompositions):
-        raise CannotSave("it depends on custom_decompositions, functions that no key can hold")
-    chosen = _configuration(config, backend)
+    chosen = effective_config(_configuration(config, backend), mode, options)
+    decompositions = dict(custom_decompositions or (backend.decompositions if backend is not None else {}))
     owner, function = (func.__self__, func.__func__) if isinstance(func, MethodType) else (None, func)
     if not isinstance(function, FunctionType):
         raise OptionsOfWrongType(type(func).__name__, "cache_compile(func)")
+    store = None
     try:
-        key = Key.of(function, owner, chosen, dynamic)
+        key = Key.of(function, owner, chosen, dynamic, decompositions)
+        home = Path(cache_dir or os.environ.get(HOME) or DEFAULT_HOME)
+        folder = home / key.name / _rank(global_rank, tp_rank, pp_rank) / function.__name__
+        store = _store.Store(folder, key)
     except NotSerializable as error:
-        raise CannotSave(f"an option holds what cannot be written down: {error}") from error
-    home = Path(cache_dir or os.environ.get(HOME) or DEFAULT_HOME)
-    folder = home / key.name / _rank(global_rank, tp_rank, pp_rank) / function.__name__
-    return CachedFunction(func, Backend(chosen), dynamic, _store.Store(folder, key))
+        _warn_not_kept(function, f"an option holds what cannot be written down: {error}")
+    except CannotSave as error:
+        _warn_not_kept(function, error.reason)
+    compiled = CachedFunction(func, Backend(chosen, decompositions), dynamic, store, fullgraph=fullgraph)
+    return compiled.disabled() if disable else compiled
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, CacheWarning, stacklevel=_stacklevel())
+
+
+def _warn_not_kept(function: Any, reason: str) -> None:
+    _warn(f"{function.__qualname__} is not kept for other processes, each compiles it: {reason}")
+
+
+def _stacklevel() -> int:
+    """Of the first caller outside of this file."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_code.co_filename == __file__:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 class CachedFunction:
     """Traced graphs of one function, from the disk and of this process."""
 
     def __init__(
-        self, func: Callable[..., Any], backend: Backend, dynamic: bool, store: _store.Store
+        self,
+        func: Callable[..., Any],
+        backend: Backend,
+        dynamic: bool,
+        store: _store.Store | None,
+        *,
+        fullgraph: bool = True,
     ) -> None:
         self._func = func
+        self._in_process: Callable[..., Any] | None = None
+        self._compile = partial(torch.compile, func, backend=backend, fullgraph=fullgraph, dynamic=dynamic)
+        if store is None:
+            self._in_process = self._compile()
+            return
         self._self = (func.__self__,) if isinstance(func, MethodType) else ()
         asked: dict[str, Any] = {"guard_filter_fn": self._kept}
         with torch._dynamo.config.patch(enable_aot_compile=True):  # hangs `aot_compile` on what torch returns
@@ -100,16 +138,41 @@ class CachedFunction:
     @property
     def folder(self) -> Path:
         """Where the files of this function lie."""
+        if not hasattr(self, "_store"):
+            raise CannotSave("no file can hold it, as a warning has said")
         return self._store.folder
 
+    def disabled(self) -> CachedFunction:
+        """The same, not compiled: `disable=True` of torch.compile."""
+        self._in_process = self._func
+        return self
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._in_process is not None:
+            with torch.no_grad():
+                return self._in_process(*args, **kwargs)
         given = (*self._self, *args)
         with torch.no_grad():
             graphs = self._read() if self._graphs is None else self._graphs
             for graph in graphs:
                 if graph.guard_check(*given, **kwargs):
                     return graph.fn(*given, **kwargs)
-            return self._trace(args, kwargs).fn(*given, **kwargs)
+            try:
+                graph = self._trace(args, kwargs)
+            except Exception as error:
+                reason = _why_not_kept(error)
+                if reason is None:
+                    raise
+                return self._without_files(reason)(*args, **kwargs)
+            return graph.fn(*given, **kwargs)
+
+    def _without_files(self, reason: str) -> Callable[..., Any]:
+        """From now on the function compiled in this process."""
+        _warn_not_kept(getattr(self._func, "__func__", self._func), reason)
+        with self._lock:
+            if self._in_process is None:
+                self._in_process = self._compile()
+            return self._in_process
 
     def _read(self) -> list[Any]:
         with self._lock:
@@ -152,6 +215,31 @@ class CachedFunction:
             except TensorifyScalarRestartAnalysis:  # a number is a constant after all; torch remembers which
                 continue
         return self._compiled.aot_compile((args, kwargs))
+
+
+#: How torch begins what it says of a class, or a function, that it cannot write down.
+_TORCHS_REFUSALS: Final = (
+    "cannot be saved into torch.compile() package",
+    "package due to",
+    "cannot be serialized",
+)
+_LOCAL_CLASS: Final = re.compile(
+    r"Type <class '(.*?)'> for object .* since it's defined in local scope", re.DOTALL
+)
+
+
+def _why_not_kept(error: BaseException) -> str | None:
+    """Why what was traced has no place in a file; None for any other error."""
+    found: BaseException | None = error
+    while found is not None:
+        if isinstance(found, CannotSave):
+            return found.reason
+        text = str(found)
+        if isinstance(found, (TypeError, PackageError)) and any(said in text for said in _TORCHS_REFUSALS):
+            local = _LOCAL_CLASS.match(text)
+            return f"class {local[1]} is made inside a function" if local else text.partition("\n")[0]
+        found = getattr(found, "inner_exception", None) or found.__cause__ or found.__context__
+    return None
 
 
 def _configuration(config: CompilerConfig | None, backend: Backend | None) -> CompilerConfig:

@@ -42,14 +42,26 @@ class Key:
     versions: Mapping[str, str]
     captured: Mapping[str, str]
     """What the function closes over, and its default arguments."""
+    decompositions: Mapping[str, str]
+    """Those given beside torch's, by operator."""
 
     @classmethod
-    def of(cls, function: Callable[..., Any], owner: object, config: CompilerConfig, dynamic: bool) -> Key:
+    def of(
+        cls,
+        function: Callable[..., Any],
+        owner: object,
+        config: CompilerConfig,
+        dynamic: bool,
+        decompositions: Mapping[Any, Callable[..., Any]],
+    ) -> Key:
         """The key of a function, or of a method and what it belongs to, in this process."""
         holder = type(owner).__qualname__ + "." if owner is not None else ""
         name = f"{function.__module__}.{holder}{function.__name__}"
         options = json.loads(config.to_json(only_set=True))
-        return cls(name, dynamic, options, _versions(), _captured(function))
+        rules = {
+            str(op): _named(rule, f"the decomposition of {op}", "") for op, rule in decompositions.items()
+        }
+        return cls(name, dynamic, options, _versions(), _captured(function), rules)
 
     @property
     def digest(self) -> str:
@@ -121,8 +133,8 @@ def _set(holder: object, prefix: str, flags: tuple[str, ...], number: int) -> li
     return [flag for flag in flags if number in getattr(holder, prefix + flag, {})]
 
 
-def _named(hook: Any, place: str) -> str:
-    """A hook by its code and by what it holds: two that are named alike do the same."""
+def _named(hook: Any, place: str, what: str = "has a forward hook that ") -> str:
+    """A hook or decomposition by its code and by what it holds: two that are named alike do the same."""
     if isinstance(hook, MethodType) and isinstance(hook.__self__, nn.Module):
         hook = hook.__func__
     if isinstance(hook, FunctionType):
@@ -131,7 +143,7 @@ def _named(hook: Any, place: str) -> str:
     held = getattr(hook, "__dict__", None)
     if isinstance(held, dict) and held and all(isinstance(value, PLAIN) for value in held.values()):
         return f"{type(hook).__module__}.{type(hook).__qualname__} {sorted(held.items())!r}"
-    raise CannotSave(f"{place} has a forward hook that has no name in a file, a {type(hook).__name__}")
+    raise CannotSave(f"{place} {what}has no name in a file, a {type(hook).__name__}")
 
 
 def _code(code: CodeType) -> tuple[object, ...]:

@@ -69,7 +69,7 @@ class Context:
 
     def emit_many(
         self,
-        op_type: str,
+        op_type: str | prototypes.Prototype,
         *inputs: Operand,
         dtype: torch.dtype | Sequence[torch.dtype] | None = None,
         shape: Any = _UNSET,
@@ -81,7 +81,7 @@ class Context:
         """Adds an operator and gives its outputs.
 
         Args:
-            op_type: the operator type.
+            op_type: the operator type, or a prototype that no table has.
             inputs: one per input of the prototype, in order: a `Value`, a list of them for a dynamic input, None for
                 an optional one; integers and lists of integers become int64 constants.
             dtype: type of the output(s); left out, that of the first operand (bool for comparisons).
@@ -89,7 +89,7 @@ class Context:
             num_outputs: how many outputs a dynamic output has.
             attrs, keywords: attributes by name; a keyword may also name an input.
         """
-        prototype = prototypes.get(op_type)
+        prototype = op_type if isinstance(op_type, prototypes.Prototype) else prototypes.get(op_type)
         slots = list(inputs)
         given = dict(attrs or {})
         for name, value in keywords.items():

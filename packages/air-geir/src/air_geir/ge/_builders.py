@@ -11,7 +11,7 @@ from air_geir import prototypes
 from air_geir.building import Value, current_context
 from air_geir.errors import PrototypeError
 from air_geir.ir import Attr
-from air_geir.prototypes import PortKind
+from air_geir.prototypes import AttrSpec, PortKind, PortSpec
 from air_geir.types import DataType
 
 
@@ -54,11 +54,13 @@ def custom_op(
 ) -> Any:
     """An operator by its prototype: positional arguments (inputs, then attributes), or dictionaries by name.
 
-    Describe a type that is not known yet with
-    `air_geir.prototypes.register("MyOp(x, bias?) -> y {alpha: float = 1.0}")`.
-    Types and shapes of the results are those torch gives for the operator being converted.
+    A type that no table has is what the dictionaries say: inputs and outputs in their order, an input that is None is
+    optional, one that is a list is dynamic. `air_geir.prototypes.register("MyOp(x, bias?) -> y {alpha: float = 1.0}")`
+    describes it once, and then each use is checked.
+    Types and shapes of the results are those torch gives for the operator being converted; a result that has the name
+    of an input is of that input's type.
     """
-    prototype = prototypes.get(op_type)
+    prototype = prototypes.find(op_type) or _as_used(op_type, args, inputs, outputs, attrs)
     if args and (inputs or attrs):
         raise PrototypeError(
             f"{op_type} is given positional arguments and dictionaries", advice="use one of the two"
@@ -77,9 +79,49 @@ def custom_op(
     ctx = current_context()
     metas = list(ctx.meta) if isinstance(ctx.meta, (list, tuple)) else [ctx.meta]
     total = _count(prototype, outputs, len(metas))
-    dtypes = [metas[i].dtype if i < len(metas) else metas[0].dtype for i in range(total)]
-    results = ctx.emit_many(op_type, *slots, attrs=given, dtype=dtypes, num_outputs=total)
+    dtypes = _dtypes(prototype, inputs or {}, metas, total)
+    results = ctx.emit_many(prototype, *slots, attrs=given, dtype=dtypes, num_outputs=total)
     return results[0] if len(results) == 1 else results
+
+
+def _dtypes(
+    prototype: prototypes.Prototype, inputs: Mapping[str, Any], metas: Sequence[Any], total: int
+) -> list[torch.dtype]:
+    """The types of the results: one each from torch, or those of torch for what is no input written in place."""
+    if total <= len(metas):
+        return [meta.dtype for meta in metas[:total]]
+    written = {port.name: inputs[port.name].dtype for port in prototype.outputs if port.name in inputs}
+    rest = [meta.dtype for meta in metas]
+    found = []
+    for port in prototype.outputs[:total]:
+        dtype = written.get(port.name)
+        found.append(dtype if dtype is not None else rest.pop(0) if len(rest) > 1 else rest[0])
+    return found + [metas[0].dtype] * (total - len(found))
+
+
+def _as_used(
+    op_type: str,
+    args: Sequence[Any],
+    inputs: Mapping[str, Any] | None,
+    outputs: Sequence[str | tuple[str, int]] | None,
+    attrs: Mapping[str, Any] | None,
+) -> prototypes.Prototype:
+    """The prototype that one call describes; the call has to name everything."""
+    if args or inputs is None or outputs is None:
+        prototypes.get(op_type)  # the error that names what is near, and how to describe the type
+    kinds = {None: PortKind.OPTIONAL, list: PortKind.DYNAMIC, tuple: PortKind.DYNAMIC}
+    ports = [
+        PortSpec(name, kinds.get(None if value is None else type(value), PortKind.REQUIRED))
+        for name, value in (inputs or {}).items()
+    ]
+    results = [
+        PortSpec(one[0], PortKind.DYNAMIC) if isinstance(one, tuple) else PortSpec(one)
+        for one in outputs or ()
+    ]
+    specs = [
+        AttrSpec(name, Attr.guess(value).kind) for name, value in (attrs or {}).items() if value is not None
+    ]
+    return prototypes.Prototype(op_type, tuple(ports), tuple(results), tuple(specs))
 
 
 def _count(
