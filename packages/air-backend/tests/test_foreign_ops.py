@@ -47,7 +47,8 @@ def test_A41_a_pass_that_marks_scopes_under_torchairs_names_moves_work_to_that_s
         keys = ["_user_stream_label", "_user_stream_priority"]
         with gm.graph.inserting_before(node):
             gm.graph.call_function(ops.scope_enter.default, (keys, ["foreign", "0"]))
-        with gm.graph.inserting_after(node):
+        (last,) = node.users  # the whole branch, so that its result is read after the streams have joined
+        with gm.graph.inserting_after(last):
             gm.graph.call_function(ops.scope_exit.default, ())
 
     def look(gm: GraphModule) -> None:

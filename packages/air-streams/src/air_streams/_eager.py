@@ -155,6 +155,13 @@ _limits = _Limits()
 def core_limit_enter(aicore: int, vectorcore: int, tag: str = "", site: int = 0) -> None:
     """Limits the cores of the stream behind `tag`, or of the current stream."""
     device = _accelerator()
+    named = None if device is None or tag in ("", ENTRY_TAG) else _registry.known_stream(tag, device)
+    limit_cores(named, aicore, vectorcore)
+
+
+def limit_cores(stream: torch.Stream | None, aicore: int, vectorcore: int) -> None:
+    """Limits the cores of a stream, or of the current one where it is None."""
+    device = _accelerator()
     module: Any = None if device is None else torch.get_device_module(device)
     if device is None or not hasattr(module, "set_stream_limit"):
         raise Unsupported(
@@ -162,8 +169,7 @@ def core_limit_enter(aicore: int, vectorcore: int, tag: str = "", site: int = 0)
             f"'{'cpu' if device is None else device.type}' has none",
             advice="remove limit_core_num on this device, or run on an NPU",
         )
-    named = _registry.known_stream(tag, device) if tag not in ("", ENTRY_TAG) else None
-    _limits.enter(_current(device) if named is None else named, (aicore, vectorcore), module)
+    _limits.enter(_current(device) if stream is None else stream, (aicore, vectorcore), module)
 
 
 def core_limit_exit(site: int = 0) -> None:

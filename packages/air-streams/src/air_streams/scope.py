@@ -14,7 +14,7 @@ from types import TracebackType
 import torch
 from torch.fx.node import has_side_effect
 
-from air_streams import _native
+from air_streams import _eager
 from air_streams._tags import checked_cores, checked_priority, checked_tag
 from air_streams.errors import InvalidArgument
 
@@ -32,7 +32,7 @@ __all__ = [
 def core_limit_on_stream(stream: torch.Stream, aicore: int, vectorcore: int) -> None:
     """Opens a core limit on one stream; in a graph, `normalize` gives the stream its tag."""
     if not torch.compiler.is_compiling():
-        torch.ops.air_streams.core_limit_enter(aicore, vectorcore, _native.stream_tag(stream))
+        _eager.limit_cores(stream, aicore, vectorcore)
 
 
 has_side_effect(core_limit_on_stream)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import reduce
+from typing import Final
 
 import sympy  # type: ignore[import-untyped]  # sympy ships no annotations
 import torch
 
 from air_geir.errors import ExpressionError
 from air_geir.ir._expr import Dim, apply, symbol
+
+#: A fraction of Python's is exact beside sizes up to this numerator and denominator: both are powers of two, or small.
+EXACT: Final = 1 << 20
 
 
 def as_dim(size: int | torch.SymInt | sympy.Basic) -> Dim:
@@ -59,12 +63,35 @@ def _floor(expr: sympy.Basic) -> Dim:
     return apply("floordiv", numerator, denominator)
 
 
+def _trunc(expr: sympy.Basic) -> Dim:
+    """Towards zero: the floor of what is positive, and the ceiling of what is not."""
+    if expr.args[0].is_nonnegative:
+        return _floor(expr)
+    return apply("add", apply("max", _floor(expr), 0), apply("min", _ceiling(expr), 0))
+
+
 def _over(expr: sympy.Basic) -> tuple[Dim, Dim]:
     """Numerator and denominator of a quotient of sizes."""
     if type(expr).__name__ in ("IntTrueDiv", "CleanDiv", "FloorDiv"):
         return as_dim(expr.args[0]), as_dim(expr.args[1])
-    numerator, denominator = sympy.fraction(sympy.together(expr))
+    numerator, denominator = sympy.fraction(sympy.together(_without_fractions(expr)))
     return as_dim(numerator), as_dim(denominator)
+
+
+def _without_fractions(expr: sympy.Basic) -> sympy.Basic:
+    """The expression with Python's fractions as quotients, where Python rounds nothing: halves, quarters and so on.
+
+    Sums and products of sizes with them are exact, so that floor and ceiling of them are those of whole numbers. Of any
+    other fraction they are not: `int(10 * 0.7)` is 7, though the number that Python holds for 0.7 is smaller.
+    """
+    if isinstance(expr, sympy.Float):
+        exact = sympy.Rational(*float(expr).as_integer_ratio())
+        return exact if max(abs(exact.p), exact.q) <= EXACT else expr
+    if type(expr).__name__ == "ToFloat":
+        return expr.args[0]
+    if isinstance(expr, (sympy.Add, sympy.Mul)):
+        return expr.func(*map(_without_fractions, expr.args))
+    return expr
 
 
 def _call(op: str) -> Callable[[sympy.Basic], Dim]:
@@ -82,7 +109,7 @@ _RULES: Mapping[str, Callable[[sympy.Basic], Dim]] = {
     "Identity": lambda expr: as_dim(expr.args[0]),
     "floor": _floor,
     "FloorToInt": _floor,
-    "TruncToInt": _floor,
+    "TruncToInt": _trunc,
     "ceiling": _ceiling,
     "CeilToInt": _ceiling,
 }
