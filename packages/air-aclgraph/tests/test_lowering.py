@@ -260,8 +260,8 @@ def test_S19_a_priority_that_cannot_be_had_is_ignored_with_a_warning_or_an_error
 ) -> None:
     def ranked(x: Tensor) -> tuple[Tensor, ...]:
         with scope.npu_stream_switch("ranked in lowering", 3):
-            y = x + 1
-        return (y * 2,)
+            y = (x + 1) * 2
+        return (y,)
 
     example = torch.randn(3, 3, device=device)
     gm = make_fx(ranked, tracing_mode="fake")(example)

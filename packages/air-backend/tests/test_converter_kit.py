@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -62,20 +63,19 @@ def test_a_module_of_the_kit_that_is_not_here_is_an_error_with_its_name() -> Non
     with pytest.raises(
         ModuleNotFoundError, match=r"has no module 'torchair\._ge_concrete_graph\.graph_pass'"
     ):
-        import torchair._ge_concrete_graph.graph_pass
+        importlib.import_module("torchair._ge_concrete_graph.graph_pass")
     with pytest.raises(ModuleNotFoundError, match="has no module"):
-        import torchair.nowhere.at_all  # noqa: F401
+        importlib.import_module("torchair.nowhere.at_all")
 
 
 def test_G50_cann_recipes_converter_of_an_operator_without_prototype_runs_in_max_autotune() -> None:
-    from torchair._ge_concrete_graph.fx2ge_converter import declare_supported, register_fx_node_ge_converter
-    from torchair._ge_concrete_graph.supported_declaration import F32, Support
-    from torchair.ge import attr
+    torchair = importlib.import_module("torchair")
+    fx2ge = importlib.import_module("torchair._ge_concrete_graph.fx2ge_converter")
+    declared = importlib.import_module("torchair._ge_concrete_graph.supported_declaration")
+    attr = torchair.ge.attr
 
-    import torchair
-
-    @declare_supported([Support(F32(2, 3), F32(2, 3), 0.5)])
-    @register_fx_node_ge_converter(HC_POST)
+    @fx2ge.declare_supported([declared.Support(declared.F32(2, 3), declared.F32(2, 3), 0.5)])  # type: ignore[untyped-decorator]
+    @fx2ge.register_fx_node_ge_converter(HC_POST)  # type: ignore[untyped-decorator]
     def convert(x: Any, residual: Any, eps: float, meta_outputs: Any = None) -> Any:
         return torchair.ge.custom_op(
             "KitHcPost",
@@ -103,23 +103,20 @@ def test_G50_cann_recipes_converter_of_an_operator_without_prototype_runs_in_max
 
 
 def test_a_converter_that_promotes_types_and_calls_operators_as_functions_equals_eager() -> None:
-    from torchair._ge_concrete_graph import ge_apis as ge
-    from torchair._ge_concrete_graph.fx2ge_converter import (
-        register_fx_node_ge_converter,
-        torch_type_to_ge_type,
-    )
-    from torchair._ge_concrete_graph.utils import dtype_promote
-    from torchair.ge._ge_graph import DataType
+    ge = importlib.import_module("torchair._ge_concrete_graph.ge_apis")
+    fx2ge = importlib.import_module("torchair._ge_concrete_graph.fx2ge_converter")
+    dtype_promote = importlib.import_module("torchair._ge_concrete_graph.utils").dtype_promote
+    types = importlib.import_module("torchair.ge._ge_graph").DataType
+    assert fx2ge.torch_type_to_ge_type(torch.float16) == types.DT_FLOAT16
 
-    assert torch_type_to_ge_type(torch.float16) == DataType.DT_FLOAT16
-
-    @register_fx_node_ge_converter(HC_POST)
+    @fx2ge.register_fx_node_ge_converter(HC_POST)  # type: ignore[untyped-decorator]
     def convert(x: Any, residual: Any, eps: float, meta_outputs: Any = None) -> Any:
         x, residual, shift = dtype_promote(x, residual, eps, target_dtype=meta_outputs.dtype)
         return ge.Add(ge.Add(ge.Muls(x, value=2.0), residual), shift)
 
     def model(x: Tensor) -> Tensor:
-        return torch.ops.air_kit_test.hc_post(x, x + 1, 0.5)
+        result: Tensor = torch.ops.air_kit_test.hc_post(x, x + 1, 0.5)
+        return result
 
     try:
         compiled = torch.compile(

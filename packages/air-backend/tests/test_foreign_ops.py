@@ -98,7 +98,7 @@ def test_A41_each_kind_of_scope_becomes_its_own_operator_and_nests(
     graph.output(())
     gm = GraphModule(torch.nn.Module(), graph)
     assert _foreign_ops.adopt(gm) == 4
-    names = [n.target._schema.name.partition("::")[2] for n in gm.graph.nodes if n.op == "call_function"]  # type: ignore[union-attr]
+    names = [n.target._schema.name.partition("::")[2] for n in gm.graph.nodes if n.op == "call_function"]
     assert names == ["attributes_enter", *enters, *leaves, "attributes_exit"]
     assert _foreign_ops.adopt(gm) == 0
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from air_backend.npugraph_ex import npu_fx_compiler as compiler
 from air_backend.npugraph_ex.configs.compiler_config import _process_kwargs_options
 from air_config.errors import UnknownOption, WrongType
 
+NPU: Any = getattr(torch, "npu", None)
 WALK = """
 import importlib, json, types
 import torch, torch_npu, torch._dynamo
@@ -103,11 +105,11 @@ def test_N27_options_lie_flat_and_are_those_of_the_tree() -> None:
 def test_N27_a_flat_option_that_is_misspelt_or_of_the_wrong_type_is_an_error_with_its_name() -> None:
     config = npugraph_ex.CompilerConfig()
     with pytest.raises(UnknownOption, match="force_eagre"):
-        config.force_eagre = True
+        config.force_eagre = True  # type: ignore[attr-defined]
     with pytest.raises(UnknownOption, match="force_eagre"):
-        config.force_eagre
+        config.force_eagre  # type: ignore[attr-defined]
     with pytest.raises(WrongType, match="capture_limit"):
-        config.capture_limit = "many"
+        config.capture_limit = "many"  # type: ignore[assignment]
 
 
 def test_N27_options_of_a_call_are_assigned_as_vllm_ascend_does_it() -> None:
@@ -128,7 +130,7 @@ def test_N27_the_backend_of_that_name_is_ours_and_gives_what_eager_gives(
     in_place: None, device: str, dynamic: bool
 ) -> None:
     assert torch._dynamo.backends.registry.lookup_backend("npugraph_ex") is npugraph_ex.backend
-    options = {"clone_input": False}
+    options: Any = {"clone_input": False}
     compiled = torch.compile(step, backend="npugraph_ex", options=options, fullgraph=True, dynamic=dynamic)
     with torch.no_grad():
         for size in (4, 4, 4, 6) if dynamic else (4, 4, 4):
@@ -154,7 +156,7 @@ def test_N27_compile_fx_is_a_compiler_for_a_backend_of_the_users(device: str, op
         def compile_graph(graph: Any, inputs: Any) -> Any:
             return npugraph_ex.compile_fx(graph, inputs, options)
 
-        return aot_module_simplified(gm, example_inputs, fw_compiler=compile_graph)
+        return aot_module_simplified(gm, example_inputs, fw_compiler=compile_graph)  # type: ignore[arg-type]  # any function does
 
     compiled = torch.compile(lambda x, y: x + y, backend=with_ours, fullgraph=True, dynamic=False)
     ones = torch.ones(1, dtype=torch.int32, device=device)
@@ -162,9 +164,10 @@ def test_N27_compile_fx_is_a_compiler_for_a_backend_of_the_users(device: str, op
         assert compiled(ones, ones).item() == 2
 
 
-def texts_of(function: Any, *inputs: Tensor, dynamic: bool = True) -> list[str]:
+@contextmanager
+def kept_texts() -> Iterator[list[str]]:
     """What a client that puts itself before the compiler, as vLLM-Ascend does, keeps of each graph."""
-    own = compiler._NpuFxCompiler._get_compiled_gm
+    own: Any = compiler._NpuFxCompiler._get_compiled_gm
     kept: list[str] = []
 
     def keeping(self: Any, gm: Any, example_inputs: Any) -> Any:
@@ -172,15 +175,19 @@ def texts_of(function: Any, *inputs: Tensor, dynamic: bool = True) -> list[str]:
         kept.append(compiled.get_code())
         return compiled
 
-    compiler._NpuFxCompiler._get_compiled_gm = keeping  # type: ignore[method-assign]
+    names: Any = compiler._NpuFxCompiler
+    names._get_compiled_gm = keeping
     try:
-        with torch.no_grad():
-            backend = npugraph_ex.get_npu_backend()
-            compiled = torch.compile(function, backend=backend, dynamic=dynamic)
-            found, expected = compiled(*inputs), function(*inputs)
-            torch.testing.assert_close(found, expected)
+        yield kept
     finally:
-        compiler._NpuFxCompiler._get_compiled_gm = own  # type: ignore[method-assign]
+        names._get_compiled_gm = own
+
+
+def texts_of(function: Any, *inputs: Tensor, dynamic: bool = True) -> list[str]:
+    """The texts of a function's graphs, which is held to eager."""
+    with kept_texts() as kept, torch.no_grad():
+        compiled: Any = torch.compile(function, backend=npugraph_ex.get_npu_backend(), dynamic=dynamic)
+        torch.testing.assert_close(compiled(*inputs), function(*inputs))
     return kept
 
 
@@ -223,20 +230,12 @@ def test_N27_a_write_into_an_input_is_part_of_the_text() -> None:
         cache.add_(x)
         return cache * 2
 
-    (text,) = texts_of(lambda c, x: write(c.clone(), x), torch.zeros(3), torch.ones(3), dynamic=False)
-    own = compiler._NpuFxCompiler._get_compiled_gm
-    kept: list[str] = []
-    compiler._NpuFxCompiler._get_compiled_gm = lambda *args: kept.append(own(*args).get_code()) or own(*args)  # type: ignore[func-returns-value, method-assign, assignment, misc]
-    try:
-        with torch.no_grad():
-            torch.compile(write, backend=npugraph_ex.get_npu_backend())(torch.zeros(3), torch.ones(3))
-    finally:
-        compiler._NpuFxCompiler._get_compiled_gm = own  # type: ignore[method-assign]
+    with kept_texts() as kept, torch.no_grad():
+        torch.compile(write, backend=npugraph_ex.get_npu_backend())(torch.zeros(3), torch.ones(3))
     cache = torch.zeros(3)
     (found,) = loaded(kept[0])(cache, torch.ones(3))
     torch.testing.assert_close(found, torch.full((3,), 2.0))
     torch.testing.assert_close(cache, torch.ones(3))
-    assert "add" in text
 
 
 def written(x: Tensor) -> Tensor:
@@ -253,24 +252,11 @@ def test_N27_a_graph_that_needs_work_around_it_has_no_text_and_says_why(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     base = torch.zeros(4, 2)
-    own = compiler._NpuFxCompiler._get_compiled_gm
-    kept: list[str] = []
-
-    def keeping(self: Any, gm: Any, example_inputs: Any) -> Any:
-        compiled = own(self, gm, example_inputs)
-        kept.append(compiled.get_code())
-        return compiled
-
-    compiler._NpuFxCompiler._get_compiled_gm = keeping  # type: ignore[method-assign]
-    try:
-        with torch.no_grad():
-            outside = npugraph_ex.CompilerConfig()
-            outside.experimental_config.keep_inference_input_mutations = False
-            backend = npugraph_ex.get_npu_backend(compiler_config=outside)
-            torch.compile(written, backend=backend)(torch.ones(2, 3))
-            torch.compile(shared, backend=npugraph_ex.get_npu_backend())(base[:3], base[1:])
-    finally:
-        compiler._NpuFxCompiler._get_compiled_gm = own  # type: ignore[method-assign]
+    outside = npugraph_ex.CompilerConfig()
+    outside.experimental_config.keep_inference_input_mutations = False
+    with kept_texts() as kept, torch.no_grad():
+        torch.compile(written, backend=npugraph_ex.get_npu_backend(compiler_config=outside))(torch.ones(2, 3))
+        torch.compile(shared, backend=npugraph_ex.get_npu_backend())(base[:3], base[1:])
     assert kept == ["", ""]
     assert "inputs are written after the graph" in caplog.text
     assert "inputs that share memory are one input of the graph" in caplog.text
@@ -292,7 +278,7 @@ def test_N27_a_text_that_is_not_ours_is_refused_and_not_run(text: str, version: 
 
 def test_N27_vllm_ascends_patch_of_value_pack_applies_and_changes_no_result(in_place: None) -> None:
     import npugraph_ex as theirs  # type: ignore[import-not-found]
-    import npugraph_ex.npu_fx_compiler
+    import npugraph_ex.npu_fx_compiler  # type: ignore[import-not-found]
 
     concrete = theirs.core._concrete_graph
     pack = concrete.ValuePack(meta={"value": 1}, npu_meta={"value": 2})
@@ -389,10 +375,10 @@ class Limited(nn.Module):
     """The program of torch_npu's own test of limit_core_num(stream=)."""
 
     def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        stream = torch.npu.Stream()
+        stream = NPU.Stream()
         with npugraph_ex.scope.limit_core_num(4, 5, stream=stream):
             product = torch.mm(x, y)
-            with torch.npu.stream(stream):
+            with NPU.stream(stream):
                 total = torch.add(x, y)
         return total, product, torch.mm(x, y)
 
@@ -402,14 +388,14 @@ def test_N27_A44_a_core_limit_of_one_stream_holds_for_that_stream_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     limits: list[tuple[bool, int, int]] = []
-    set_limit = torch.npu.set_stream_limit
-    main = torch.npu.current_stream()
+    set_limit = NPU.set_stream_limit
+    main = NPU.current_stream()
 
     def noting(stream: Any, aicore: int, vectorcore: int) -> None:
         limits.append((stream == main, aicore, vectorcore))
         set_limit(stream, aicore, vectorcore)
 
-    monkeypatch.setattr(torch.npu, "set_stream_limit", noting)
+    monkeypatch.setattr(NPU, "set_stream_limit", noting)
     compiled = torch.compile(Limited(), backend=npugraph_ex.backend, fullgraph=True, dynamic=False)
     x, y = torch.randn(4, 4, device="npu"), torch.randn(4, 4, device="npu")
     for _ in range(3):
@@ -421,12 +407,12 @@ def test_N27_A44_a_core_limit_of_one_stream_holds_for_that_stream_alone(
 
 @pytest.mark.npu
 def test_N27_A44_a_core_limit_of_one_stream_acts_in_eager_code_and_is_put_back() -> None:
-    stream = torch.npu.Stream()
-    before = torch.npu.get_stream_limit(stream), torch.npu.get_stream_limit(torch.npu.current_stream())
+    stream = NPU.Stream()
+    before = NPU.get_stream_limit(stream), NPU.get_stream_limit(NPU.current_stream())
     with npugraph_ex.scope.limit_core_num(4, 5, stream=stream):
-        assert torch.npu.get_stream_limit(stream) == {"cube_core_num": 4, "vector_core_num": 5}
-        assert torch.npu.get_stream_limit(torch.npu.current_stream()) == before[1]
-    assert torch.npu.get_stream_limit(stream) == before[0]
+        assert NPU.get_stream_limit(stream) == {"cube_core_num": 4, "vector_core_num": 5}
+        assert NPU.get_stream_limit(NPU.current_stream()) == before[1]
+    assert NPU.get_stream_limit(stream) == before[0]
 
 
 def test_N27_the_doctor_says_whose_names_are_in_place(in_place: None) -> None:

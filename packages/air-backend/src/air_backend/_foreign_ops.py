@@ -100,7 +100,7 @@ def adopt(gm: GraphModule) -> int:
 
 
 def _name(node: Node) -> str | None:
-    target = node.target
+    target: Any = node.target
     if isinstance(target, torch._ops.OpOverloadPacket):
         target = getattr(target, "default", None)
     if not isinstance(target, torch._ops.OpOverload) or target.namespace not in SPACES:
@@ -122,8 +122,12 @@ def _parts(
 ) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
     """What a scope says of the stream, of the cores, and to the compiler."""
     named = dict(zip(keys, values, strict=True))
-    stream = {key: named.pop(key) for key in ("_user_stream_label", "_user_stream_priority") if key in named}
-    cores = {key: named.pop(key) for key in ("_op_aicore_num", "_op_vectorcore_num") if key in named}
+    stream: dict[str, str] = {
+        key: named.pop(key) for key in ("_user_stream_label", "_user_stream_priority") if key in named
+    }
+    cores: dict[str, str] = {
+        key: named.pop(key) for key in ("_op_aicore_num", "_op_vectorcore_num") if key in named
+    }
     if (level := named.pop("_op_deterministic_level", None)) is not None:
         named.update(_deterministic="0" if level == "0" else "1", _deterministic_level=level)
     return stream, cores, named

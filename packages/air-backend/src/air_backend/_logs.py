@@ -47,7 +47,7 @@ class PackagesLogger(logging.Logger):
             package.removeHandler(handler)
 
     @property
-    def handlers(self) -> list[logging.Handler]:  # type: ignore[override]  # as `assertLogs` of unittest assigns it
+    def handlers(self) -> list[logging.Handler]:  # as `assertLogs` of unittest assigns it
         found: list[logging.Handler] = vars(self)["handlers"]
         return found
 

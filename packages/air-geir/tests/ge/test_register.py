@@ -120,7 +120,7 @@ def test_a_result_that_has_the_name_of_an_input_is_of_its_type() -> None:
     seen: list[torch.dtype] = []
 
     def convert(x: Any, scale: float, offset: Any) -> Any:
-        half = ge.Cast(x, dst_type=ge.DataType.DT_FLOAT16)
+        half = ge.Cast(x, dst_type=torch.float16)
         made = ge.custom_op("GeirInPlace", inputs={"x": half, "w": offset}, outputs=["x", "z"])
         seen.extend(value.dtype for value in made)
         return made[1]
@@ -154,7 +154,8 @@ def test_G20_G50_such_a_type_is_exported_without_a_prototype(tmp_path: Path) -> 
 
     class Model(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return AFFINE(x, 2.0, x)
+            result: torch.Tensor = AFFINE(x, 2.0, x)
+            return result
 
     register_fx_node_ge_converter(AFFINE)(convert)
     try:

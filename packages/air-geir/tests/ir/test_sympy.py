@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import sympy  # type: ignore[import-untyped]  # sympy ships no annotations
@@ -19,12 +20,10 @@ SIZES = (*range(41), 1000, 65537)
 def computed(rule: Callable[[int], int]) -> sympy.Basic:
     """The expression that torch has for a size computed of another."""
 
-    seen: list[torch.SymInt] = []
+    seen: list[Any] = []
 
     def function(x: torch.Tensor) -> torch.Tensor:
-        size = rule(x.size(0))
-        assert isinstance(size, torch.SymInt)
-        seen.append(size)
+        seen.append(rule(x.size(0)))
         return x
 
     make_fx(function, tracing_mode="symbolic")(torch.zeros(8))

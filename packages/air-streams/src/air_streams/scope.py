@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-@torch.compiler.allow_in_graph
+@torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]  # torch annotates it not
 def core_limit_on_stream(stream: torch.Stream, aicore: int, vectorcore: int) -> None:
     """Opens a core limit on one stream; in a graph, `normalize` gives the stream its tag."""
     if not torch.compiler.is_compiling():

@@ -112,7 +112,7 @@ class _ThroughNames(Compilation):
     def compile(self, gm: fx.GraphModule, example_inputs: Sequence[Any], known: Known) -> Callable[..., Any]:
         token = _in_progress.set((self, known))
         try:
-            compiled = _NpuFxCompiler(self.config)._get_compiled_gm(gm, example_inputs)
+            compiled: Any = _NpuFxCompiler(self.config)._get_compiled_gm(gm, example_inputs)  # or a client's
         finally:
             _in_progress.reset(token)
         return compiled.runner if isinstance(compiled, _CompiledFxGraph) else make_boxed_func(compiled)

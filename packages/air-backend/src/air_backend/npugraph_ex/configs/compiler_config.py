@@ -28,6 +28,35 @@ class CompilerConfig(air_config.CompilerConfig):
         object.__setattr__(self, "_preset", MODE)
         self._assign({"mode": MODE})
 
+    if TYPE_CHECKING:
+        force_eager: bool
+        use_graph_pool: Any
+        reuse_graph_pool_in_same_fx: bool
+        capture_limit: int
+        clone_input: bool
+        clone_output: bool
+        static_kernel_compile: bool
+        disable_static_kernel_compile_cache: bool
+        _vllm_aclnn_static_kernel_sym_index: Any
+        _vllm_aclnn_static_kernel_sym_range: Any
+        super_kernel_optimize: bool
+        super_kernel_optimize_options: Any
+        super_kernel_debug_options: Any
+        frozen_parameter: bool
+        remove_noop_ops: bool
+        pattern_fusion_pass: bool
+        remove_cat_ops: bool
+        inplace_pass: bool
+        input_inplace_pass: bool
+        dump_tensor_data: bool
+        data_dump_stage: Any
+        data_dump_dir: Any
+        deadlock_check: bool
+        capture_error_mode: Any
+        force_recapture: bool
+        unsafe_skip_npugraph_capture_validation: bool
+        record_statistics_debug_info: bool
+
     if not TYPE_CHECKING:  # as in the tree: a checker that saw these would allow every name
 
         def __setattr__(self, name: str, value: Any) -> None:
