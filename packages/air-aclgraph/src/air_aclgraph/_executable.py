@@ -269,7 +269,7 @@ class Executable(Path):
         started = time.perf_counter()
         copied = self._copies_outputs(policy)
         first: tuple[Any, ...] | None = None
-        if not self.runtime.abilities.runs_while_recording and self._runs_first(key, copied):
+        if not self.runtime.abilities.runs_while_recording and self._runs_first(key, policy):
             first = self._flat_outputs(self._first_run(key, args))
         self._drop(key)
         self._make_room(key)
@@ -320,9 +320,10 @@ class Executable(Path):
             return policy.keeping.stage is Stage.COPIED and not policy.keeping.pinned
         return self.options.outputs == "clone"
 
-    def _runs_first(self, key: Key, copied: bool) -> bool:
-        """Memory that is the outputs' own is made before the capture, from what a run gave back."""
-        wanted = self.options.warmup > 0 or self.options.owns_outputs(copied)
+    def _runs_first(self, key: Key, policy: KeyPolicy) -> bool:
+        """Memory that callers get as it is, is made before the capture, from what a run gave back."""
+        handed_out = self.options.outputs == "guarded" or policy.keeping.pinned
+        wanted = self.options.warmup > 0 or handed_out
         return wanted or (self._kernels is not None and self._kernels.wants(key))
 
     def _first_run(self, key: Key, args: list[Any]) -> Any:

@@ -65,10 +65,6 @@ class Options:
             super_kernel_debug_options=_plain(kernels._super_kernel_debug_options),
         )
 
-    def owns_outputs(self, copied: bool) -> bool:
-        """Whether no other capture may use the memory of a capture's outputs; `copied`: every caller gets copies."""
-        return not copied and self.outputs in ("kept", "guarded")
-
     def request(
         self,
         *,
@@ -81,7 +77,7 @@ class Options:
         """How the runtime is to make one capture; `graph` and `where` are for messages.
 
         The memory of outputs that every caller gets a copy of may serve other captures as well; that of outputs
-        that callers may keep, or that are guarded, may not.
+        that callers may keep, or that are guarded, may not; it is made as a run before the capture says, the `sample`.
         """
         return Request(
             graph=graph,
@@ -89,7 +85,7 @@ class Options:
             error_mode=self.error_mode,
             pool=self.pool,
             share_outputs=copied and self.share_pool,
-            own_outputs=self.owns_outputs(copied),
+            own_outputs=sample is not None and not copied and self.outputs in ("kept", "guarded"),
             sample=sample,
             in_inference_mode=in_inference_mode,
             share_pool=self.share_pool,
