@@ -55,7 +55,7 @@ def in_place() -> Iterator[None]:
         "import torchair.ge_concrete_graph.ge_converter.experimental.patch_for_hcom_allreduce",
     ],
 )
-def test_G50_the_import_headers_of_clients_work(header: str) -> None:
+def test_the_import_headers_of_clients_work(header: str) -> None:
     exec(header.replace("\\n", "\n"), {})
 
 

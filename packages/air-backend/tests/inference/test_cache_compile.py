@@ -196,7 +196,7 @@ def test_files_that_others_may_write_are_not_run(tmp_path: Path) -> None:
     assert "chmod go-w" in failure.value.advice
 
 
-def test_G18_what_ge_makes_is_not_kept_and_a_warning_says_so(tmp_path: Path) -> None:
+def test_what_ge_makes_is_not_kept_and_a_warning_says_so(tmp_path: Path) -> None:
     model, x = cached_step.made(), cached_step.inputs()
     with pytest.warns(CacheWarning, match="what GE makes of it is not kept"):
         function = cache_compile(model.step, cache_dir=tmp_path, ge_cache=True)

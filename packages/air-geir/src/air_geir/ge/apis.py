@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from air_geir import prototypes
+from air_geir.building import Value, current_context
 from air_geir.errors import PrototypeError
 from air_geir.ge._builders import Cast, Clone, Const, _after, _plain, _torch_dtype
-from air_geir.building import Value, current_context
 
 __all__ = ["Cast", "Clone", "Const"]
 

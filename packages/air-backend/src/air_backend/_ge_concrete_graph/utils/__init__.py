@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from air_geir.ge import Cast, Const
 from air_geir.building import Value
+from air_geir.ge import Cast, Const
 
 __all__ = ["dtype_promote"]
 
