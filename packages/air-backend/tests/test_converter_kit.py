@@ -68,7 +68,7 @@ def test_a_module_of_the_kit_that_is_not_here_is_an_error_with_its_name() -> Non
         importlib.import_module("torchair.nowhere.at_all")
 
 
-def test_G50_cann_recipes_converter_of_an_operator_without_prototype_runs_in_max_autotune() -> None:
+def test_cann_recipes_converter_of_an_operator_without_prototype_runs_in_max_autotune() -> None:
     torchair = importlib.import_module("torchair")
     fx2ge = importlib.import_module("torchair._ge_concrete_graph.fx2ge_converter")
     declared = importlib.import_module("torchair._ge_concrete_graph.supported_declaration")
