@@ -90,7 +90,7 @@ def converted(convert: Any, *args: Any) -> Any:
         unregister(AFFINE)
 
 
-def test_G50_an_operator_type_that_no_table_has_is_what_the_call_says() -> None:
+def test_an_operator_type_that_no_table_has_is_what_the_call_says() -> None:
     @kernel("GeirHcPost")
     def hc_post(op: Operator) -> Any:
         assert op.attr("mode") == "half"
@@ -109,7 +109,7 @@ def test_G50_an_operator_type_that_no_table_has_is_what_the_call_says() -> None:
     assert prototypes.find("GeirHcPost") is None
 
 
-def test_G50_such_a_type_given_by_position_needs_a_prototype() -> None:
+def test_such_a_type_given_by_position_needs_a_prototype() -> None:
     with pytest.raises(UnknownOperatorError, match="no prototype is known for operator type 'GeirNobody'"):
         converted(lambda x, scale, offset: ge.custom_op("GeirNobody", x, offset))
     with pytest.raises(UnknownOperatorError):
@@ -147,7 +147,7 @@ def test_operator_types_are_functions_with_the_names_of_their_prototypes() -> No
         converted(lambda x, scale, offset: apis.Add(x, offset, offset))
 
 
-def test_G20_G50_such_a_type_is_exported_without_a_prototype(tmp_path: Path) -> None:
+def test_such_a_type_is_exported_without_a_prototype(tmp_path: Path) -> None:
     def convert(x: Any, scale: float, offset: Any) -> Any:
         inputs, attrs = {"x": x, "offset": offset}, {"scale": ge.attr.Float(scale)}
         return ge.custom_op("GeirExported", inputs=inputs, outputs=["y"], attrs=attrs)
