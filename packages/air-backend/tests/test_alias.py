@@ -17,7 +17,7 @@ from air_backend import _alias
 def aliased() -> Iterator[None]:
     sys.modules["torchair"] = types.ModuleType("torchair")
     sys.modules["torchair.scope"] = types.ModuleType("torchair.scope")
-    _alias.install()
+    _alias.install_as_torchair()
     yield
     _alias.uninstall()
 
@@ -56,4 +56,4 @@ def test_uninstall_forgets_the_foreign_name() -> None:
     _alias.uninstall()
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("torchair")
-    _alias.install()
+    _alias.install_as_torchair()

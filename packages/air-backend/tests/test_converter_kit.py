@@ -29,7 +29,7 @@ def run_hc_post(op: Operator) -> Any:
 @pytest.fixture(autouse=True)
 def in_place() -> Iterator[None]:
     torch._dynamo.reset()
-    _alias.install()
+    _alias.install_as_torchair()
     yield
     _alias.uninstall()
 

@@ -60,7 +60,7 @@ def test_S19_S20_S21_S22_the_program_of_the_multi_stream_document() -> None:
 
 @pytest.fixture
 def aliased() -> Iterator[None]:
-    _alias.install()
+    _alias.install_as_torchair()
     yield
     _alias.uninstall()
 

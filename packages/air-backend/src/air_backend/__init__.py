@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # every public name, once: what is read below as well
     from air_backend import npugraph_ex as npugraph_ex
     from air_backend import ops as ops
     from air_backend import scope as scope
-    from air_backend._alias import install as install_as_torchair  # noqa: F401  # read below
+    from air_backend._alias import install_as_torchair as install_as_torchair
     from air_backend._backend import Backend as Backend
     from air_backend._backend import air as air
     from air_backend._backend import compile_fx as compile_fx

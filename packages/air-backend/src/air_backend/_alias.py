@@ -4,9 +4,9 @@
     air_backend.install_as_torchair()
 
 torch_npu puts packages of its own under these names: some when it is imported, some when Dynamo is, some as attributes
-that are set at their first use. `install()` has all that happen, puts AIR there instead, and answers every later import
-of a name below. The backends `npu` and `npugraph_ex` of `torch.compile` become AIR's. A module AIR does not have is an
-error that says so, not a mixture of the two.
+that are set at their first use. `install_as_torchair()` has all that happen, puts AIR there instead, and answers every
+later import of a name below. The backends `npu` and `npugraph_ex` of `torch.compile` become AIR's. A module AIR does not
+have is an error that says so, not a mixture of the two.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ _registered: dict[str, tuple[Callable[..., Any] | None, Any, bool]] = {}
 """The backends that ours took the place of: the function, the entry point, and whether there was one."""
 
 
-def install() -> None:
+def install_as_torchair() -> None:
     """From now on the foreign names give AIR."""
     importlib.import_module("torch")
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
@@ -182,7 +182,7 @@ def _give_backends_back() -> None:
 
 
 def uninstall() -> None:
-    """Undoes `install`; modules that were imported under the foreign names are forgotten."""
+    """Undoes `install_as_torchair`; modules that were imported under the foreign names are forgotten."""
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]
     _forget()
     _give_backends_back()

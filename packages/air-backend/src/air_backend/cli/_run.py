@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not script.is_file():
         print(f"air run: there is no script {script}", file=sys.stderr)
         return 2
-    _alias.install()
+    _alias.install_as_torchair()
     sys.argv = [str(script), *arguments.arguments]
     sys.path.insert(0, os.fspath(script.resolve().parent))
     runpy.run_path(str(script), run_name="__main__")
