@@ -5,8 +5,8 @@
 
 torch_npu puts packages of its own under these names: some when it is imported, some when Dynamo is, some as attributes
 that are set at their first use. `install_as_torchair()` has all that happen, puts AIR there instead, and answers every
-later import of a name below. The backends `npu` and `npugraph_ex` of `torch.compile` become AIR's. A module that AIR does
-not have is an error that says so, not a mixture of the two.
+later import of a name below. The backends `npu` and `npugraph_ex` of `torch.compile` become AIR's. A module that AIR
+does not have is an error that says so, not a mixture of the two.
 """
 
 from __future__ import annotations

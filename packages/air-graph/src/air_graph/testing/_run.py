@@ -160,8 +160,9 @@ def _seen(path: str, leaf: Any, memory: Memory, objects: dict[int, str]) -> Seen
     if not isinstance(leaf, Tensor):
         return Seen(leaf)
     storage = leaf.untyped_storage()
+    value = leaf.detach().resolve_conj().resolve_neg()
     return Seen(
-        value=leaf.detach().resolve_conj().resolve_neg().to("cpu", copy=True),
+        value=value.clone() if value.is_meta else value.to("cpu", copy=True),
         size=tuple(leaf.shape),
         stride=leaf.stride(),
         offset=int(leaf.storage_offset()),
