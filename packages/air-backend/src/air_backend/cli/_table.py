@@ -42,7 +42,7 @@ def _fitted(widths: Sequence[int], room: int) -> list[int]:
 
 def _folded(row: Sequence[str], widths: Sequence[int]) -> list[tuple[str, ...]]:
     cells = [
-        [cell] if len(cell) <= width else textwrap.wrap(cell, width)
+        [cell] if len(cell) <= width else textwrap.wrap(cell, width, break_on_hyphens=False)
         for cell, width in zip(row, widths, strict=True)
     ]
     return list(zip_longest(*cells, fillvalue=""))

@@ -87,9 +87,7 @@ def check_names() -> Finding:
     """Whose `torchair` and `npugraph_ex` this process has: AIR's, torch_npu's, or nobody's yet."""
     found = _alias.in_place()
     ours = [name for name, whose in found.items() if whose == "AIR"]
-    advice = (
-        "`air run script.py`, or air_backend.install_as_torchair() at the top of a program, makes them AIR"
-    )
+    advice = "`air run script.py` makes them AIR"
     if ours and len(ours) == len(found):
         return Finding("torchair", "ok", f"AIR: {', '.join(ours)}")
     if ours:
@@ -97,7 +95,7 @@ def check_names() -> Finding:
         return Finding("torchair", "broken", f"AIR: {', '.join(ours)}, but {others}", advice)
     if found:
         return Finding("torchair", "absent", f"torch_npu's own: {', '.join(found)}", advice)
-    return Finding("torchair", "absent", "no module of that name, nor of npugraph_ex, is imported", advice)
+    return Finding("torchair", "absent", "neither it nor npugraph_ex is imported", advice)
 
 
 def check_cann() -> Finding:
