@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.fx import GraphModule, Node
+from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from air_graph.pieces import Cut, compile_parts, cut, depends_on_data
@@ -209,3 +209,25 @@ def test_random_programs_cut_anywhere_do_what_the_whole_does(seed: int) -> None:
     assert {n for part in parted.parts if part.is_eager for n in part.nodes} >= {
         n for n in eager if n in {m for p in parted.parts for m in p.nodes}
     }
+
+
+@pytest.mark.parametrize("viewed", [False, True])
+def test_what_waits_for_a_collective_that_runs_apart_runs_apart(viewed: bool) -> None:
+    collective = torch.ops._c10d_functional
+    graph = Graph()
+    x = graph.placeholder("x")
+    x.meta["val"] = torch.ones(4)
+    summed = graph.call_function(collective.all_reduce.default, (x, "sum", "group"))
+    seen = graph.call_function(torch.ops.aten.view.default, (summed, [2, 2])) if viewed else summed
+    waited = graph.call_function(collective.wait_tensor.default, (seen,))
+    doubled = graph.call_function(torch.ops.aten.mul.Tensor, (waited, 2))
+    for node in (summed, seen, waited, doubled):
+        node.meta["val"] = torch.ones(4)
+    graph.output((doubled,))
+    gm = GraphModule(torch.nn.Module(), graph)
+    eager, piece = cut(gm, [summed]).parts
+    assert eager.is_eager
+    assert waited in eager.nodes
+    assert doubled in piece.nodes
+    (alone,) = cut(gm, []).parts
+    assert waited in alone.nodes

@@ -136,3 +136,33 @@ def test_a_plan_held_to_a_mode_is_what_that_mode_gives_and_is_only_read_again_af
                 plan.held_to("error", graph)
     assert mended > 10
     assert kept > 0
+
+
+ORDERED = (Op(0, "write", 0), Op(0, "record", 1), Op(1, "wait", 1), Op(1, "read", 0))
+
+
+def without_waits(graph: Graph) -> None:
+    for node in graph.find_nodes(op="call_function", target=EVENT_WAIT):
+        graph.erase_node(node)
+
+
+def test_a_race_that_a_pass_made_is_told_when_the_plan_is_read_again() -> None:
+    graph, _ = graph_of(ORDERED, 1)
+    plan = StreamPlan.of(graph, sync="error")
+    without_waits(graph)
+    with pytest.warns(StreamRaceWarning, match="a pass made the multi-stream program incorrect: race"):
+        assert plan.read_again(graph).races()
+    with pytest.raises(errors.StreamCheckError, match=r"a pass made .* 1 finding"):
+        plan.read_again(graph, sync="error")
+    assert plan.read_again(graph, sync="auto").check() == ()
+
+
+def test_what_was_told_before_the_passes_is_not_told_again_and_what_was_mended_stays_in_the_report() -> None:
+    graph, _ = graph_of(RACY, 1)
+    with pytest.warns(StreamRaceWarning):
+        plan = StreamPlan.of(graph)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert plan.read_again(graph).races() == plan.races()
+    mended = StreamPlan.of(graph, sync="auto")
+    assert mended.read_again(graph, sync="auto").sync_report == mended.sync_report

@@ -21,7 +21,7 @@ import torch
 from torch._ops import HigherOrderOperator
 from torch.fx import Graph, GraphModule, Node
 
-from air_fxpasses._fake import KEEPS_OFFSET, FakeValues
+from air_fxpasses._fake import FakeValues
 from air_fxpasses._same_value import is_same_value
 from air_graph import (
     Effects,
@@ -29,6 +29,7 @@ from air_graph import (
     ProgramOrder,
     Region,
     effects_of_node,
+    keeps_gaps,
     leaf_storages,
     same_extents,
     storage_key,
@@ -419,7 +420,7 @@ class Facts:
             self._forget(user, keep_membership=True)
             self._index(user, enrolled=True)
         for user in users:
-            if user.target in KEEPS_OFFSET:
+            if keeps_gaps(user.target):
                 self._follow_offset(user)
 
     def _follow_offset(self, node: Node) -> None:

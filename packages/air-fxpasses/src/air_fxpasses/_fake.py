@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import operator
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch._dispatch.python import enable_python_dispatcher
@@ -15,19 +15,9 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
 from air_fxpasses.errors import NoFakeValue
+from air_graph import keeps_gaps
 
 aten = torch.ops.aten
-
-#: Operators whose result has the storage offset of their first argument.
-KEEPS_OFFSET: Final[frozenset[Any]] = frozenset(
-    (
-        aten.copy.default,
-        aten.slice_scatter.default,
-        aten.select_scatter.default,
-        aten.diagonal_scatter.default,
-        aten.as_strided_scatter.default,
-    )
-)
 
 
 class FakeValues:
@@ -91,7 +81,7 @@ class FakeValues:
     def _uncached(self, target: Any) -> Iterator[None]:
         """torch's cache of fake results forgets the storage offset that such a result keeps."""
         cached = self.mode.cache_enabled
-        self.mode.cache_enabled = cached and target not in KEEPS_OFFSET
+        self.mode.cache_enabled = cached and not keeps_gaps(target)
         try:
             yield
         finally:

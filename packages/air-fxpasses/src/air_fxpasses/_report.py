@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +45,15 @@ class PipelineReport:
     seconds: float
     unverified: str = ""
     """Why numerics were not checked although verification was asked for."""
+
+    @classmethod
+    def joined(cls, reports: Iterable[PipelineReport]) -> PipelineReport:
+        """One report of several runs, one after the other."""
+        runs = tuple(reports)
+        unverified = next((run.unverified for run in runs if run.unverified), "")
+        return cls(
+            tuple(step for run in runs for step in run.steps), sum(run.seconds for run in runs), unverified
+        )
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:

@@ -10,6 +10,8 @@ import torch
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
+from air_graph import attribute
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -36,7 +38,7 @@ def run_graph(gm: GraphModule, inputs: Sequence[Any]) -> Outcome:
 
 def _call(gm: GraphModule, node: Node, values: dict[Node, Any]) -> Any:
     if node.op == "get_attr":
-        return _attribute(gm, str(node.target))
+        return attribute(gm, str(node.target))
     args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)
     if node.op == "call_method":
         return getattr(args[0], str(node.target))(*args[1:], **kwargs)
@@ -45,13 +47,6 @@ def _call(gm: GraphModule, node: Node, values: dict[Node, Any]) -> Any:
     if not callable(node.target):
         raise TypeError(f"{node.target} cannot be called")
     return node.target(*args, **kwargs)
-
-
-def _attribute(gm: GraphModule, path: str) -> Any:
-    value: Any = gm
-    for name in path.split("."):
-        value = getattr(value, name)
-    return value
 
 
 def copied(inputs: Sequence[Any]) -> list[Any]:

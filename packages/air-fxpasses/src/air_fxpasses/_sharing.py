@@ -8,7 +8,7 @@ meaning when
   by then (the `copy_` into a mutated input that ends a functionalised graph is such a write);
 * no later write to either of them reaches the other one while that is still wanted;
 * memory of the caller that the program must not change, is not changed; and no two values that the caller
-  receives share memory which did not before.
+  receives share memory which did not before, nor lies one of them inside a larger memory.
 
 "Later" is asked of an `Ordering`, so all of it holds for graphs with several streams too.
 """
@@ -25,10 +25,9 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from air_fxpasses._facts import Facts, Touch
-from air_fxpasses._fake import KEEPS_OFFSET
 from air_fxpasses._refusal import Refusal
 from air_fxpasses._scatters import SCATTERS, slot_region, view_arguments
-from air_graph import Region, is_dense, repeated_element, same_extents, surely_within
+from air_graph import Region, is_dense, keeps_gaps, repeated_element, same_extents, surely_within
 
 aten = torch.ops.aten
 
@@ -233,7 +232,7 @@ def _reads_absolute_offset(ask: _Question) -> Node | None:
                 continue
             if user.target in _BY_OFFSET and not (is_same_place and _reads_within(ask, user, member)):
                 return user
-            if user.target in KEEPS_OFFSET:
+            if keeps_gaps(user.target):
                 waiting.extend(facts.members(facts.storage(user) or -1))
     return None
 
@@ -271,7 +270,18 @@ def _escape(ask: _Question) -> Refusal | None:
         return ask.no(f"the result is returned and would alias the input '{owner.name}'", escape.node)
     if any(t.node.op == "output" for t in facts.touches(ask.home_storage)):
         return ask.no("the result is returned next to another value in that memory", escape.node)
+    if not _is_memory_of_its_own(ask):
+        return ask.no("the result is returned and would lie inside a larger memory", escape.node)
     return None
+
+
+def _is_memory_of_its_own(ask: _Question) -> bool:
+    """Whether a caller finds the value at home as he would find it in fresh memory: same offset, no bytes more."""
+    home, value = ask.facts.tensor(ask.home), ask.facts.tensor(ask.value)
+    assert home is not None  # refused before
+    assert value is not None
+    sizes = tuple((tensor.storage_offset(), tensor.untyped_storage().nbytes()) for tensor in (home, value))
+    return same_extents(*sizes)
 
 
 def _input_refusal(ask: _Question, owner: Node) -> Refusal:

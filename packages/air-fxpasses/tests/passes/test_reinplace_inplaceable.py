@@ -97,6 +97,8 @@ def test_S14_a_list_of_tensors_is_updated_in_place() -> None:
         (lambda x: (z := x + 1)[:2] * z[1:], "overlaps the memory it would write"),
         (lambda x: (x + 1).gt(3), "the result is torch.bool, the argument is torch.float32"),
         (lambda x: x.sum(0) + x, "the result has size"),
+        (lambda x: (x + 1)[1:] * 2, "would lie inside a larger memory"),
+        (lambda x: (x + 1)[:1] * 2, "would lie inside a larger memory"),
         (lambda x: ((z := x.new_zeros(8))[:4] + 1, z[4:])[0:2], "returned"),
     ],
 )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from air_graph._constants import Symbols, decided_by_sizes
 from air_graph._effects import (
     ArgumentEffect,
     Effects,
     effects_of,
     hidden_writes,
+    keeps_gaps,
     register_hidden_writes,
     register_may_return_argument,
     written_values,
 )
 from air_graph._links import Link, link_of, links_of, owner_of, shares_storage
+from air_graph._long_products import mend_long_products
+from air_graph._offsets import mend_offsets
 from air_graph._operators import (
     argument_problem,
     find_operator,
@@ -41,6 +45,7 @@ from air_graph._region import (
 from air_graph._source import SourceLine, calling_line, has_line, place_of, source_of
 from air_graph._static import static_inputs
 from air_graph._storage import StorageKey, leaf_storages, storage_key
+from air_graph._straight_calls import attribute
 from air_graph._uses import (
     Use,
     arguments,
@@ -67,12 +72,15 @@ __all__ = [
     "Region",
     "SourceLine",
     "StorageKey",
+    "Symbols",
     "Use",
     "__version__",
     "argument_problem",
     "arguments",
+    "attribute",
     "bodies_of",
     "calling_line",
+    "decided_by_sizes",
     "effects_of",
     "effects_of_node",
     "find_operator",
@@ -82,9 +90,12 @@ __all__ = [
     "is_dense",
     "is_opaque",
     "is_written",
+    "keeps_gaps",
     "leaf_storages",
     "link_of",
     "links_of",
+    "mend_long_products",
+    "mend_offsets",
     "name_of",
     "named_arguments",
     "nodes_in",

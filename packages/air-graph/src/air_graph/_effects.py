@@ -83,6 +83,13 @@ _hidden_writes: dict[str, tuple[str, ...]] = {
     "npu::npu_kv_rmsnorm_rope_cache.default": ("k_cache", "ckv_cache"),
 }
 
+#: Operators whose result is a copy of their first argument with what lies round its elements: same strides, same
+#: offset, a storage of the same size.
+_KEEPS_GAPS: Final = frozenset(
+    f"aten::{name}"
+    for name in ("copy", "slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter")
+)
+
 _SYMBOLIC_MODULES: Final = ("torch.utils._sympy", "torch.fx.experimental.sym")
 
 
@@ -169,6 +176,11 @@ def register_may_return_argument(name: str) -> None:
     """Declares that operator `name` (`"ns::op"`) sometimes returns its first argument itself."""
     _may_return_argument.add(name)
     effects_of.cache_clear()
+
+
+def keeps_gaps(target: object) -> bool:
+    """Whether a result is a copy of the first argument with what lies round its elements, at the same offset."""
+    return isinstance(target, OpOverload) and target._schema.name in _KEEPS_GAPS
 
 
 @cache

@@ -30,6 +30,8 @@ _WRAPPING: Final = frozenset(
     {"with_effects", "run_and_save_rng_state", "run_with_rng_state", "graphsafe_run_with_rng_state"}
 )
 
+_HOLDS_OPERATOR: Final = _WRAPPING | _FUNCTIONAL
+
 
 @dataclass(frozen=True, slots=True)
 class Use:
@@ -139,7 +141,7 @@ def operator_of(node: Node) -> tuple[OpOverload, int] | None:
     """The operator that a node runs, also inside one of a higher order; and where its arguments begin."""
     if isinstance(node.target, OpOverload):
         return node.target, 0
-    if isinstance(node.target, HigherOrderOperator) and node.target.name() in _WRAPPING | _FUNCTIONAL:
+    if isinstance(node.target, HigherOrderOperator) and node.target.name() in _HOLDS_OPERATOR:
         for index, value in enumerate(node.args):
             if isinstance(value, OpOverload):
                 return value, index + 1

@@ -6,14 +6,15 @@
 
 Nodes are put off as long as the order of values, of memory and of effects allows, so that there are few parts. A
 value whose size only the run tells is handled eagerly until it is used up. A part that would only look at memory
-(views, sizes) is no piece of its own.
+(views, sizes) is no piece of its own. What sizes alone decide can be asked to come first, in a part that need not run
+again for the same sizes.
 """
 
 from __future__ import annotations
 
 import heapq
 import operator
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import free_symbols, free_unbacked_symbols
 from torch.utils._pytree import tree_leaves
 
+from air_graph._constants import Symbols
 from air_graph._dependencies import dependencies
 from air_graph._straight_calls import attribute, item, straight_calls
 from air_graph._uses import uses_of
@@ -38,6 +40,8 @@ class Part:
     name: str
     nodes: tuple[Node, ...]
     is_eager: bool
+    by_size: bool = False
+    """Whether sizes alone decide what it computes."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +80,12 @@ def is_unbacked(leaf: Any) -> bool:
     return bool(free_unbacked_symbols(leaf))
 
 
-def cut(gm: GraphModule, eager: Collection[Node]) -> Cut:
-    """The graph in parts; those with a node of `eager`, or of what depends on data, run eagerly."""
+def cut(gm: GraphModule, eager: Collection[Node], by_size: Mapping[Node, Symbols] | None = None) -> Cut:
+    """The graph in parts; those with a node of `eager`, or of what depends on data, run eagerly.
+
+    Nodes of `by_size` run in the first part; a piece that uses one is given the symbols that decide it.
+    """
+    decided = by_size or {}
     apart = set(eager)
     for node in gm.graph.nodes:
         chosen = (
@@ -85,13 +93,51 @@ def cut(gm: GraphModule, eager: Collection[Node]) -> Cut:
         )  # several values do not cross a border as one
         if chosen or (node.op not in ("placeholder", "output") and depends_on_data(node)):
             apart.add(node)
-    parts = tuple(_named(_scheduled(gm.graph, apart)))
-    return Cut(_assembled(gm, parts), parts)
+    for node in gm.graph.nodes:
+        if _waits(node):
+            apart.update(_until_apart(node, apart))
+    first = _with_what_they_need(gm.graph, decided)
+    parts = [Part("sizes", first, is_eager=True, by_size=True)] if first else []
+    parts.extend(_named(_scheduled(gm.graph, apart, first)))
+    return Cut(_assembled(gm, parts, decided), tuple(parts))
 
 
-def _scheduled(graph: Graph, apart: Collection[Node]) -> list[tuple[bool, list[Node]]]:
+def _waits(node: Node) -> bool:
+    """Whether a node waits for a collective that runs beside the program."""
+    return isinstance(node.target, OpOverload) and node.target._schema.name == "_c10d_functional::wait_tensor"
+
+
+def _until_apart(wait: Node, apart: Collection[Node]) -> list[Node]:
+    """A wait, and the views before it, where what it waits for runs apart: a compiled piece knows of no such work."""
+    path, node = [wait], wait.all_input_nodes[0]
+    while node not in apart:
+        looked_at = [use.value for use in uses_of(node) if use.aliases]
+        if node.target is operator.getitem:
+            looked_at = node.all_input_nodes
+        if len(looked_at) != 1:
+            return []
+        path.append(node)
+        node = looked_at[0]
+    return path
+
+
+def _with_what_they_need(graph: Graph, nodes: Collection[Node]) -> tuple[Node, ...]:
+    """Nodes and all that they are computed from, but for the inputs of the graph."""
+    needed = set(nodes)
+    for node in reversed(graph.nodes):
+        if node in needed:
+            needed.update(n for n in node.all_input_nodes if n.op != "placeholder")
+    return tuple(node for node in graph.nodes if node in needed)
+
+
+def _scheduled(
+    graph: Graph, apart: Collection[Node], done: Collection[Node]
+) -> list[tuple[bool, list[Node]]]:
     """Groups of nodes in an order that keeps all dependencies; a group takes all of its kind that are ready."""
-    before = dependencies(graph)
+    ran = set(done)
+    before = {
+        n: [e for e in needed if e not in ran] for n, needed in dependencies(graph).items() if n not in ran
+    }
     after: dict[Node, list[Node]] = {}
     missing = {node: len(needed) for node, needed in before.items()}
     for node, needed in before.items():
@@ -142,7 +188,7 @@ def _is_work(node: Node) -> bool:
     return any(use.writes for use in uses) or not any(use.aliases and not use.reads for use in uses)
 
 
-def _assembled(gm: GraphModule, parts: Sequence[Part]) -> GraphModule:
+def _assembled(gm: GraphModule, parts: Sequence[Part], decided: Mapping[Node, Symbols]) -> GraphModule:
     """A graph that calls the parts."""
     graph = Graph()
     made: dict[Node, Node] = {}
@@ -152,7 +198,7 @@ def _assembled(gm: GraphModule, parts: Sequence[Part]) -> GraphModule:
     for node in gm.graph.find_nodes(op="placeholder"):
         made[node] = graph.node_copy(node)
     for part in parts:
-        inputs, outputs = _border(part, homes, symbols)
+        inputs, outputs = _border(part, homes, symbols, decided)
         modules[part.name] = _module_of(gm, part, inputs, outputs)
         call = graph.call_module(part.name, tuple(made[value] for value in inputs))
         for index, value in enumerate(outputs):
@@ -184,7 +230,9 @@ def _symbol_inputs(graph: Graph) -> dict[Any, Node]:
     return found
 
 
-def _border(part: Part, homes: dict[Node, Part], symbols: dict[Any, Node]) -> tuple[list[Node], list[Node]]:
+def _border(
+    part: Part, homes: dict[Node, Part], symbols: dict[Any, Node], decided: Mapping[Node, Symbols]
+) -> tuple[list[Node], list[Node]]:
     """The values that a part is given, with the sizes that it speaks of, and those that others want of it."""
     inputs: dict[Node, None] = {}
     wanted: set[Any] = set()
@@ -192,6 +240,7 @@ def _border(part: Part, homes: dict[Node, Part], symbols: dict[Any, Node]) -> tu
         for value in node.all_input_nodes:
             if value.op != "get_attr" and homes.get(value) is not part:
                 inputs[value] = None
+                wanted.update(decided.get(value, ()))
         for leaf in tree_leaves([node.meta.get("val"), *(n.meta.get("val") for n in node.all_input_nodes)]):
             if isinstance(leaf, (torch.Tensor, torch.SymInt)):
                 wanted.update(free_symbols(leaf))

@@ -116,6 +116,19 @@ class StreamPlan:
         self._announce(mode)
         return self
 
+    def read_again(self, gm: GraphModule | Graph, *, sync: str = "check") -> StreamPlan:
+        """The plan of the graph this plan was read from, after passes changed it.
+
+        Only what is wrong since then is a finding to tell: what this plan shows was told when it was read.
+        """
+        mode = checked_sync(sync)
+        plan = StreamPlan.of(gm, sync=mode if mode == "auto" else "off")
+        plan.sync_report = SyncReport(self.sync_report.mended + plan.sync_report.mended)
+        if mode != "off":
+            told = {_told_as(finding) for finding in self.check()}
+            announce((each for each in plan.check() if _told_as(each) not in told), mode, by="passes")
+        return plan
+
     def _announce(self, mode: Sync) -> None:
         if mode != "off":
             announce(self.check(), mode)
@@ -225,6 +238,12 @@ class StreamPlan:
     def actions(self, node: Node) -> Actions:
         """What an executor does at a node; see the README for how to lower a plan."""
         return self._actions[node]
+
+
+def _told_as(finding: Finding) -> tuple[object, ...]:
+    """What a finding is told by: a pass may put other nodes in the place of those on the same lines."""
+    first, second = finding.first_line or finding.first, finding.second_line or finding.second
+    return finding.kind, first, second, finding.first_stream, finding.second_stream
 
 
 def _lower(program: Program, clocks: Clocks) -> Iterator[tuple[Node, Actions]]:

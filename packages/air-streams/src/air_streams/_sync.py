@@ -27,6 +27,14 @@ log = logging.getLogger(__name__)
 
 Sync = Literal["check", "error", "auto", "off"]
 SYNC_MODES: Final[tuple[Sync, ...]] = get_args(Sync)
+_WRONG: Final = {
+    "program": "the multi-stream program is not correct",
+    "passes": "a pass made the multi-stream program incorrect",
+}
+_MEND: Final = {
+    "program": "program",
+    "passes": "pass (a custom one, or the one that `explain` shows as modified)",
+}
 
 
 @dataclass(frozen=True)
@@ -127,21 +135,23 @@ def _insert_record_streams(
     return mended
 
 
-def announce(findings: Iterable[Finding], sync: Sync) -> None:
-    """Warns of each finding, or raises all of them in one error."""
+def announce(
+    findings: Iterable[Finding], sync: Sync, *, by: Literal["program", "passes"] = "program"
+) -> None:
+    """Warns of each finding, or raises all of them in one error; `by` says whose work made them."""
     found = tuple(findings)
     if not found or sync == "off":
         return
     if sync == "error":
         raise StreamCheckError(
-            f"the multi-stream program is not correct: {len(found)} finding(s)",
+            f"{_WRONG[by]}: {len(found)} finding(s)",
             where="; ".join(str(finding) for finding in found),
-            advice="mend the program as proposed, or compile with sync='auto' to insert the missing waits",
+            advice=f"mend the {_MEND[by]} as proposed, or compile with sync='auto' to insert the missing waits",
         )
     for finding in found:
         line = finding.second_line
         warnings.warn_explicit(
-            StreamRaceWarning(str(finding)),
+            StreamRaceWarning(str(finding) if by == "program" else f"{_WRONG[by]}: {finding}"),
             None,
             line.file if line else "<graph>",
             line.line if line else 0,

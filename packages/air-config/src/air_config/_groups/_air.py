@@ -118,6 +118,14 @@ class Air(Group):
         area.CAPTURE,
         "experimental",
     )
+    host_constant_bytes: int = option(
+        256 * 2**20,
+        integer(0),
+        "Bytes of the device's memory that a graph may hold for what it computes on the host from literals and sizes "
+        "alone; what does not fit is computed and copied in every call, and cuts the graph.",
+        area.CAPTURE,
+        "experimental",
+    )
     outputs: Literal["kept", "view", "clone", "guarded"] = option(
         "kept",
         choice("kept", "view", "clone", "guarded"),

@@ -7,6 +7,7 @@ from air_fxpasses.passes._decompose_auto_functionalized import DecomposeAutoFunc
 from air_fxpasses.passes._eliminate_cat import EliminateCat
 from air_fxpasses.passes._eliminate_dead_code import EliminateDeadCode
 from air_fxpasses.passes._fuse_patterns import FusePatterns
+from air_fxpasses.passes._products_of_experts import ProductsOfExperts, has_products_of_experts
 from air_fxpasses.passes._recover_view_inplace import RecoverViewInplace
 from air_fxpasses.passes._reinplace_inplaceable import ReinplaceInplaceable
 from air_fxpasses.passes._reinplace_input_mutated import ReinplaceInputMutated
@@ -18,8 +19,10 @@ __all__ = [
     "EliminateCat",
     "EliminateDeadCode",
     "FusePatterns",
+    "ProductsOfExperts",
     "RecoverViewInplace",
     "ReinplaceInplaceable",
     "ReinplaceInputMutated",
     "RemoveNoop",
+    "has_products_of_experts",
 ]

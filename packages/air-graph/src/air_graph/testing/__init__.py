@@ -7,6 +7,9 @@ shares memory with what, which result is which object, gradients, and whatever i
 into a test.
 
     python -m air_graph.testing --backend air --mode max-autotune --programs 500 --seed 7 --jobs 2
+
+With TORCHDYNAMO_CAPTURE_DYNAMIC_OUTPUT_SHAPE_OPS=1 and TORCHDYNAMO_CAPTURE_SCALAR_OUTPUTS=1 in the environment, sizes
+and numbers that depend on data are part of a graph, and no break of it: programs that a backend has to cut.
 """
 
 from __future__ import annotations

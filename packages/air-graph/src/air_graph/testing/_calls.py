@@ -48,6 +48,7 @@ class Session:
                 exec(text, self.names)
                 look(self.names)
         except EAGER_REFUSES:
+            _hear_out(self.device)
             self.names.clear()
             self.names.update(before)
             self.is_over = not is_harmless
@@ -102,6 +103,18 @@ class Session:
             for path, seen in look(self.names).items()
             if path[0] == "r" and isinstance(seen.value, Tensor)
         ]
+
+
+def _hear_out(device: str) -> None:
+    """A device tells later what went wrong, once for each kernel: what follows must not hear of it."""
+    if torch.device(device).type in ("cpu", "meta"):
+        return
+    for _ in range(16):
+        try:
+            torch.get_device_module(device).synchronize()
+        except RuntimeError:
+            continue
+        return
 
 
 def draw_case(

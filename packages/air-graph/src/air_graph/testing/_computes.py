@@ -37,10 +37,30 @@ def plain(value: Tensor) -> bool:
     return value.dtype == torch.float32
 
 
+def plain_some(value: Tensor) -> bool:
+    return plain(value) and value.dim() > 0
+
+
 def picture(value: Tensor) -> bool:
     return value.dim() == 4 and value.dtype == torch.float32 and value.numel() > 0
 
 
+#: Tensors that the host makes of literals and sizes, and that go to the device of another one.
+CONSTANTS: Final = (
+    Row("{x} * torch.arange({x}.shape[-1]).to({x}.device)", some, tag="arange.to"),
+    Row("torch.arange({x}.shape[0]).add(1).to({x}.device)", some, tag="arange.add.to"),
+    Row("torch.tensor([1.5, -2.0, 0.25]).to({x}.device)", tag="literal.to"),
+    Row("torch.tensor(3).type_as({x})", tag="literal.type_as"),
+    Row("{x} + torch.tensor(2.5)", is_number, tag="literal"),
+    Row("torch.triu(torch.ones({x}.shape[-1], {x}.shape[-1]), 1).to({x}.device)", some, tag="triu.to"),
+    Row("{x}[torch.arange({x}.shape[0] - 1, -1, -1)]", some, tag="getitem_host_rows"),
+    Row(
+        "torch.zeros({x}.shape[-1]).to({x}.device).add_({x}.sum())",
+        plain_some,
+        inexact=True,
+        tag="zeros.to.add_",
+    ),
+)
 ARITHMETIC: Final = (
     Row("{x} + {y}", tag="add"),
     Row("{x} + {c}", tag="add"),
@@ -133,6 +153,8 @@ READS: Final = (
     Row("{x}.masked_fill({mask}, {c})", some),
     Row("{x}[{mask}]", some, tag="getitem_mask"),
     Row("{x}.nonzero()", some, exact=True),
+    Row("{x}.unique()", is_number, exact=True),
+    Row("{x} * {x}.sum().item()", is_number, inexact=True, exact=True, tag="item"),
     Row("{x}.index_add({d}, {rows}, {x}.index_select({d}, {rows}))", some),
     Row("{x}.scatter({d}, {x}.argsort(dim={d}, stable=True), {like})", some, exact=True),
     Row("{x}.index_put(({rows},), {x}[:{many}])", lambda t: t.dim() == 1 and t.numel() > 0),

@@ -33,6 +33,7 @@ FAMILIES: Final[Mapping[str, tuple[int, Callable[[Scope], bool]]]] = {
     "products": (4, _of(computes.PRODUCTS)),
     "casts": (4, _of(computes.CASTS)),
     "complex": (4, _of(computes.COMPLEX)),
+    "constants": (3, _of(computes.CONSTANTS)),
     "outs": (4, _of(OUTS)),
     "foreach": (4, _of(FOREACH)),
     "flow": (4, draw_flow),

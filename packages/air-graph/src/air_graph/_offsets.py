@@ -1,0 +1,41 @@
+"""Mends the storage offset of example values, which torch's cache of fake results forgets.
+
+    b = a[2:];  s = slice_scatter(b, v)      # s begins at the offset of b in a storage like that of b; the cache says 0
+
+Who rebuilds a view of `s` over the memory of `b` by its offset would look elsewhere.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection
+from unittest import mock
+
+from torch._guards import detect_fake_mode
+from torch.fx import GraphModule, Node
+from torch.fx.node import map_arg
+
+from air_graph._effects import keeps_gaps
+from air_graph._uses import uses_of
+
+
+def mend_offsets(gm: GraphModule) -> None:
+    """Computes the example values of such results anew, and of the views of them."""
+    scatters = [node for node in gm.graph.nodes if keeps_gaps(node.target)]
+    mode = detect_fake_mode([node.meta.get("val") for node in scatters])
+    if mode is None:
+        return
+    mended: set[Node] = set()
+    with mode, mock.patch.object(mode, "cache_enabled", False):
+        for node in gm.graph.nodes:
+            if keeps_gaps(node.target) or _is_part_of(node, mended):
+                args, kwargs = map_arg((node.args, node.kwargs), lambda n: n.meta.get("val"))
+                node.meta["val"] = node.target(*args, **kwargs)
+                mended.add(node)
+
+
+def _is_part_of(node: Node, values: Collection[Node]) -> bool:
+    """Whether a node only looks at one of the values: a view, several of them, or one of several."""
+    if node.target is operator.getitem:
+        return node.args[0] in values
+    return any(use.aliases and not use.writes and use.value in values for use in uses_of(node))

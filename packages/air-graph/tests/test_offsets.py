@@ -1,0 +1,37 @@
+"""Example values of scatters begin where their base begins, whatever torch's cache of fake results says."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from air_graph import mend_offsets
+
+
+def scattered(b: Tensor) -> Tensor:
+    part = b[1:]
+    return torch.select_scatter(part, part[0] + 1, 0, 0)[:, 1:]
+
+
+def test_the_value_and_its_views_begin_where_eagers_do() -> None:
+    b = torch.arange(24.0).view(4, 6)
+    make_fx(scattered, tracing_mode="fake")(b)  # the cache of fake results knows it now
+    gm = make_fx(scattered, tracing_mode="fake")(b)
+    mend_offsets(gm)
+    (scatter,) = gm.graph.find_nodes(op="call_function", target=torch.ops.aten.select_scatter.default)
+    assert scatter.meta["val"].storage_offset() == 6
+    (result,) = gm.graph.output_node().all_input_nodes
+    assert result.meta["val"].storage_offset() == scattered(b).storage_offset() == 7
+
+
+def test_one_of_several_views_begins_where_eagers_does() -> None:
+    def function(b: Tensor) -> Tensor:
+        return scattered(b).chunk(2, 0)[1]
+
+    b = torch.arange(36.0).view(6, 6)
+    make_fx(function, tracing_mode="fake")(b)
+    gm = make_fx(function, tracing_mode="fake")(b)
+    mend_offsets(gm)
+    (result,) = gm.graph.output_node().all_input_nodes
+    assert result.meta["val"].storage_offset() == function(b).storage_offset()
