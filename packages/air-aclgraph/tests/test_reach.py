@@ -83,6 +83,26 @@ def test_an_input_is_addressed_where_it_lies_in_its_storage(
             assert not aliases or f.data_ptr() - twin.data_ptr() == e.data_ptr() - x.data_ptr()
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.diagonal_scatter(x, x.diagonal() + 1),
+        lambda x: torch.select_scatter(x[1:], x[0] + 1, 0, 0)[:, 1:],
+        lambda x: torch.slice_scatter(x.t(), x.t()[:1] * 2, 0, 0, 1),
+    ],
+    ids=["diagonal", "select of a view", "slice of a transposed one"],
+)
+def test_a_scatter_that_is_returned_lies_where_its_base_lies(
+    function: Callable[[Tensor], Tensor], device: str
+) -> None:
+    compiled = torch.compile(function, backend=Backend(device), dynamic=False)
+    for seed, (size, offset) in enumerate(PLACES):
+        x = part(size, offset, device, seed)
+        expected, found = function(x), compiled(part(size, offset, device, seed))
+        assert torch.equal(found, expected)
+        assert (found.stride(), found.storage_offset()) == (expected.stride(), expected.storage_offset())
+
+
 def test_a_write_through_as_strided_reaches_the_storage_of_the_caller(device: str) -> None:
     def function(x: Tensor) -> tuple[Tensor, ...]:
         x.as_strided((2,), (1,), 8).add_(5)
@@ -142,3 +162,11 @@ def test_only_inputs_that_are_addressed_are_read_whole() -> None:
 
     gm = traced(function, torch.ones(3, 3), torch.ones(3), torch.ones(3))
     assert [node.target for node in addressed_placeholders(gm)] == ["x_1"]
+
+
+def test_a_scatter_of_which_the_caller_gets_no_copy_reads_no_more_than_its_base() -> None:
+    def function(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        return torch.select_scatter(x, x[0] + 1, 0, 0) * 2, torch.select_scatter(y, y[0] + 1, 0, 0).t()
+
+    gm = traced(function, torch.ones(3, 3), torch.ones(3, 3))
+    assert [node.target for node in addressed_placeholders(gm)] == ["y_1"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from air_aclgraph._by_size import OncePerSize
 from air_aclgraph._compile import compile_graph, run_eagerly, runtime_for, use_runtime
 from air_aclgraph._direct import Passage, Seen, Wrapped, witnessed
 from air_aclgraph._executable import Executable
+from air_aclgraph._host_constants import HostConstant, decided_by_symbols, hold_host_constants
 from air_aclgraph._pieced import PiecedExecutable, Splitter
 from air_aclgraph._pin import Pinned
 from air_aclgraph._runtime import Abilities, Limits, Recording, Request, Runtime
@@ -15,6 +17,7 @@ from air_aclgraph._uncapturable import (
     unregister_uncapturable,
 )
 from air_aclgraph._version import __version__
+from air_aclgraph._without_host import spare_the_host
 from air_aclgraph.device import AcceleratorRuntime
 from air_aclgraph.host import HostRuntime
 
@@ -22,8 +25,10 @@ __all__ = [
     "Abilities",
     "AcceleratorRuntime",
     "Executable",
+    "HostConstant",
     "HostRuntime",
     "Limits",
+    "OncePerSize",
     "Passage",
     "PiecedExecutable",
     "Pinned",
@@ -35,10 +40,13 @@ __all__ = [
     "Wrapped",
     "__version__",
     "compile_graph",
+    "decided_by_symbols",
+    "hold_host_constants",
     "register_uncapturable",
     "registered_uncapturable",
     "run_eagerly",
     "runtime_for",
+    "spare_the_host",
     "uncapturable",
     "unregister_uncapturable",
     "use_runtime",

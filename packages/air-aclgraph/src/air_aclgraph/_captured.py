@@ -111,31 +111,22 @@ class Captured:
         return {storage._cdata: storage.nbytes() for storage in storages}
 
 
-def written_ranges(
-    inputs: Sequence[Any], kinds: Sequence[Kind], wholes: frozenset[int] = frozenset()
-) -> list[tuple[int, int]]:
-    """The memory that the graph writes among its inputs."""
-    return [
-        byte_range(t, all_of_storage=index in wholes)
-        for index, (t, kind) in enumerate(zip(inputs, kinds, strict=True))
-        if kind in (Kind.MUTATED, Kind.CARRIED)
-    ]
-
-
 def overlaps_written(
     args: Sequence[Any], kinds: Sequence[Kind], index: int, wholes: frozenset[int] = frozenset()
 ) -> bool:
-    """Whether a copied input shares memory with one the graph writes.
+    """Whether a copied input shares memory with one the graph writes, or a carried one with one used where it is.
 
-    Its copy would not see the write that eager code sees.
+    One of them would not see the write that eager code sees.
     """
     if kinds[index] not in COPIES or not isinstance(args[index], Tensor):
         return False
     if not args[index].numel() and index not in wholes:
         return False
-    others = [Kind.COPIED if i == index else kind for i, kind in enumerate(kinds)]
+    relevant = (Kind.CARRIED, *CHECKED) if kinds[index] is Kind.CARRIED else (Kind.CARRIED, Kind.MUTATED)
     low, high = byte_range(args[index], all_of_storage=index in wholes)
-    return any(low < end and start < high for start, end in written_ranges(args, others, wholes))
+    others = (i for i, kind in enumerate(kinds) if kind in relevant and i != index)
+    ranges = (byte_range(args[i], all_of_storage=i in wholes) for i in others)
+    return any(low < end and start < high for start, end in ranges)
 
 
 class _Lines:

@@ -16,6 +16,7 @@ from air_aclgraph._eager import EagerRun
 from air_aclgraph._executable import Executable
 from air_aclgraph._key import key_function
 from air_aclgraph._lowering import PlanLowering
+from air_aclgraph._objects import refuse_frozen_state
 from air_aclgraph._options import Options
 from air_aclgraph._plan import plan_resources
 from air_aclgraph._progress import Reporting, progress_of
@@ -98,6 +99,8 @@ def compile_graph(
     options = Options.of(settings)
     refuse_turned_inputs(gm)
     substitutes = _higher_order(gm, runtime)
+    if runtime.device.type != "cpu":
+        refuse_frozen_state(gm)
     static = set(inputs_that_stay(gm) if static_inputs is None else static_inputs)
     slots = classify(gm, example_inputs, static, runtime.device, clone_input=options.clone_input)
     slots = with_reach(slots, gm)

@@ -25,17 +25,19 @@ from air_aclgraph._captured import CHECKED, COPIES, Captured, Plumbing
 from air_aclgraph._kept import Loan, Stage, loans_of
 from air_aclgraph._key import Key, key_function
 from air_aclgraph._memory import Buffers, fill, whole
+from air_aclgraph._moved import calls_worth_a_capture, carried_from_now_on, remember
 from air_aclgraph._options import Options
 from air_aclgraph._outputs import Ledger, Output, Own, describe, finisher, fixed_outputs, mixed
 from air_aclgraph._path import Path
 from air_aclgraph._pieced import PiecedExecutable, Splitter
 from air_aclgraph._pin import Pinned
 from air_aclgraph._plan import ResourcePlan, refuse_shortage
-from air_aclgraph._policy import KeyPolicy, Watch
+from air_aclgraph._policy import KeyPolicy, Watches
 from air_aclgraph._progress import showing
 from air_aclgraph._reach import refuse_format
 from air_aclgraph._results import outputs_of
 from air_aclgraph._runtime import Recording, Runtime, Sample
+from air_aclgraph._siblings import Siblings
 from air_aclgraph._slots import Kind, Slot, refuse_layout, refuse_subclass
 from air_aclgraph._stats import Stats
 from air_aclgraph._straight import Straight
@@ -80,7 +82,7 @@ class Executable(Path):
         super().__init__(
             runtime.lock, key_of, None if self._flat else spec, always_off=options.force_recapture
         )
-        self._watches: dict[Key, Watch] = {}
+        self._watches = Watches(options.bind_after)
         self._policies: OrderedDict[Key, KeyPolicy] = OrderedDict()
         self._seen: dict[Key, int] = {}
         self._buffers = Buffers(runtime.device)
@@ -88,6 +90,7 @@ class Executable(Path):
         self._copies = runtime.copies()
         self._ready = runtime.ready()
         self._turn = runtime.turn()
+        self._siblings = Siblings()
         self._ledger = Ledger(name)
         self._stats = Stats()
         self._history: list[str] = []
@@ -118,12 +121,18 @@ class Executable(Path):
 
     def _off_path(self, key: Key, args: list[Any]) -> tuple[Any, ...]:
         """A call that cannot simply be replayed: finds out why, and captures if that is the answer."""
-        captured = self._captured.get(key)
         self._refuse_closed()
         if self.runtime.is_recording():
             return self.beside(args)
         if self._instead is not None:
             return tuple(self._instead(*args))
+        key = self._siblings.key_of(key, args, self._captured, self.options.limit)
+        captured = self._captured.get(key)
+        if captured is not None and self._siblings.are_several(key) and not self._forced:
+            outputs = captured.run(args)
+            if outputs is not None:
+                self._captured.move_to_end(key)
+                return outputs
         policy = self._policy(key)
         kinds = self._effective(policy, args)
         clash = self._clash(args, kinds)
@@ -185,27 +194,34 @@ class Executable(Path):
             policy.keeping.give_up()
             self._taken_back(captured)
         elif not moved:
-            settled, bound = policy.keeping.settle(), self._bound(captured.key, policy)
-        notes = [*([settled] if settled else []), *(bound or [])]
+            settled, bound = policy.keeping.settle(), self._watches.ended(captured.key, policy)
+        carried = [] if held else self._carried(captured, policy, moved, args)
+        notes = [*([settled] if settled else []), *(bound or []), *carried]
         for note in notes:
             self._note(f"key {captured.key}: {note}")
         if bound:
             self._stats.recaptured("stable input bound")
             return None
-        if settled or bound is not None:
-            again = self._finished_again(captured, policy)
+        if settled or bound is not None or carried:
+            again = self._finished_again(captured, policy, carried=bool(carried))
             return again.run(args)
         if moved or not held:
             self._explain_move(captured, policy, moved)
         return None
 
-    def _bound(self, key: Key, policy: KeyPolicy) -> list[str] | None:
-        """Notes on copied inputs that are bound from now on; None as long as they are watched, or where none is."""
-        watch = self._watches.get(key)
-        if watch is None or not watch.is_over():
-            return None
-        del self._watches[key]
-        return policy.stayed(watch.stable())
+    def _carried(
+        self, captured: Captured, policy: KeyPolicy, moved: Sequence[int], args: Sequence[Any]
+    ) -> list[str]:
+        """Notes on inputs in other memory that are carried from now on; empty where there is to be a capture."""
+        found = carried_from_now_on(captured, moved, args, collect=policy.is_first_move())
+        kinds = [found.get(index, kind) for index, kind in enumerate(policy.kinds)]
+        if not found or self._clash(args, kinds) is not None:
+            return []
+        self.runtime.synchronize()  # another stream may still read what its caller has let go of
+        seconds = self._stats.capture_seconds / max(1, self._stats.captures)
+        nbytes = sum(captured.inputs[index].nbytes for index in found)
+        self._watches.begin(captured.key, list(found), calls_worth_a_capture(seconds, nbytes, self.runtime))
+        return policy.carried(found)
 
     def _taken_back(self, captured: Captured) -> None:
         """A caller still has memory that was lent: it is the caller's now, and this capture writes it no more."""
@@ -217,12 +233,14 @@ class Executable(Path):
         )
         self._note(f"key {captured.key}: outputs: lent -> copied, one was kept across calls")
 
-    def _finished_again(self, captured: Captured, policy: KeyPolicy) -> Captured:
+    def _finished_again(self, captured: Captured, policy: KeyPolicy, *, carried: bool = False) -> Captured:
         """The same recording with another function around it."""
         inputs, recording, shared = captured.inputs, captured.recording, captured.outputs_shared
-        again = self._finish(
-            captured.key, captured.kinds, policy, inputs, recording, captured.count, shared=shared
-        )
+        kinds, count = captured.kinds, captured.count
+        if carried:
+            kinds, count = tuple(policy.kinds), [0]
+            self._stats.dropped(captured)
+        again = self._finish(captured.key, kinds, policy, inputs, recording, count, shared=shared)
         self._keep(again)
         return again
 
@@ -234,18 +252,6 @@ class Executable(Path):
         self._note(f"key {captured.key}: {cause}: {names}")
         for note in policy.moved(moved):
             self._note(f"key {captured.key}: {note}")
-
-    def _watch(self, key: Key, policy: KeyPolicy, kinds: Sequence[Kind]) -> Watch | None:
-        """Watches copied inputs for addresses that stay, once per key."""
-        if key in self._watches:
-            return self._watches[key]
-        calls = self.options.bind_after
-        indices = [i for i, k in enumerate(kinds) if k is Kind.COPIED and i not in policy.was_bound]
-        if not calls or not indices or policy.watched:
-            return None
-        policy.watched = True
-        self._watches[key] = Watch(indices, calls)
-        return self._watches[key]
 
     def _effective(self, policy: KeyPolicy, args: Sequence[Any]) -> tuple[Kind, ...]:
         """The kinds for this capture; a tensor that cannot be captured is refused by name."""
@@ -280,13 +286,15 @@ class Executable(Path):
             with showing(self._body.progress, f"{self.name} key {key}"):
                 recording = self._record(key, inputs, kinds, copied, sample)
         except IllegalDuringCapture as error:
-            if not self._is_split_at(error):
+            if not self._goes_on_in_pieces(error):
                 raise
             return self._eagerly(args, "its capture failed") if first is None else first
+        remember(recording)
         captured = self._finish(
             key, kinds, policy, inputs, recording, shared=copied and self.options.share_pool
         )
         self._keep(captured)
+        self._siblings.captured(key, kinds, args)
         self._stats.captured(time.perf_counter() - started)
         log.info(
             "%s key %s captured: %d tasks, %d bytes, %.1f ms",
@@ -304,8 +312,8 @@ class Executable(Path):
         """Asks `splitter`, where the device refuses an operator in a capture, for what runs the graph in pieces."""
         self._splitter = splitter
 
-    def _is_split_at(self, error: IllegalDuringCapture) -> bool:
-        """Whether the graph runs in pieces from now on: the device has refused an operator in a capture."""
+    def _goes_on_in_pieces(self, error: IllegalDuringCapture) -> bool:
+        """Has the graph cut where the device refused an operator in a capture, if it can be; gives whether it was."""
         node = self._body.node_at(error)
         if self._splitter is None or node is None:
             return False
@@ -339,9 +347,10 @@ class Executable(Path):
                 whole(args[index]).copy_(whole(inputs[index]))
             elif kind is Kind.CARRIED:
                 args[index].copy_(inputs[index])
-        if self.options.outputs in ("view", "guarded") or not captured.outputs_shared:
-            mode = self.options.outputs if self.options.outputs in ("view", "guarded") else "clone"
-            return finisher(captured.outputs, mode, self._ledger)(args)
+        if self.options.outputs in ("view", "guarded"):
+            return finisher(captured.outputs, self.options.outputs, self._ledger)(args)
+        if not captured.outputs_shared:
+            return finisher(captured.outputs, "clone", self._ledger)(args)
         pairs = zip(captured.outputs, captured.recording.first, strict=True)
         firsts = [first for output, first in pairs if isinstance(output, Own)]
         return mixed(captured.outputs, lambda: firsts)(args)
@@ -424,7 +433,7 @@ class Executable(Path):
             finish=finisher(outputs, mode, self._ledger, None if keeping is None else keeping.watch),
             fixed=fixed_outputs(outputs) if mode == "view" else None,
             before_replay=((lambda: self._ledger.overwrite(own)),) if mode == "guarded" else (),
-            watch=self._watch(key, policy, kinds),
+            watch=self._watches.of(key, policy, kinds),
             check_overlap=writes and not self.options.skip_validation,
             values=None if self._updates is None else self._updates.values,
             wholes=self._wholes,
@@ -459,7 +468,7 @@ class Executable(Path):
         this key get copies from now on, so that no replay of the handle writes what they keep.
         """
         with self._lock:
-            key = self._key(args)
+            key = self._siblings.key_of(self._key(args), args, self._captured, self.options.limit)
             captured = self._captured.get(key)
             if self.options.outputs == "kept":
                 captured = self._with_memory_to_pin(key, captured)
@@ -529,9 +538,7 @@ class Executable(Path):
     def _drop(self, key: Key) -> None:
         old = self._forget(key)
         if old is not None:
-            self._stats.past_replays += old.count[0]
-            self._stats.past_copies += old.count[0] * old.copies
-            self._stats.past_copied_bytes += old.count[0] * old.copied_bytes
+            self._stats.dropped(old)
             old.recording.release()
 
     def _make_room(self, key: Key) -> None:
@@ -566,17 +573,8 @@ class Executable(Path):
 
     def stats(self) -> dict[str, Any]:
         """Counts since the graph was compiled."""
-        alive = self._captured.values()
-        stats = self._stats
-        return {
-            **stats.as_dict(),
-            "keys": len(self._captured),
-            "replays": stats.past_replays + sum(c.count[0] for c in alive),
-            "copies": stats.past_copies + sum(c.count[0] * c.copies for c in alive),
-            "copied_bytes": stats.past_copied_bytes + sum(c.count[0] * c.copied_bytes for c in alive),
-            "pool_bytes": self.runtime.pool_nbytes(),
-            "bytes": self.nbytes,
-        }
+        counted = self._stats.with_replays(self._captured.values())
+        return {**counted, "pool_bytes": self.runtime.pool_nbytes(), "bytes": self.nbytes}
 
     def explain(self) -> dict[str, Any]:
         """Why each input is handled as it is, what was captured, and what happened since."""

@@ -4,7 +4,8 @@ Numbers among the inputs are taken as they are.  A symbolic size that no number 
 read off the first tensor that has it as a plain dimension; a tensor with a dimension that is an expression
 of unknown symbols contributes its whole shape.  Strides with symbols that no size stands for are read like sizes, and
 of an input whose storage the graph addresses the place in that storage and its bytes.  A float is taken as it is
-written: kernels tell 0.0 from -0.0, which are equal, and one NaN is like another, which are not.
+written: kernels tell 0.0 from -0.0, which are equal, and one NaN is like another, which are not. An object that is
+neither tensor nor number and that an operator reads is in the key as what it is, by `_objects.identity`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, Final
 from torch import SymBool, SymInt, Tensor
 
 from air_aclgraph._memory import place_in_storage
+from air_aclgraph._objects import identity, is_read
 from air_aclgraph._slots import Kind, Slot
 
 Key = tuple[Any, ...]
@@ -48,7 +50,7 @@ def key_function(slots: Sequence[Slot], without: Iterable[int] = ()) -> KeyOf | 
     numbers = [s.index for s in slots if s.kind is Kind.VALUE and s.index not in left_out]
     known = {str(_symbol(s)) for s in slots if s.kind is Kind.VALUE} - {"None"}
     sizes = _size_sources(slots, known)
-    layouts = [*_stride_sources(slots, known), *_place_sources(slots)]
+    layouts = [*_stride_sources(slots, known), *_place_sources(slots), *_object_sources(slots)]
     careful = [i for i in numbers if not isinstance(slots[i].node.meta.get("val", ...), _ALIKE)]
     if not numbers and not sizes and not layouts:
         return None
@@ -103,11 +105,15 @@ def _place_sources(slots: Sequence[Slot]) -> list[tuple[int, Callable[[Tensor], 
     return [(slot.index, place_in_storage) for slot in slots if slot.whole]
 
 
+def _object_sources(slots: Sequence[Slot]) -> list[tuple[int, Callable[[Any], Any]]]:
+    return [(slot.index, identity) for slot in slots if slot.kind is Kind.OBJECT and is_read(slot.node)]
+
+
 def _general(
     numbers: Sequence[int],
     careful: frozenset[int],
     sizes: Sequence[tuple[int, int | None]],
-    layouts: Sequence[tuple[int, Callable[[Tensor], Any]]],
+    layouts: Sequence[tuple[int, Callable[[Any], Any]]],
 ) -> KeyOf:
     if not careful and not layouts:
         plain = tuple(numbers)

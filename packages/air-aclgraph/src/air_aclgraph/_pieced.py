@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from air_aclgraph._by_size import OncePerSize
 from air_aclgraph.errors import IllegalDuringCapture, InputRefused
 from air_graph.pieces import LeftOut
 
@@ -35,11 +36,17 @@ class PiecedExecutable:
         call: Callable[..., Any],
         pieces: Mapping[str, Any],
         eager: Sequence[LeftOut],
+        by_size: Sequence[LeftOut] = (),
+        once: Mapping[str, OncePerSize] | None = None,
     ) -> None:
         self.name = name
         self.pieces = dict(pieces)
         self.eager = tuple(eager)
         """What runs eagerly, and why."""
+        self.by_size = tuple(by_size)
+        """What the host computes once for each size."""
+        self.once = dict(once or {})
+        """The parts that do so."""
         self._call = call
 
     def __call__(self, *args: Any) -> Any:
@@ -52,9 +59,10 @@ class PiecedExecutable:
 
     def pin(self, *args: Any) -> Any:
         """Refuses: a handle replays one capture, and this graph has several, with work of the host between them."""
-        first = self.eager[0]
+        first = (*self.eager, *self.by_size)[0]
         raise InputRefused(
-            f"{self.name} runs in {len(self.pieces)} captured pieces, and a pinned handle replays one",
+            f"{self.name} runs in {len(self.pieces)} captured pieces with work of the host between them, and a pinned "
+            "handle replays one",
             advice=f"take {first.target} out of the compiled function ({first.source}): {first.reason}",
         )
 
@@ -81,6 +89,7 @@ class PiecedExecutable:
             "eager": [
                 {"operator": e.target, "because": e.reason, "where": e.source or e.node} for e in self.eager
             ],
+            "once for each size": [{"operator": e.target, "where": e.source or e.node} for e in self.by_size],
             "pieces": {name: piece.explain() for name, piece in self.pieces.items()},
         }
 

@@ -2,22 +2,24 @@
 
 An input whose address never changes may be bound instead of copied; one that was bound and moves is copied
 from then on; a mutated or static input that moves again and again is copied as well, so that a graph is not
-captured for ever.  Every change is decided for one shape key, happens at most once, and is reported.
+captured for ever.  Every change is decided for one shape key, and is reported.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from air_aclgraph._kept import Keeping
+from air_aclgraph._key import Key
 from air_aclgraph._slots import Kind, Slot
 
 #: Recaptures that moving addresses may cause for one slot of one key before the slot is copied.
 MOVES_ALLOWED: Final = 8
 
+_BEFORE_VISITS: Final = {Kind.CARRIED: Kind.MUTATED, Kind.COPIED: Kind.STATIC}
 _AFTER_MOVES: Final = {Kind.STATIC: Kind.COPIED, Kind.MUTATED: Kind.CARRIED, Kind.BOUND: Kind.COPIED}
 
 
@@ -29,6 +31,8 @@ class KeyPolicy:
     moves: Counter[int] = field(default_factory=Counter)
     was_bound: set[int] = field(default_factory=set)
     watched: bool = False
+    visiting: set[int] = field(default_factory=set)
+    """Inputs that are carried because callers bring other memory each time."""
     keeping: Keeping = field(default_factory=Keeping)
 
     @classmethod
@@ -48,10 +52,30 @@ class KeyPolicy:
                 notes.append(f"input {index}: {kind.value} -> {self.kinds[index].value}, its address moves")
         return notes
 
+    def is_first_move(self) -> bool:
+        """Whether no bound input has had a new address before."""
+        return not self.moves
+
+    def carried(self, found: Mapping[int, Kind]) -> list[str]:
+        """These inputs are carried from now on, through the memory of a caller that has let go of it."""
+        notes = []
+        for index, kind in found.items():
+            notes.append(
+                f"input {index}: {self.kinds[index].value} -> {kind.value}, callers bring other memory each time"
+            )
+            self.kinds[index] = kind
+            self.visiting.add(index)
+        return notes
+
     def stayed(self, indices: Iterable[int]) -> list[str]:
-        """Binds copied inputs that kept their address; each at most once."""
+        """Binds inputs that kept their address: copied ones at most once, visitors whenever they stay."""
         notes = []
         for index in indices:
+            if index in self.visiting:
+                self.visiting.discard(index)
+                was, self.kinds[index] = self.kinds[index], _BEFORE_VISITS[self.kinds[index]]
+                notes.append(f"input {index}: {was.value} -> {self.kinds[index].value}, its address stays")
+                continue
             if self.kinds[index] is Kind.COPIED and index not in self.was_bound:
                 self.was_bound.add(index)
                 self.kinds[index] = Kind.BOUND
@@ -64,7 +88,7 @@ class Watch:
 
     def __init__(self, indices: Sequence[int], calls: int) -> None:
         self._indices = tuple(indices)
-        self._calls = calls
+        self.calls = calls
         self._last: dict[int, int] = {}
         self._kept: Counter[int] = Counter()
         self._seen = 0
@@ -75,12 +99,46 @@ class Watch:
             address = args[index].data_ptr()
             self._kept[index] = self._kept[index] + 1 if self._last.get(index) == address else 1
             self._last[index] = address
-        return self._seen >= self._calls
+        return self._seen >= self.calls
 
     def is_over(self) -> bool:
         """Whether it has seen as many calls as it is to see."""
-        return self._seen >= self._calls
+        return self._seen >= self.calls
 
     def stable(self) -> list[int]:
         """The inputs whose address did not change while they were watched."""
-        return [index for index in self._indices if self._kept[index] >= self._calls]
+        return [index for index in self._indices if self._kept[index] >= self.calls]
+
+
+class Watches:
+    """Which inputs of which keys are watched for an address that stays."""
+
+    def __init__(self, calls: int) -> None:
+        self._calls = calls
+        self._watches: dict[Key, Watch] = {}
+
+    def of(self, key: Key, policy: KeyPolicy, kinds: Sequence[Kind]) -> Watch | None:
+        """The watch of a key; copied inputs are watched once."""
+        if key in self._watches:
+            return self._watches[key]
+        indices = [i for i, k in enumerate(kinds) if k is Kind.COPIED and i not in policy.was_bound]
+        if not self._calls or not indices or policy.watched:
+            return None
+        policy.watched = True
+        return self.begin(key, indices, self._calls)
+
+    def begin(self, key: Key, indices: Sequence[int], calls: int) -> Watch:
+        """Watches these inputs for so many calls."""
+        self._watches[key] = Watch(indices, calls)
+        return self._watches[key]
+
+    def ended(self, key: Key, policy: KeyPolicy) -> list[str] | None:
+        """Notes on inputs that are bound from now on; None as long as they are watched, or where none is."""
+        watch = self._watches.get(key)
+        if watch is None or not watch.is_over():
+            return None
+        del self._watches[key]
+        notes = policy.stayed(watch.stable())
+        if policy.visiting:
+            self.begin(key, sorted(policy.visiting), watch.calls)
+        return notes

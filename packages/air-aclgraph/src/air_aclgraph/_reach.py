@@ -8,7 +8,8 @@ are applied to, or a view of it, is more than its sizes and strides say: its who
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -18,7 +19,7 @@ from torch.fx import GraphModule, Node
 
 from air_aclgraph._slots import Kind, Slot
 from air_aclgraph.errors import InputRefused
-from air_graph import bodies_of, input_roots
+from air_graph import bodies_of, input_roots, keeps_gaps, uses_of
 
 #: Operators that look at the storage of their first argument, by the name of their schema.
 _ADDRESSING: Final = frozenset(
@@ -32,11 +33,7 @@ _ADDRESSING: Final = frozenset(
         "prims::as_strided_scatter",
     )
 )
-#: Operators whose result is a copy of their first argument with what lies between its elements.
-_KEEPS_GAPS: Final = frozenset(
-    ("aten::slice_scatter", "aten::select_scatter", "aten::diagonal_scatter", "aten::as_strided_scatter")
-)
-_NO_MEMORY: Final = (Kind.VALUE, Kind.HOST, Kind.TOKEN)
+_NO_MEMORY: Final = (Kind.VALUE, Kind.HOST, Kind.TOKEN, Kind.OBJECT)
 _METHODS: Final = frozenset(("as_strided", "as_strided_", "as_strided_scatter", "storage_offset"))
 
 
@@ -60,8 +57,8 @@ def refuse_format(name: str, formatted: Tensor | None) -> None:
 
 
 def addressed_placeholders(gm: GraphModule) -> frozenset[Node]:
-    """The placeholders of which some node of the graph may see more than their own elements."""
-    if not any(map(_addresses_storage, gm.graph.nodes)):
+    """The placeholders of which some node of the graph, or its caller, may see more than their own elements."""
+    if not any(_addresses_storage(node) or keeps_gaps(node.target) for node in gm.graph.nodes):
         return frozenset()
     roots = input_roots(gm, _with_gaps_of)
     looked_at = (
@@ -69,12 +66,25 @@ def addressed_placeholders(gm: GraphModule) -> frozenset[Node]:
         for node in filter(_addresses_storage, gm.graph.nodes)
         for value in node.all_input_nodes[: 1 if isinstance(node.target, OpOverload) else None]
     )
-    return frozenset().union(*(roots.get(value, ()) for value in looked_at))
+    returned = _returned_with_gaps(gm, roots)
+    return returned.union(*(roots.get(value, ()) for value in looked_at))
 
 
 def _with_gaps_of(node: Node) -> list[Node]:
-    keeps = isinstance(node.target, OpOverload) and node.target._schema.name in _KEEPS_GAPS
-    return node.all_input_nodes[:1] if keeps else []
+    return node.all_input_nodes[:1] if keeps_gaps(node.target) else []
+
+
+def _returned_with_gaps(gm: GraphModule, roots: Mapping[Node, frozenset[Node]]) -> frozenset[Node]:
+    """The placeholders of which a caller gets a copy with what lies round their elements."""
+    copied: dict[Node, frozenset[Node]] = {}
+    for node in gm.graph.nodes:
+        if keeps_gaps(node.target):
+            copied[node] = frozenset().union(*(roots.get(v, ()) for v in node.all_input_nodes[:1]))
+        elif node.op == "output":
+            return frozenset().union(*(copied.get(value, ()) for value in node.all_input_nodes))
+        elif node.target is operator.getitem or any(use.aliases for use in uses_of(node)):
+            copied[node] = frozenset().union(*(copied.get(value, ()) for value in node.all_input_nodes))
+    return frozenset()
 
 
 def _addresses_storage(node: Node) -> bool:

@@ -55,14 +55,13 @@ class Limits:
 class Request:
     """How a capture is to be made.
 
-    With `own_outputs` no other capture uses the memory of the outputs; with `share_outputs` others may.
-    `sample` has the outputs and the inputs of an ordinary run of the same program just before.
+    With `share_outputs` other captures may use the memory of the outputs. With a `sample`, the outputs and the inputs
+    of an ordinary run of the same program just before, none does: it is made before the capture, as the sample says.
     """
 
     error_mode: ErrorMode = "global"
     pool: Any = None
     share_outputs: bool = False
-    own_outputs: bool = False
     sample: Sample | None = field(default=None, repr=False)
     in_inference_mode: bool = False
     share_pool: bool = True
@@ -102,7 +101,8 @@ class Recording:
     `ran` says that the recording run itself computed the outputs: they are `first`, and the first call needs
     no replay.  `explain_error` makes an error of a replay readable; it gives back what is not the device's.
     `claims` says how many tensors the recording itself has over each storage that it made and that no other
-    recording writes; the outputs among those may be lent to callers.
+    recording writes; the outputs among those may be lent to callers. `holds` are tensors that live as long as it does,
+    its inputs among them.
     """
 
     replay: Callable[[], None]
@@ -116,6 +116,7 @@ class Recording:
     first: tuple[Any, ...] = field(default=(), repr=False)
     explain_error: Callable[[RuntimeError], RuntimeError] | None = None
     claims: Mapping[int, int] = field(default_factory=dict, repr=False)
+    holds: tuple[Tensor, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@
     host      a CPU tensor read on the host                  a host parameter, patched into the replay
     token     nothing: AOTAutograd passes None               orders operators with effects
     value     a number                                       part of the key
+    object    neither tensor nor number (`_objects`)         part of the key where an operator reads it
 
 What a graph writes is asked of `air_graph`: through any chain of views, list arguments element by element, and also
 what an operator writes without saying so.
@@ -24,6 +25,7 @@ import torch
 from torch import SymBool, SymFloat, SymInt, Tensor
 from torch.fx import GraphModule, Node
 
+from air_aclgraph._objects import is_object, is_read, real_type
 from air_aclgraph.errors import InputRefused
 from air_graph import written_inputs
 
@@ -39,6 +41,7 @@ class Kind(enum.Enum):
     HOST = "host"
     TOKEN = "token"
     VALUE = "value"
+    OBJECT = "object"
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,12 @@ class Slot:
 
 
 _NUMBERS: Final = (int, float, bool, str, type(None), SymInt, SymFloat, SymBool)
-_STAGING: Final = (torch.ops.aten._to_copy.default, torch.ops.aten.copy_.default)
+#: Operators that only copy a tensor, so that one of the host may be staged on the device for them.
+STAGING: Final = (
+    torch.ops.aten._to_copy.default,
+    torch.ops.aten.copy_.default,
+    torch.ops.aten.copy.default,
+)
 
 
 def classify(
@@ -87,9 +95,12 @@ def _kind(
 ) -> tuple[Kind, str]:
     if isinstance(example, _NUMBERS):
         return Kind.VALUE, "not a tensor"
+    if is_object(example):
+        return Kind.OBJECT, f"a {real_type(example).__name__}, {_object_use(node)}"
     if not isinstance(example, Tensor):
         raise InputRefused(
-            f"input {node.target!r} is a {type(example).__name__}: an input is a tensor or a number",
+            f"input {node.target!r} is a {type(example).__name__}: an input is a tensor, a number or an object "
+            "that torch knows as opaque",
             advice="unpack it before the compiled function",
             input=str(node.target),
         )
@@ -107,6 +118,10 @@ def _kind(
     return Kind.COPIED, "an ordinary input"
 
 
+def _object_use(node: Node) -> str:
+    return "which operators read: part of the key" if is_read(node) else "handed on as it is"
+
+
 def _orders_effects(user: Node, token: Node) -> bool:
     return getattr(user.target, "__name__", "") == "with_effects" and user.args[0] is token
 
@@ -119,7 +134,7 @@ def _host_kind(node: Node, example: Tensor, written: bool) -> tuple[Kind, str]:
             advice="keep it on the device, or update it outside the compiled function",
             input=name,
         )
-    if all(user.target in _STAGING for user in node.users):
+    if all(user.target in STAGING for user in node.users):
         return Kind.COPIED, "a CPU tensor that the graph copies to the device: staged on the device"
     if example.dim() == 0:
         return Kind.VALUE, "a CPU number: kernels read it on the host"

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch._dynamo.utils import counters
+
+if TYPE_CHECKING:
+    from air_aclgraph._captured import Captured
 
 
 @dataclass
@@ -46,6 +50,22 @@ class Stats:
     def failed(self) -> None:
         self.failures += 1
         counters["air"]["capture_failures"] += 1
+
+    def dropped(self, captured: Captured) -> None:
+        """Keeps the counts of a capture that is replayed no more."""
+        self.past_replays += captured.count[0]
+        self.past_copies += captured.count[0] * captured.copies
+        self.past_copied_bytes += captured.count[0] * captured.copied_bytes
+
+    def with_replays(self, alive: Collection[Captured]) -> dict[str, Any]:
+        """All counts, with those of the captures that there are."""
+        return {
+            **self.as_dict(),
+            "keys": len(alive),
+            "replays": self.past_replays + sum(c.count[0] for c in alive),
+            "copies": self.past_copies + sum(c.count[0] * c.copies for c in alive),
+            "copied_bytes": self.past_copied_bytes + sum(c.count[0] * c.copied_bytes for c in alive),
+        }
 
     def as_dict(self) -> dict[str, Any]:
         return {

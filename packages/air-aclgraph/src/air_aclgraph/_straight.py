@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import torch
 from torch.fx import GraphModule, Node
 
+from air_graph import attribute
+
 if TYPE_CHECKING:
     from air_aclgraph._progress import Progress
 
@@ -154,13 +156,6 @@ def _callee(gm: GraphModule, node: Node) -> Callable[..., Any]:
     return target
 
 
-def _attribute(gm: GraphModule, path: str) -> object:
-    value: object = gm
-    for atom in path.split("."):
-        value = getattr(value, atom)
-    return value
-
-
 def last_uses(nodes: Sequence[Node]) -> dict[Node, list[Node]]:
     """For each node the values that nobody needs after it."""
     last: dict[Node, Node] = {}
@@ -220,7 +215,7 @@ def _write_node(
     writer: _Writer, gm: GraphModule, node: Node, variable: str, substitute: Callable[..., Any] | None
 ) -> None:
     if node.op == "get_attr":
-        writer.names[node] = writer.bind(_attribute(gm, str(node.target)), "w")
+        writer.names[node] = writer.bind(attribute(gm, str(node.target)), "w")
         return
     if node.op == "output":
         writer.line(f"return {writer.text(node.args[0])}", node)

@@ -5,7 +5,8 @@
     x.cpu(), cpu.to(npu)    memory of the host, on a device: a capture would freeze what was in it
     x[mask] = v             on a device the host counts the mask first
     cond, while_loop        on a device the host looks at the predicate (`_decisions`)
-    your::op                `register_uncapturable`
+    your::op(x, object)     on a device the host reads the object, whose state may be another (`_objects`)
+    your::op                `register_uncapturable`, or a capture that failed there before
 
 An executor that meets one of them inside a capture refuses it; a compiler that asks before cuts the graph there.
 """
@@ -22,6 +23,9 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
 from air_aclgraph._decisions import decision
+from air_aclgraph._objects import state_read_by
+from air_aclgraph._slots import STAGING
+from air_fxpasses.tables import updatable_of
 from air_graph import name_of, operator_of, place_of, qualified
 from air_graph.pieces import LeftOut
 
@@ -56,7 +60,7 @@ def register_uncapturable(
 
 
 def unregister_uncapturable(operator: str | OpOverload) -> None:
-    """Takes a declaration back."""
+    """Takes back a declaration, or what a failed capture taught."""
     _registered.pop(_name(operator), None)
 
 
@@ -69,7 +73,7 @@ def _name(operator: str | OpOverload) -> str:
 
 
 def registered_uncapturable() -> dict[str, str]:
-    """Every operator that was registered, with the reason."""
+    """Every operator that was registered, or learned from a capture that failed there, with the reason."""
     return dict(_registered)
 
 
@@ -125,6 +129,8 @@ def _reason(node: Node, op: OpOverload, at: int, device: torch.device) -> str | 
         return "its author says that it cannot be part of a captured graph"
     if op in _MASKED_WRITES and _has_mask(args[1]):
         return "a write through a mask: the host counts the mask first"
+    if (kind := state_read_by(node)) is not None:
+        return f"the host reads a {kind}, whose state may be another at each call"
     return None
 
 
@@ -137,14 +143,28 @@ def _add_host_parts(gm: GraphModule, found: dict[Node, LeftOut]) -> None:
         if node.op != "call_function" or node in found:
             continue
         sources = [n for n in node.all_input_nodes if isinstance(n.meta.get("val"), Tensor)]
-        if _is_on_host(node):
-            if any(not _is_on_host(n) for n in sources):
+        if is_on_host(node):
+            if any(not is_on_host(n) for n in sources):
                 found[node] = _entry(node, "it copies from the device to the host, which waits for it")
             elif any(n in found for n in sources):
                 found[node] = _entry(node, "the host computes it from what was copied to it")
-        elif any(_is_computed_on_host(n) for n in sources) and _copies(node):
+            elif any(map(_is_given_on_host, sources)):
+                found[node] = _entry(node, "the host computes it from an input in its memory")
+        elif copies_from_host(node):
             found[node] = _entry(node, "it copies to the device what the host has computed")
             _add_ancestors(node, found)
+        elif any(map(_is_given_on_host, sources)) and not _takes_tensors_of_the_host(node):
+            found[node] = _entry(node, "it reads an input in the memory of the host")
+
+
+def _is_given_on_host(node: Node) -> bool:
+    """Whether a value is an input in the memory of the host; a number among them is part of the key."""
+    return node.op == "placeholder" and is_on_host(node) and bool(node.meta["val"].dim())
+
+
+def _takes_tensors_of_the_host(node: Node) -> bool:
+    """Whether such an input is staged on the device, or patched into a replay."""
+    return node.target in STAGING or updatable_of(node.target) is not None
 
 
 def _add_ancestors(node: Node, found: dict[Node, LeftOut]) -> None:
@@ -156,18 +176,23 @@ def _add_ancestors(node: Node, found: dict[Node, LeftOut]) -> None:
             waiting.extend(n for n in one.all_input_nodes if _is_computed_on_host(n))
 
 
-def _is_on_host(node: Node) -> bool:
+def is_on_host(node: Node) -> bool:
+    """Whether a value is a tensor in the memory of the host."""
     value = node.meta.get("val")
     return isinstance(value, Tensor) and value.device.type == "cpu"
 
 
 def _is_computed_on_host(node: Node) -> bool:
-    return node.op == "call_function" and _is_on_host(node)
+    return node.op == "call_function" and is_on_host(node)
 
 
-def _copies(node: Node) -> bool:
-    """Whether a node moves values to the device, rather than reading a number of the host."""
-    return any(_is_on_host(n) and n.meta["val"].dim() > 0 for n in node.all_input_nodes) or node.target in (
+def copies_from_host(node: Node) -> bool:
+    """Whether a node moves what the host has computed to the device, rather than reading a number of it."""
+    if node.op != "call_function" or is_on_host(node):
+        return False
+    if not any(_is_computed_on_host(n) for n in node.all_input_nodes):
+        return False
+    return any(is_on_host(n) and n.meta["val"].dim() > 0 for n in node.all_input_nodes) or node.target in (
         aten._to_copy.default,
         aten.copy_.default,
         aten.copy.default,

@@ -197,7 +197,8 @@ class AcceleratorRuntime:
         recording = Recording(
             replay_of(graph), outputs, nbytes, 0, False, release, replay_with=replay_with,
             explain_error=partial(replay_error, graph=request.graph, where=request.where),
-            claims={} if not request.own_outputs else claims_of(tensors_of((outputs, groups.held()))),
+            claims={} if request.sample is None else claims_of(tensors_of((outputs, groups.held()))),
+            holds=tuple(tensors_of((inputs, outputs, groups.held()))),
         )  # fmt: skip
         self._living[pool] += 1
         gone = weakref.finalize(recording, self._living.subtract, (pool,))  # also when nobody releases it
@@ -268,7 +269,7 @@ class AcceleratorRuntime:
     ) -> tuple[Any, tuple[Any, ...]]:
         module = self._module
         graph = _graph_class(module)()
-        reserve = reserved(*request.sample) if request.own_outputs and request.sample is not None else {}
+        reserve = None if request.sample is None else reserved(*request.sample)
         collecting = gc.isenabled()
         gc.disable()  # a finaliser that frees device memory in the middle would invalidate the capture
         entry = module.current_stream(self.device)  # what it allocates is none of the pool's
@@ -279,7 +280,7 @@ class AcceleratorRuntime:
                     graph.capture_begin(pool=pool, capture_error_mode=request.error_mode)
                     with torch.no_grad(), self._balanced():
                         outputs = tuple(body(*inputs))
-                        if request.own_outputs:
+                        if reserve is not None:
                             elsewhere = partial(module.stream, entry)
                             outputs = moved_out(outputs, storages(inputs), reserve, elsewhere)
                     graph.capture_end()

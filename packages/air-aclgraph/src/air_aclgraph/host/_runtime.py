@@ -86,9 +86,11 @@ class HostRuntime:
         finally:
             self._here.recorder = None
             self._stack.clear()
-        return self._finish(recorder, results, request)
+        return self._finish(recorder, inputs, results, request)
 
-    def _finish(self, recorder: Recorder, results: Any, request: Request) -> Recording:
+    def _finish(
+        self, recorder: Recorder, inputs: Sequence[object], results: Any, request: Request
+    ) -> Recording:
         outputs = tuple(results)
         held = {storage_id(t) for t in tensors_of(outputs)}
         constant = _constants(recorder, held)
@@ -117,11 +119,12 @@ class HostRuntime:
         copies = sorted({str(task.overload) for task in tasks if task.allocates})
         notes = (f"no kernel that writes into given memory: {', '.join(copies)}",) if copies else ()
         replay = straight_replay(tasks) if self._order == "program" else self._shuffled(steps)
-        held_tensors = tensors_of((outputs, [(task.args, dict(task.kwargs), task.into) for task in tasks]))
-        claims = claims_of(held_tensors)
+        holds = tuple(tensors_of((outputs, [(task.args, dict(task.kwargs), task.into) for task in tasks])))
+        claims = claims_of(holds)
         return Recording(
             replay, outputs, own, len(tasks), True, held_chunks.clear, notes, _patcher(recorder.patches, replay), first,
             claims={key: claims[key] for key in recorder.blocks if key in held},
+            holds=(*holds, *tensors_of(inputs)),
         )  # fmt: skip
 
     def _shuffled(self, steps: Sequence[Any]) -> Callable[[], None]:

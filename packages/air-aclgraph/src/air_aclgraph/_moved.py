@@ -1,0 +1,84 @@
+"""Inputs that callers bring in other memory each time: a KV cache that is made anew for each request.
+
+    call 1: cache A, captured where it is      call 2: cache B, and nobody has A any more
+    call 2 copies B into the memory of A, replays, and copies it back into B: no capture
+
+A capture keeps the memory of what it writes. When its caller has let go of it, no tensor but the capture's own is over
+that memory, and it serves as the buffer that the input is carried through. Where somebody still has it (two caches in
+turn, a view of the old one), the key is captured again. So it is when a cache stays for so many calls that the copies
+have taken as long as a capture takes.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Sequence
+from typing import Any, Final
+
+from torch import Tensor, nn
+
+from air_aclgraph._captured import Captured
+from air_aclgraph._kept import Loan, claims_of
+from air_aclgraph._memory import has_gaps, overlaps_itself
+from air_aclgraph._runtime import Recording, Runtime
+from air_aclgraph._slots import Kind
+
+_CARRIED: Final = {Kind.MUTATED: Kind.CARRIED, Kind.STATIC: Kind.COPIED}
+
+#: What a copy inside of one memory moves, as an order of magnitude.
+_ON_DEVICES: Final = 500e9
+_BYTES_PER_SECOND: Final = {"cpu": 5e9}
+_LEAST_CALLS: Final = 16
+
+_recordings: Final[weakref.WeakValueDictionary[int, Recording]] = weakref.WeakValueDictionary()
+"""Every recording there is, of all graphs: two of them may write one cache."""
+
+
+def remember(recording: Recording) -> None:
+    """Counts what this recording holds among our own."""
+    _recordings[id(recording)] = recording
+
+
+def carried_from_now_on(
+    captured: Captured, moved: Sequence[int], args: Sequence[Any], *, collect: bool
+) -> dict[int, Kind]:
+    """The new kind of each input that moved, where all of them can be carried; empty where one cannot.
+
+    With `collect` what garbage holds is given back first: compiling leaves cycles that have the inputs of its call.
+    """
+    homes = [captured.inputs[index] for index in moved]
+    if not moved or not all(_can_be_carried(captured, index, args[index]) for index in moved):
+        return {}
+    if not _are_free(homes):
+        if not collect:
+            return {}
+        gc.collect()
+        if not _are_free(homes):
+            return {}
+    return {index: _CARRIED[captured.kinds[index]] for index in moved}
+
+
+def calls_worth_a_capture(seconds: float, nbytes: int, runtime: Runtime) -> int:
+    """After how many calls, each of which copies so many bytes in and back, the copies have cost a capture."""
+    rate = _BYTES_PER_SECOND.get(runtime.device.type, _ON_DEVICES)
+    return max(_LEAST_CALLS, int(seconds * rate / (2 * max(1, nbytes))))
+
+
+def _are_free(homes: Sequence[Tensor]) -> bool:
+    """Whether no tensor but those of recordings is over this memory."""
+    claims = claims_of(tensor for recording in list(_recordings.values()) for tensor in recording.holds)
+    loans = (Loan.of(home, claims.get(home.untyped_storage()._cdata, 0)) for home in homes)
+    return not any(loan.is_held() for loan in loans)
+
+
+def _can_be_carried(captured: Captured, index: int, given: Tensor) -> bool:
+    """Whether one fills the memory of the other, alone; a parameter is no memory for a request, and stays as it is."""
+    home = captured.inputs[index]
+    if captured.kinds[index] not in _CARRIED or index in captured.plumbing.wholes:
+        return False
+    if isinstance(given, nn.Parameter) or home.is_inference() or has_gaps(home) or overlaps_itself(home):
+        return False
+    storages = [t.untyped_storage()._cdata for t in captured.inputs if isinstance(t, Tensor)]
+    alone = storages.count(home.untyped_storage()._cdata) == 1
+    return alone and (given.shape, given.stride(), given.dtype) == (home.shape, home.stride(), home.dtype)

@@ -1,0 +1,93 @@
+"""Inputs that are neither tensor nor number: device meshes, process groups, script objects, types of a user's own.
+
+    handed on          the graph only returns it (DTensor): each call gives back what it was given
+    read, constant     a mesh, a group, a value: another one is another key
+    read, with state   any other: on a device the operator that reads it is left out of captures
+
+A replay on a device repeats kernels and never looks at an object again, so what an operator took from one is frozen.
+That is right for objects that stay as they are. On the CPU an operator is called anew, with the object itself.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Any, Final
+
+import torch
+from torch._library import opaque_object
+from torch._library.fake_class_registry import FakeScriptObject
+from torch.fx import GraphModule, Node
+
+from air_aclgraph.errors import IllegalDuringCapture
+from air_graph import source_of
+
+#: Types, by module and name, that torch registers as having state though what an operator reads of them stays.
+_CONSTANT: Final = frozenset(
+    {
+        ("torch.distributed.device_mesh", "DeviceMesh"),
+        ("torch.distributed.distributed_c10d", "ProcessGroup"),
+        ("torch._higher_order_ops.invoke_leaf_function", "_LeafCallable"),
+    }
+)
+
+
+def is_object(value: object) -> bool:
+    """Whether a value is one of these objects, or what stands for one while a graph is made."""
+    if isinstance(value, (torch.ScriptObject, FakeScriptObject)):
+        return True
+    return opaque_object.is_opaque_type(type(value))
+
+
+def real_type(value: object) -> type[Any]:
+    """The type of the object, also where something stands for it."""
+    return type(getattr(value, "real_obj", value) if isinstance(value, FakeScriptObject) else value)
+
+
+def is_read(node: Node) -> bool:
+    """Whether an operator is given the object that a node is, rather than the caller alone."""
+    return any(user.op != "output" for user in node.users)
+
+
+def identity(value: object) -> object:
+    """What tells an object from another in a shape key: a value is what it is equal to, any other is itself.
+
+    The number stands for the object as long as that lives, and a capture keeps what it was given.
+    """
+    return value if opaque_object.is_opaque_value_type(type(value)) else id(value)
+
+
+def state_read_by(node: Node) -> str | None:
+    """The type of an object with state among what an operator is given; None where there is none."""
+    for value in node.all_input_nodes:
+        example = _example(value)
+        if is_object(example) and _has_state(real_type(example)):
+            return real_type(example).__name__
+    return None
+
+
+def refuse_frozen_state(gm: GraphModule) -> None:
+    """Raises for an operator that a capture on a device would give the state that an object has just then."""
+    for node in gm.graph.nodes:
+        if node.op == "call_function" and (kind := state_read_by(node)) is not None:
+            raise IllegalDuringCapture(
+                f"{node.target} cannot run inside a capture: the host reads a {kind}, whose state may be another at "
+                "each call",
+                where=source_of(node),
+                advice="register its type with torch as a value, let the graph be cut there "
+                "(air.uncapturable = 'split'), or run this model with run_eagerly",
+                operator=str(node.target),
+            )
+
+
+def _example(node: Node) -> object:
+    """What stands for the value of a node; an object that belongs to the module stands for itself."""
+    module = node.graph.owning_module
+    if node.op == "get_attr" and module is not None:
+        return attrgetter(str(node.target))(module)
+    return node.meta.get("val")
+
+
+def _has_state(kind: type[Any]) -> bool:
+    if opaque_object.is_opaque_value_type(kind):
+        return False
+    return not any((base.__module__, base.__qualname__) in _CONSTANT for base in kind.__mro__)

@@ -1,0 +1,190 @@
+"""Inputs in other memory at each call: carried without a capture where the memory before is free, else captured."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from aclgraph_backend import Backend, executable
+from air_aclgraph import _moved
+
+CPU = pytest.param("cpu", id="cpu")
+NPU = pytest.param("npu", id="npu", marks=pytest.mark.npu)
+on_each = pytest.mark.parametrize("device", [CPU, NPU])
+
+
+def step(cache: Tensor, x: Tensor) -> tuple[Tensor]:
+    cache.add_(x)
+    return ((cache * 2).sum(),)
+
+
+def compiled(device: str, function: Any = step, *, dynamic: bool = False) -> Any:
+    examples = torch.zeros(4, device=device), torch.ones(4, device=device)
+    return executable(function, *examples, device=device, dynamic=dynamic)
+
+
+def request(run: Any, device: str, calls: int = 3) -> Tensor:
+    """Calls with a cache of its own, as one request makes them; gives the cache."""
+    cache, twin = torch.zeros(4, device=device), torch.zeros(4, device=device)
+    for number in range(calls):
+        x = torch.full((4,), float(number), device=device)
+        torch.testing.assert_close(run(cache, x)[0], step(twin, x)[0])
+        torch.testing.assert_close(cache, twin)
+    return cache
+
+
+@on_each
+def test_N25_a_new_cache_for_each_request_needs_no_capture(device: str) -> None:
+    run = compiled(device)
+    for _ in range(5):
+        request(run, device)
+    assert run.stats()["captures"] == 1
+    assert run.stats()["recaptures"] == {}
+    (key,) = run.explain()["keys"]
+    assert key["kinds"] == ["carried", "copied"]
+    assert any("callers bring other memory" in line for line in run.explain()["history"])
+
+
+@on_each
+def test_two_caches_in_turn_are_captured_again(device: str) -> None:
+    run = compiled(device)
+    first = request(run, device)
+    second = request(run, device)
+    assert run.stats()["recaptures"] == {"mutated input moved": 1}
+    assert first.tolist() == second.tolist() == [3.0] * 4
+
+
+@on_each
+@pytest.mark.parametrize("kept", ["view", "detached", "array", "storage"])
+def test_what_is_kept_of_an_old_cache_is_not_written(device: str, kept: str) -> None:
+    run = compiled(device)
+    old = request(run, device)
+    if kept == "array" and device != "cpu":
+        pytest.skip("arrays are over memory of the host")
+    held: Any = {
+        "view": lambda cache: cache[1:3],
+        "detached": Tensor.detach,
+        "array": Tensor.numpy,
+        "storage": Tensor.untyped_storage,
+    }[kept](old)
+    del old
+    request(run, device, calls=2)
+    if kept == "storage":
+        held = torch.empty(0, device=device).set_(held)
+    assert set(held.tolist()) == {3.0}
+    assert run.stats()["captures"] == 2
+
+
+@on_each
+def test_garbage_that_has_the_old_cache_is_collected_before_a_capture_is_made(device: str) -> None:
+    run = compiled(device)
+    gc.disable()
+    try:
+        cycle: list[Any] = [request(run, device)]
+        cycle.append(cycle)
+        del cycle
+        request(run, device)
+    finally:
+        gc.enable()
+    assert run.stats()["captures"] == 1
+
+
+@on_each
+def test_two_graphs_over_one_cache_both_carry_the_next(device: str) -> None:
+    runs = [compiled(device), compiled(device, lambda cache, x: (cache.mul_(2).sum() + x.sum(),))]
+    for _ in range(4):
+        cache, x = torch.zeros(4, device=device), torch.ones(4, device=device)
+        assert runs[0](cache, x)[0].item() == 8.0
+        assert runs[1](cache, x)[0].item() == 12.0
+        assert runs[0](cache, x)[0].item() == 24.0
+        assert cache.tolist() == [3.0] * 4
+    assert [run.stats()["captures"] for run in runs] == [1, 1]
+
+
+@on_each
+def test_a_cache_that_stays_is_bound_where_it_is(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_moved, "_LEAST_CALLS", 8)
+    monkeypatch.setattr(_moved, "_BYTES_PER_SECOND", {device: 0.0})
+    run = compiled(device)
+    for _ in range(3):
+        request(run, device)
+    assert run.stats()["captures"] == 1
+    request(run, device, calls=24)
+    assert run.stats()["captures"] == 2
+    assert any("carried -> mutated, its address stays" in line for line in run.explain()["history"])
+    request(run, device)
+    assert run.stats()["captures"] == 2  # the next one is carried again
+
+
+@on_each
+def test_a_view_of_the_cache_that_is_returned_is_one_of_the_caller_s_own(device: str) -> None:
+    run = compiled(device, lambda cache, x: (cache.add_(x)[1:], (cache * 2).sum()))
+    for _ in range(3):
+        cache = torch.zeros(4, device=device)
+        for count in (1.0, 2.0):
+            view, total = run(cache, torch.ones(4, device=device))
+            assert view.data_ptr() == cache[1:].data_ptr()
+            assert view.tolist() == [count] * 3
+            assert total.item() == 8 * count
+        del view
+    assert run.stats()["captures"] == 1
+
+
+@on_each
+def test_caches_that_are_parts_of_one_memory_are_captured_again(device: str) -> None:
+    def both(one: Tensor, other: Tensor) -> tuple[Tensor]:
+        one.add_(1)
+        other.mul_(2)
+        return (one.sum() + other.sum(),)
+
+    run = executable(both, torch.zeros(4, device=device), torch.zeros(4, device=device), device=device)
+    for _ in range(3):
+        memory = torch.ones(6, device=device)
+        twin = memory.clone()
+        run(memory[:4], memory[2:])
+        both(twin[:4], twin[2:])
+        torch.testing.assert_close(memory, twin)
+
+
+def test_a_tensor_marked_as_static_that_is_only_read_is_copied_from_then_on() -> None:
+    backend = Backend()
+    run = torch.compile(lambda table, x: (table * x).sum(), backend=backend)
+    for number in range(4):
+        table = torch.full((4,), float(number))
+        torch._dynamo.mark_static_address(table)
+        for factor in (1.0, 2.0):
+            assert run(table, torch.full((4,), factor)).item() == 4 * number * factor
+    assert backend.only.stats()["captures"] == 1
+
+
+def test_a_parameter_that_moves_is_captured_again() -> None:
+    backend = Backend()
+    layer = torch.nn.Linear(4, 4, bias=False)
+    run = torch.compile(layer, backend=backend)
+    with torch.no_grad():
+        for factor in (1.0, 2.0, 3.0):
+            layer.weight.data = torch.eye(4) * factor
+            assert run(torch.ones(4)).tolist() == [factor] * 4
+    assert backend.only.stats()["captures"] == 3
+
+
+@on_each
+def test_a_cache_that_shares_memory_with_an_input_that_is_read_in_place_is_not_carried(device: str) -> None:
+    def both(cache: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+        cache.mul_(2)
+        return cache * 2, x * 3
+
+    memory = torch.ones(6, device=device)
+    x = memory[2:]
+    run = executable(both, torch.ones(4, device=device), x, device=device, debug__aclgraph__clone_input=False)
+    run(torch.ones(4, device=device), x)
+    for _ in range(3):  # the first cache is gone, and this one is written where x is read
+        twin = memory.clone()
+        expected = both(twin[:4], twin[2:])
+        for found, wanted in zip(run(memory[:4], x), expected, strict=True):
+            torch.testing.assert_close(found, wanted)
+        torch.testing.assert_close(memory, twin)

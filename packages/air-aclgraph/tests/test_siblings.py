@@ -1,0 +1,114 @@
+"""Modules that share one compiled graph: each has its own captures, and none of its parameters is copied."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from aclgraph_backend import Backend
+from air_aclgraph._slots import Kind, Slot
+
+on_each = pytest.mark.parametrize("device", ["cpu", pytest.param("npu", marks=pytest.mark.npu)])
+
+
+class Layer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.linear(x).relu() + x
+        return y
+
+
+def layers(device: str, count: int, **options: Any) -> tuple[Backend, nn.Sequential]:
+    backend = Backend(device, **options)
+    model = nn.Sequential(*(Layer() for _ in range(count))).to(device)
+    for layer in model:
+        layer.compile(backend=backend, dynamic=True)
+    return backend, model
+
+
+def run(model: nn.Sequential, device: str, rows: int = 3) -> None:
+    with torch.no_grad():
+        x = expected = torch.randn(rows, 4, device=device)
+        each: Any
+        for each in model:
+            expected = each.linear(expected).relu() + expected
+        torch.testing.assert_close(model(x), expected)
+
+
+@on_each
+def test_each_module_is_captured_once_for_each_shape(device: str) -> None:
+    backend, model = layers(device, 3)
+    for rows in (3, 3, 5, 3, 5, 5, 3):
+        run(model, device, rows)
+    stats = backend.only.stats()
+    assert stats["captures"] == 6
+    assert stats["recaptures"] == {}
+    assert {kind for key in backend.only.explain()["keys"] for kind in key["kinds"]} <= {
+        "static",
+        "copied",
+        "value",
+    }
+
+
+@on_each
+def test_a_parameter_that_moves_is_captured_again_for_its_module_alone(device: str) -> None:
+    backend, model = layers(device, 3)
+    run(model, device)
+    moved: Any = model[1]
+    moved.linear.weight.data = torch.randn(4, 4, device=device)
+    for _ in range(2):
+        run(model, device)
+    assert backend.only.stats()["captures"] == 4
+    assert backend.only.stats()["recaptures"] == {"static input moved": 1}
+
+
+@on_each
+def test_a_module_that_is_gone_leaves_its_key_to_the_next(device: str) -> None:
+    backend, model = layers(device, 1)
+    run(model, device)
+    for _ in range(3):
+        model = nn.Sequential(Layer()).to(device)
+        model[0].compile(backend=backend, dynamic=True)
+        gc.collect()
+        run(model, device)
+    assert len(backend.only.keys()) == 1
+
+
+@on_each
+def test_siblings_beyond_the_limit_do_not_push_each_other_out(device: str) -> None:
+    backend, model = layers(device, 4, debug__aclgraph__static_capture_size_limit=2)
+    for _ in range(6):
+        run(model, device)
+    before = backend.only.stats()["captures"]
+    for _ in range(4):
+        run(model, device)
+    assert backend.only.stats()["captures"] == before
+    assert backend.only.stats()["evictions"] == 0
+
+
+@on_each
+@torch.no_grad()
+def test_a_pinned_call_is_that_of_its_module(device: str) -> None:
+    backend, model = layers(device, 2)
+    run(model, device)
+    x = torch.randn(3, 4, device=device)
+    run_of = backend.only
+    for layer in model:
+        expected = layer(x)
+        parameters = {tuple(p.shape): p for p in layer.parameters()}
+        given = [given_for(slot, parameters, x) for slot in run_of.slots]
+        torch.testing.assert_close(run_of.pin(*given)(x)[0], expected)
+
+
+def given_for(slot: Slot, parameters: dict[tuple[int, ...], nn.Parameter], x: Tensor) -> Any:
+    """What a call gives for an input: parameters by their shapes."""
+    if slot.kind is Kind.VALUE:
+        return x.shape[0]
+    return parameters[tuple(slot.node.meta["val"].shape)] if slot.kind is Kind.STATIC else x
