@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ import torch
 
 from air_geir import compile_graph
 from air_geir._fallback import SplitExecutable
+from air_geir.building import Context, Value
+from air_geir.converters import converts, unregister
 from air_geir.errors import UnsupportedGraphError
 from air_geir.proof import trace
 
@@ -49,3 +52,59 @@ def test_a_write_to_an_input_survives_the_split() -> None:
     run = compile_graph(trace(step, (x.clone(),)), [x], engine="reference", fallback="eager")
     torch.testing.assert_close(run(x)[0], expected)
     torch.testing.assert_close(x, twin)
+
+
+@pytest.mark.parametrize(
+    "write", [lambda v: v[0].mul_(3), lambda v: v.diagonal().add_(1), lambda v: v[:, 1:].mul_(2)]
+)
+def test_a_write_to_memory_in_which_elements_share_an_address_is_torchs_own(write: Any) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        overlapping = torch.cat([x, x]).as_strided((2, 2), (2, 2), 3)
+        write(overlapping)
+        return overlapping
+
+    x = torch.arange(5.0) + 1
+    run = compile_graph(trace(function, (x,)), [x], engine="reference", fallback="eager")
+    assert isinstance(run, SplitExecutable)
+    assert torch.equal(run(x)[0], function(x))
+
+
+@pytest.fixture
+def halves() -> Iterator[Any]:
+    """An operator with two results, and a converter that gives the first of them alone."""
+    with torch.library._scoped_library("fallback", "FRAGMENT") as library:
+        library.define("halves(Tensor x) -> (Tensor, Tensor)")
+        library.impl("halves", lambda x: (x / 2, x / 4), "CompositeExplicitAutograd")
+        operator = torch.ops.fallback.halves
+        converts(operator.default)(first_half)
+        yield operator
+        unregister(operator.default)
+
+
+def first_half(ctx: Context, x: Value) -> tuple[Any, ...]:
+    """halves(Tensor x) -> (Tensor, Tensor)"""
+    return ctx.emit("Mul", x, ctx.number(0.5, x.dtype), shape=x.shape), None
+
+
+@pytest.mark.parametrize("wanted", ["returned", "read", "a view of it"])
+def test_an_operator_whose_translation_lacks_a_result_that_is_wanted_runs_eagerly(
+    halves: Any, wanted: str
+) -> None:
+    def step(x: torch.Tensor) -> Any:
+        half, quarter = halves(x + 1)
+        last = {"returned": quarter, "read": quarter * 3, "a view of it": quarter.detach().view(-1)}[wanted]
+        return half * 2, last
+
+    x = torch.randn(4, 4)
+    run = compile_graph(trace(step, (x,)), [x], engine="reference", fallback="eager")
+    for got, want in zip(run(x), step(x), strict=True):
+        torch.testing.assert_close(got, want)
+    assert isinstance(run, SplitExecutable)
+    assert [u.target for u in run.eager] == ["fallback.halves.default"]
+    assert "gives no result 1" in run.explain()
+
+
+def test_a_result_that_nobody_wants_need_not_be_given(halves: Any) -> None:
+    x = torch.randn(4, 4)
+    run = compile_graph(trace(lambda x: halves(x)[0] * 2, (x,)), [x], engine="reference")
+    torch.testing.assert_close(run(x)[0], x)

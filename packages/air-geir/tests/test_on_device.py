@@ -192,3 +192,25 @@ def test_a_size_that_only_the_call_tells_is_no_size_of_the_graph() -> None:
         for rows in (5, 3, 7):
             a, b = torch.randn(rows, 6, device="npu"), torch.randn(rows, 2, device="npu")
             assert run(a, b).shape == (rows, 6)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (x > 0).nonzero() + 1,
+        lambda x: x.masked_select(x > 0) * 2,
+        lambda x: torch.unfold_copy(x.unbind(0)[3], -1, 1, 2),
+    ],
+    ids=["nonzero", "masked_select", "unfold_copy of a part"],
+)
+def test_sizes_that_values_decide_and_strides_in_a_part_are_the_engines(
+    function: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    seen: list[air_geir.Executable] = []
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        run = compiled(function, seen)
+        for seed in range(3):
+            torch.manual_seed(seed)
+            x = torch.randn(4, 6)
+            torch.testing.assert_close(run(x.to("npu")).cpu(), function(x))
+    assert [executable.engine for executable in seen] == ["torchair_extension"]

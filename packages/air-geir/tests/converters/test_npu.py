@@ -231,9 +231,7 @@ def test_a_converter_waits_for_its_library() -> None:
         unregister("npu.npu_unheard_of.default")
 
 
-@pytest.mark.parametrize("sparse_mode", [0, 2, 3])
-@pytest.mark.parametrize("layout", ["BNSD", "BSH"])
-def test_the_attention_of_torch_npu_is_written_with_products(layout: str, sparse_mode: int) -> None:
+def _fusion_attention() -> Any:
     schema = (
         "npu_fusion_attention_v3(Tensor query, Tensor key, Tensor value, int head_num, str input_layout, "
         "Tensor? pse=None, Tensor? padding_mask=None, Tensor? atten_mask=None, float scale=1., float keep_prob=1., "
@@ -246,7 +244,13 @@ def test_the_attention_of_torch_npu_is_written_with_products(layout: str, sparse
     def described(q: torch.Tensor, *others: Any, **options: Any) -> Any:
         return (torch.empty_like(q), *[q.new_empty(0) for _ in range(5)])
 
-    op = declared(schema, described)
+    return declared(schema, described)
+
+
+@pytest.mark.parametrize("sparse_mode", [0, 2, 3])
+@pytest.mark.parametrize("layout", ["BNSD", "BSH"])
+def test_the_attention_of_torch_npu_is_written_with_products(layout: str, sparse_mode: int) -> None:
+    op = _fusion_attention()
     q, k, v = torch.randn(2, 4, 6, 8), torch.randn(2, 2, 6, 8), torch.randn(2, 2, 6, 8)
     mask = torch.ones(6, 6).triu(1).bool()
     expected = F.scaled_dot_product_attention(q, k, v, ~mask, scale=0.3, enable_gqa=True)
@@ -254,5 +258,16 @@ def test_the_attention_of_torch_npu_is_written_with_products(layout: str, sparse
         q, k, v, expected = (x.transpose(1, 2).flatten(2) for x in (q, k, v, expected))
     options = {"atten_mask": mask, "scale": 0.3, "sparse_mode": sparse_mode}
     run, tensors = compile_call(lambda q, k, v, m: op(q, k, v, 4, layout, **{**options, "atten_mask": m})[0],
+                                (q, k, v, mask), {})  # fmt: skip
+    torch.testing.assert_close(run(*tensors)[0], expected)
+
+
+def test_a_query_that_may_look_nowhere_gets_zeros_as_on_a_device() -> None:
+    op = _fusion_attention()
+    q, k, v = torch.randn(2, 1, 3, 8), torch.randn(2, 1, 3, 8), torch.randn(2, 1, 3, 8)
+    mask = torch.tensor([[True, True, True], [False, True, True], [False, False, False]])
+    expected = F.scaled_dot_product_attention(q, k, v, ~mask, scale=0.3)
+    expected[:, :, 0] = 0
+    run, tensors = compile_call(lambda q, k, v, m: op(q, k, v, 1, "BNSD", atten_mask=m, scale=0.3)[0],
                                 (q, k, v, mask), {})  # fmt: skip
     torch.testing.assert_close(run(*tensors)[0], expected)

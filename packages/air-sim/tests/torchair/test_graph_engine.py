@@ -24,6 +24,7 @@ rows = torch.tensor([2, 0, 3])
 mask = x > 0
 FUNCTIONS = {
     "arithmetic": lambda: (lambda a, b: (a - b) * a / (b.abs() + 1), (x, y)),
+    "integer_remainder": lambda: (lambda a, b: a % b, (torch.arange(1, 9), torch.arange(3, 11))),
     "powers": lambda: (lambda a: a.abs().sqrt() + a.exp() + (a.abs() + 1).log() + a.sin() * a.cos(), (x,)),
     "activations": lambda: (lambda a: F.relu(a) + torch.sigmoid(a) + torch.tanh(a) + F.silu(a) + F.gelu(a), (x,)),
     "gelu_tanh": lambda: (lambda a: F.gelu(a, approximate="tanh"), (x,)),

@@ -13,6 +13,7 @@ from air_geir.converters._registry import converts
 from air_geir.converters._sample import Sample, boolean, f32, f64, i64
 from air_geir.converters.views import flat_diagonal, slice_axis
 from air_geir.ir import Dim, maximum
+from air_graph import Region, repeated_element
 
 aten = torch.ops.aten
 
@@ -272,9 +273,31 @@ def _scatter_mean(ctx: Context, self: Value, dim: int, index: Value, src: Value,
     return ctx.emit("RealDiv" if self.is_float else "FloorDiv", total, least, shape=self.shape)
 
 
+def refuse_overlaps(ctx: Context, size: Sequence[Size], stride: Sequence[Size]) -> None:
+    """Refuses memory in which two indices name one element: what is written at one of them is read at the other.
+
+    torch copies an expanded value dense, an empty one has no elements, and sizes known only at run time are not looked
+    at.
+    """
+    extents = [one for one in (*size, *stride) if isinstance(one, int)]
+    at = len(size)
+    if len(extents) == 2 * at and 0 not in extents:
+        why = repeated_element(Region(0, tuple(extents[:at]), tuple(extents[at:]), 1))
+        if why is not None:
+            ctx.refuse(
+                f"{why}, so the order of writes matters, and only torch's own kernel has torch's order"
+            )
+
+
+def _refuse_overlaps_of_first(ctx: Context) -> None:
+    like = ctx.memory().like
+    refuse_overlaps(ctx, like.shape, like.stride())
+
+
 @converts(aten.select_scatter.default, samples=[Sample(f32(3, 4), f32(3), 1, -1)])
 def select_scatter(ctx: Context, self: Value, src: Value, dim: int, index: Size) -> Value:
     """select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor"""
+    _refuse_overlaps_of_first(ctx)
     axis = self.axis(dim)
     sizes = [1 if a == axis else d for a, d in enumerate(self.dims)]
     updates = ctx.reshape(src, sizes)
@@ -295,6 +318,7 @@ def slice_scatter(
     ctx: Context, self: Value, src: Value, dim: int = 0, start: Any = None, end: Any = None, step: Size = 1
 ) -> Value:
     """slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor"""  # noqa: E501
+    _refuse_overlaps_of_first(ctx)
     axis = self.axis(dim)
     size, count = self.dims[axis], src.dims[axis]
     if count == size:
@@ -319,6 +343,7 @@ def diagonal_scatter(
     ctx: Context, self: Value, src: Value, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Value:
     """diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor"""
+    _refuse_overlaps_of_first(ctx)
     flat, order, places = flat_diagonal(ctx, self, offset, dim1, dim2, src.dims[-1])
     written = put(ctx, flat, [*[None] * (self.rank - 2), places], src, False)
     moved = ctx.reshape(written, [self.dims[axis] for axis in order])

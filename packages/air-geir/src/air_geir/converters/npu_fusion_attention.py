@@ -41,8 +41,8 @@ def _back(ctx: Context, value: Value, layout: str) -> Value:
     return turned
 
 
-def _masked(ctx: Context, scores: Value, mask: Value | None, sparse_mode: int) -> Value:
-    lowest = ctx.number(float("-inf"), scores.dtype)
+def _hidden(ctx: Context, scores: Value, mask: Value | None, sparse_mode: int) -> Value | None:
+    """Which places are not looked at; None where all are."""
     if sparse_mode in _CAUSAL:
         queries, keys = scores.dims[2:]
         shift = keys - queries if _CAUSAL[sparse_mode] else 0
@@ -50,14 +50,23 @@ def _masked(ctx: Context, scores: Value, mask: Value | None, sparse_mode: int) -
             ctx.refuse("a causal mask aligned to the last key needs sizes known at compile time")
         ones = ctx.fill((queries, keys), 1, scores.dtype)
         later = ctx.emit("Triu", ones, diagonal=shift + 1)
-        hidden = ctx.emit("NotEqual", later, ctx.const(0, scores.dtype))
-        return ctx.emit("MaskedFill", scores, hidden, lowest, shape=scores.shape)
+        return ctx.emit("NotEqual", later, ctx.const(0, scores.dtype))
     if sparse_mode not in (0, 1):
         ctx.refuse(f"sparse_mode {sparse_mode} is not supported", "use 0, 1, 2 or 3")
     if mask is None:
-        return scores
-    shown = mask if mask.is_bool else ctx.emit("NotEqual", mask, ctx.const(0, mask.dtype))
-    return ctx.emit("MaskedFill", scores, shown, lowest, shape=scores.shape)
+        return None
+    return mask if mask.is_bool else ctx.emit("NotEqual", mask, ctx.const(0, mask.dtype))
+
+
+def _weights(ctx: Context, scores: Value, mask: Value | None, sparse_mode: int) -> Value:
+    """How much each query takes of each key: nothing of what is hidden, also where everything is."""
+    hidden = _hidden(ctx, scores, mask, sparse_mode)
+    if hidden is None:
+        return ctx.emit("SoftmaxV2", scores, axes=[-1], shape=scores.shape)
+    lowest = ctx.number(float("-inf"), scores.dtype)
+    shown = ctx.emit("MaskedFill", scores, hidden, lowest, shape=scores.shape)
+    weights = ctx.emit("SoftmaxV2", shown, axes=[-1], shape=scores.shape)
+    return ctx.emit("MaskedFill", weights, hidden, ctx.number(0.0, scores.dtype), shape=scores.shape)
 
 
 def _attention(
@@ -77,7 +86,7 @@ def _attention(
     scores = ctx.emit("Mul", scores, ctx.number(scale, scores.dtype), shape=scores_shape)
     if pse is not None:
         scores = ctx.emit("Add", scores, ctx.cast(pse, scores.dtype), shape=scores_shape)
-    weights = ctx.emit("SoftmaxV2", _masked(ctx, scores, mask, sparse_mode), axes=[-1], shape=scores_shape)
+    weights = _weights(ctx, scores, mask, sparse_mode)
     result = ctx.emit("BatchMatMul", weights, v, shape=(batch, heads, queries, v.dims[3]))
     return _back(ctx, result, layout)
 

@@ -10,7 +10,7 @@ import torch
 from air_geir.building import Context, Size, Value
 from air_geir.converters._registry import converts
 from air_geir.converters._sample import Sample, f32
-from air_geir.converters.indexing import put
+from air_geir.converters.indexing import put, refuse_overlaps
 from air_geir.ir import Dim, apply
 
 aten = torch.ops.aten
@@ -59,6 +59,7 @@ def as_strided_scatter(
     storage_offset: Size | None = None,
 ) -> Value:
     """as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor"""  # noqa: E501
+    refuse_overlaps(ctx, size, stride)
     memory = ctx.memory()
     window = memory.window(size, stride, storage_offset)
     length = window.elements.dims[0]

@@ -19,6 +19,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
 
+from air_geir.lowering._attention_layers import ATTENTION_LAYERS
 from air_geir.lowering._foreach import foreach_decomposition
 from air_geir.lowering._halves import rounded_once
 from air_graph import effects_of, uses_of
@@ -65,7 +66,9 @@ def is_dynamic_leaf(leaf: object) -> bool:
 
 
 def _decomposition(op: Overload, custom: Table) -> Callable[..., Any] | None:
-    found = custom.get(op) or decomposition_table.get(op) or foreach_decomposition(op)
+    found = (
+        custom.get(op) or decomposition_table.get(op) or ATTENTION_LAYERS.get(op) or foreach_decomposition(op)
+    )
     if found is None and torch._C._dispatch_has_kernel(op.name()) and op._can_decompose():
         return op.decompose
     return found

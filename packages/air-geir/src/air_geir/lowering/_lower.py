@@ -120,8 +120,7 @@ class Lowering:
     def _call(self, node: fx.Node) -> Any:
         target = node.target
         if target is operator.getitem:
-            source, index = self.read(node.args[0]), node.args[1]
-            return source[index]
+            return self._item(node)
         meta = node.meta.get("val")
         converter = None if self.expansions.overridden(target) else find_converter(target)
         if converter is None and _are_sizes(meta):
@@ -132,6 +131,20 @@ class Lowering:
             origin = self.ctx.graph.origin or Origin(node.name, source_of(node))
             self.found.append(LeftOut(origin.fx, name_of(target), _told(refused), origin.source))
             return self._stand_in(meta)
+
+    def _item(self, node: fx.Node) -> Any:
+        """One of several results; the operator is left out where its translation does not give one that is wanted."""
+        several: Any = node.args[0]
+        index = node.args[1]
+        result = self.read(several)[index]
+        if result is not None or not node.users or not isinstance(node.meta.get("val"), torch.Tensor):
+            return result
+        target, origin = name_of(several.target), self.ctx.graph.origin
+        inside = origin is not None and origin.fx != node.name  # of a decomposition: its operator is left out
+        name = origin.fx if inside and origin is not None else several.name
+        told = f"{target} gives no result {index} in Ascend IR"
+        self.found.append(LeftOut(name, target, told, source_of(several)))
+        return self._stand_in(node.meta["val"])
 
     def _convert(self, node: fx.Node, converter: Converter | None, meta: Any) -> Any:
         args, kwargs = self.read(tuple(node.args)), {k: self.read(v) for k, v in node.kwargs.items()}

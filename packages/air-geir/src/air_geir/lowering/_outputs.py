@@ -21,7 +21,7 @@ from air_geir.lowering._device_layouts import DeviceLayouts
 from air_geir.lowering._host_views import HostViews, Source
 from air_geir.lowering._layouts import axes_order, is_dense, looks_dense
 from air_geir.lowering._source import source_of
-from air_geir.lowering._strided import lay_out
+from air_geir.lowering._strided import lay_out, with_axes
 from air_geir.program import (
     ArgOutput,
     ConstantOutput,
@@ -203,7 +203,7 @@ class Outputs:
         if list(order) == sorted(order):
             return output
         back = tuple(order.index(axis) for axis in range(len(order)))
-        return self.views.add(aten.permute.default, output, back)
+        return self.views.add(with_axes, output, back)
 
     def _strided(self, owner: fx.Node, value: Value, like: torch.Tensor) -> Source:
         """A value with gaps between its elements, or whose order follows from sizes that are not known yet."""

@@ -7,6 +7,12 @@ from collections.abc import Sequence
 from torch import Tensor
 
 
+def with_axes(dense: Tensor, order: Sequence[int]) -> Tensor:
+    """The same memory with its axes in another order, as a tensor of its own: autograd must not take it for a view."""
+    view = dense.permute(tuple(order))
+    return dense.new_empty(0).set_(view.untyped_storage(), view.storage_offset(), view.shape, view.stride())
+
+
 def lay_out(dense: Tensor, stride: Sequence[int], offset: int = 0) -> Tensor:
     """The same values with these strides, in memory of their own; the tensor itself when it lies so already.
 

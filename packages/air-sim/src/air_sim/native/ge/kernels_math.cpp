@@ -65,6 +65,10 @@ Tensor cumulative(const Call& c) {
 Tensors extremes(const std::tuple<Tensor, Tensor>& found, const Call& c) {
   return {std::get<0>(found), std::get<1>(found).to(c.output_type(1, at::kLong))};
 }
+// A device divides integers by zero to a number without meaning; ATen on a CPU raises, in dry runs over zeros as well.
+Tensor divisor(const Tensor& y) {
+  return at::isIntegralType(y.scalar_type(), false) ? at::where(y == 0, at::ones_like(y), y) : y;
+}
 }  // namespace
 
 void add_math(Table& table) {
@@ -75,10 +79,10 @@ void add_math(Table& table) {
   AIR_SIM_GE_OP(Muls, x[0] * c.real("value"));
   AIR_SIM_GE_OP(Adds, x[0] + c.real("value"));
   AIR_SIM_GE_OP(RealDiv, x[0] / x[1]);
-  AIR_SIM_GE_OP(Div, at::isIntegralType(x[0].scalar_type(), false) ? at::div(x[0], x[1], "trunc") : x[0] / x[1]);
-  AIR_SIM_GE_OP(FloorDiv, at::floor_divide(x[0], x[1]));
-  AIR_SIM_GE_OP(FloorMod, at::remainder(x[0], x[1]));
-  AIR_SIM_GE_OP(Mod, at::fmod(x[0], x[1]));
+  AIR_SIM_GE_OP(Div, at::isIntegralType(x[0].scalar_type(), false) ? at::div(x[0], divisor(x[1]), "trunc") : x[0] / x[1]);
+  AIR_SIM_GE_OP(FloorDiv, at::floor_divide(x[0], divisor(x[1])));
+  AIR_SIM_GE_OP(FloorMod, at::remainder(x[0], divisor(x[1])));
+  AIR_SIM_GE_OP(Mod, at::fmod(x[0], divisor(x[1])));
   AIR_SIM_GE_OP(Pow, at::pow(x[0], x[1]));
   AIR_SIM_GE_OP(Maximum, at::maximum(x[0], x[1]));
   AIR_SIM_GE_OP(Minimum, at::minimum(x[0], x[1]));

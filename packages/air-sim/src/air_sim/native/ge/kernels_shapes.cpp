@@ -85,9 +85,13 @@ Tensor expand(const Call& c) {
   return c.in[0].expand(sizes).contiguous();
 }
 Tensor fill(const Call& c) { return at::full(c.values(0), c.in[1].item(), c.in[1].options()); }
+// Elements of a value by strides, counted from its own first one: it may be a part of another value's memory.
+Tensor strided(const Tensor& of, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset) {
+  return of.as_strided(sizes, strides, of.storage_offset() + offset);
+}
 Tensor view_copy(const Call& c) {
-  const Tensor to = c.in[0].as_strided(c.values(1), c.values(2), c.value(3));
-  to.copy_(c.in[4].as_strided(c.values(5), c.values(6), c.value(7)));
+  const Tensor to = strided(c.in[0], c.values(1), c.values(2), c.value(3));
+  to.copy_(strided(c.in[4], c.values(5), c.values(6), c.value(7)));
   return c.in[0];
 }
 }  // namespace
@@ -125,7 +129,8 @@ void add_shapes(Table& table) {
   AIR_SIM_GE_OP(Pad, pad(c));
   AIR_SIM_GE_OP(ReverseV2, x[0].flip(c.values(1)));
   AIR_SIM_GE_OP(Roll, at::roll(x[0], c.ints("shifts"), c.ints("dims")));
-  AIR_SIM_GE_OP(AsStrided, x[0].as_strided(c.values(1), c.values(2), c.given(3) ? c.value(3) : 0).contiguous());
+  AIR_SIM_GE_OP(
+      AsStrided, strided(x[0].contiguous(), c.values(1), c.values(2), c.given(3) ? c.value(3) : 0).contiguous());
   AIR_SIM_GE_OP(ViewCopy, view_copy(c));
   AIR_SIM_GE_OP(Tril, x[0].tril(c.integer("diagonal")));
   AIR_SIM_GE_OP(Triu, x[0].triu(c.integer("diagonal")));

@@ -42,6 +42,7 @@ struct Model {
   std::vector<const Op*> order;   // everything else
   std::vector<Edge> outputs;
   bool is_static = true;
+  bool sizes_from_values = false;  // a size of a result is only known once its operands are
   std::vector<Ints> output_shapes;  // of a static graph, once compiled
   std::vector<at::ScalarType> output_types;
 };

@@ -1,11 +1,13 @@
 // Graphs and sessions: loading, compiling, running, and the record of the options they were given.
 #include "session.h"
 
+#include <acl/acl_rt.h>
 #include <c10/core/InferenceMode.h>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <set>
 
 #include "air_sim/runtime.h"
 
@@ -95,11 +97,16 @@ bool depends_on_values(const Model& model, std::vector<at::Tensor> inputs, const
   return false;
 }
 
+const std::set<std::string> kCounting{"NonZero", "MaskedSelect", "UniqueWithCountsAndSorting", "UniqueConsecutive",
+                                      "RepeatInterleave"};
+
 void compile(Model& model) {
   std::string missing;
   for (const std::string& type : missing_kernels(model)) missing += " " + type;
   if (!missing.empty())
     throw std::runtime_error("air-sim has no kernel for:" + missing + " (kernels are rows of native/ge/kernels_*.cpp)");
+  for (const auto* op : model.order) model.sizes_from_values |= kCounting.count(op->type) != 0;
+  model.is_static = !model.sizes_from_values;
   std::vector<at::Tensor> inputs;
   for (const auto* data : model.inputs) {
     const auto& desc = data->output_descs.at(0);
@@ -107,8 +114,14 @@ void compile(Model& model) {
     if (model.is_static) inputs.push_back(at::zeros(desc.shape, type_of_graph(desc.type)));
   }
   if (!model.is_static) return;
-  const auto results = run(model, inputs, true);
-  model.is_static = !depends_on_values(model, inputs, results);
+  std::vector<at::Tensor> results;
+  try {
+    results = run(model, inputs, true);
+    model.sizes_from_values = depends_on_values(model, inputs, results);
+  } catch (const c10::IndexError&) {
+    model.sizes_from_values = true;  // numbers made up here lead outside of a table; a call brings others
+  }
+  model.is_static = !model.sizes_from_values;
   for (const at::Tensor& t : results) {
     if (!model.is_static) break;
     model.output_shapes.push_back(t.sizes().vec());
@@ -116,12 +129,15 @@ void compile(Model& model) {
   }
 }
 
-// Outputs of a dynamic graph: a dry run gives the shapes, the caller's allocator the memory.
+// Outputs of a dynamic graph: a dry run gives the shapes, the caller's allocator the memory. Where values decide a
+// shape, the dry run is on the values: like the engine, it waits for what makes them.
 void allocate_outputs(const Model& model, const std::vector<ge::Tensor>& inputs, const std::vector<at::Tensor>& values,
                       void* stream, std::vector<ge::Tensor>& outputs) {
+  const bool waits = model.sizes_from_values && !air_sim::noop();
+  if (waits && aclrtSynchronizeStream(stream) != 0) throw std::runtime_error("the stream failed before a size was known");
   std::vector<at::Tensor> stand_ins;
   for (size_t i = 0; i < values.size(); ++i)
-    stand_ins.push_back(is_on_host(inputs[i]) ? values[i].clone() : at::zeros_like(values[i]));
+    stand_ins.push_back(waits || is_on_host(inputs[i]) ? values[i].clone() : at::zeros_like(values[i]));
   const auto results = run(model, stand_ins, true);
   outputs.resize(results.size());
   ge::AllocatorPtr allocator;
