@@ -203,3 +203,20 @@ def test_the_mode_of_torch_without_captures_is_max_autotune() -> None:
     model = mlp()
     compiled = torch.compile(model, backend="air", mode="max-autotune-no-cudagraphs")
     torch.testing.assert_close(compiled(x), model(x))
+
+
+def test_a_stride_that_is_a_product_of_three_sizes_is_right() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        whole = x.broadcast_to(x.shape)
+        torch._dynamo.graph_break()
+        whole.neg_()  # torch traces the strides of the whole with products of three sizes
+        return x.argmax(0)
+
+    for mode in ("reduce-overhead", "max-autotune"):
+        torch._dynamo.reset()
+        compiled = torch.compile(function, backend="air", dynamic=True, options={"mode": mode})
+        for _ in range(2):
+            x = torch.arange(96.0).reshape(2, 6, 2, 4) - 40
+            twin = x.clone()
+            assert torch.equal(compiled(twin), function(x))
+            assert torch.equal(twin, x)

@@ -195,3 +195,45 @@ def test_N23_an_operator_that_writes_its_arguments_is_kept_out_of_captures() -> 
         assert [each["operator"] for each in executable.explain()["eager"]] == ["air_pieces.doubles.default"]  # type: ignore[attr-defined]
     finally:
         air_aclgraph.unregister_uncapturable("air_pieces::doubles")
+
+
+@pytest.mark.npu
+@pytest.mark.parametrize("program", [_mask_written, _mask_written_into_input], ids=lambda p: p.__name__)
+def test_a_number_written_through_a_mask_is_captured_on_an_npu(program: Callable[..., Any]) -> None:
+    x, w = torch.randn(4, 4), torch.randn(4, 4)
+    expected = program(x.clone(), w)
+    run = compiled(program, "reduce-overhead")
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error", GraphSplit)
+        for _ in range(3):
+            torch.testing.assert_close(run(x.to("npu"), w.to("npu")).cpu(), expected)
+    ((_, executable),) = _records.alive()
+    assert not hasattr(executable, "pieces")
+
+
+def _rows_of_the_host(x: Tensor, i: Tensor) -> Tensor:
+    return (x * 2)[i].sum(0) @ x
+
+
+def _computed_on_the_host(x: Tensor, i: Tensor) -> tuple[Tensor, Tensor]:
+    return x * i.sum(), i + 1
+
+
+def _staged(x: Tensor, i: Tensor) -> Tensor:
+    y = x + i.to(x.device)
+    y[0].copy_(i)
+    return y
+
+
+@pytest.mark.npu
+@pytest.mark.parametrize("function", [_rows_of_the_host, _computed_on_the_host, _staged])
+def test_N23_an_input_in_the_memory_of_the_host_is_read_there_in_every_call(
+    function: Callable[..., Any],
+) -> None:
+    run = compiled(function, "reduce-overhead")
+    with torch.no_grad(), warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", GraphSplit)
+        for last in range(3):
+            x, i = torch.randn(3, 3).to("npu"), torch.tensor([2, last, 1])
+            torch.testing.assert_close(run(x, i), function(x, i))
+    assert bool(told) == (function is not _staged)

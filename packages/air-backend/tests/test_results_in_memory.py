@@ -165,6 +165,34 @@ def test_a_write_after_a_graph_break_reaches_the_values_that_share_memory(device
     assert y[0].tolist() == [5, 5, 5, 5]
 
 
+def zeroed_between(b: Tensor) -> Tensor:
+    b.view(-1)[::2].zero_()
+    return b.tensor_split(3, 0)[1]
+
+
+def second_over_first(b: Tensor) -> Tensor:
+    first, second = b.chunk(2, 1)
+    first[0:1] = second[0:1]
+    return first
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("function", [zeroed_between, second_over_first])
+def test_a_part_of_a_written_input_with_an_offset_is_that_part(
+    function: Callable[[Tensor], Tensor], mode: str, dynamic: bool
+) -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend="air", dynamic=dynamic, options={"mode": mode})
+    for first, rows in ((1, 3), (1, 3), (2, 3), (1, 4), (0, 5)):
+        b, twin = (torch.arange(64.0).view(8, 8)[first : first + rows, ::2] for _ in range(2))
+        found, expected = compiled(twin), function(b)
+        assert torch.equal(found, expected)
+        assert torch.equal(twin, b)
+        assert found.storage_offset() == expected.storage_offset()
+        assert found.untyped_storage()._cdata == twin.untyped_storage()._cdata
+
+
 def test_batch_normalisation_trains_through_two_calls_before_one_backward() -> None:
     torch.manual_seed(0)
     values = torch.randn(4, 3, 5, 5)
@@ -236,3 +264,18 @@ def test_verify_looks_at_every_call() -> None:
     run = compiled(lambda x: (x + 1, x.t()), **{"air.verify": True})
     for _ in range(2):
         run(torch.ones(2, 3))
+
+
+def test_a_result_whose_axes_lie_in_another_order_is_no_view_that_autograd_refuses_to_write() -> None:
+    def function(a: Tensor) -> Tensor:
+        return a.contiguous(memory_format=torch.channels_last)
+
+    torch._dynamo.reset()
+    a = torch.arange(48.0).reshape(2, 6, 2, 2).requires_grad_()
+    found = torch.compile(function, backend="air", options={"mode": "max-autotune"})(a)
+    assert found._is_view() == function(a)._is_view()
+    with torch.no_grad():
+        found.mul_(2)
+    found.sum().backward()
+    assert a.grad is not None
+    assert found.stride() == function(a).stride()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, fx
 from torch._dynamo.exc import BackendCompilerFailed
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -130,6 +130,31 @@ def test_N05_a_missing_wait_is_a_warning_with_both_lines() -> None:
 def test_a_missing_wait_is_an_error_when_asked_for() -> None:
     with pytest.raises(BackendCompilerFailed, match="test_streams"):
         compiled(Model(waits=False), sync="error")(*inputs())
+
+
+def without_waits(gm: fx.GraphModule, example_inputs: Any, config: CompilerConfig) -> None:
+    for node in gm.graph.find_nodes(op="call_function", target=torch.ops.air_streams.event_wait.default):
+        gm.graph.erase_node(node)
+
+
+@pytest.mark.parametrize("sync", ["check", "error", "auto"])
+def test_a_race_that_a_users_pass_makes_is_held_to_the_same_mode(sync: str) -> None:
+    config = CompilerConfig()
+    config.mode = "reduce-overhead"
+    config.set("air.sync", sync)
+    config.post_grad_custom_post_pass = without_waits
+    model = torch.compile(Model(), backend=tng.get_npu_backend(compiler_config=config), dynamic=False)
+    if sync == "error":
+        with pytest.raises(BackendCompilerFailed, match="a pass made the multi-stream program incorrect"):
+            model(*inputs())
+        return
+    values = inputs()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", StreamRaceWarning)
+        torch.testing.assert_close(tuple(model(*values)), expected(values))
+    told = [each for each in caught if issubclass(each.category, StreamRaceWarning)]
+    assert bool(told) == (sync == "check")
+    assert bool(_records.alive()[-1][0].plan.races()) == (sync == "check")
 
 
 def test_N06_missing_waits_are_inserted_when_asked_for() -> None:

@@ -15,6 +15,7 @@ from typing import Any, Final
 import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
+from torch.export import ExportedProgram
 
 import air_streams
 from air_backend import _devices, _foreign_ops, _logs, _minifier, _records, _variables
@@ -50,12 +51,16 @@ class Backend:
 
     def __call__(
         self,
-        gm: fx.GraphModule,
+        gm: fx.GraphModule | ExportedProgram,
         example_inputs: Sequence[Any],
         *,
         mode: str | None = None,
         options: Mapping[str, Any] | CompilerConfig | None = None,
     ) -> Callable[..., Any]:
+        if isinstance(gm, ExportedProgram):
+            return compiled_program(
+                gm, Backend(effective_config(self.config, mode, options), self.decompositions)
+            )
         config = effective_config(self.config, mode, options)
         _minifier.watch_dynamo(config)
         folder = debug_folder()
@@ -142,12 +147,27 @@ def _given(config: CompilerConfig | None, call: str) -> CompilerConfig:
     return CompilerConfig() if config is None else config
 
 
+def compiled_program(program: ExportedProgram, backend: Callable[..., Any]) -> Callable[..., Any]:
+    """What `torch.export` made, called as the module that was exported, with its parameters and buffers inside.
+
+    Sizes that were exported as dynamic may differ between calls.
+    """
+    dynamic = None if program.range_constraints else False
+    compiled: Callable[..., Any] = torch.compile(program.module(), backend=backend, dynamic=dynamic)
+    return compiled
+
+
 def compile_fx(
-    gm: fx.GraphModule,
+    gm: fx.GraphModule | ExportedProgram,
     example_inputs: Sequence[Any] | None = None,
     options: Mapping[str, Any] | CompilerConfig | None = None,
 ) -> Callable[..., Any]:
-    """Compiles a graph of ATen operators; without inputs they are taken from the placeholders' metadata."""
+    """Compiles a graph of ATen operators; without inputs they are taken from the placeholders' metadata.
+
+    A program of `torch.export` is compiled at its first call, and called as the module that was exported.
+    """
+    if isinstance(gm, ExportedProgram):
+        return compiled_program(gm, Backend(effective_config(None, None, options)))
     if not isinstance(gm, fx.GraphModule):
         raise NotAGraphModule(type(gm).__name__)
     if example_inputs is None:

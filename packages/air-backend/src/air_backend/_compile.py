@@ -22,6 +22,7 @@ from torch._dynamo.utils import counters, dynamo_timed
 import air_aclgraph
 import air_config
 import air_geir
+import air_graph
 import air_streams
 from air_aclgraph.buckets import Bucket, DeclaredBuckets, find_buckets, proven_buckets
 from air_aclgraph.errors import BucketsRefused
@@ -33,6 +34,7 @@ from air_backend._devices import ground_of, serve
 from air_backend._observer import Observer
 from air_backend._record import CompiledGraph, Role
 from air_fxpasses import Pipeline, PipelineReport
+from air_fxpasses.passes import ProductsOfExperts, has_products_of_experts
 from air_graph.pieces import LeftOut
 
 log = logging.getLogger(__name__)
@@ -60,6 +62,8 @@ def compile_aten(
     name = f"graph_{number}"
     observer = Observer(name, number, folder.role(role) if folder is not None else None)
     with dynamo_timed(f"air.{name}", log_pt2_compile_event=True):
+        air_graph.mend_long_products(gm)
+        air_graph.mend_offsets(gm)
         if role == "backward":
             air_streams.drop_forward_copies(gm)
         ground = ground_of(gm)
@@ -85,16 +89,21 @@ def compile_aten(
         work = _Work(settings, config, observer, ground, buckets, role)
         report: PipelineReport | None
         run: Callable[..., Any]
-        apart = air_aclgraph.uncapturable(gm, ground) if work.splits else {}
-        if apart:
+        first = work.prepared(gm, example_inputs)
+        held = work.host_constants(gm)
+        if work.spare_the_host(gm) or first is not None or held:
+            plan = plan.read_again(gm, sync="off")
+        if apart := work.apart(gm):
             report, plan, run = work.in_pieces(gm, apart, example_inputs, static_inputs, name)
             executor, copies = "reduce-overhead", copies - _copies(gm)
         else:
             report, plan, executor, run = work.whole(gm, example_inputs, plan, static_inputs, name)
             copies -= _copies(gm)
+    if first is not None:
+        report = PipelineReport.joined([first] if report is None else [first, report])
     seconds = time.perf_counter() - started
     record = CompiledGraph(
-        name, role, ground, settings, plan, report, executor, seconds, nodes, copies, _targets(gm)
+        name, role, ground, settings, plan, report, executor, seconds, nodes, copies, _targets(gm), held
     )
     observer.done(lambda: describe(record, run), run)
     counters["air"]["graphs"] += 1
@@ -131,7 +140,7 @@ class _Work:
             dump.insert_saves(gm, self.ground, settings.dump_config.dump_path, name)
             touched = True
         if touched:
-            plan = air_streams.StreamPlan.of(gm, sync="off")
+            plan = plan.read_again(gm, sync=settings.air.sync)
         executor, run = _executor(
             gm, example_inputs, settings, plan, static_inputs, name, observer, self.buckets, self.role
         )
@@ -141,15 +150,48 @@ class _Work:
         return report, plan, executor, run
 
     @property
-    def splits(self) -> bool:
-        """Whether a graph is cut round what cannot be captured: something is captured, and no error is asked for."""
+    def _captures(self) -> bool:
         settings = self.settings
-        captures = settings.mode != "max-autotune" and not (
+        return settings.mode != "max-autotune" and not (
             settings.debug.run_eagerly
             or settings.debug.data_dump.type is not None
             or _dumps_in_graph(settings)
         )
-        return captures and not self.buckets and settings.air.uncapturable != "error"
+
+    @property
+    def splits(self) -> bool:
+        """Whether a graph is cut round what cannot be captured: something is captured, and no error is asked for."""
+        return self._captures and not self.buckets and self.settings.air.uncapturable != "error"
+
+    def apart(self, gm: fx.GraphModule) -> Mapping[fx.Node, LeftOut]:
+        """What a graph is cut round; where an error is asked for, only what sizes decide, which runs once for each."""
+        if not self._captures or self.buckets:
+            return {}
+        apart = air_aclgraph.uncapturable(gm, self.ground)
+        refused = self.settings.air.uncapturable == "error"
+        if refused and len(air_aclgraph.decided_by_symbols(gm, apart)) < len(apart):
+            return {}
+        return apart
+
+    def prepared(self, gm: fx.GraphModule, example_inputs: Sequence[Any]) -> PipelineReport | None:
+        """What turns operators that no capture can hold into others that one can, before the graph is cut."""
+        if not self._captures or self.ground.type != "npu" or not has_products_of_experts(gm):
+            return None
+        pipeline = Pipeline(
+            (ProductsOfExperts(),), verify=self.settings.air.verify, listing=self.observer.listing
+        )
+        report = pipeline.run(gm, example_inputs)
+        return report if any(step.modified or step.refusals for step in report.steps) else None
+
+    def spare_the_host(self, gm: fx.GraphModule) -> bool:
+        """Writes in other words what waits for the host and need not; says whether there was anything."""
+        return self._captures and air_aclgraph.spare_the_host(gm, self.ground) > 0
+
+    def host_constants(self, gm: fx.GraphModule) -> tuple[air_aclgraph.HostConstant, ...]:
+        """Puts what the graph computes on the host from constants alone on the device, once."""
+        if not self._captures:
+            return ()
+        return air_aclgraph.hold_host_constants(gm, self.ground, self.settings.air.host_constant_bytes)
 
     def _again_in_pieces(
         self,
@@ -181,13 +223,12 @@ class _Work:
             reports.extend([report] if report is not None else [])
             return run
 
-        first = next(iter(apart))
-        run = _pieces.compile_in_pieces(gm, apart, example_inputs, static_inputs, name, compile_piece)
+        limit = self.settings.air.host_constant_bytes
+        run = _pieces.compile_in_pieces(gm, apart, example_inputs, static_inputs, name, compile_piece, limit)
         left = [(each.target, each.reason, each.source) for each in run.eager]
+        first = next((node for node, each in apart.items() if each in run.eager), None)
         _pieces.tell("reduce-overhead", name, len(run.pieces), left, first)
-        steps = tuple(step for report in reports for step in report.steps)
-        merged = PipelineReport(steps, sum(report.seconds for report in reports))
-        return merged, air_streams.StreamPlan.of(gm, sync="off"), run
+        return PipelineReport.joined(reports), air_streams.StreamPlan.of(gm, sync="off"), run
 
 
 def _buckets(

@@ -26,6 +26,11 @@ def describe(record: CompiledGraph, run: Callable[..., Any]) -> dict[str, Any]:
     }
     if programs := list(_programs(run)):
         described["converters"] = _converters(record, programs)
+    if record.host_constants:
+        described["host constants"] = [
+            {"operator": each.target, "bytes": each.nbytes, "where": each.source or each.node}
+            for each in record.host_constants
+        ]
     if left := getattr(run, "eager", None):
         described["eager"] = [
             {"operator": each.target, "because": each.reason, "where": each.source or each.node}

@@ -38,13 +38,19 @@ def compile_in_pieces(
     static_inputs: Sequence[int],
     name: str,
     compile_piece: CompilePiece,
+    limit: int,
 ) -> air_aclgraph.PiecedExecutable:
-    """The graph cut round the nodes of `apart`; operators of streams are left out, since no stream crosses a cut."""
+    """The graph cut round the nodes of `apart`; operators of streams are left out, since no stream crosses a cut.
+
+    What sizes alone decide runs once for each size, and up to `limit` bytes of it are kept.
+    """
     _leave_out_streams(gm)
+    by_size = air_aclgraph.decided_by_symbols(gm, apart)
     holders = gm.graph.find_nodes(op="placeholder")
     examples = {node.name: example for node, example in zip(holders, example_inputs, strict=True)}
-    static = {holders[index].name for index in static_inputs}
+    static = {holders[index].name for index in static_inputs} | {node.name for node in by_size}
     pieces: dict[str, Run] = {}
+    once: dict[str, air_aclgraph.OncePerSize] = {}
 
     def compiled(part: fx.GraphModule, values: list[Any], part_name: str) -> Run:
         names = [str(node.target) for node in part.graph.find_nodes(op="placeholder")]
@@ -55,11 +61,15 @@ def compile_in_pieces(
 
     def eager(part: fx.GraphModule, values: list[Any], part_name: str) -> Run:
         run: Run = air_aclgraph.run_eagerly(part)
+        if part_name in by_itself:
+            run = once[part_name] = air_aclgraph.OncePerSize(run, limit)
         return run
 
-    parted = cut(gm, apart)
+    parted = cut(gm, apart, by_size)
+    by_itself = {part.name for part in parted.parts if part.by_size}
     call, _ = compile_parts(parted, compiled, eager)
-    return air_aclgraph.PiecedExecutable(name, call, pieces, tuple(apart.values()))
+    left = tuple(each for node, each in apart.items() if node not in by_size)
+    return air_aclgraph.PiecedExecutable(name, call, pieces, left, [apart[node] for node in by_size], once)
 
 
 def untouched(gm: fx.GraphModule) -> fx.GraphModule:

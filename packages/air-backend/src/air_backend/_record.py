@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,6 +10,7 @@ import torch
 
 import air_config
 import air_streams
+from air_aclgraph import HostConstant
 from air_fxpasses import PipelineReport
 
 Role = Literal["inference", "forward", "backward"]
@@ -32,3 +33,5 @@ class CompiledGraph:
     """Copies into inputs (KV caches) that the passes turned into writes in place."""
     targets: Mapping[str, str]
     """The operators that the executor got, by the names of their nodes."""
+    host_constants: Sequence[HostConstant] = ()
+    """What the graph computed on the host from constants alone, and the device holds now."""

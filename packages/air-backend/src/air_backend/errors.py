@@ -97,7 +97,7 @@ class OptionsOfWrongType(AirError):
 
 @dataclass(eq=False)
 class NotAGraphModule(AirError):
-    """`compile_fx` got something that is not an FX GraphModule.
+    """`compile_fx` got something that is neither an FX GraphModule nor a program of `torch.export`.
 
     Pass what AOTAutograd or `torch.export` gives, or use `torch.compile(model, backend="air")`.
     """

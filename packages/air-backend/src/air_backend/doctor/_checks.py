@@ -6,6 +6,7 @@ Absent is not broken: a laptop has no CANN, and everything that runs on CPU tens
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import platform
 import shutil
@@ -27,6 +28,7 @@ from air_backend.doctor._finding import Finding
 
 TORCH_RANGE: Final = SpecifierSet(">=2.11,<2.14")
 PROBE_TIMEOUT_S: Final = 120
+COMPILE_EVERYWHERE: Final = "_compile_all_devices"
 PACKAGES: Final = (
     "air-aclgraph",
     "air-backend",
@@ -136,6 +138,18 @@ def _tool(name: str, purpose: str) -> Callable[[], Finding]:
     return check
 
 
+def check_transformers() -> Finding:
+    """Whether `generate` compiles on an NPU, or on the CPU: transformers leaves these out until it is told."""
+    version, found = _version("transformers"), importlib.util.find_spec("transformers")
+    if version is None or found is None or found.origin is None:
+        return Finding("transformers", "absent", "not installed", "needed only where your models are its")
+    generation = Path(found.origin).parent / "generation" / "configuration_utils.py"
+    if not generation.is_file() or COMPILE_EVERYWHERE not in generation.read_text():
+        return Finding("transformers", "ok", version)
+    told = f"generate() compiles on npu and cpu with compile_config.{COMPILE_EVERYWHERE} = True alone"
+    return Finding("transformers", "ok", f"{version}: {told}")
+
+
 def check_sim() -> Finding:
     version = _version("air-sim")
     if version is None:
@@ -180,6 +194,7 @@ CHECKS: Final[tuple[Callable[[], Finding], ...]] = (
     check_device,
     _tool("op_compiler", "static kernels"),
     _tool("atc", "offline models"),
+    check_transformers,
     check_sim,
     check_compile,
 )

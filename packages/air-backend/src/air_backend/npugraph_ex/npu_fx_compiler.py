@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from torch import fx
 from torch._functorch._aot_autograd.utils import make_boxed_func
+from torch.export import ExportedProgram
 
 import air_config
 from air_backend import _backend
@@ -131,7 +132,9 @@ class Backend(_backend.Backend):
         super().__init__(CompilerConfig() if config is None else config, decompositions)
         self.__name__ = "npugraph_ex"
 
-    def __call__(self, gm: fx.GraphModule, example_inputs: Sequence[Any], **asked: Any) -> Callable[..., Any]:
+    def __call__(
+        self, gm: fx.GraphModule | ExportedProgram, example_inputs: Sequence[Any], **asked: Any
+    ) -> Callable[..., Any]:
         token = _given.set(len(example_inputs))
         try:
             return super().__call__(gm, example_inputs, **asked)
@@ -158,13 +161,18 @@ def get_compiler(compiler_config: air_config.CompilerConfig | None = None) -> _N
 
 
 def compile_fx(
-    gm: fx.GraphModule,
+    gm: fx.GraphModule | ExportedProgram,
     example_inputs: Sequence[Any] | None = None,
     options: Mapping[str, Any] | None = None,
-) -> _CompiledFxGraph:
-    """Compiles a graph of ATen operators; without inputs they are taken from the placeholders' metadata."""
+) -> _CompiledFxGraph | Callable[..., Any]:
+    """Compiles a graph of ATen operators; without inputs they are taken from the placeholders' metadata.
+
+    A program of `torch.export` is compiled at its first call, and called as the module that was exported.
+    """
     config = CompilerConfig()
     _process_kwargs_options(config, {"options": options})
+    if isinstance(gm, ExportedProgram):
+        return _backend.compiled_program(gm, Backend(config))
     return get_compiler(config)(gm, example_inputs)
 
 

@@ -1,0 +1,95 @@
+"""Tensors and models split over two processes in the ways people split them, in both modes, equal to one process."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from torchrun import launched
+
+PROGRAMS = Path(__file__).parent / "programs"
+MODES = ("reduce-overhead", "max-autotune")
+DTENSOR = {
+    "sequence parallel",
+    "sequence parallel training",
+    "distributed tensors in and out",
+    "redistributed tensors",
+    "a distributed cache",
+    "a mesh as an argument",
+    "captures at different times",
+}
+MORE = {"tensor parallel", "tensor parallel training"}
+MODELS = {
+    "llama by tensor parallel",
+    "llama by tensor and sequence parallel",
+    "llama trained by tensor parallel",
+    "llama trained by FSDP2",
+    "llama trained by DDP",
+    "mixtral with experts spread over ranks",
+    "mixtral with experts spread over ranks, in one graph",
+    "a pipeline trained by GPipe",
+    "a pipeline trained by 1F1B",
+    "a pipeline without training",
+}
+CASES = PROGRAMS / "parallel_models.py"
+
+
+def equal_in(modes: Sequence[str], cases: set[str], done: subprocess.CompletedProcess[str]) -> None:
+    """Every case is told to be equal, and a captured one was replayed."""
+    told = dict(re.findall(r"^(.*): equal \((.*)\)$", done.stdout, re.MULTILINE))
+    output = done.stdout + done.stderr[-4000:]
+    assert done.returncode == 0, output
+    assert set(told) == {f"{case}, {mode}" for case in cases for mode in modes}, output
+    replays = [counts for line, counts in told.items() if line.endswith("reduce-overhead")]
+    assert all(re.search(r"replays [1-9]", counts) for counts in replays), output
+
+
+def test_N22_distributed_tensors_equal_one_process_on_gloo() -> None:
+    only = ("sequence", "distributed", "mesh", "times")
+    equal_in(MODES, DTENSOR, launched(CASES, "cpu", "--only", *only))
+
+
+@pytest.mark.npu
+def test_N22_distributed_tensors_equal_one_process_on_hccl() -> None:
+    only = ("sequence parallel training", "distributed tensors in", "mesh")
+    cases = {case for case in DTENSOR if any(part in case for part in only)}
+    equal_in(MODES[:1], cases, launched(CASES, "npu", "--modes", MODES[0], "--only", *only))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_N22_every_way_of_splitting_equals_one_process_on_gloo(ranks: int) -> None:
+    done = launched(CASES, "cpu", "--cases", "dtensor", "models", "experts", "pipeline", ranks=ranks)
+    equal_in(MODES, DTENSOR | MORE | MODELS, done)
+
+
+@pytest.mark.slow
+@pytest.mark.npu
+def test_N22_every_way_of_splitting_equals_one_process_on_hccl() -> None:
+    tables = ("dtensor", "models", "experts", "pipeline")
+    done = launched(CASES, "npu", "--modes", MODES[0], "--cases", *tables)
+    equal_in(MODES[:1], DTENSOR | MORE | MODELS, done)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("device", "place"),
+    [
+        ("cpu", "capture"),
+        ("cpu", "replay"),
+        ("cpu", "engine"),
+        pytest.param("npu", "capture", marks=pytest.mark.npu),
+        pytest.param("npu", "engine", marks=pytest.mark.npu),
+    ],
+)
+def test_N22_a_rank_that_dies_ends_the_job_with_its_name(device: str, place: str) -> None:
+    done = launched(PROGRAMS / "deaths.py", device, "--place", place)
+    cause = done.stderr.partition("Root Cause")[2]
+    assert done.returncode != 0
+    assert "went on" not in done.stdout
+    assert "rank      : 1 " in cause, done.stdout + done.stderr[-4000:]
+    assert "exitcode  : 7 " in cause

@@ -1,0 +1,81 @@
+"""A decode step of a model with experts, as transformers makes them by default, is one capture on an NPU.
+
+The products of the experts are told on the device where their groups end; a capture with them serves every routing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+from air_backend import CompilerConfig, _records, get_npu_backend
+from air_backend._ground import best_ground
+
+TEXT: dict[str, Any] = {
+    "hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 50,
+    "max_position_embeddings": 32, "num_hidden_layers": 2, "num_experts_per_tok": 2,
+}  # fmt: skip
+
+
+def mixtral() -> Any:
+    return transformers.MixtralForCausalLM(transformers.MixtralConfig(**TEXT, num_local_experts=4))
+
+
+def qwen3_moe() -> Any:
+    sizes = {"moe_intermediate_size": 16, "num_experts": 8, "head_dim": 8}
+    return transformers.Qwen3MoeForCausalLM(transformers.Qwen3MoeConfig(**TEXT, **sizes))
+
+
+def deepseek_v3() -> Any:
+    sizes = TEXT | {
+        "num_key_value_heads": 4, "moe_intermediate_size": 16, "n_routed_experts": 8, "n_group": 2, "topk_group": 1,
+        "first_k_dense_replace": 1, "q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8,
+        "qk_nope_head_dim": 8, "v_head_dim": 8, "n_shared_experts": 1,
+    }  # fmt: skip
+    return transformers.DeepseekV3ForCausalLM(transformers.DeepseekV3Config(**sizes))
+
+
+def gpt_oss() -> Any:
+    sizes = {"num_local_experts": 4, "head_dim": 8, "sliding_window": 8}
+    return transformers.GptOssForCausalLM(transformers.GptOssConfig(**TEXT, **sizes))
+
+
+def decoded(
+    call: Callable[..., Any], model: Any, prompt: torch.Tensor, steps: list[int]
+) -> list[torch.Tensor]:
+    """The logits of steps after a prompt that eager has put into a cache of fixed size."""
+    cache: Any = transformers.StaticCache(config=model.config, max_cache_len=16)
+    model(prompt, past_key_values=cache)
+    logits = []
+    for at, word in enumerate(steps, prompt.shape[1]):
+        place = torch.tensor([at], device=prompt.device)
+        ids = torch.full((2, 1), word, device=prompt.device)
+        out = call(ids, position_ids=place[None], past_key_values=cache, cache_position=place)
+        logits.append(out.logits.cpu().clone())
+    return logits
+
+
+@pytest.mark.npu
+@pytest.mark.parametrize("make", [mixtral, qwen3_moe, deepseek_v3, gpt_oss], ids=lambda make: make.__name__)
+def test_S03_a_decode_step_with_experts_is_one_capture(make: Callable[[], Any]) -> None:
+    torch.manual_seed(0)
+    _records.close_all()
+    device = best_ground().device
+    model = make().eval().to(device)
+    prompt, steps = torch.randint(50, (2, 5)).to(device), [7, 11, 23, 42]
+    config = CompilerConfig()
+    config.set("mode", "reduce-overhead")
+    run = torch.compile(model, backend=get_npu_backend(compiler_config=config), dynamic=False, fullgraph=True)
+    with torch.no_grad():
+        found = decoded(run, model, prompt, steps)
+        expected = decoded(model, model, prompt, steps)
+    for mine, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-5)
+    executables: list[Any] = [executable for _, executable in _records.alive()]
+    assert executables  # Dynamo traces a cache with a sliding window more than once
+    assert not any(hasattr(executable, "pieces") for executable in executables)
+    assert {executable.stats()["captures"] for executable in executables} == {1}

@@ -1,0 +1,70 @@
+"""Runs a part of the zoo on one ground, merges its rows with those that are kept, and writes the page."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from zoo import architectures, page, results, running
+from zoo.architectures import LIBRARIES, Shard
+from zoo.worker import Task
+
+MODES = ("reduce-overhead", "max-autotune")
+ROOT = Path(__file__).resolve().parents[4]
+
+
+def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="zoo", description=__doc__)
+    parser.add_argument("--shard", type=Shard.parsed, default=Shard(0, 1), help="i/n: part i of n, from 0")
+    parser.add_argument("--ground", choices=("cpu", "sim", "npu"), default="cpu")
+    parser.add_argument("--libraries", type=lambda text: text.split(","), default=list(LIBRARIES))
+    parser.add_argument("--modes", type=lambda text: text.split(","), default=list(MODES))
+    parser.add_argument("--only", nargs="+", default=(), help="architectures by name")
+    parser.add_argument("--missing", action="store_true", help="those alone that no row is kept of")
+    parser.add_argument(
+        "--again", nargs="+", default=(), help="those alone whose row is: fails, torch, left, good"
+    )
+    parser.add_argument("--seconds", type=float, default=running.SECONDS, help="for each architecture")
+    parser.add_argument("--page", action="store_true", help="make the page of what is kept, and run nothing")
+    parser.add_argument("--dry", action="store_true", help="print rows, and keep nothing")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    asked = arguments(argv)
+    file = results.file_of(ROOT, asked.ground)
+    if not asked.page:
+        _run(asked, file)
+    if not asked.dry:
+        page.write(ROOT)
+    return 0
+
+
+def _run(asked: argparse.Namespace, file: Path) -> None:
+    from zoo.unloaded import declare_what_torchvision_lacks
+
+    declare_what_torchvision_lacks()
+    wanted = architectures.listed(asked.libraries, asked.shard)
+    kept = {row.key: row for row in results.read(file)}
+    if asked.only:
+        wanted = [one for one in wanted if one.name in asked.only]
+    if asked.missing:
+        wanted = [one for one in wanted if one not in kept]
+    if asked.again:
+        wanted = [one for one in wanted if one in kept and page.verdict(kept[one]).split()[0] in asked.again]
+    log = Path(tempfile.gettempdir()) / "zoo.log"
+    task = Task(asked.ground, ("aot_eager", *asked.modes), str(log))
+    begun, fresh = time.monotonic(), []
+    for number, row in enumerate(running.rows(task, wanted, asked.seconds), 1):
+        print(f"{number}/{len(wanted)} {time.monotonic() - begun:5.0f} s  {page.line(row)}", flush=True)
+        fresh.append(row)
+        if not asked.dry and (number % 5 == 0 or number == len(wanted)):
+            results.write(file, results.merged(results.read(file), fresh))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,26 @@
+"""A part of the zoo of a size for CI: what the kept results call good is good."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from zoo import page, results
+from zoo.architectures import Shard, listed
+from zoo.judging import MODES, TORCH
+from zoo.running import rows
+from zoo.unloaded import declare_what_torchvision_lacks
+from zoo.worker import Task
+
+ROOT = Path(__file__).resolve().parents[4]
+EVERY = 20
+"""Of the architectures whose kept row is good; there are hundreds."""
+
+
+def test_N26_a_shard_of_transformers_is_as_good_in_both_modes_as_it_was(tmp_path: Path) -> None:
+    declare_what_torchvision_lacks()
+    good = {row.key for row in results.read(results.file_of(ROOT, "cpu")) if page.verdict(row) == "good"}
+    wanted = [one for one in listed(["transformers"], Shard(0, 1)) if one in good][::EVERY]
+    assert len(wanted) >= 5
+    task = Task("cpu", (TORCH, *MODES), str(tmp_path / "log"))
+    fallen = [page.line(row) for row in rows(task, wanted) if page.verdict(row) != "good"]
+    assert fallen == []

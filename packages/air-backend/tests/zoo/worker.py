@@ -1,0 +1,97 @@
+"""The process that makes and judges: it gets names over a pipe, and tells after every step what it found.
+
+A crash or a step that does not end is seen by the process that started it (`running`), which knows the step from what
+it was told last.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import resource
+import sys
+import warnings
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from zoo.architectures import Architecture
+
+MEMORY: Final = 14 << 30
+"""Bytes that a process may ask for."""
+
+
+class Task(NamedTuple):
+    """What every process is told."""
+
+    ground: str
+    ways: Sequence[str]
+    log: str
+    """The file that takes what models and libraries print."""
+
+
+class Step(NamedTuple):
+    """What has begun (`done` is None), or what came of it."""
+
+    what: str
+    done: Any = None
+
+
+def work(task: Task, pipe: Connection) -> None:
+    """Answers every architecture with steps; the last is called `end`."""
+    _quiet(task.log)
+    from zoo.unloaded import declare_what_torchvision_lacks
+
+    declare_what_torchvision_lacks()
+    import torch
+
+    from air_backend._ground import best_ground
+
+    device = torch.device("cpu") if task.ground == "cpu" else best_ground().device
+    pipe.send(Step("ready"))
+    while (architecture := pipe.recv()) is not None:
+        _judge(architecture, task.ways, device, pipe)
+        gc.collect()
+        pipe.send(Step("end"))
+
+
+def _judge(architecture: Architecture, ways: Sequence[str], device: Any, pipe: Connection) -> None:
+    from zoo import judging
+    from zoo.architectures import make
+
+    pipe.send(Step("made"))
+    try:
+        made = make(architecture)
+    except Exception as error:
+        pipe.send(Step("made", (False, judging.told(error))))
+        return
+    pipe.send(Step("made", (True, made.made_of)))
+    pipe.send(Step("eager"))
+    try:
+        expected, is_random = judging.eager(made, device)
+    except Exception as error:
+        pipe.send(Step("eager", (False, judging.told(error))))
+        return
+    pipe.send(Step("eager", (True, is_random)))
+    pipe.send(Step("together"))
+    good = judging.together(made, ways, expected, is_random, device)
+    for way, outcome in good.items():
+        pipe.send(Step(way, outcome))
+    for way in (way for way in ways if way not in good):
+        pipe.send(Step(way))
+        pipe.send(Step(way, judging.compiled(made, way, expected, is_random, device)))
+
+
+def _quiet(log: str) -> None:
+    """What models print goes to a file; logs and warnings are dropped."""
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    Path(log).parent.mkdir(parents=True, exist_ok=True)
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+        os.dup2(file, stream.fileno())
+    os.environ["HF_HUB_OFFLINE"] = "1"  # a model that asks for weights is told no at once
+    warnings.simplefilter("ignore")
+    logging.disable(logging.ERROR)
