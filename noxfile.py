@@ -8,74 +8,72 @@
     nox -t types                 mypy --strict for every package
     nox -s older-torch           the tests of every package on torch 2.11 and 2.12
     nox -s bench-aclgraph        the benchmarks of a package, as a table and as JSON
+    nox -s zoo                   tiny models of every architecture of three libraries, hours; `-- --shard 3/40` of it
+    nox -s long                  what CI has no time for, in rotation
     nox -s build install         wheels, then the wheels installed from dist/ alone
     nox -s prepare               all that other sessions install or build when they first need it
     nox -l                       all sessions, also those that CI does not run
 
-torch is installed once, into a base environment, and so is every library that packages or their tests declare, each
-into a folder of its own; every session is a thin environment that sees, through a `.pth` file, the base and those of
-the libraries that the package under test declares.
+What packages declare is read by `house.packages`; how environments are made and shared, `house.environments` says.
 """
 
 from __future__ import annotations
 
 import atexit
-import contextlib
-import fcntl
 import functools
-import hashlib
 import os
 import shutil
 import subprocess
 import sys
-import sysconfig
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
 import nox
 from packaging.requirements import Requirement
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from house.environments import (
+    ENV,
+    NPU_ENV,
+    PYTHONS,
+    TOOLS,
+    WITHOUT_PIP,
+    base,
+    browser,
+    install,
+    install_beside_npu,
+    install_tested,
+    library,
+    npu_base,
+    reveal_interpreters,
+    see,
+    site_of,
+)
+from house.packages import (
+    LAYERS,
+    NPU_TESTED,
+    PACKAGES,
+    ROOT,
+    closure,
+    declared,
+    declared_libraries,
+    editable,
+    proofs,
+    with_tests,
+)
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "venv"  # uv does not see a CPU build of torch that pip was pointed to
 nox.options.error_on_missing_interpreters = False
 nox.options.tags = ["ci"]
 
-ROOT = Path(__file__).resolve().parent
-TORCH = "torch==2.13.0"
 OLDER_TORCHES = ("2.11.0", "2.12.1")  # supported as well; their wheels bring CUDA, gigabytes of it
-TORCH_NPU = "torch_npu==2.13.0"
-TORCH_NPU_NEEDS = (
-    "numpy",
-    "pyyaml",
-    "decorator",
-    "psutil",
-    "scipy",
-    "attrs",
-    "protobuf",
-)  # the wheel does not declare them
-TOOLS = (
-    "pip>=25",
-    "hatchling>=1.27",
-    "editables",
-    "pytest>=8",
-    "pytest-timeout>=2.3",
-    "pytest-xdist>=3.6",
-    "mypy>=1.15",
-)
 RUFF = "ruff>=0.17,<0.18"
-LAYERS = (  # lowest first; a package may only depend on packages of an earlier row
-    ("air-config",),
-    ("air-graph", "air-sim"),
-    ("air-fxpasses", "air-streams"),
-    ("air-aclgraph", "air-geir"),
-    ("air-backend",),
-)
-PACKAGES = tuple(package for layer in LAYERS for package in layer)
-NPU_TESTED = ("air-sim", "air-streams", "air-aclgraph", "air-geir", "air-backend")
+ZOO = ("diffusers>=0.42", "timm>=1.0")  # libraries of models, beside the one that tests declare
 PURE = "air-config"  # needs no torch: tested on every Python the machine has
 TORCH_TESTED = tuple(package for package in PACKAGES if package not in (PURE, "air-sim"))
-PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 DEPTRY = ("--ignore", "DEP002", "--per-rule-ignores", "DEP003=sympy")  # torch's sizes are sympy expressions
 PICTURED = ("air-streams", "air-backend")  # their pages are opened in a browser by tests
 UNTYPED_TESTS = ("air-sim",)  # tests that speak to torch_npu, which has no types, all along
@@ -119,183 +117,12 @@ GENERATED = (  # documents that are made from code: package, module that makes o
     ("house", ("-m", "house.api", "--check")),
     ("house", ("-m", "house.error_index", "--check")),
 )
-ENV = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
-NPU_ENV = {"OMP_NUM_THREADS": "1", "TORCH_DEVICE_BACKEND_AUTOLOAD": "1"}  # whatever the caller has set
-WITHOUT_PIP = [
-    "--without-pip"
-]  # the base's pip serves; a stock setuptools would shadow the one torch asks for
-
-
-def reveal_interpreters() -> None:
-    """Where pyenv hides all interpreters but one, shows all of them, the one in use first."""
-    if not shutil.which("pyenv"):
-        return
-    listed = subprocess.run(["pyenv", "versions", "--bare"], capture_output=True, text=True).stdout.split()
-    wanted = [v for v in listed if v.startswith(tuple(f"{p}." for p in PYTHONS))]
-    here = ".".join(map(str, sys.version_info[:3]))
-    wanted.sort(key=lambda version: version != here)
-    if here in wanted:
-        os.environ["PYENV_VERSION"] = ":".join(wanted)
 
 
 reveal_interpreters()
 # the tests start hundreds of processes: compile a module once, and of the packages installed only what is imported
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["PIP_COMPILE"] = "0"
-
-
-Project = TypedDict(  # what the sessions read of a `[project]` table
-    "Project", {"dependencies": list[str], "optional-dependencies": dict[str, list[str]]}, total=False
-)
-
-
-def project(package: str) -> Project:
-    """The `[project]` table of a package."""
-    table: Project = nox.project.load_toml(ROOT / "packages" / package / "pyproject.toml")["project"]
-    return table
-
-
-def declared(package: str) -> tuple[str, ...]:
-    """The sibling packages that a package declares as hard dependencies."""
-    names = (Requirement(text).name for text in project(package)["dependencies"])
-    return tuple(name for name in names if name in PACKAGES)
-
-
-def closure(*packages: str) -> list[str]:
-    """The packages and all siblings they depend on, dependencies first."""
-    needed = set(packages)
-    for name in reversed(PACKAGES):
-        if name in needed:
-            needed.update(declared(name))
-    return [package for package in PACKAGES if package in needed]
-
-
-def site_of(prefix: Path | str) -> Path:
-    return Path(sysconfig.get_path("purelib", vars={"base": str(prefix)}))
-
-
-@contextlib.contextmanager
-def alone(what: Path) -> Iterator[None]:
-    """One process at a time makes `what`: `prepare` may be at it, in the background."""
-    what.parent.mkdir(parents=True, exist_ok=True)
-    with Path(f"{what}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-@contextlib.contextmanager
-def once(folder: Path) -> Iterator[bool]:
-    """Whether `folder` still has to be filled; it counts as filled when the block ends without an error."""
-    with alone(folder):
-        missing = not (folder / "complete").exists()
-        if missing:
-            shutil.rmtree(folder, ignore_errors=True)
-        yield missing
-        (folder / "complete").touch()
-
-
-def base(session: nox.Session, torch: str = TORCH) -> Path:
-    """Installs torch and the tools once; returns that environment."""
-    key = hashlib.sha256("\n".join((sys.version, torch, *TOOLS)).encode()).hexdigest()[:12]
-    prefix = Path(os.environ.get("AIR_TORCH_ENV", ROOT / ".nox")) / f"torch-{key}"
-    with once(prefix) as missing:
-        if missing:
-            session.run(sys.executable, "-m", "venv", str(prefix), external=True)
-            pip = (str(prefix / "bin/python"), "-m", "pip", "install", "-q", "-U")
-            session.run(*pip, torch, *TOOLS, external=True)
-    return prefix
-
-
-def npu_base(session: nox.Session) -> Path:
-    """Installs torch_npu once, beside the torch of the base; returns the folder it lies in."""
-    python = base(session) / "bin/python"
-    site = python.parents[1] / "torch_npu"
-    with once(site) as missing:
-        if missing:
-            pip = (str(python), "-m", "pip", "install", "-q", "--target", str(site))
-            session.run(*pip, "--no-deps", TORCH_NPU, external=True, env=ENV)
-            session.run(*pip, *TORCH_NPU_NEEDS, external=True, env=ENV)
-    return site
-
-
-def declared_libraries(*packages: str) -> list[str]:
-    """What packages, the siblings they need and their tests ask for from elsewhere, except torch."""
-    asked = {text for name in closure(*packages) for text in project(name)["dependencies"]}
-    for package in packages:
-        asked.update(project(package).get("optional-dependencies", {}).get("test", []))
-    return sorted(text for text in asked if Requirement(text).name not in (*PACKAGES, "torch"))
-
-
-def library(session: nox.Session, requirement: str) -> Path:
-    """Installs a library, with what it needs and the base lacks, once; returns the folder it lies in."""
-    prefix = base(session)
-    folder = prefix / "libraries" / requirement
-    site = site_of(folder)
-    with once(folder) as missing:
-        if missing:
-            session.run(sys.executable, "-m", "venv", *WITHOUT_PIP, str(folder), external=True)
-            (site / "air-base.pth").write_text(f"{site_of(prefix)}\n")
-            pip = (str(prefix / "bin/python"), "-m", "pip", "--python", str(folder / "bin/python"))
-            session.run(*pip, "install", "-q", requirement, external=True, env=ENV)
-    return site
-
-
-def see(session: nox.Session, *sites: Path) -> None:
-    """Lets the session's environment import what lies in other folders."""
-    lines = "".join(f"{site}\n" for site in sites)
-    (site_of(session.virtualenv.location) / "air-base.pth").write_text(lines)
-
-
-def install(session: nox.Session, *what: str, torch: str = TORCH) -> None:
-    """Makes importable: torch, the tools, and `what` with what it declares."""
-    see(session, site_of(base(session, torch)))
-    session.install("-q", "--no-build-isolation", *what)
-
-
-def install_beside_npu(session: nox.Session, *what: str) -> None:
-    """The same with torch_npu in sight, which does not load while pip runs."""
-    see(session, site_of(base(session)), npu_base(session))
-    session.install("-q", "--no-build-isolation", *what, env=ENV)
-
-
-def install_tested(session: nox.Session, package: str, *beside: Path) -> None:
-    """Makes importable: torch, the tools, and a package with what it and its tests declare."""
-    libraries = (library(session, text) for text in declared_libraries(package))
-    see(session, site_of(base(session)), *beside, *libraries)
-    session.install("-q", "--no-build-isolation", *with_tests(package), env=ENV)
-
-
-def editable(*packages: str, extra: str = "") -> list[str]:
-    """pip arguments that install the packages, and the siblings they need, from their sources."""
-    wanted = {package: f"packages/{package}{extra}" for package in packages}
-    return [word for name in closure(*packages) for word in ("-e", wanted.get(name, f"packages/{name}"))]
-
-
-def with_tests(package: str) -> list[str]:
-    """The package with its `test` extra, where it has one."""
-    extras = project(package).get("optional-dependencies", {})
-    return editable(package, extra="[test]" if "test" in extras else "")
-
-
-def browser(session: nox.Session) -> None:
-    """Installs Chromium where that takes no more than Debian's package; tests of pictures skip without one."""
-    with alone(ROOT / ".nox" / "chromium"):
-        if any(shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome")):
-            return
-        if not shutil.which("apt-get") or os.geteuid() != 0:
-            session.warn("no Chromium on PATH: the tests that open pictures in a browser are skipped")
-            return
-        quiet = {"DEBIAN_FRONTEND": "noninteractive"}
-        session.run("apt-get", "update", "-q", external=True, silent=True, env=quiet, success_codes=[0, 100])
-        package = ("install", "-y", "-q", "--no-install-recommends", "chromium")
-        session.run("apt-get", *package, external=True, silent=True, env=quiet)
-
-
-def proofs(package: str) -> tuple[str, ...]:
-    """pytest arguments that make Hypothesis draw the same examples in every run: CI fails for what was changed."""
-    extras = project(package).get("optional-dependencies", {}).get("test", [])
-    used = any(Requirement(text).name == "hypothesis" for text in extras)
-    return ("--hypothesis-profile", "ci") if used else ()
 
 
 def pytest(session: nox.Session, *arguments: str, env: dict[str, str]) -> None:
@@ -487,6 +314,12 @@ def npu_slow(session: nox.Session) -> None:
     in_turn(session, NPU_TESTED, "--sim", "-m", "slow and npu", env=NPU_ENV)
 
 
+@nox.session(venv_backend="none")
+def long(session: nox.Session) -> None:
+    """Long sessions in rotation, the one green longest ago first; `-- --minutes 120` is the time there is."""
+    session.run(sys.executable, "-m", "house.long", *session.posargs)
+
+
 @nox.session(name="older-torch", venv_params=WITHOUT_PIP)
 @nox.parametrize("torch", OLDER_TORCHES)
 def older_torch(session: nox.Session, torch: str) -> None:
@@ -495,6 +328,18 @@ def older_torch(session: nox.Session, torch: str) -> None:
         session, *(word for package in TORCH_TESTED for word in with_tests(package)), torch=f"torch=={torch}"
     )
     in_turn(session, TORCH_TESTED, "-m", "not npu and not slow", env=ENV)
+
+
+@nox.session(venv_params=WITHOUT_PIP)
+def zoo(session: nox.Session) -> None:
+    """Tiny random models of every architecture in both modes, judged by eager; `-- --help` says what can be asked."""
+    simulated = "sim" in session.posargs
+    beside = [npu_base(session)] if simulated else []
+    install_tested(session, "air-backend", *beside, *(library(session, text) for text in ZOO))
+    session.install("-q", "--no-build-isolation", *editable("air-sim"), env=ENV)
+    session.chdir("packages/air-backend/tests")
+    start = ("air-sim", "run") if simulated else ()
+    session.run(*start, "python", "-m", "zoo", *session.posargs, env=NPU_ENV if simulated else ENV)
 
 
 @nox.session(tags=["ci"], venv_params=WITHOUT_PIP)
@@ -526,6 +371,7 @@ def house(session: nox.Session) -> None:
     install(session, "nox", RUFF)
     mypy = ("python", "-m", "mypy", "--config-file", "pyproject.toml", "--python-version", "3.11")
     session.run(*mypy, "--cache-dir", str(ROOT / ".mypy_cache"), "house", "noxfile.py", env=ENV)
+    session.run("python", "-m", "house.long", "--check")
     pytest(session, *WORKERS, "house/tests", env=ENV | {"AIR_TORCH_ENV": str(base(session).parent)})
 
 

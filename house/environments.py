@@ -1,0 +1,155 @@
+"""Environments of sessions: thin ones, over a base with torch that is installed once.
+
+torch is installed once, into a base environment, and so is every library that packages or their tests declare, each
+into a folder of its own; every session is a thin environment that sees, through a `.pth` file, the base and those of
+the libraries that the package under test declares. A lock for each folder lets several runs of nox share them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+import nox
+
+from house.packages import ROOT, declared_libraries, with_tests
+
+PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+TORCH = "torch==2.13.0"
+TORCH_NPU = "torch_npu==2.13.0"
+# the wheel does not declare them
+TORCH_NPU_NEEDS = ("numpy", "pyyaml", "decorator", "psutil", "scipy", "attrs", "protobuf")
+TOOLS = (
+    "pip>=25",
+    "hatchling>=1.27",
+    "editables",
+    "pytest>=8",
+    "pytest-timeout>=2.3",
+    "pytest-xdist>=3.6",
+    "mypy>=1.15",
+)
+ENV = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+NPU_ENV = {"OMP_NUM_THREADS": "1", "TORCH_DEVICE_BACKEND_AUTOLOAD": "1"}  # whatever the caller has set
+#: The base's pip serves; a stock setuptools would shadow the one torch asks for.
+WITHOUT_PIP = ["--without-pip"]
+
+
+def reveal_interpreters() -> None:
+    """Where pyenv hides all interpreters but one, shows all of them, the one in use first."""
+    if not shutil.which("pyenv"):
+        return
+    listed = subprocess.run(["pyenv", "versions", "--bare"], capture_output=True, text=True).stdout.split()
+    wanted = [v for v in listed if v.startswith(tuple(f"{p}." for p in PYTHONS))]
+    here = ".".join(map(str, sys.version_info[:3]))
+    wanted.sort(key=lambda version: version != here)
+    if here in wanted:
+        os.environ["PYENV_VERSION"] = ":".join(wanted)
+
+
+def site_of(prefix: Path | str) -> Path:
+    return Path(sysconfig.get_path("purelib", vars={"base": str(prefix)}))
+
+
+@contextlib.contextmanager
+def alone(what: Path) -> Iterator[None]:
+    """One process at a time makes `what`: `prepare` may be at it, in the background."""
+    what.parent.mkdir(parents=True, exist_ok=True)
+    with Path(f"{what}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def once(folder: Path) -> Iterator[bool]:
+    """Whether `folder` still has to be filled; it counts as filled when the block ends without an error."""
+    with alone(folder):
+        missing = not (folder / "complete").exists()
+        if missing:
+            shutil.rmtree(folder, ignore_errors=True)
+        yield missing
+        (folder / "complete").touch()
+
+
+def base(session: nox.Session, torch: str = TORCH) -> Path:
+    """Installs torch and the tools once; returns that environment."""
+    key = hashlib.sha256("\n".join((sys.version, torch, *TOOLS)).encode()).hexdigest()[:12]
+    prefix = Path(os.environ.get("AIR_TORCH_ENV", ROOT / ".nox")) / f"torch-{key}"
+    with once(prefix) as missing:
+        if missing:
+            session.run(sys.executable, "-m", "venv", str(prefix), external=True)
+            pip = (str(prefix / "bin/python"), "-m", "pip", "install", "-q", "-U")
+            session.run(*pip, torch, *TOOLS, external=True)
+    return prefix
+
+
+def npu_base(session: nox.Session) -> Path:
+    """Installs torch_npu once, beside the torch of the base; returns the folder it lies in."""
+    python = base(session) / "bin/python"
+    site = python.parents[1] / "torch_npu"
+    with once(site) as missing:
+        if missing:
+            pip = (str(python), "-m", "pip", "install", "-q", "--target", str(site))
+            session.run(*pip, "--no-deps", TORCH_NPU, external=True, env=ENV)
+            session.run(*pip, *TORCH_NPU_NEEDS, external=True, env=ENV)
+    return site
+
+
+def library(session: nox.Session, requirement: str) -> Path:
+    """Installs a library, with what it needs and the base lacks, once; returns the folder it lies in."""
+    prefix = base(session)
+    folder = prefix / "libraries" / requirement
+    site = site_of(folder)
+    with once(folder) as missing:
+        if missing:
+            session.run(sys.executable, "-m", "venv", *WITHOUT_PIP, str(folder), external=True)
+            (site / "air-base.pth").write_text(f"{site_of(prefix)}\n")
+            pip = (str(prefix / "bin/python"), "-m", "pip", "--python", str(folder / "bin/python"))
+            session.run(*pip, "install", "-q", requirement, external=True, env=ENV)
+    return site
+
+
+def see(session: nox.Session, *sites: Path) -> None:
+    """Lets the session's environment import what lies in other folders."""
+    lines = "".join(f"{site}\n" for site in sites)
+    (site_of(session.virtualenv.location) / "air-base.pth").write_text(lines)
+
+
+def install(session: nox.Session, *what: str, torch: str = TORCH) -> None:
+    """Makes importable: torch, the tools, and `what` with what it declares."""
+    see(session, site_of(base(session, torch)))
+    session.install("-q", "--no-build-isolation", *what)
+
+
+def install_beside_npu(session: nox.Session, *what: str) -> None:
+    """The same with torch_npu in sight, which does not load while pip runs."""
+    see(session, site_of(base(session)), npu_base(session))
+    session.install("-q", "--no-build-isolation", *what, env=ENV)
+
+
+def install_tested(session: nox.Session, package: str, *beside: Path) -> None:
+    """Makes importable: torch, the tools, and a package with what it and its tests declare."""
+    libraries = (library(session, text) for text in declared_libraries(package))
+    see(session, site_of(base(session)), *beside, *libraries)
+    session.install("-q", "--no-build-isolation", *with_tests(package), env=ENV)
+
+
+def browser(session: nox.Session) -> None:
+    """Installs Chromium where that takes no more than Debian's package; tests of pictures skip without one."""
+    with alone(ROOT / ".nox" / "chromium"):
+        if any(shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome")):
+            return
+        if not shutil.which("apt-get") or os.geteuid() != 0:
+            session.warn("no Chromium on PATH: the tests that open pictures in a browser are skipped")
+            return
+        quiet = {"DEBIAN_FRONTEND": "noninteractive"}
+        session.run("apt-get", "update", "-q", external=True, silent=True, env=quiet, success_codes=[0, 100])
+        package = ("install", "-y", "-q", "--no-install-recommends", "chromium")
+        session.run("apt-get", *package, external=True, silent=True, env=quiet)

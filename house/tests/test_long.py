@@ -1,0 +1,62 @@
+"""The rotation of long sessions, and what is said of those that nobody runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from house import long
+from house.long import OLD, SESSIONS, Green, complaints, due, read, write
+
+AGES = {"a": 3, "b": 300, "c": None}
+
+
+def green(commit: str) -> Green:
+    return Green(commit, "2026-01-01", 7)
+
+
+def test_the_table_is_read_as_it_was_written(tmp_path: Path) -> None:
+    rows = {"slow": green("a"), "zoo": green("b")}
+    write(rows, tmp_path / "table.toml")
+    assert read(tmp_path / "table.toml") == rows
+    assert read(tmp_path / "missing.toml") == {}
+
+
+def test_what_was_green_longest_ago_is_due_first_and_before_it_what_never_was() -> None:
+    rows = {name: green("a") for name in SESSIONS} | {"zoo": green("b")}
+    rows.pop("fuzz")
+    order = due(rows, AGES.get)
+    assert order[:2] == ["fuzz", "zoo"]
+    assert sorted(order) == sorted(SESSIONS)
+
+
+def test_old_missing_and_unknown_ones_are_told() -> None:
+    rows = {name: green("a") for name in SESSIONS} | {"zoo": green("b"), "slow": green("c")}
+    rows.pop("fuzz")
+    told = complaints(rows, AGES.get)
+    assert len(told) == 3
+    assert any("fuzz: never" in line for line in told)
+    assert any(f"zoo: last green {AGES['b']} commits ago" in line for line in told)
+    assert any("slow: last green at a commit that this history does not have" in line for line in told)
+    assert OLD == 100
+
+
+def test_a_session_that_passes_is_put_into_the_table_and_one_that_fails_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Done:
+        stdout = ""
+
+        def __init__(self, returncode: int = 0) -> None:
+            self.returncode = returncode
+
+    def ran(command: list[str], **_: object) -> Done:
+        return Done(int("npu-slow" in command))
+
+    monkeypatch.setattr("house.long.subprocess.run", ran)
+    path = tmp_path / "table.toml"
+    assert long.run(5, ["slow", "npu-slow"], path) == 1
+    assert list(read(path)) == ["slow"]
+    assert long.run(0, ["zoo"], path) == 0
+    assert list(read(path)) == ["slow"]
