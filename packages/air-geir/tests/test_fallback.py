@@ -69,6 +69,18 @@ def test_a_write_to_memory_in_which_elements_share_an_address_is_torchs_own(writ
     assert torch.equal(run(x)[0], function(x))
 
 
+def test_what_lies_round_the_elements_of_a_scatter_reaches_an_operator_that_addresses_it() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        written = torch.slice_scatter(x, x[::2] + 1, 0, 0, None, 2)
+        again = torch.slice_scatter(written, written[1:] * 2, 0, 1)
+        return torch.as_strided_copy(again, (2, 2, 2), (2, 3, 3), 1)
+
+    x = torch.arange(10.0)[2:8:2]
+    run = compile_graph(trace(function, (x,)), [x], engine="reference", fallback="eager")
+    assert torch.equal(run(x)[0], function(x))
+    assert "as_strided_copy.default reads what lies round the elements of its result" in run.explain()
+
+
 @pytest.fixture
 def halves() -> Iterator[Any]:
     """An operator with two results, and a converter that gives the first of them alone."""

@@ -1,9 +1,6 @@
-"""Finds the inputs whose storage a graph addresses beyond the elements of the input itself.
+"""Finds the inputs whose storage a graph addresses beyond the elements of the input itself (`as_strided`).
 
-    x = base[2:6];  x.as_strided((2,), (1,), 3)    # elements 3 and 4 of the base, whatever x is
-
-`as_strided` and its like count from the start of the storage and may reach any element of it, so an input that they
-are applied to, or a view of it, is more than its sizes and strides say: its whole storage, and the place it has there.
+Such an input is more than its sizes and strides say: its whole storage, and the place it has there.
 """
 
 from __future__ import annotations
@@ -19,22 +16,9 @@ from torch.fx import GraphModule, Node
 
 from air_aclgraph._slots import Kind, Slot
 from air_aclgraph.errors import InputRefused
-from air_graph import bodies_of, input_roots, keeps_gaps, uses_of
+from air_graph import addresses_storage, input_roots, keeps_gaps, uses_of
 
-#: Operators that look at the storage of their first argument, by the name of their schema.
-_ADDRESSING: Final = frozenset(
-    (
-        "aten::as_strided",
-        "aten::as_strided_",
-        "aten::as_strided_copy",
-        "aten::as_strided_scatter",
-        "aten::sym_storage_offset",
-        "prims::as_strided",
-        "prims::as_strided_scatter",
-    )
-)
 _NO_MEMORY: Final = (Kind.VALUE, Kind.HOST, Kind.TOKEN, Kind.OBJECT)
-_METHODS: Final = frozenset(("as_strided", "as_strided_", "as_strided_scatter", "storage_offset"))
 
 
 def with_reach(slots: Sequence[Slot], gm: GraphModule) -> tuple[Slot, ...]:
@@ -58,12 +42,12 @@ def refuse_format(name: str, formatted: Tensor | None) -> None:
 
 def addressed_placeholders(gm: GraphModule) -> frozenset[Node]:
     """The placeholders of which some node of the graph, or its caller, may see more than their own elements."""
-    if not any(_addresses_storage(node) or keeps_gaps(node.target) for node in gm.graph.nodes):
+    if not any(addresses_storage(node) or keeps_gaps(node.target) for node in gm.graph.nodes):
         return frozenset()
     roots = input_roots(gm, _with_gaps_of)
     looked_at = (
         value
-        for node in filter(_addresses_storage, gm.graph.nodes)
+        for node in filter(addresses_storage, gm.graph.nodes)
         for value in node.all_input_nodes[: 1 if isinstance(node.target, OpOverload) else None]
     )
     returned = _returned_with_gaps(gm, roots)
@@ -85,11 +69,3 @@ def _returned_with_gaps(gm: GraphModule, roots: Mapping[Node, frozenset[Node]]) 
         elif node.target is operator.getitem or any(use.aliases for use in uses_of(node)):
             copied[node] = frozenset().union(*(copied.get(value, ()) for value in node.all_input_nodes))
     return frozenset()
-
-
-def _addresses_storage(node: Node) -> bool:
-    if isinstance(node.target, OpOverload):
-        return node.target._schema.name in _ADDRESSING
-    if node.op == "call_method":
-        return node.target in _METHODS
-    return any(_addresses_storage(inner) for body in bodies_of(node) for inner in body.graph.nodes)

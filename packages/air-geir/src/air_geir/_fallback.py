@@ -10,6 +10,7 @@ import torch
 from torch import fx
 
 from air_geir.errors import UnsupportedGraphError
+from air_graph import copies_with_gaps, name_of, source_of
 from air_graph.pieces import Cut, LeftOut, compile_parts, cut
 
 log = logging.getLogger(__name__)
@@ -60,6 +61,7 @@ def compile_split(gm: fx.GraphModule, found: Sequence[LeftOut], compile_piece: C
     """
     refused = list(found)
     while True:
+        refused += _with_gaps(gm, refused)
         names = {one.node for one in refused}
         parted = cut(gm, [node for node in gm.graph.nodes if node.name in names])
         try:
@@ -69,6 +71,23 @@ def compile_split(gm: fx.GraphModule, found: Sequence[LeftOut], compile_piece: C
             if not fresh:
                 raise
             refused += fresh
+
+
+def _with_gaps(gm: fx.GraphModule, refused: Sequence[LeftOut]) -> list[LeftOut]:
+    """The scatters behind what addresses memory: a compiled piece would make their results without gaps."""
+    readers = {one.node: one for one in refused}
+    found = {
+        node.name: LeftOut(
+            node.name,
+            name_of(node.target),
+            f"{readers[reader.name].target} reads what lies round the elements of its result",
+            source_of(node),
+        )
+        for reader in gm.graph.nodes
+        if reader.name in readers
+        for node in copies_with_gaps(reader)
+    }
+    return [one for name, one in found.items() if name not in readers]
 
 
 def _compiled(parted: Cut, refused: Sequence[LeftOut], compile_piece: Compile) -> SplitExecutable:

@@ -32,6 +32,7 @@ from air_graph._out_forms import (
     registered_out_forms,
     unregister_out_form,
 )
+from air_graph._reach import addresses_storage, copies_with_gaps
 from air_graph._region import (
     Extent,
     Region,
@@ -75,11 +76,13 @@ __all__ = [
     "Symbols",
     "Use",
     "__version__",
+    "addresses_storage",
     "argument_problem",
     "arguments",
     "attribute",
     "bodies_of",
     "calling_line",
+    "copies_with_gaps",
     "decided_by_sizes",
     "effects_of",
     "effects_of_node",

@@ -1,0 +1,58 @@
+"""Operators that see more of the memory behind a value than its elements.
+
+    x = base[2:6];  x.as_strided((2,), (1,), 3)    # elements 3 and 4 of the base, whatever x is
+
+`as_strided` and its like count from the start of the storage.  A scatter copies what lies round the elements of its
+base, so what addresses its result sees that as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from torch._ops import OpOverload
+from torch.fx import Node
+
+from air_graph._effects import keeps_gaps
+from air_graph._links import owner_of
+from air_graph._uses import bodies_of
+
+#: Operators that look at the storage of their first argument, by the name of their schema.
+_ADDRESSING: Final = frozenset(
+    (
+        "aten::as_strided",
+        "aten::as_strided_",
+        "aten::as_strided_copy",
+        "aten::as_strided_scatter",
+        "aten::sym_storage_offset",
+        "prims::as_strided",
+        "prims::as_strided_scatter",
+    )
+)
+_METHODS: Final = frozenset(("as_strided", "as_strided_", "as_strided_scatter", "storage_offset"))
+
+
+def addresses_storage(node: Node) -> bool:
+    """Whether a node counts elements of its first argument from the start of the storage."""
+    if isinstance(node.target, OpOverload):
+        return node.target._schema.name in _ADDRESSING
+    if node.op == "call_method":
+        return node.target in _METHODS
+    return any(addresses_storage(inner) for body in bodies_of(node) for inner in body.graph.nodes)
+
+
+def copies_with_gaps(node: Node) -> Iterator[Node]:
+    """The scatters that made the memory which a node addresses, the last one first.
+
+    Each copied what lies round the elements of the one before.
+    """
+    if not addresses_storage(node):
+        return
+    value = node.args[0] if node.args else None
+    while isinstance(value, Node):
+        owner = owner_of(value)
+        if not keeps_gaps(owner.target):
+            return
+        yield owner
+        value = owner.args[0]
