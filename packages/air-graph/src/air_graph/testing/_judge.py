@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import re
 import signal
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
@@ -24,6 +26,8 @@ Kind = Literal["same", "dropped", "finding", "torch", "refused"]
 #: Differences that no later value shows.
 UNSEEN: Final = frozenset({"stride of a size 1", "stride of an empty tensor", "identity"})
 _ADVICE: Final = re.compile(r"^\s*advice\b", re.MULTILINE)
+#: How often a run that had little of the processor is given its time once more.
+_MORE: Final = 4
 _PLACE: Final = re.compile(r"^\s+(at +|line +)?\S+:\d+\b", re.MULTILINE)
 
 
@@ -74,12 +78,23 @@ class TookTooLong(Exception):
 
 @contextlib.contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Raises in what runs longer; signals reach the main thread alone, elsewhere there is no limit."""
+    """Raises in what runs longer; signals reach the main thread alone, elsewhere there is no limit.
+
+    On a busy machine what was mostly waiting for a processor is given the same time again, but not for ever: what
+    waits for a lock looks alike.
+    """
     if not seconds or threading.current_thread() is not threading.main_thread():
         yield
         return
 
+    began = time.process_time()
+    again = itertools.chain([seconds] * _MORE, itertools.repeat(0.0))
+
     def interrupt(number: int, frame: object) -> None:
+        more = next(again) if time.process_time() - began < seconds / 2 else 0.0
+        if more:
+            signal.setitimer(signal.ITIMER_REAL, more)
+            return
         raise TookTooLong(f"more than {seconds:.0f} s")
 
     before = signal.signal(signal.SIGALRM, interrupt)
