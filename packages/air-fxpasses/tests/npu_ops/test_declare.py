@@ -54,15 +54,14 @@ def test_everything_is_declared_once() -> None:
     assert npu_ops.declare() == ()
 
 
-@pytest.mark.parametrize("kernel", ["reference", "fake"])
 @pytest.mark.parametrize("name", NAMES)
-def test_kernels_take_the_arguments_of_the_schema(name: str, kernel: str) -> None:
+def test_kernels_take_the_arguments_of_the_schema(name: str) -> None:
     row = npu_ops.row(name)
-    signature = inspect.signature(getattr(row, kernel))
     arguments = row.parsed.arguments
     positional = [None for a in arguments if not a.kwarg_only]
     keywords = {a.name: None for a in arguments if a.kwarg_only}
-    signature.bind(*positional, **keywords)
+    for kernel in filter(None, (row.reference, row.own_fake)):
+        inspect.signature(kernel).bind(*positional, **keywords)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -9,8 +9,10 @@ from typing import Any
 import torch
 from torch import fx
 
+from air_geir.converters import name_of
 from air_geir.errors import UnsupportedGraphError
-from air_graph import copies_with_gaps, name_of, source_of
+from air_geir.lowering._source import source_of
+from air_graph import copies_with_gaps
 from air_graph.pieces import Cut, LeftOut, compile_parts, cut
 
 log = logging.getLogger(__name__)

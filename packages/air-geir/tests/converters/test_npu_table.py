@@ -6,6 +6,7 @@ The two sides share no code: the kernels here go by operator type and by the ope
 from __future__ import annotations
 
 import copy
+import inspect
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from torch.utils import _pytree as pytree
 
 from air_fxpasses import npu_ops
 from air_fxpasses.npu_ops.samples import Sample, samples
-from air_geir.converters import find, resolve
+from air_geir.converters import Converter, all_converters, find, resolve
 from air_geir.proof import compile_call
 
 SAMPLES = list(samples())
@@ -31,6 +32,27 @@ def same(found: Any, expected: Any) -> None:
         return
     tolerance = TOLERANCE.get(expected.dtype, 2e-5)
     torch.testing.assert_close(found, expected, atol=tolerance, rtol=tolerance)
+
+
+RECORDED = {
+    f"npu.{name if '.' in name else name + '.default'}": text for name, text in npu_ops.SCHEMAS.items()
+}
+CONVERTERS = [
+    c for c in all_converters() if c.target.startswith("npu.") and not hasattr(c.function, "arguments")
+]
+"""Those that do not take their arguments from another converter."""
+
+
+@pytest.mark.parametrize("converter", CONVERTERS, ids=lambda c: c.target)
+def test_a_converter_says_what_the_recorded_schema_says(converter: Converter) -> None:
+    schema = torch._C.parse_schema(RECORDED[converter.target])
+    stated = (converter.function.__doc__ or "").splitlines()[0]
+    assert stated.partition("(")[2] == str(schema).partition("(")[2]
+    parameters = list(inspect.signature(converter.function).parameters.values())[1:]
+    for argument, parameter in zip(schema.arguments, parameters, strict=False):
+        if argument.has_default_value() and parameter.kind is not inspect.Parameter.VAR_POSITIONAL:
+            default = parameter.default
+            assert argument.default_value == (list(default) if isinstance(default, tuple) else default)
 
 
 @pytest.mark.parametrize("operator", npu_ops.operators(), ids=lambda op: op.name)

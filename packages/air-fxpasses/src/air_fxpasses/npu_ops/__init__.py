@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from air_fxpasses.npu_ops._declare import declare, declared, withdraw
 from air_fxpasses.npu_ops._row import NpuOp
-from air_fxpasses.npu_ops._schemas import RECORDED_FROM
+from air_fxpasses.npu_ops._schemas import RECORDED_FROM, SCHEMAS
 from air_fxpasses.npu_ops._table import operators, reference, row
 from air_fxpasses.npu_ops.errors import NotAnNpuOperator, NotCovered
 from air_fxpasses.npu_ops.fusions import PATTERNS, register_fusions
@@ -18,6 +18,7 @@ from air_fxpasses.npu_ops.fusions import PATTERNS, register_fusions
 __all__ = [
     "PATTERNS",
     "RECORDED_FROM",
+    "SCHEMAS",
     "NotAnNpuOperator",
     "NotCovered",
     "NpuOp",

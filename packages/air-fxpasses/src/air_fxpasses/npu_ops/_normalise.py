@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from air_fxpasses.npu_ops._types import wide
@@ -14,10 +13,3 @@ def normalised(x: Tensor, gamma: Tensor, epsilon: float) -> tuple[Tensor, Tensor
     values = wide(x)
     rstd = (values.square().mean(dims, keepdim=True) + epsilon).rsqrt()
     return values * rstd * wide(gamma), rstd
-
-
-def rstd_like(x: Tensor, gamma: Tensor) -> Tensor:
-    """An empty inverse root: a one for every normalised axis."""
-    kept = x.dim() - gamma.dim()
-    dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
-    return x.new_empty([*x.shape[:kept], *(1 for _ in range(gamma.dim()))], dtype=dtype)

@@ -54,9 +54,3 @@ def quantised_size(x: Tensor, dtype: torch.dtype) -> tuple[list[int | torch.SymI
         return list(x.shape), dtype
     torch._check(x.shape[-1] % _PACKED == 0, lambda: "quint4x2 packs the last axis in groups of eight")
     return [*x.shape[:-1], x.shape[-1] // _PACKED], torch.int32
-
-
-def quantised_like(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """An empty result for `x` quantised to `dtype`."""
-    size, stored = quantised_size(x, dtype)
-    return x.new_empty(size, dtype=stored)

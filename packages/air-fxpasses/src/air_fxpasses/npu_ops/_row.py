@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from air_fxpasses.npu_ops._schemas import SCHEMAS
 from air_graph import hidden_writes, is_written
@@ -21,10 +24,18 @@ class NpuOp:
     name: str
     reference: Kernel
     """Computes it with plain torch operators; takes the arguments of the schema."""
-    fake: Kernel
-    """Gives results of the right size, type and device without computing; sizes may be symbolic."""
+    own_fake: Kernel | None = None
+    """Gives results of the right size, type and device without computing; sizes may be symbolic.
+
+    Only for operators whose reference looks at values, or takes decisions by sizes: otherwise it foresees itself.
+    """
     functional: str | None = None
     """The operator that returns what this one writes, if there is one."""
+
+    @property
+    def fake(self) -> Kernel:
+        """Foresees the results: its own fake kernel, or the reference on values without numbers."""
+        return self.own_fake or partial(_foreseen, self.reference)
 
     @property
     def schema(self) -> str:
@@ -50,3 +61,10 @@ class NpuOp:
     def hides_writes(self) -> tuple[str, ...]:
         """Arguments that the device writes although the schema does not say so."""
         return hidden_writes(f"npu::{self.overload}") or ()
+
+
+def _foreseen(reference: Kernel, *args: Any, **kwargs: Any) -> Any:
+    """What the reference gives for fake values, laid out densely as devices do; an argument is returned as it is."""
+    given = {id(leaf) for leaf in tree_leaves((args, kwargs))}
+    results = reference(*args, **kwargs)
+    return tree_map_only(Tensor, lambda x: x if id(x) in given else x.new_empty(x.shape), results)

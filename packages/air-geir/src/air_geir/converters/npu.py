@@ -13,7 +13,7 @@ from air_geir.converters._registry import converts
 
 @converts("npu.npu_rms_norm.default")
 def npu_rms_norm(ctx: Context, input: Value, gamma: Value, epsilon: float = 1e-06) -> tuple[Value, ...]:
-    """npu_rms_norm(Tensor input, Tensor gamma, float epsilon=1e-06) -> (Tensor, Tensor)"""
+    """npu_rms_norm(Tensor input, Tensor gamma, float epsilon=9.9999999999999995e-07) -> (Tensor, Tensor)"""
     return ctx.emit_many("RmsNorm", input, gamma, epsilon=float(epsilon), dtype=_dtypes(ctx))
 
 
@@ -21,7 +21,7 @@ def npu_rms_norm(ctx: Context, input: Value, gamma: Value, epsilon: float = 1e-0
 def npu_add_rms_norm(
     ctx: Context, x1: Value, x2: Value, gamma: Value, epsilon: float = 1e-06
 ) -> tuple[Value, ...]:
-    """npu_add_rms_norm(Tensor x1, Tensor x2, Tensor gamma, float epsilon=1e-06) -> (Tensor, Tensor, Tensor)"""
+    """npu_add_rms_norm(Tensor x1, Tensor x2, Tensor gamma, float epsilon=9.9999999999999995e-07) -> (Tensor, Tensor, Tensor)"""  # noqa: E501
     return ctx.emit_many("AddRmsNorm", x1, x2, gamma, epsilon=float(epsilon), dtype=_dtypes(ctx))
 
 
@@ -36,14 +36,14 @@ def _summed(ctx: Context, x1: Value, x2: Value, gamma: Value, epsilon: float) ->
 def npu_add_rms_norm_v2_functional(
     ctx: Context, x1: Value, x2: Value, gamma: Value, epsilon: float = 1e-06
 ) -> tuple[Value, ...]:
-    """npu_add_rms_norm_v2_functional(Tensor x1, Tensor x2, Tensor gamma, float epsilon=1e-06) -> (Tensor, Tensor, Tensor)"""  # noqa: E501
+    """npu_add_rms_norm_v2_functional(Tensor x1, Tensor x2, Tensor gamma, float epsilon=9.9999999999999995e-07) -> (Tensor, Tensor, Tensor)"""  # noqa: E501
     y, rstd, x = _summed(ctx, x1, x2, gamma, epsilon)
     return rstd, y, x
 
 
 @converts("npu.npu_add_rms_norm_v2.default")
 def npu_add_rms_norm_v2(ctx: Context, x1: Value, x2: Value, gamma: Value, epsilon: float = 1e-06) -> Value:
-    """npu_add_rms_norm_v2(Tensor(a!) x1, Tensor(b!) x2, Tensor gamma, float epsilon=1e-06) -> Tensor"""
+    """npu_add_rms_norm_v2(Tensor(a!) x1, Tensor(b!) x2, Tensor gamma, float epsilon=9.9999999999999995e-07) -> Tensor"""  # noqa: E501
     y, rstd, x = _summed(ctx, x1, x2, gamma, epsilon)
     for name, target, value in (("x1", x1, y), ("x2", x2, x)):
         ctx.written[name] = stored(ctx, target, value)
@@ -62,7 +62,7 @@ def stored(ctx: Context, target: Value, value: Value) -> Value:
 def npu_add_rms_norm_cast(
     ctx: Context, x1: Value, x2: Value, gamma: Value, epsilon: float = 1e-06
 ) -> tuple[Value, ...]:
-    """npu_add_rms_norm_cast(Tensor x1, Tensor x2, Tensor gamma, float epsilon=1e-06) -> (Tensor, Tensor, Tensor, Tensor)"""  # noqa: E501
+    """npu_add_rms_norm_cast(Tensor x1, Tensor x2, Tensor gamma, float epsilon=9.9999999999999995e-07) -> (Tensor, Tensor, Tensor, Tensor)"""  # noqa: E501
     return ctx.emit_many("AddRmsNormCast", x1, x2, gamma, epsilon=float(epsilon), dtype=_dtypes(ctx))
 
 
@@ -76,7 +76,7 @@ def _dtypes(ctx: Context) -> list[torch.dtype]:
 def npu_rotary_mul(
     ctx: Context, input: Value, r1: Value, r2: Value, rotary_mode: str = "half", rotate: Value | None = None
 ) -> Value:
-    """npu_rotary_mul(Tensor input, Tensor r1, Tensor r2, str rotary_mode='half', Tensor? rotate=None) -> Tensor"""
+    """npu_rotary_mul(Tensor input, Tensor r1, Tensor r2, str rotary_mode="half", Tensor? rotate=None) -> Tensor"""
     modes = {"half": 0, "interleave": 1, "quarter": 2, "interleave-half": 3}
     if rotary_mode not in modes:
         ctx.refuse(f"rotary_mode {rotary_mode!r} is unknown", f"use one of {', '.join(modes)}")
@@ -97,7 +97,7 @@ def npu_apply_rotary_pos_emb(
     layout: str = "BSND",
     rotary_mode: str = "half",
 ) -> tuple[Value, ...]:
-    """npu_apply_rotary_pos_emb(Tensor query, Tensor key, Tensor cos, Tensor sin, str layout='BSND', str rotary_mode='half') -> (Tensor, Tensor)"""  # noqa: E501
+    """npu_apply_rotary_pos_emb(Tensor query, Tensor key, Tensor cos, Tensor sin, str layout="BSND", str rotary_mode="half") -> (Tensor, Tensor)"""  # noqa: E501
     layouts = {"BSND": 1, "BSH": 1, "SBND": 2, "BNSD": 3, "TND": 4}
     if layout not in layouts:
         ctx.refuse(f"layout {layout!r} is unknown", f"use one of {', '.join(layouts)}")
@@ -135,7 +135,7 @@ def npu_geglu(
 
 @converts("npu.npu_gelu.default")
 def npu_gelu(ctx: Context, self: Value, *, approximate: str = "none") -> Value:
-    """npu_gelu(Tensor input, *, str approximate='none') -> Tensor"""
+    """npu_gelu(Tensor input, *, str approximate="none") -> Tensor"""
     return ctx.emit("GeluV2", self, approximate=approximate)
 
 
@@ -184,7 +184,7 @@ def npu_dtype_cast(ctx: Context, input: Value, dtype: Any, input_dtype: Any = No
 def npu_group_norm_silu(
     ctx: Context, input: Value, weight: Value | None, bias: Value | None, group: int, eps: float = 0.00001
 ) -> tuple[Value, ...]:
-    """npu_group_norm_silu(Tensor input, Tensor? weight, Tensor? bias, int group, float eps=0.00001) -> (Tensor, Tensor, Tensor)"""  # noqa: E501
+    """npu_group_norm_silu(Tensor input, Tensor? weight, Tensor? bias, int group, float eps=1.0000000000000001e-05) -> (Tensor, Tensor, Tensor)"""  # noqa: E501
     return ctx.emit_many(
         "GroupNormSilu", input, weight, bias, num_groups=group, eps=float(eps), dtype=_dtypes(ctx)
     )

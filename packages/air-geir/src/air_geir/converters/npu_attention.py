@@ -31,7 +31,7 @@ def npu_prompt_flash_attention(
     scale_value: float = 1.0, pre_tokens: int = 2147483647, next_tokens: int = 0, input_layout: str = "BSH",
     num_key_value_heads: int = 0, actual_seq_lengths_kv: Lengths = None, sparse_mode: int = 0,
 ) -> Value:  # fmt: skip
-    """npu_prompt_flash_attention(Tensor query, Tensor key, Tensor value, *, Tensor? padding_mask=None, Tensor? atten_mask=None, Tensor? pse_shift=None, int[]? actual_seq_lengths=None, Tensor? deq_scale1=None, Tensor? quant_scale1=None, Tensor? deq_scale2=None, Tensor? quant_scale2=None, Tensor? quant_offset2=None, int num_heads=1, float scale_value=1.0, int pre_tokens=2147483647, int next_tokens=0, str input_layout="BSH", int num_key_value_heads=0, int[]? actual_seq_lengths_kv=None, int sparse_mode=0) -> Tensor"""  # noqa: E501
+    """npu_prompt_flash_attention(Tensor query, Tensor key, Tensor value, *, Tensor? padding_mask=None, Tensor? atten_mask=None, Tensor? pse_shift=None, int[]? actual_seq_lengths=None, Tensor? deq_scale1=None, Tensor? quant_scale1=None, Tensor? deq_scale2=None, Tensor? quant_scale2=None, Tensor? quant_offset2=None, int num_heads=1, float scale_value=1., int pre_tokens=2147483647, int next_tokens=0, str input_layout="BSH", int num_key_value_heads=0, int[]? actual_seq_lengths_kv=None, int sparse_mode=0) -> Tensor"""  # noqa: E501
     if padding_mask is not None:
         ctx.refuse("padding_mask is reserved and has no operator input")
     return ctx.emit(
@@ -53,7 +53,7 @@ def npu_incre_flash_attention(
     num_heads: int = 1, scale_value: float = 1.0, input_layout: str = "BSH", num_key_value_heads: int = 0,
     block_size: int = 0, inner_precise: int = 1,
 ) -> Value:  # fmt: skip
-    """npu_incre_flash_attention(Tensor query, Tensor key, Tensor value, *, Tensor? padding_mask=None, Tensor? atten_mask=None, Tensor? pse_shift=None, SymInt[]? actual_seq_lengths=None, Tensor? antiquant_scale=None, Tensor? antiquant_offset=None, Tensor? block_table=None, Tensor? dequant_scale1=None, Tensor? quant_scale1=None, Tensor? dequant_scale2=None, Tensor? quant_scale2=None, Tensor? quant_offset2=None, Tensor? kv_padding_size=None, int num_heads=1, float scale_value=1.0, str input_layout="BSH", int num_key_value_heads=0, int block_size=0, int inner_precise=1) -> Tensor"""  # noqa: E501
+    """npu_incre_flash_attention(Tensor query, Tensor key, Tensor value, *, Tensor? padding_mask=None, Tensor? atten_mask=None, Tensor? pse_shift=None, SymInt[]? actual_seq_lengths=None, Tensor? antiquant_scale=None, Tensor? antiquant_offset=None, Tensor? block_table=None, Tensor? dequant_scale1=None, Tensor? quant_scale1=None, Tensor? dequant_scale2=None, Tensor? quant_scale2=None, Tensor? quant_offset2=None, Tensor? kv_padding_size=None, int num_heads=1, float scale_value=1., str input_layout="BSH", int num_key_value_heads=0, int block_size=0, int inner_precise=1) -> Tensor"""  # noqa: E501
     if padding_mask is not None:
         ctx.refuse("padding_mask is reserved and has no operator input")
     return ctx.emit(
@@ -83,7 +83,7 @@ def npu_fused_infer_attention_score(
     antiquant_mode: int = 0, key_antiquant_mode: int = 0, value_antiquant_mode: int = 0,
     softmax_lse_flag: bool = False,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """npu_fused_infer_attention_score(Tensor query, Tensor key, Tensor value, ...) -> (Tensor, Tensor)"""
+    """npu_fused_infer_attention_score(Tensor query, Tensor key, Tensor value, *, Tensor? pse_shift=None, Tensor? atten_mask=None, SymInt[]? actual_seq_lengths=None, SymInt[]? actual_seq_lengths_kv=None, Tensor? dequant_scale1=None, Tensor? quant_scale1=None, Tensor? dequant_scale2=None, Tensor? quant_scale2=None, Tensor? quant_offset2=None, Tensor? antiquant_scale=None, Tensor? antiquant_offset=None, Tensor? key_antiquant_scale=None, Tensor? key_antiquant_offset=None, Tensor? value_antiquant_scale=None, Tensor? value_antiquant_offset=None, Tensor? block_table=None, Tensor? query_padding_size=None, Tensor? kv_padding_size=None, Tensor? key_shared_prefix=None, Tensor? value_shared_prefix=None, SymInt[]? actual_shared_prefix_len=None, Tensor? query_rope=None, Tensor? key_rope=None, Tensor? key_rope_antiquant_scale=None, int num_heads=1, float scale=1., int pre_tokens=2147483647, int next_tokens=2147483647, str input_layout="BSH", int num_key_value_heads=0, int sparse_mode=0, int inner_precise=0, int block_size=0, int antiquant_mode=0, int key_antiquant_mode=0, int value_antiquant_mode=0, bool softmax_lse_flag=False) -> (Tensor, Tensor)"""  # noqa: E501
     optional: dict[str, Any] = {
         "pse_shift": pse_shift, "atten_mask": atten_mask,
         "actual_seq_lengths": _lengths(ctx, actual_seq_lengths),
@@ -126,7 +126,7 @@ def npu_fused_infer_attention_score_v2(
     dequant_scale_key_dtype: Any = None, dequant_scale_value_dtype: Any = None,
     dequant_scale_key_rope_dtype: Any = None, out_dtype: Any = None,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """npu_fused_infer_attention_score_v2(Tensor query, Tensor key, Tensor value, *, ...) -> (Tensor, Tensor)"""
+    """npu_fused_infer_attention_score_v2(Tensor query, Tensor key, Tensor value, *, Tensor? query_rope=None, Tensor? key_rope=None, Tensor? pse_shift=None, Tensor? atten_mask=None, SymInt[]? actual_seq_qlen=None, SymInt[]? actual_seq_kvlen=None, Tensor? block_table=None, Tensor? dequant_scale_query=None, Tensor? dequant_scale_key=None, Tensor? dequant_offset_key=None, Tensor? dequant_scale_value=None, Tensor? dequant_offset_value=None, Tensor? dequant_scale_key_rope=None, Tensor? quant_scale_out=None, Tensor? quant_offset_out=None, Tensor? quant_scale_p=None, Tensor? learnable_sink=None, int num_query_heads=1, int num_key_value_heads=0, float softmax_scale=1., int pre_tokens=2147483647, int next_tokens=2147483647, str input_layout="BSH", int sparse_mode=0, int block_size=0, int query_quant_mode=0, int key_quant_mode=0, int value_quant_mode=0, int inner_precise=0, bool return_softmax_lse=False, int? query_dtype=None, int? key_dtype=None, int? value_dtype=None, int? query_rope_dtype=None, int? key_rope_dtype=None, int? key_shared_prefix_dtype=None, int? value_shared_prefix_dtype=None, int? dequant_scale_query_dtype=None, int? dequant_scale_key_dtype=None, int? dequant_scale_value_dtype=None, int? dequant_scale_key_rope_dtype=None, int? out_dtype=None) -> (Tensor, Tensor)"""  # noqa: E501
     given = dict(locals())
     for name in (n for n in given if n.endswith("_dtype") and n != "out_dtype"):
         if given[name] is not None:
@@ -219,7 +219,7 @@ def npu_fusion_attention(
     softmax_layout: str = "", sink: Value | None = None, dropout_mask: Value | None = None, seed: int = 0,
     offset: int = 0,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """npu_fusion_attention(Tensor query, Tensor key, Tensor value, int head_num, str input_layout, ...) -> (Tensor, Tensor, Tensor, Tensor, int, int, int)"""  # noqa: E501
+    """npu_fusion_attention(Tensor query, Tensor key, Tensor value, int head_num, str input_layout, Tensor? pse=None, Tensor? padding_mask=None, Tensor? atten_mask=None, float scale=1., float keep_prob=1., int pre_tockens=2147483647, int next_tockens=2147483647, int inner_precise=0, int[]? prefix=None, int[]? actual_seq_qlen=None, int[]? actual_seq_kvlen=None, int sparse_mode=0, bool gen_mask_parallel=True, bool sync=False, str softmax_layout="", Tensor? sink=None, Tensor? dropout_mask=None, int seed=0, int offset=0) -> (Tensor, Tensor, Tensor, Tensor, int, int, int)"""  # noqa: E501
     if keep_prob != 1.0:
         ctx.refuse(
             f"keep_prob {keep_prob} needs random numbers that the operator does not draw", "use keep_prob=1.0"

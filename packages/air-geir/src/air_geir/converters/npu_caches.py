@@ -33,7 +33,7 @@ def npu_kv_rmsnorm_rope_cache(
     c_kv_offset: Value | None = None, v: Value | None = None, epsilon: float = 1e-05, cache_mode: str = "Norm",
     is_output_kv: bool = False,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """npu_kv_rmsnorm_rope_cache(Tensor kv, Tensor gamma, Tensor cos, Tensor sin, Tensor index, Tensor k_cache, Tensor ckv_cache, *, Tensor? k_rope_scale=None, Tensor? c_kv_scale=None, Tensor? k_rope_offset=None, Tensor? c_kv_offset=None, Tensor? v=None, float epsilon=1e-05, str cache_mode="Norm", bool is_output_kv=False) -> (Tensor, Tensor, Tensor, Tensor)
+    """npu_kv_rmsnorm_rope_cache(Tensor kv, Tensor gamma, Tensor cos, Tensor sin, Tensor index, Tensor k_cache, Tensor ckv_cache, *, Tensor? k_rope_scale=None, Tensor? c_kv_scale=None, Tensor? k_rope_offset=None, Tensor? c_kv_offset=None, Tensor? v=None, float epsilon=1.0000000000000001e-05, str cache_mode="Norm", bool is_output_kv=False) -> (Tensor, Tensor, Tensor, Tensor)
 
     It writes the caches although its schema does not say so.
     """  # noqa: E501
@@ -53,7 +53,7 @@ def npu_kv_rmsnorm_rope_cache_v2(
     c_kv_offset: Value | None = None, v: Value | None = None, epsilon: float = 1e-05, cache_mode: str = "Norm",
     is_output_kv: bool = False, k_cache_dtype: Any = None, ckv_cache_dtype: Any = None,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """npu_kv_rmsnorm_rope_cache_v2(Tensor kv, Tensor gamma, Tensor cos, Tensor sin, Tensor index, Tensor(a!) k_cache, Tensor(b!) ckv_cache, *, ...) -> (Tensor, Tensor)"""  # noqa: E501
+    """npu_kv_rmsnorm_rope_cache_v2(Tensor kv, Tensor gamma, Tensor cos, Tensor sin, Tensor index, Tensor(a!) k_cache, Tensor(b!) ckv_cache, *, Tensor? k_rope_scale=None, Tensor? c_kv_scale=None, Tensor? k_rope_offset=None, Tensor? c_kv_offset=None, Tensor? v=None, float epsilon=1.0000000000000001e-05, str cache_mode="Norm", bool is_output_kv=False, int? k_cache_dtype=None, int? ckv_cache_dtype=None) -> (Tensor, Tensor)"""  # noqa: E501
     optional = {"k_rope_scale": k_rope_scale, "c_kv_scale": c_kv_scale, "k_rope_offset": k_rope_offset,
                 "c_kv_offset": c_kv_offset, "v": v}  # fmt: skip
     made = _kv(
@@ -71,7 +71,7 @@ def npu_kv_rmsnorm_rope_cache_v2_functional(
     c_kv_offset: Value | None = None, v: Value | None = None, epsilon: float = 1e-05, cache_mode: str = "Norm",
     is_output_kv: bool = False, k_cache_dtype: Any = None, ckv_cache_dtype: Any = None,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """npu_kv_rmsnorm_rope_cache_v2_functional(Tensor kv, Tensor gamma, Tensor cos, Tensor sin, Tensor index, Tensor k_cache, Tensor ckv_cache, *, ...) -> (Tensor, Tensor, Tensor, Tensor)"""  # noqa: E501
+    """npu_kv_rmsnorm_rope_cache_v2_functional(Tensor kv, Tensor gamma, Tensor cos, Tensor sin, Tensor index, Tensor k_cache, Tensor ckv_cache, *, Tensor? k_rope_scale=None, Tensor? c_kv_scale=None, Tensor? k_rope_offset=None, Tensor? c_kv_offset=None, Tensor? v=None, float epsilon=1.0000000000000001e-05, str cache_mode="Norm", bool is_output_kv=False, int? k_cache_dtype=None, int? ckv_cache_dtype=None) -> (Tensor, Tensor, Tensor, Tensor)"""  # noqa: E501
     optional = {"k_rope_scale": k_rope_scale, "c_kv_scale": c_kv_scale, "k_rope_offset": k_rope_offset,
                 "c_kv_offset": c_kv_offset, "v": v}  # fmt: skip
     k_cache, ckv_cache = (ctx.emit("TensorMove", c, shape=c.shape) for c in (k_cache, ckv_cache))
@@ -123,7 +123,7 @@ def npu_mla_prolog_v3(
     qc_qr_scale: float = 1.0, kc_scale: float = 1.0, token_x_dtype: Any = None, weight_dq_dtype: Any = None,
     weight_uq_qr_dtype: Any = None, weight_dkv_kr_dtype: Any = None, kv_cache_dtype: Any = None,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """npu_mla_prolog_v3(Tensor token_x, ..., Tensor(a!) kv_cache, Tensor(b!) kr_cache, *, ...) -> (Tensor, Tensor, Tensor, Tensor, Tensor)"""  # noqa: E501
+    """npu_mla_prolog_v3(Tensor token_x, Tensor weight_dq, Tensor weight_uq_qr, Tensor weight_uk, Tensor weight_dkv_kr, Tensor rmsnorm_gamma_cq, Tensor rmsnorm_gamma_ckv, Tensor rope_sin, Tensor rope_cos, Tensor(a!) kv_cache, Tensor(b!) kr_cache, *, Tensor? cache_index=None, Tensor? dequant_scale_x=None, Tensor? dequant_scale_w_dq=None, Tensor? dequant_scale_w_uq_qr=None, Tensor? dequant_scale_w_dkv_kr=None, Tensor? quant_scale_ckv=None, Tensor? quant_scale_ckr=None, Tensor? smooth_scales_cq=None, Tensor? actual_seq_len=None, Tensor? k_nope_clip_alpha=None, float rmsnorm_epsilon_cq=1.0000000000000001e-05, float rmsnorm_epsilon_ckv=1.0000000000000001e-05, str cache_mode="PA_BSND", bool query_norm_flag=False, int weight_quant_mode=0, int kv_cache_quant_mode=0, int query_quant_mode=0, int ckvkr_repo_mode=0, int quant_scale_repo_mode=0, int tile_size=128, float qc_qr_scale=1., float kc_scale=1., int? token_x_dtype=None, int? weight_dq_dtype=None, int? weight_uq_qr_dtype=None, int? weight_dkv_kr_dtype=None, int? kv_cache_dtype=None) -> (Tensor, Tensor, Tensor, Tensor, Tensor)"""  # noqa: E501
     query, rope, kv, kr, *scales = _prolog(ctx, dict(locals()))
     ctx.written["kv_cache"], ctx.written["kr_cache"] = kv, kr
     return query, rope, *scales
@@ -133,7 +133,7 @@ _PROLOG = inspect.signature(npu_mla_prolog_v3)
 
 
 def npu_mla_prolog_v3_functional(ctx: Context, *args: Any, **kwargs: Any) -> tuple[Value, ...]:
-    """npu_mla_prolog_v3_functional(Tensor token_x, ..., Tensor kv_cache, Tensor kr_cache, *, ...) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)
+    """npu_mla_prolog_v3_functional(Tensor token_x, Tensor weight_dq, Tensor weight_uq_qr, Tensor weight_uk, Tensor weight_dkv_kr, Tensor rmsnorm_gamma_cq, Tensor rmsnorm_gamma_ckv, Tensor rope_sin, Tensor rope_cos, Tensor kv_cache, Tensor kr_cache, *, Tensor? cache_index=None, Tensor? dequant_scale_x=None, Tensor? dequant_scale_w_dq=None, Tensor? dequant_scale_w_uq_qr=None, Tensor? dequant_scale_w_dkv_kr=None, Tensor? quant_scale_ckv=None, Tensor? quant_scale_ckr=None, Tensor? smooth_scales_cq=None, Tensor? actual_seq_len=None, Tensor? k_nope_clip_alpha=None, float rmsnorm_epsilon_cq=1.0000000000000001e-05, float rmsnorm_epsilon_ckv=1.0000000000000001e-05, str cache_mode="PA_BSND", bool query_norm_flag=False, int weight_quant_mode=0, int kv_cache_quant_mode=0, int query_quant_mode=0, int ckvkr_repo_mode=0, int quant_scale_repo_mode=0, int tile_size=128, float qc_qr_scale=1., float kc_scale=1., int? token_x_dtype=None, int? weight_dq_dtype=None, int? weight_uq_qr_dtype=None, int? weight_dkv_kr_dtype=None, int? kv_cache_dtype=None) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)
 
     It takes what npu_mla_prolog_v3 takes, and writes copies of the caches.
     """  # noqa: E501

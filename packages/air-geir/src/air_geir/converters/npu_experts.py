@@ -37,7 +37,7 @@ def npu_moe_gating_top_k_softmax_v2(
     ctx: Context, x: Value, k: int = 1, *, finished: Value | None = None, renorm: int = 0,
     output_softmax: bool = False,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """npu_moe_gating_top_k_softmax_v2(Tensor x, int k=1, *, Tensor? finished=None, int renorm=0, bool output_softmax=False) -> (Tensor, Tensor, Tensor)"""  # noqa: E501
+    """npu_moe_gating_top_k_softmax_v2(Tensor x, *, int k=1, Tensor? finished=None, int? renorm=0, bool? output_softmax=False) -> (Tensor, Tensor, Tensor)"""  # noqa: E501
     if renorm:
         ctx.refuse(f"renorm {renorm} has no operator here", "use renorm=0")
     return ctx.emit_many("MoeGatingTopKSoftmaxV2", x, finished, k=k, dtype=_dtypes(ctx))
@@ -50,7 +50,7 @@ def npu_moe_gating_top_k(
     renorm: int = 0, norm_type: int = 0, out_flag: bool = False, routed_scaling_factor: float = 1.0,
     eps: float = 1e-20,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """npu_moe_gating_top_k(Tensor x, int k, *, Tensor? bias=None, Tensor? input_ids=None, Tensor? tid2eid=None, int k_group=1, int group_count=1, int group_select_mode=0, int renorm=0, int norm_type=0, bool out_flag=False, float routed_scaling_factor=1., float eps=1e-20) -> (Tensor, Tensor, Tensor)"""  # noqa: E501
+    """npu_moe_gating_top_k(Tensor x, int k, *, Tensor? bias=None, Tensor? input_ids=None, Tensor? tid2eid=None, int k_group=1, int group_count=1, int group_select_mode=0, int renorm=0, int norm_type=0, bool out_flag=False, float routed_scaling_factor=1., float eps=9.9999999999999995e-21) -> (Tensor, Tensor, Tensor)"""  # noqa: E501
     return ctx.emit_many(
         "MoeGatingTopK", x, bias, input_ids, tid2eid, k=k, k_group=k_group, group_count=group_count,
         group_select_mode=group_select_mode, renorm=renorm, norm_type=norm_type, out_flag=out_flag,
@@ -153,7 +153,7 @@ def npu_grouped_matmul_list(
     group_type: int | None = None, group_list_type: int | None = 0, act_type: int | None = 0,
     output_dtype: Any = None,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """npu_grouped_matmul.List(Tensor[] x, Tensor[] weight, *, ..., int[]? group_list=None, ...) -> Tensor[]"""
+    """npu_grouped_matmul.List(Tensor[] x, Tensor[] weight, *, Tensor[]? bias=None, Tensor[]? scale=None, Tensor[]? offset=None, Tensor[]? antiquant_scale=None, Tensor[]? antiquant_offset=None, Tensor[]? per_token_scale=None, int[]? group_list=None, Tensor[]? activation_input=None, Tensor[]? activation_quant_scale=None, Tensor[]? activation_quant_offset=None, int? split_item=0, int? group_type=None, int? group_list_type=0, int? act_type=0, ScalarType? output_dtype=None) -> Tensor[]"""  # noqa: E501
     if group_type is None and group_list:
         group_type = 0
     ends = ctx.const(list(group_list), torch.int64) if group_list else None

@@ -100,7 +100,7 @@ def npu_fusion_attention_v3(
     sparse_mode: int = 0, gen_mask_parallel: bool = True, sync: bool = False, softmax_layout: str = "",
     sink: Value | None = None,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """npu_fusion_attention_v3(Tensor query, Tensor key, Tensor value, int head_num, str input_layout, ...) -> (...)"""
+    """npu_fusion_attention_v3(Tensor query, Tensor key, Tensor value, int head_num, str input_layout, Tensor? pse=None, Tensor? padding_mask=None, Tensor? atten_mask=None, float scale=1., float keep_prob=1., int pre_tockens=2147483647, int next_tockens=2147483647, int inner_precise=0, SymInt[]? prefix=None, Tensor? actual_seq_qlen=None, Tensor? actual_seq_kvlen=None, int sparse_mode=0, bool gen_mask_parallel=True, bool sync=False, str softmax_layout="", Tensor? sink=None) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"""  # noqa: E501
     if keep_prob != 1.0:
         ctx.refuse("dropout inside attention is not supported", "compile the model in eval mode")
     unusual = {"padding_mask": padding_mask, "prefix": prefix, "actual_seq_qlen": actual_seq_qlen,

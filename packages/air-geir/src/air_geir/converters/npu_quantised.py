@@ -30,7 +30,7 @@ def npu_add_rms_norm_quant(
     beta: Value | None = None, scales2: Value | None = None, zero_points2: Value | None = None, *,
     axis: int = -1, epsilon: float = 1e-06, div_mode: bool = True, dst_type: Any = None,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """npu_add_rms_norm_quant(Tensor x1, Tensor x2, Tensor gamma, Tensor scales1, Tensor? zero_points1, Tensor? beta=None, Tensor? scales2=None, Tensor? zero_points2=None, *, int axis=-1, float epsilon=1e-06, bool div_mode=True, int? dst_type=None) -> (Tensor, Tensor, Tensor)"""  # noqa: E501
+    """npu_add_rms_norm_quant(Tensor x1, Tensor x2, Tensor gamma, Tensor scales1, Tensor? zero_points1, Tensor? beta=None, Tensor? scales2=None, Tensor? zero_points2=None, *, int axis=-1, float epsilon=9.9999999999999995e-07, bool div_mode=True, int? dst_type=None) -> (Tensor, Tensor, Tensor)"""  # noqa: E501
     if axis != -1:
         ctx.refuse(f"axis {axis} has no operator here", "use axis=-1")
     return ctx.emit_many(
@@ -45,7 +45,7 @@ def npu_add_rms_norm_dynamic_quant(
     smooth_scale2: Value | None = None, beta: Value | None = None, epsilon: float = 1e-06,
     output_mask: Sequence[bool] | None = None, y_dtype: Any = None,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """npu_add_rms_norm_dynamic_quant(Tensor x1, Tensor x2, Tensor gamma, *, Tensor? smooth_scale1=None, Tensor? smooth_scale2=None, Tensor? beta=None, float epsilon=1e-06, bool[2]? output_mask=None, int? y_dtype=None) -> (Tensor, Tensor, Tensor, Tensor, Tensor)"""  # noqa: E501
+    """npu_add_rms_norm_dynamic_quant(Tensor x1, Tensor x2, Tensor gamma, *, Tensor? smooth_scale1=None, Tensor? smooth_scale2=None, Tensor? beta=None, float epsilon=9.9999999999999995e-07, bool[2]? output_mask=None, int? y_dtype=None) -> (Tensor, Tensor, Tensor, Tensor, Tensor)"""  # noqa: E501
     return ctx.emit_many(
         "AddRmsNormDynamicQuant", x1, x2, gamma, smooth_scale1, smooth_scale2, beta, epsilon=float(epsilon),
         output_mask=list(output_mask or []), dst_type=DataType.of(ctx.out_dtype), dtype=_dtypes(ctx),
@@ -57,7 +57,7 @@ def npu_dynamic_quant(
     ctx: Context, input: Value, *, smooth_scales: Value | None = None, group_index: Value | None = None,
     dst_type: Any = None, quant_mode: str = "pertoken", dst_type_max: float = 0.0,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """npu_dynamic_quant(Tensor input, *, Tensor? smooth_scales=None, Tensor? group_index=None, int? dst_type=None, str quant_mode="pertoken", float dst_type_max=0.0) -> (Tensor, Tensor)
+    """npu_dynamic_quant(Tensor input, *, Tensor? smooth_scales=None, Tensor? group_index=None, int? dst_type=None, str quant_mode="pertoken", float dst_type_max=0.) -> (Tensor, Tensor)
 
     The operator finds a scale per row; a scale per column or for all is one per row of what is turned or laid flat.
     """  # noqa: E501

@@ -23,11 +23,6 @@ def dtype_cast(input: Tensor, dtype: Code, input_dtype: Code = None) -> Tensor:
     return input.to(target, copy=True, memory_format=torch.contiguous_format)
 
 
-def _dtype_cast_fake(input: Tensor, dtype: Code, input_dtype: Code = None) -> Tensor:
-    _plain("npu_dtype_cast", input_dtype)
-    return input.new_empty(input.shape, dtype=type_of(dtype, input.dtype, "npu_dtype_cast"))
-
-
 def format_cast(
     input: Tensor, acl_format: int, *, customize_dtype: Code = None, input_dtype: Code = None
 ) -> Tensor:
@@ -64,19 +59,11 @@ def _plain(operator: str, *types: Code) -> None:
         raise NotCovered(operator, "values stored as another type (customize_dtype, input_dtype)")
 
 
-def _like(input: Tensor, *_: object, **__: object) -> Tensor:
-    return input.new_empty(input.shape)
-
-
-def _itself(input: Tensor, *_: object, **__: object) -> Tensor:
-    return input
-
-
 OPS: Final = (
-    NpuOp("npu_dtype_cast", dtype_cast, _dtype_cast_fake),
-    NpuOp("_npu_dtype_cast", dtype_cast, _dtype_cast_fake),
-    NpuOp("npu_format_cast", format_cast, _like),
-    NpuOp("npu_format_cast.Tensor", format_cast_as, _like),
-    NpuOp("npu_format_cast_.acl_format", format_cast_, _itself, functional="npu_format_cast"),
-    NpuOp("npu_format_cast_", format_cast_as_, _itself),
+    NpuOp("npu_dtype_cast", dtype_cast),
+    NpuOp("_npu_dtype_cast", dtype_cast),
+    NpuOp("npu_format_cast", format_cast),
+    NpuOp("npu_format_cast.Tensor", format_cast_as),
+    NpuOp("npu_format_cast_.acl_format", format_cast_, functional="npu_format_cast"),
+    NpuOp("npu_format_cast_", format_cast_as_),
 )

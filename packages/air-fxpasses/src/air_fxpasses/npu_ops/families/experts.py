@@ -29,13 +29,6 @@ def moe_gating_top_k_softmax(
     return values.to(x.dtype), experts.to(torch.int32), rows.reshape(values.shape).contiguous()
 
 
-def _gating_softmax_fake(
-    x: Tensor, finished: Tensor | None = None, k: int = 1
-) -> tuple[Tensor, Tensor, Tensor]:
-    size = (*x.shape[:-1], k)
-    return x.new_empty(size), x.new_empty(size, dtype=torch.int32), x.new_empty(size, dtype=torch.int32)
-
-
 def moe_gating_top_k(
     x: Tensor,
     k: int,
@@ -309,7 +302,7 @@ def _finalize_fake(
 
 
 OPS: Final = (
-    NpuOp("npu_moe_gating_top_k_softmax", moe_gating_top_k_softmax, _gating_softmax_fake),
+    NpuOp("npu_moe_gating_top_k_softmax", moe_gating_top_k_softmax),
     NpuOp("npu_moe_gating_top_k", moe_gating_top_k, _gating_fake),
     NpuOp("npu_moe_init_routing_v2", moe_init_routing_v2, _init_routing_fake),
     NpuOp("npu_moe_finalize_routing", moe_finalize_routing, _finalize_fake),

@@ -173,10 +173,10 @@ _incre, _incre_fake = _pair("npu_incre_flash_attention", _INCRE)
 OPS: Final = (
     NpuOp(_FUSED, _v1, _v1_fake),
     NpuOp(f"{_FUSED}.out", _into(_v1), _out_fake),
-    NpuOp(f"_{_FUSED}_get_max_workspace", _workspace, _workspace),
+    NpuOp(f"_{_FUSED}_get_max_workspace", _workspace),
     NpuOp(f"{_FUSED}_v2", _v2, _v2_fake),
     NpuOp(f"{_FUSED}_v2.out", _into(_v2), _out_fake),
-    NpuOp(f"_{_FUSED}_v2_get_max_workspace", _workspace, _workspace),
+    NpuOp(f"_{_FUSED}_v2_get_max_workspace", _workspace),
     NpuOp(
         "npu_prompt_flash_attention",
         _first_of(_prompt, {"next_tokens": 0}),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import torch
 from torch import Tensor
@@ -25,12 +25,6 @@ def trans_quant_param(scale: Tensor, offset: Tensor | None = None, round_mode: i
         nine = wide(offset).round().clamp(-256, 255).to(torch.int64) & 0x1FF
         bits = bits | (nine << 37)
     return bits
-
-
-def _trans_quant_param_fake(
-    scale: Tensor, offset: Tensor | None = None, round_mode: int | None = 0
-) -> Tensor:
-    return scale.new_empty(scale.shape, dtype=torch.int64)
 
 
 def _plain(scale: Tensor) -> Tensor:
@@ -84,23 +78,6 @@ def quant_matmul(
     return rounded(total, type_of(output_dtype, torch.int8, name))
 
 
-def _quant_matmul_fake(
-    x1: Tensor,
-    x2: Tensor,
-    scale: Tensor,
-    *,
-    output_dtype: Code = None,
-    x2_dtype: Code = None,
-    **options: Any,
-) -> Tensor:
-    if x1.dtype == torch.int32 or x2.dtype == torch.int32 or x2_dtype is not None:
-        raise NotCovered("npu_quant_matmul", "operands of four bits")
-    torch._check(x1.shape[-1] == x2.shape[-2], lambda: "x1 and x2 of npu_quant_matmul do not fit together")
-    lead = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
-    size = (*lead, x1.shape[-2], x2.shape[-1])
-    return x1.new_empty(size, dtype=type_of(output_dtype, torch.int8, "npu_quant_matmul"))
-
-
 def _spread(scale: Tensor, weight: Tensor, group: int) -> Tensor:
     """One scale per column, for all, or per group of `group` rows of the weight."""
     if group <= 0 or scale.dim() != 2 or scale.shape[0] <= 1:
@@ -135,22 +112,6 @@ def weight_quant_batchmatmul(
         return out.to(x.dtype)
     out = out * _plain(quant_scale)
     return rounded(out if quant_offset is None else out + wide(quant_offset), torch.int8)
-
-
-def _weight_quant_batchmatmul_fake(
-    x: Tensor,
-    weight: Tensor,
-    antiquant_scale: Tensor,
-    antiquant_offset: Tensor | None = None,
-    quant_scale: Tensor | None = None,
-    *_: object,
-    **options: Any,
-) -> Tensor:
-    if weight.dtype == torch.int32:
-        raise NotCovered("npu_weight_quant_batchmatmul", "weights of four bits")
-    scale = options.get("quant_scale", quant_scale)
-    dtype = x.dtype if scale is None else torch.int8
-    return x.new_empty((*x.shape[:-1], weight.shape[-1]), dtype=dtype)
 
 
 def transpose_batchmatmul(
@@ -219,8 +180,8 @@ def _transpose_batchmatmul_fake(
 
 
 OPS: Final = (
-    NpuOp("npu_trans_quant_param", trans_quant_param, _trans_quant_param_fake),
-    NpuOp("npu_quant_matmul", quant_matmul, _quant_matmul_fake),
-    NpuOp("npu_weight_quant_batchmatmul", weight_quant_batchmatmul, _weight_quant_batchmatmul_fake),
+    NpuOp("npu_trans_quant_param", trans_quant_param),
+    NpuOp("npu_quant_matmul", quant_matmul),
+    NpuOp("npu_weight_quant_batchmatmul", weight_quant_batchmatmul),
     NpuOp("npu_transpose_batchmatmul", transpose_batchmatmul, _transpose_batchmatmul_fake),
 )

@@ -12,8 +12,8 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from air_fxpasses.npu_ops._normalise import normalised, rstd_like
-from air_fxpasses.npu_ops._quantise import by_largest, quantised_like, rounded
+from air_fxpasses.npu_ops._normalise import normalised
+from air_fxpasses.npu_ops._quantise import by_largest, rounded
 from air_fxpasses.npu_ops._row import NpuOp
 from air_fxpasses.npu_ops._types import Code, type_of, wide
 from air_fxpasses.npu_ops.errors import NotCovered
@@ -27,10 +27,6 @@ def rms_norm(input: Tensor, gamma: Tensor, epsilon: float = EPSILON) -> tuple[Te
     return y.to(input.dtype), rstd
 
 
-def _rms_norm_fake(input: Tensor, gamma: Tensor, epsilon: float = EPSILON) -> tuple[Tensor, Tensor]:
-    return input.new_empty(input.shape), rstd_like(input, gamma)
-
-
 def add_rms_norm(
     x1: Tensor, x2: Tensor, gamma: Tensor, epsilon: float = EPSILON
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -38,12 +34,6 @@ def add_rms_norm(
     x = x1 + x2
     y, rstd = normalised(x, gamma, epsilon)
     return y.to(x.dtype), rstd, x
-
-
-def _add_rms_norm_fake(
-    x1: Tensor, x2: Tensor, gamma: Tensor, epsilon: float = EPSILON
-) -> tuple[Tensor, Tensor, Tensor]:
-    return x1.new_empty(x1.shape), rstd_like(x1, gamma), x1.new_empty(x1.shape)
 
 
 def add_rms_norm_v2(x1: Tensor, x2: Tensor, gamma: Tensor, epsilon: float = EPSILON) -> Tensor:
@@ -54,10 +44,6 @@ def add_rms_norm_v2(x1: Tensor, x2: Tensor, gamma: Tensor, epsilon: float = EPSI
     return rstd
 
 
-def _add_rms_norm_v2_fake(x1: Tensor, x2: Tensor, gamma: Tensor, epsilon: float = EPSILON) -> Tensor:
-    return rstd_like(x1, gamma)
-
-
 def add_rms_norm_v2_functional(
     x1: Tensor, x2: Tensor, gamma: Tensor, epsilon: float = EPSILON
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -66,25 +52,12 @@ def add_rms_norm_v2_functional(
     return rstd, y, x
 
 
-def _add_rms_norm_v2_functional_fake(
-    x1: Tensor, x2: Tensor, gamma: Tensor, epsilon: float = EPSILON
-) -> tuple[Tensor, Tensor, Tensor]:
-    return rstd_like(x1, gamma), torch.empty_like(x1), torch.empty_like(x2)
-
-
 def add_rms_norm_cast(
     x1: Tensor, x2: Tensor, gamma: Tensor, epsilon: float = EPSILON
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The normalised sum in 32 bits and in the type of `x1`, the inverse root, the sum."""
     y, rstd, x = add_rms_norm(x1, x2, gamma, epsilon)
     return y.to(torch.float32), y, rstd, x
-
-
-def _add_rms_norm_cast_fake(
-    x1: Tensor, x2: Tensor, gamma: Tensor, epsilon: float = EPSILON
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    y, rstd, x = _add_rms_norm_fake(x1, x2, gamma, epsilon)
-    return x1.new_empty(x1.shape, dtype=torch.float32), y, rstd, x
 
 
 # -- followed by a quantisation
@@ -128,25 +101,6 @@ def add_rms_norm_quant(
 
     first = one(scales1, zero_points1)
     return first, torch.zeros_like(first) if scales2 is None else one(scales2, zero_points2), x
-
-
-def _add_rms_norm_quant_fake(
-    x1: Tensor,
-    x2: Tensor,
-    gamma: Tensor,
-    scales1: Tensor,
-    zero_points1: Tensor | None = None,
-    beta: Tensor | None = None,
-    scales2: Tensor | None = None,
-    zero_points2: Tensor | None = None,
-    *,
-    axis: int = -1,
-    epsilon: float = EPSILON,
-    div_mode: bool = True,
-    dst_type: Code = None,
-) -> tuple[Tensor, Tensor, Tensor]:
-    dtype = type_of(dst_type, torch.int8, "npu_add_rms_norm_quant")
-    return quantised_like(x1, dtype), quantised_like(x1, dtype), x1.new_empty(x1.shape)
 
 
 def _wanted(
@@ -195,39 +149,16 @@ def _nothing(x: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     return x.new_empty((0,), dtype=stored), x.new_empty((0,), dtype=torch.float32)
 
 
-def _add_rms_norm_dynamic_quant_fake(
-    x1: Tensor,
-    x2: Tensor,
-    gamma: Tensor,
-    *,
-    smooth_scale1: Tensor | None = None,
-    smooth_scale2: Tensor | None = None,
-    beta: Tensor | None = None,
-    epsilon: float = EPSILON,
-    output_mask: Sequence[bool] | None = None,
-    y_dtype: Code = None,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    dtype = type_of(y_dtype, torch.int8, "npu_add_rms_norm_dynamic_quant")
-    first, second = (
-        (quantised_like(x1, dtype), x1.new_empty(x1.shape[:-1], dtype=torch.float32))
-        if is_wanted
-        else _nothing(x1, dtype)
-        for is_wanted in _wanted(smooth_scale1, smooth_scale2, output_mask)
-    )
-    return first[0], second[0], x1.new_empty(x1.shape), first[1], second[1]
-
-
 OPS: Final = (
-    NpuOp("npu_rms_norm", rms_norm, _rms_norm_fake),
-    NpuOp("npu_add_rms_norm", add_rms_norm, _add_rms_norm_fake),
+    NpuOp("npu_rms_norm", rms_norm),
+    NpuOp("npu_add_rms_norm", add_rms_norm),
     NpuOp(
         "npu_add_rms_norm_v2",
         add_rms_norm_v2,
-        _add_rms_norm_v2_fake,
         functional="npu_add_rms_norm_v2_functional",
     ),
-    NpuOp("npu_add_rms_norm_v2_functional", add_rms_norm_v2_functional, _add_rms_norm_v2_functional_fake),
-    NpuOp("npu_add_rms_norm_cast", add_rms_norm_cast, _add_rms_norm_cast_fake),
-    NpuOp("npu_add_rms_norm_quant", add_rms_norm_quant, _add_rms_norm_quant_fake),
-    NpuOp("npu_add_rms_norm_dynamic_quant", add_rms_norm_dynamic_quant, _add_rms_norm_dynamic_quant_fake),
+    NpuOp("npu_add_rms_norm_v2_functional", add_rms_norm_v2_functional),
+    NpuOp("npu_add_rms_norm_cast", add_rms_norm_cast),
+    NpuOp("npu_add_rms_norm_quant", add_rms_norm_quant),
+    NpuOp("npu_add_rms_norm_dynamic_quant", add_rms_norm_dynamic_quant),
 )

@@ -10,7 +10,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from air_fxpasses.npu_ops._quantise import by_largest, quantised_like, rounded
+from air_fxpasses.npu_ops._quantise import by_largest, rounded
 from air_fxpasses.npu_ops._row import NpuOp
 from air_fxpasses.npu_ops._types import Code, type_of, wide
 from air_fxpasses.npu_ops.errors import NotCovered
@@ -43,17 +43,6 @@ def quantize(
     if zero_points is not None:
         scaled = scaled + _along(zero_points, input, where)
     return rounded(scaled, type_of(dtype, torch.int8, "npu_quantize")).contiguous()
-
-
-def _quantize_fake(
-    input: Tensor,
-    scales: Tensor,
-    zero_points: Tensor | None,
-    dtype: Code,
-    axis: int = 1,
-    div_mode: bool = True,
-) -> Tensor:
-    return quantised_like(input, type_of(dtype, torch.int8, "npu_quantize"))
 
 
 def _smoothed(input: Tensor, smooth: Tensor | None, group_index: Tensor | None) -> Tensor:
@@ -97,25 +86,7 @@ def dynamic_quant(
     return values.contiguous(), scale.squeeze(dims[0])
 
 
-def _dynamic_quant_fake(
-    input: Tensor,
-    *,
-    smooth_scales: Tensor | None = None,
-    group_index: Tensor | None = None,
-    dst_type: Code = None,
-    quant_mode: str = "pertoken",
-    dst_type_max: float = 0.0,
-) -> tuple[Tensor, Tensor]:
-    values = quantised_like(input, type_of(dst_type, torch.int8, "npu_dynamic_quant"))
-    shape = list(input.shape[:-1])
-    if quant_mode == "pertensor":
-        shape = [1]
-    elif quant_mode == "perchannel":
-        shape = [*input.shape[:-2], input.shape[-1]]
-    return values, input.new_empty(shape, dtype=torch.float32)
-
-
 OPS: Final = (
-    NpuOp("npu_quantize", quantize, _quantize_fake),
-    NpuOp("npu_dynamic_quant", dynamic_quant, _dynamic_quant_fake),
+    NpuOp("npu_quantize", quantize),
+    NpuOp("npu_dynamic_quant", dynamic_quant),
 )

@@ -24,8 +24,4 @@ def top_k_top_p(logits: Tensor, p: Tensor | None = None, k: Tensor | None = None
     return torch.empty_like(values).scatter_(-1, order, values).to(logits.dtype)
 
 
-def _top_k_top_p_fake(logits: Tensor, p: Tensor | None = None, k: Tensor | None = None) -> Tensor:
-    return logits.new_empty(logits.shape)
-
-
-OPS: Final = (NpuOp("npu_top_k_top_p", top_k_top_p, _top_k_top_p_fake),)
+OPS: Final = (NpuOp("npu_top_k_top_p", top_k_top_p),)

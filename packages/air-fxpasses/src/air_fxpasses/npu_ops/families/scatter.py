@@ -101,8 +101,8 @@ def _itself(input: Tensor, *_: object, **__: object) -> Tensor:
 OPS: Final = (
     NpuOp("npu_scatter_nd_update", scatter_nd_update, _like),
     NpuOp("npu_scatter_nd_update_", scatter_nd_update_, _itself, functional="npu_scatter_nd_update"),
-    NpuOp("scatter_update", scatter_update, _like),
-    NpuOp("scatter_update_", scatter_update_, _itself, functional="scatter_update"),
-    NpuOp("npu_quant_scatter", quant_scatter, _like),
-    NpuOp("npu_quant_scatter_", quant_scatter_, _itself, functional="npu_quant_scatter"),
+    NpuOp("scatter_update", scatter_update),
+    NpuOp("scatter_update_", scatter_update_, functional="scatter_update"),
+    NpuOp("npu_quant_scatter", quant_scatter),
+    NpuOp("npu_quant_scatter_", quant_scatter_, functional="npu_quant_scatter"),
 )
