@@ -252,6 +252,29 @@ def test_a_training_step_with_views_saved_for_backward_gives_eagers_gradients() 
             torch.testing.assert_close(got, wanted, rtol=1e-3, atol=1e-4)
 
 
+MISSTATED: dict[str, Callable[[torch.Tensor], Any]] = {
+    "batch_norm": lambda x: torch.nn.functional.batch_norm(x.transpose(0, 1)[1:], None, None, training=True),
+    "logsigmoid": lambda x: torch.nn.functional.logsigmoid(x.permute(3, 2, 1, 0)) * 2,
+    "xlogy": lambda x: torch.xlogy(
+        x[:, :, 0].permute(0, 2, 1), x[0, 0, 0].abs().view(1, 3, 1).expand(1, 3, 4)
+    ),
+    "floor": lambda x: torch.div(x.permute(3, 2, 1, 0), x[0, 0, 0, 0], rounding_mode="floor"),
+    "shuffle": lambda x: torch.channel_shuffle(x.contiguous(memory_format=torch.channels_last), 2),
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", MISSTATED)
+def test_N25_a_result_whose_strides_torch_misstates_lies_as_in_eager(name: str, dynamic: bool) -> None:
+    function = MISSTATED[name]
+    torch._dynamo.reset()
+    run = torch.compile(function, backend="air", dynamic=dynamic, options={"mode": "max-autotune"})
+    x = torch.rand(5, 4, 3, 3)
+    found, expected = run(x), function(x)
+    torch.testing.assert_close(found, expected)
+    assert (found.stride(), found.storage_offset()) == (expected.stride(), expected.storage_offset())
+
+
 @pytest.mark.npu
 def test_a_graph_without_inputs_gives_tensors_of_the_npu() -> None:
     assert npu_present()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from torch import SymInt, Tensor
+from torch import Tensor
 from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 from torch.utils._pytree import tree_leaves
@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_leaves
 from air_aclgraph._runtime import Limits
 from air_aclgraph._straight import last_uses
 from air_aclgraph.errors import ResourcesExhausted
-from air_graph import effects_of
+from air_graph import bytes_of, effects_of
 
 if TYPE_CHECKING:
     from air_streams import StreamPlan
@@ -82,12 +82,6 @@ def _is_task(node: Node) -> bool:
     return not target.is_view and target.namespace not in ("air_streams", "prim")
 
 
-def _hint(size: int | SymInt) -> int:
-    if isinstance(size, int):
-        return size
-    return int(size.node.hint) if size.node.has_hint() else 1
-
-
 def _nbytes(node: Node) -> int:
     """Bytes of the new memory a node makes."""
     target = node.target
@@ -95,14 +89,7 @@ def _nbytes(node: Node) -> int:
         return 0
     if effects_of(target).writes:
         return 0
-    total = 0
-    for value in tree_leaves(node.meta.get("val")):
-        if isinstance(value, Tensor):
-            count = 1
-            for size in value.shape:
-                count *= _hint(size)
-            total += count * value.element_size()
-    return total
+    return sum(bytes_of(value) for value in tree_leaves(node.meta.get("val")) if isinstance(value, Tensor))
 
 
 def peak_bytes(nodes: Sequence[Node]) -> int:

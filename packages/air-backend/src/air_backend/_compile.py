@@ -64,6 +64,7 @@ def compile_aten(
     with dynamo_timed(f"air.{name}", log_pt2_compile_event=True):
         air_graph.mend_long_products(gm)
         air_graph.mend_offsets(gm)
+        air_graph.mend_layouts(gm)
         if role == "backward":
             air_streams.drop_forward_copies(gm)
         ground = ground_of(gm)

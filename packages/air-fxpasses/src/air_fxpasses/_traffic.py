@@ -16,6 +16,7 @@ from torch.fx import GraphModule, Node
 from air_fxpasses._facts import Facts
 from air_fxpasses._scatters import SCATTERS
 from air_fxpasses.tables import twin_of
+from air_graph import bytes_of
 
 aten = torch.ops.aten
 
@@ -42,7 +43,7 @@ def copies(gm: GraphModule, facts: Facts | None = None, at_least_bytes: int = 0)
     found = []
     for node in gm.graph.nodes:
         value = known.tensor(node) if _stores_a_copy(node) else None
-        moved = 0 if value is None else _bytes(value)
+        moved = 0 if value is None else bytes_of(value)
         if value is not None and moved >= at_least_bytes:
             found.append(Copy(node.name, str(node.target), moved))
     return tuple(found)
@@ -56,16 +57,3 @@ def _stores_a_copy(node: Node) -> bool:
     twin = twin_of(node.target)
     name = getattr(getattr(node.target, "overloadpacket", None), "__name__", "")
     return twin is not None and (name in _UPDATES or not twin.returns_self)
-
-
-def _bytes(tensor: torch.Tensor) -> int:
-    count = 1
-    for extent in tensor.size():
-        count *= _hint(extent)
-    return count * tensor.itemsize
-
-
-def _hint(extent: Any) -> int:
-    if isinstance(extent, int):
-        return extent
-    return int(extent.node.hint) if extent.node.has_hint() else 1

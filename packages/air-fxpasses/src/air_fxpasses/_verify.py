@@ -19,6 +19,7 @@ from torch.fx import GraphModule
 from air_fxpasses._compare import difference
 from air_fxpasses._facts import Facts
 from air_fxpasses._run import Outcome, copied, run_graph
+from air_graph import hint_of
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +115,7 @@ def _real(value: Any, generator: torch.Generator) -> Any:
 
 def _generated(fake: torch.Tensor, generator: torch.Generator) -> torch.Tensor | None:
     """Values that are valid as data and, being 0 or 1, as indices of most things."""
-    layout = [_hint(v) for v in (*fake.size(), *fake.stride(), fake.storage_offset())]
+    layout = [hint_of(v) for v in (*fake.size(), *fake.stride(), fake.storage_offset())]
     if fake.layout is not torch.strided or any(v is None for v in layout):
         return None
     known = [v for v in layout if v is not None]
@@ -125,9 +126,3 @@ def _generated(fake: torch.Tensor, generator: torch.Generator) -> torch.Tensor |
     else:
         flat = torch.randint(0, 2, (length,), generator=generator)
     return flat.to(dtype=fake.dtype, device=fake.device).as_strided(size, stride, offset)
-
-
-def _hint(value: Any) -> int | None:
-    if isinstance(value, int):
-        return value
-    return int(value.node.hint) if value.node.has_hint() else None

@@ -13,8 +13,10 @@ from air_graph._effects import (
     register_may_return_argument,
     written_values,
 )
+from air_graph._hints import bytes_of, hint_of
 from air_graph._links import Link, link_of, links_of, owner_of, shares_storage
 from air_graph._long_products import mend_long_products
+from air_graph._misstated import mend_layouts
 from air_graph._offsets import mend_offsets
 from air_graph._operators import (
     argument_problem,
@@ -81,6 +83,7 @@ __all__ = [
     "arguments",
     "attribute",
     "bodies_of",
+    "bytes_of",
     "calling_line",
     "copies_with_gaps",
     "decided_by_sizes",
@@ -89,6 +92,7 @@ __all__ = [
     "find_operator",
     "has_line",
     "hidden_writes",
+    "hint_of",
     "input_roots",
     "is_dense",
     "is_opaque",
@@ -97,6 +101,7 @@ __all__ = [
     "leaf_storages",
     "link_of",
     "links_of",
+    "mend_layouts",
     "mend_long_products",
     "mend_offsets",
     "name_of",

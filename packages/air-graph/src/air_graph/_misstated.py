@@ -1,0 +1,149 @@
+"""Mends the strides of example values that torch's fake kernels state wrongly.
+
+    y = batch_norm(x.transpose(0, 1))     # the kernel of a CPU lays the result out densely, the fake kernel like `x`
+
+Who makes a result for the caller by its example value would lay it out otherwise than eager does.  The operators are
+those that a sweep over torch's table of operators has found; each is asked on real memory, where its operands lie
+unusually.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any, Final
+
+import torch
+from torch import SymInt, Tensor
+from torch._guards import detect_fake_mode
+from torch._ops import OpOverload
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.fx import GraphModule, Node
+from torch.fx.node import map_arg
+from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
+
+from air_graph._hints import bytes_of, hint_of
+from air_graph.pieces import depends_on_data
+
+#: Names of operators, without overload, whose fake kernels state other strides than their kernels for CPUs give.
+MISSTATED: Final = frozenset(
+    f"aten::{name}"
+    for name in (
+        "_fft_r2c",
+        "_log_softmax_backward_data",
+        "_native_batch_norm_legit",
+        "_native_batch_norm_legit_functional",
+        "_native_batch_norm_legit_no_training",
+        "channel_shuffle",
+        "copysign",
+        "div",
+        "floor_divide",
+        "huber_loss_backward",
+        "log_sigmoid_forward",
+        "max_unpool2d",
+        "mse_loss_backward",
+        "native_batch_norm",
+        "native_channel_shuffle",
+        "native_dropout_backward",
+        "pow",
+        "replication_pad2d_backward",
+        "smooth_l1_loss_backward",
+        "special_xlog1py",
+        "xlogy",
+    )
+)
+_MOST_BYTES: Final = 1 << 28
+"""Larger operands are not made for a question about strides; the fake kernel is believed."""
+
+
+def mend_layouts(gm: GraphModule) -> bool:
+    """Gives such values the strides that the kernel gives, and computes anew what follows from them."""
+    suspects = [node for node in gm.graph.nodes if _is_suspect(node)]
+    mode = detect_fake_mode([node.meta["val"] for node in suspects])
+    if mode is None:
+        return False
+    mended: set[Node] = set()
+    for node in gm.graph.nodes:
+        if node in suspects:
+            laid = _as_the_kernel_lays(node)
+            if _strides(laid) != _strides(node.meta["val"]):
+                node.meta["val"] = laid
+                mended.add(node)
+        elif not mended.isdisjoint(node.all_input_nodes) and _can_be_asked(node):
+            args, kwargs = map_arg((node.args, node.kwargs), lambda n: n.meta.get("val"))
+            with mode:
+                node.meta["val"] = node.target(*args, **kwargs)
+            mended.add(node)
+    return bool(mended)
+
+
+def _is_suspect(node: Node) -> bool:
+    if not isinstance(node.target, OpOverload) or node.target._schema.name not in MISSTATED:
+        return False
+    if not isinstance(node.meta.get("val"), (Tensor, tuple, list)):
+        return False
+    given = list(_tensors(tuple(n.meta.get("val") for n in node.all_input_nodes)))
+    if not given or any(x.device.type != "cpu" or depends_on_data(node) for x in given):
+        return False
+    return not all(x.is_contiguous() for x in given) and sum(map(bytes_of, given)) < _MOST_BYTES
+
+
+def _can_be_asked(node: Node) -> bool:
+    """Whether the example value follows from those of the operands alone."""
+    return (
+        isinstance(node.target, OpOverload) and not depends_on_data(node)
+    ) or node.target is operator.getitem
+
+
+def _as_the_kernel_lays(node: Node) -> Any:
+    """The example value with the axes of each tensor in the order in which the kernel lays them out.
+
+    A kernel that refuses zeros cannot be asked.
+    """
+    given = map_arg((node.args, node.kwargs), lambda n: n.meta.get("val"))
+    target: Any = node.target
+    with unset_fake_temporarily(), torch.no_grad():
+        args, kwargs = tree_map(_number, tree_map_only(Tensor, _real, given))
+        try:
+            orders = iter([_order(leaf) for leaf in tree_leaves(target(*args, **kwargs))])
+        except (RuntimeError, ValueError, IndexError):
+            return node.meta["val"]
+    return tree_map(lambda x: _laid(x, next(orders)), node.meta["val"])
+
+
+def _real(fake: Tensor) -> Tensor:
+    """Zeros that lie as a fake value does."""
+    sizes, strides = ([hint_of(n) or 0 for n in of] for of in (fake.shape, fake.stride()))
+    return torch.empty_strided(sizes, strides, dtype=fake.dtype).zero_()
+
+
+def _order(real: Any) -> tuple[int, ...] | None:
+    """The axes of a tensor from the outermost to the innermost; None where its elements do not lie densely."""
+    if not isinstance(real, Tensor):
+        return None
+    strides = real.stride()
+    order = sorted(range(real.dim()), key=lambda axis: -strides[axis])
+    return tuple(order) if real.permute(order).is_contiguous() else None
+
+
+def _laid(fake: Any, order: tuple[int, ...] | None) -> Any:
+    """A value with its axes in this order; the value itself where they are."""
+    if not isinstance(fake, Tensor) or order is None:
+        return fake
+    back = [order.index(axis) for axis in range(len(order))]
+    laid = fake.new_empty([fake.shape[axis] for axis in order]).permute(back)
+    return fake if _strides(laid) == _strides(fake) else laid
+
+
+def _number(value: Any) -> Any:
+    return hint_of(value) if isinstance(value, SymInt) else value
+
+
+def _strides(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, Tensor):
+        return tuple(hint_of(n) for n in value.stride())
+    return tuple(_strides(x) for x in _tensors(value))
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    return (x for x in tree_leaves(value) if isinstance(x, Tensor))

@@ -1,0 +1,131 @@
+"""Strides of example values are those that the kernels of a CPU give, where torch's fake kernels state others."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
+
+from air_graph import hint_of, mend_layouts
+from air_graph._misstated import MISSTATED
+
+PROGRAMS: dict[str, Callable[[Tensor], Tensor]] = {
+    "batch_norm": lambda x: torch.nn.functional.batch_norm(x.transpose(0, 1), None, None, training=True) * 2,
+    "logsigmoid": lambda x: torch.nn.functional.logsigmoid(x.permute(3, 2, 1, 0)),
+    "pow": lambda x: torch.pow(2.0, x.permute(3, 2, 1, 0)),
+    "copysign": lambda x: torch.copysign(x.permute(3, 2, 1, 0), x[0, 0, 0, 0]),
+    "floor": lambda x: torch.div(x.permute(3, 2, 1, 0), x[0, 0, 0, 0], rounding_mode="floor")[1:],
+    "shuffle": lambda x: torch.channel_shuffle(x.contiguous(memory_format=torch.channels_last), 2) + 1,
+}
+
+
+@pytest.mark.parametrize("tracing", ["fake", "symbolic"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_values_and_what_follows_from_them_lie_as_in_eager(name: str, tracing: Any) -> None:
+    function = PROGRAMS[name]
+    x = torch.rand(6, 4, 3, 2) + 0.5
+    gm = make_fx(function, tracing_mode=tracing)(x)
+    mend_layouts(gm)
+    (result,) = gm.graph.output_node().all_input_nodes
+    stated = [hint_of(s) for s in result.meta["val"].stride()]
+    assert tuple(stated) == function(x).stride()
+
+
+def test_where_operands_lie_densely_nothing_is_asked() -> None:
+    gm = make_fx(lambda x: torch.pow(2.0, x) + torch.xlogy(x, x), tracing_mode="fake")(torch.rand(3, 4))
+    assert not mend_layouts(gm)
+
+
+def test_a_kernel_that_cannot_be_asked_is_believed() -> None:
+    def function(x: Tensor) -> Tensor:
+        return torch.div(x.t().to(torch.int32), x.t().to(torch.int32), rounding_mode="floor")  # by zero
+
+    gm = make_fx(function, tracing_mode="fake")(torch.ones(3, 4))
+    assert not mend_layouts(gm)
+
+
+class _Differing(TorchDispatchMode):
+    """Asks each operator that runs for its result on fake values as well; notes where strides differ."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's has no types
+        self.found: set[str] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        real = func(*args, **(kwargs or {}))
+        if not (func.is_view or func._schema.is_mutable or torch.Tag.nondeterministic_seeded in func.tags):
+            mode = FakeTensorMode(allow_non_fake_inputs=True)
+            fakes = tree_map_only(Tensor, lambda x: mode.from_tensor(x.detach()), (args, kwargs or {}))
+            try:
+                with mode:
+                    stated = func(*fakes[0], **fakes[1])
+            except Exception:  # an operator without a fake kernel states nothing
+                return real
+            if any(map(_differ, tree_leaves(real), tree_leaves(stated))):
+                self.found.add(func._schema.name)
+        return real
+
+
+def _differ(real: Any, stated: Any) -> bool:
+    if not isinstance(real, Tensor) or real.layout is not torch.strided or not real.numel():
+        return False
+    pairs = zip(real.stride(), stated.stride(), real.shape, strict=True)
+    return any(one != other and size > 1 for one, other, size in pairs)
+
+
+def _turned(x: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """The same values with these axes innermost last."""
+    back = [axes.index(axis) for axis in range(len(axes))]
+    laid = x.detach().permute(axes).contiguous().permute(back)
+    return laid.requires_grad_(x.requires_grad)
+
+
+def _laid_out(at: int, x: Any) -> Any:
+    """A tensor in one of three layouts: axes reversed, the first two swapped, channels last."""
+    if not isinstance(x, Tensor) or x.layout is not torch.strided or x.dim() < 2:
+        return x
+    axes = range(x.dim())
+    orders = (tuple(reversed(axes)), (1, 0, *axes[2:]), (0, 2, 3, 1) if x.dim() == 4 else tuple(axes))
+    return _turned(x, orders[at])
+
+
+@pytest.mark.slow
+def test_every_operator_whose_strides_torch_misstates_is_known() -> None:
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    differing = _Differing()
+    for op in op_db:
+        if torch.float32 not in op.dtypes or op.name.startswith("jiterator"):
+            continue
+        for sample in list(op.sample_inputs("cpu", torch.float32, requires_grad=op.supports_autograd))[:4]:
+            for at in range(3):
+                call = tree_map(partial(_laid_out, at), (sample.input, sample.args, sample.kwargs))
+                with warnings.catch_warnings(), differing:
+                    warnings.simplefilter("ignore")
+                    _run(op, call)
+    known = {name for name in differing.found if name in MISSTATED}
+    assert len(known) > 10
+    assert {name for name in differing.found if not name.startswith("aten::_sparse")} <= MISSTATED
+
+
+def _run(op: Any, call: Any) -> None:
+    """The operator and its gradients; a sample that does not take this layout says nothing."""
+    first, args, kwargs = call
+    try:
+        results = [
+            x for x in tree_leaves(op(first, *args, **kwargs)) if isinstance(x, Tensor) and x.requires_grad
+        ]
+        inputs = [x for x in tree_leaves(call) if isinstance(x, Tensor) and x.requires_grad]
+        if results and inputs:
+            torch.autograd.grad(results, inputs, [torch.ones_like(x) for x in results], allow_unused=True)
+    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError):
+        return
