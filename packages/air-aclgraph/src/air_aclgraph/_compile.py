@@ -25,6 +25,7 @@ from air_aclgraph._runtime import Runtime
 from air_aclgraph._slots import Slot, classify
 from air_aclgraph._straight import Lowering, Plain, straighten
 from air_aclgraph._turned import refuse_turned_inputs
+from air_aclgraph._uncapturable import refuse_registered
 from air_aclgraph._update import UpdatePlan, accepts, plan_updates
 from air_aclgraph.buckets import Bucket, find_buckets, proven_buckets
 from air_aclgraph.device import AcceleratorRuntime
@@ -98,6 +99,7 @@ def compile_graph(
     runtime = runtime or runtime_for(device_of(gm, example_inputs))
     options = Options.of(settings)
     refuse_turned_inputs(gm)
+    refuse_registered(gm)
     substitutes = _higher_order(gm, runtime)
     if runtime.device.type != "cpu":
         refuse_frozen_state(gm)

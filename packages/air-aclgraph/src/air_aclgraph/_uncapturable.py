@@ -25,8 +25,9 @@ from torch.fx.node import map_arg
 from air_aclgraph._decisions import decision
 from air_aclgraph._objects import state_read_by
 from air_aclgraph._slots import STAGING
+from air_aclgraph.errors import IllegalDuringCapture
 from air_fxpasses.tables import updatable_of
-from air_graph import name_of, operator_of, place_of, qualified
+from air_graph import name_of, operator_of, place_of, qualified, source_of
 from air_graph.pieces import LeftOut
 
 aten = torch.ops.aten
@@ -75,6 +76,21 @@ def _name(operator: str | OpOverload) -> str:
 def registered_uncapturable() -> dict[str, str]:
     """Every operator that was registered, or learned from a capture that failed there, with the reason."""
     return dict(_registered)
+
+
+def refuse_registered(gm: GraphModule) -> None:
+    """Raises for an operator that was registered: its author knows what a capture cannot see."""
+    for node in gm.graph.nodes:
+        called = operator_of(node)
+        reason = None if called is None else _registered.get(name_of(called[0]))
+        if called is not None and reason is not None:
+            raise IllegalDuringCapture(
+                f"{called[0]} cannot run inside a capture: {reason}",
+                where=source_of(node),
+                advice="keep it outside the compiled function, let the graph be cut there "
+                "(air.uncapturable = 'split'), or run this model with run_eagerly",
+                operator=str(called[0]),
+            )
 
 
 def why_illegal(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
