@@ -89,6 +89,7 @@ class Benchmark(NamedTuple):
     simulated: bool = False
     writes_json: bool = False
     queue: str = "0"  # torch_npu's task queue, for simulated ones
+    arguments: tuple[str, ...] = ()
     noop: bool = True  # whether the kernels of simulated ones do nothing
 
 
@@ -109,7 +110,11 @@ BENCHMARKS = {
         Benchmark("reference_decode.py"),
         Benchmark("against_torchair.py", simulated=True),
     ),
-    "air-backend": (Benchmark("first_call.py"),),
+    "air-backend": (
+        Benchmark("first_call.py"),
+        Benchmark("pieces_cost.py", writes_json=True),
+        Benchmark("pieces_cost.py", arguments=("--device", "npu"), simulated=True, writes_json=True),
+    ),
 }
 GENERATED = (  # documents that are made from code: package, module that makes or checks them
     ("air-config", ("-m", "air_config", "docs", "--check")),
@@ -185,7 +190,7 @@ def bench(session: nox.Session, package: str) -> None:
         )
         env = NPU_ENV | {"TASK_QUEUE_ENABLE": benchmark.queue} if benchmark.simulated else ENV
         env = env | NOOP if benchmark.simulated and benchmark.noop else env
-        session.run(*python, str(script), *json, *session.posargs, env=env)
+        session.run(*python, str(script), *benchmark.arguments, *json, *session.posargs, env=env)
 
 
 def family(check: Callable[[nox.Session, str], None], name: str, package: str, *tags: str) -> None:

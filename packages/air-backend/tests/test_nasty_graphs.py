@@ -184,7 +184,7 @@ def test_N23_a_cut_inside_training_gives_eagers_gradients(mode: str, device: str
 def test_N23_a_graph_that_may_not_be_cut_is_refused_with_operator_line_and_advice(
     program: Callable[..., Any], operator: str, line: str, device: str
 ) -> None:
-    options = {"mode": "reduce-overhead", "air.uncapturable": "error"}
+    options: dict[str, Any] = {"mode": "reduce-overhead", "air.uncapturable": "error"}
     run = torch.compile(program, backend="air", options=options, fullgraph=True)
     with torch.no_grad(), pytest.raises(Exception, match=operator) as caught:
         run(*given(0, device))
