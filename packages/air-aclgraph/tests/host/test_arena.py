@@ -10,7 +10,7 @@ from torch import Tensor
 from aclgraph_backend import executable
 from air_aclgraph import HostRuntime
 from air_aclgraph.host._arena import ALIGNMENT, Arena, plan
-from air_aclgraph.host._recorder import Block
+from air_aclgraph.host._stand_ins import Block
 
 
 def block(nbytes: int, first: int, last: int, stream: int = 0, streams: set[int] | None = None) -> Block:

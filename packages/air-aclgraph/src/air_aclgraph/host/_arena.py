@@ -16,7 +16,7 @@ from typing import Final
 
 import torch
 
-from air_aclgraph.host._recorder import Block
+from air_aclgraph.host._stand_ins import Block
 
 ALIGNMENT: Final = 64
 

@@ -10,14 +10,13 @@ data.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map_only
 
 from air_aclgraph._memory import tensors_of
 from air_aclgraph._runtime import UpdatableCall
@@ -25,23 +24,8 @@ from air_aclgraph._uncapturable import why_illegal
 from air_aclgraph.errors import IllegalDuringCapture, Where
 from air_aclgraph.host._higher_order import Landing, own_results, run_below_autograd
 from air_aclgraph.host._rewrites import REWRITES
+from air_aclgraph.host._stand_ins import Block, StandIns, storage_id
 from air_graph import effects_of, out_form_of, written_values
-
-
-@dataclass
-class Block:
-    """One storage made during the run: its size and the tasks that touch it."""
-
-    storage: torch.UntypedStorage
-    stream: int
-    first: int
-    last: int = -1
-    writers: list[int] = field(default_factory=list)
-    streams: set[int] = field(default_factory=set)
-
-    @property
-    def nbytes(self) -> int:
-        return self.storage.nbytes()
 
 
 @dataclass
@@ -96,12 +80,6 @@ class Patch:
         return patched
 
 
-def storage_id(tensor: Tensor) -> int:
-    """What two tensors that share memory have in common."""
-    number: int = tensor.untyped_storage()._cdata
-    return number
-
-
 class Recorder(TorchDispatchMode):
     """Active during one run; afterwards holds its tasks, blocks and tensors."""
 
@@ -111,7 +89,7 @@ class Recorder(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]  # torch leaves it unannotated
         self.steps: list[Task | Record | Wait] = []
         self.blocks: dict[int, Block] = {}
-        self.tensors: dict[int, Tensor] = {}
+        self.stand_ins = StandIns(self.blocks)
         self.foreign: set[int] = {storage_id(t) for t in tensors_of(inputs)}
         self.stream = 0
         self.patches: list[Patch] = []
@@ -126,13 +104,14 @@ class Recorder(TorchDispatchMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         named = kwargs or {}
+        self.stand_ins.settle()
         if isinstance(func, HigherOrderOperator):
             return self._higher_order(func, args, named)
         _refuse_illegal(func, args, named)
         for tensor in tensors_of((args, named)):
             self._meet(tensor)
         if torch.Tag.inplace_view in func.tags:
-            self._keep_shape_of(args[0])
+            self.stand_ins.forget(args[0])
         outs = (
             [(t, t.shape) for t in tensors_of(written_values(func, args, named))]
             if func._schema.is_mutable
@@ -140,7 +119,7 @@ class Recorder(TorchDispatchMode):
         )
         for tensor, _ in outs:
             if not tensor.numel() and storage_id(tensor) in self.blocks:
-                self._keep_shape_of(tensor)  # it may grow to the size of a result
+                self.stand_ins.forget(tensor)  # it may grow to the size of a result
         result = func(*args, **named)
         if torch.Tag.inplace_view not in func.tags:
             self._refuse_resized(func, outs)
@@ -188,15 +167,17 @@ class Recorder(TorchDispatchMode):
         result = own_results(args, known, run_below_autograd(hop, args, kwargs))
         into = tuple(t for t in tensors_of(result) if storage_id(t) not in known)
         for tensor in into:
-            self.tensors[id(tensor)] = tensor
             self.blocks[storage_id(tensor)] = Block(
                 tensor.untyped_storage(), self.stream, len(self.steps), streams={self.stream}
             )
+        for tensor in (*operands, *into):
+            self.stand_ins.adopt(tensor)
+        args, kwargs, results, into = self.stand_ins.of((args, dict(kwargs), result, into))
         reads = tuple(dict.fromkeys(storage_id(t) for t in operands))
         writes = (*reads, *dict.fromkeys(storage_id(t) for t in into))
         task = Task(
             lambda *a, **k: run_below_autograd(hop, a, k), args, kwargs, reads, writes, self.stream, hop,
-            into=into, allocates=True, landing=Landing(str(hop), self._place[0], result, self._place[1]),
+            into=into, allocates=True, landing=Landing(str(hop), self._place[0], results, self._place[1]),
         )  # fmt: skip
         self._append(task)
         return result
@@ -215,27 +196,12 @@ class Recorder(TorchDispatchMode):
         if block is not None:
             block.streams.add(stream)
 
-    def _keep_shape_of(self, tensor: Tensor) -> None:
-        """Before `squeeze_` and its like change a tensor, the tasks so far get one that stays as it is."""
-        before = tensor.detach()
-        self.tensors[id(before)] = before
-
-        def swapped(value: Any) -> Any:
-            return tree_map_only(Tensor, lambda t: before if t is tensor else t, value)
-
-        for step in self.steps:
-            if isinstance(step, Task):
-                step.args, step.kwargs = swapped(step.args), swapped(dict(step.kwargs))
-                step.into = swapped(step.into)
-                if step.landing is not None:
-                    step.landing = replace(step.landing, results=swapped(step.landing.results))
-
     def _meet(self, tensor: Tensor) -> None:
         """A tensor that no recorded operator made: a constant of the graph, never ours to move."""
         key = storage_id(tensor)
         if key not in self.blocks and key not in self.foreign:
             self.foreign.add(key)
-        self.tensors.setdefault(id(tensor), tensor)
+            self.stand_ins.adopt(tensor)
 
     def _note(self, func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
         outs = list(tensors_of(result))
@@ -243,15 +209,16 @@ class Recorder(TorchDispatchMode):
         known = {storage_id(t) for t in tensors_of((args, kwargs))}
         positions = tuple(i for i, t in enumerate(outs) if storage_id(t) not in known)
         fresh = tuple(outs[i] for i in positions)
-        for tensor in outs:
-            self.tensors.setdefault(id(tensor), tensor)
         index = len(self.steps)
         for tensor in fresh:
             self.blocks.setdefault(
                 storage_id(tensor), Block(tensor.untyped_storage(), self.stream, index, streams={self.stream})
             )
+        for tensor in outs:
+            self.stand_ins.watch(tensor)
         if _is_silent(func, fresh, outs):
             return
+        args, kwargs, fresh = self.stand_ins.of((args, dict(kwargs), fresh))
         task = _task(func, args, kwargs, fresh, len(outs), self.stream)
         task.positions = positions if task.into else ()
         if self._patch is not None and func is self._patch.call.overload:
@@ -263,7 +230,10 @@ class Recorder(TorchDispatchMode):
         index = len(self.steps)
         self.steps.append(task)
         for tensor in tensors_of((task.args, dict(task.kwargs), task.into)):
-            self.tensors.setdefault(id(tensor), tensor)
+            self.stand_ins.adopt(tensor)
+        same = gives_the_same(task) and all(
+            key in self.blocks and self.blocks[key].kept for key in {*task.reads}.difference(task.writes)
+        )
         for key in {*task.reads, *task.writes}:
             block = self.blocks.get(key)
             if block is not None:
@@ -272,6 +242,14 @@ class Recorder(TorchDispatchMode):
         for key in task.writes:
             if key in self.blocks:
                 self.blocks[key].writers.append(index)
+                self.blocks[key].kept |= same
+
+
+def gives_the_same(task: Task) -> bool:
+    """Whether a call gives the same values whenever it is given the same."""
+    if task.patched or not isinstance(task.overload, OpOverload):
+        return False
+    return task.overload.namespace == "aten" and torch.Tag.nondeterministic_seeded not in task.overload.tags
 
 
 def _refuse_illegal(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:

@@ -28,7 +28,8 @@ from air_aclgraph._runtime import Abilities, Body, Limits, Recording, Request, U
 from air_aclgraph.errors import Unsupported
 from air_aclgraph.host._arena import Arena, Chunk, place_in, plan
 from air_aclgraph.host._program import legal_order, straight_replay
-from air_aclgraph.host._recorder import Block, Patch, Recorder, Task, storage_id
+from air_aclgraph.host._recorder import Patch, Recorder, Task, gives_the_same
+from air_aclgraph.host._stand_ins import Block, storage_id
 from air_aclgraph.host._turns import Turns, may_call_back
 from air_graph import source_of as where
 
@@ -91,6 +92,7 @@ class HostRuntime:
     def _finish(
         self, recorder: Recorder, inputs: Sequence[object], results: Any, request: Request
     ) -> Recording:
+        recorder.stand_ins.finish()
         outputs = tuple(results)
         held = {storage_id(t) for t in tensors_of(outputs)}
         constant = _constants(recorder, held)
@@ -108,7 +110,9 @@ class HostRuntime:
         held_chunks: list[Chunk] = []  # by the recording, through `release`
         if layout.nbytes:
             held_chunks.append(self._arena.reserve(layout.nbytes))
-            _move(recorder, movable, layout.offsets, held_chunks[0].storage)
+            _move(recorder, outputs, movable, layout.offsets, held_chunks[0].storage)
+        for key in recorder.blocks.keys() - movable.keys():
+            recorder.blocks[key].fill()
         steps = [
             s for s in recorder.steps if not (isinstance(s, Task) and set(s.writes) <= constant and s.writes)
         ]
@@ -287,11 +291,7 @@ def _constants(recorder: Recorder, held: set[int]) -> set[int]:
     for step in recorder.steps:
         if not isinstance(step, Task) or not step.writes:
             continue
-        if step.patched:
-            continue
-        if not isinstance(step.overload, OpOverload):
-            continue
-        if torch.Tag.nondeterministic_seeded in step.overload.tags or step.overload.namespace != "aten":
+        if not gives_the_same(step):
             continue
         sources = set(step.reads) - set(step.writes)
         once = all(_written_once(recorder.blocks.get(key)) and key not in held for key in step.writes)
@@ -305,7 +305,11 @@ def _written_once(block: Block | None) -> bool:
 
 
 def _move(
-    recorder: Recorder, movable: dict[int, Block], offsets: dict[int, int], chunk: torch.UntypedStorage
+    recorder: Recorder,
+    outputs: tuple[Any, ...],
+    movable: dict[int, Block],
+    offsets: dict[int, int],
+    chunk: torch.UntypedStorage,
 ) -> None:
     """Points every tensor of the movable blocks at its place in the chunk.
 
@@ -315,7 +319,7 @@ def _move(
     places = {
         key: place_in(chunk, offsets[key], block.nbytes) for key, block in movable.items() if block.nbytes
     }
-    for tensor in recorder.tensors.values():
+    for tensor in (*recorder.stand_ins.all, *tensors_of(outputs)):
         place = places.get(storage_id(tensor))
         if place is not None:
             tensor.set_(place, tensor.storage_offset(), tensor.shape, tensor.stride())
