@@ -72,6 +72,8 @@ nox.options.tags = ["ci"]
 OLDER_TORCHES = ("2.11.0", "2.12.1")  # supported as well; their wheels bring CUDA, gigabytes of it
 RUFF = "ruff>=0.17,<0.18"
 ZOO = ("diffusers>=0.42", "timm>=1.0")  # libraries of models, beside the one that tests declare
+EXAMPLES_NEED = ("transformers>=4.50", "numpy")
+NOTEBOOKS_NEED = ("nbclient>=0.10", "nbformat>=5.10", "ipykernel>=6.29")
 PURE = "air-config"  # needs no torch: tested on every Python the machine has
 TORCH_TESTED = tuple(package for package in PACKAGES if package not in (PURE, "air-sim"))
 DEPTRY = ("--ignore", "DEP002", "--per-rule-ignores", "DEP003=sympy")  # torch's sizes are sympy expressions
@@ -422,10 +424,20 @@ def demo(session: nox.Session) -> None:
 
 @nox.session(tags=["ci"], venv_params=WITHOUT_PIP)
 def examples(session: nox.Session) -> None:
-    """Every script of examples/ runs."""
-    install(session, *editable("air-backend"))
-    for script in sorted((ROOT / "examples").glob("*.py")):
-        session.run("python", str(script), env=ENV)
+    """The examples run as their READMEs say, but for those that take longest."""
+    see(session, site_of(base(session)), *(library(session, text) for text in EXAMPLES_NEED))
+    session.install("-q", "--no-build-isolation", *editable("air-backend"), env=ENV)
+    session.run("python", "-m", "house.examples", "--quick", *session.posargs, env=ENV)
+
+
+@nox.session(name="examples-all", venv_params=WITHOUT_PIP)
+def examples_all(session: nox.Session) -> None:
+    """Every example and every notebook."""
+    needed = (*EXAMPLES_NEED, *NOTEBOOKS_NEED)
+    see(session, site_of(base(session)), *(library(session, text) for text in needed))
+    session.install("-q", "--no-build-isolation", *editable("air-backend"), env=ENV)
+    session.run("python", "-m", "house.examples", env=ENV)
+    session.run("python", "-m", "house.examples", "--notebooks", env=ENV)
 
 
 @nox.session(tags=["ci"], venv_params=WITHOUT_PIP)

@@ -33,6 +33,7 @@ SESSIONS = (
     "sim-sanitize",
     "zoo",
     "bench",
+    "examples-all",
 )
 TAGS = frozenset({"bench"})  # names of several sessions
 
