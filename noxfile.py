@@ -11,6 +11,7 @@
     nox -s zoo                   tiny models of every architecture of three libraries, hours; `-- --shard 3/40` of it
     nox -s long                  what CI has no time for, in rotation
     nox -s build install         wheels, then the wheels installed from dist/ alone
+    nox -s site                  the guide as a site, in build/site
     nox -s prepare               all that other sessions install or build when they first need it
     nox -l                       all sessions, also those that CI does not run
 
@@ -74,6 +75,7 @@ RUFF = "ruff>=0.17,<0.18"
 ZOO = ("diffusers>=0.42", "timm>=1.0")  # libraries of models, beside the one that tests declare
 EXAMPLES_NEED = ("transformers>=4.50", "numpy")
 NOTEBOOKS_NEED = ("nbclient>=0.10", "nbformat>=5.10", "ipykernel>=6.29")
+SITE_NEEDS = ("mkdocs-material>=9.6,<10", "mkdocs-static-i18n>=1.3,<2", "jieba", "playwright>=1.50")
 PURE = "air-config"  # needs no torch: tested on every Python the machine has
 TORCH_TESTED = tuple(package for package in PACKAGES if package not in (PURE, "air-sim"))
 DEPTRY = ("--ignore", "DEP002", "--per-rule-ignores", "DEP003=sympy")  # torch's sizes are sympy expressions
@@ -387,6 +389,16 @@ def docs(session: nox.Session) -> None:
     session.run("python", "-m", "house.features", "--check", env=ENV)
     session.run("python", "-m", "house.snippets", env=ENV)
     session.run("air-sim", "run", "python", "-m", "house.snippets", "--ground", "sim", env=NPU_ENV)
+
+
+@nox.session(tags=["ci"], venv_params=WITHOUT_PIP)
+def site(session: nox.Session) -> None:
+    """The guide as a site in build/site, English and Chinese, its links checked, opened in Chromium."""
+    see(session, site_of(base(session)), *(library(session, text) for text in SITE_NEEDS))
+    browser(session)
+    session.run("python", "-m", "mkdocs", "build", "--quiet", env=ENV | {"NO_MKDOCS_2_WARNING": "1"})
+    session.run("python", "-m", "house.built_site", "build/site")
+    pytest(session, "house/site_tests", env=ENV)
 
 
 @nox.session(tags=["ci"], venv_params=WITHOUT_PIP)
