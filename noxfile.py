@@ -386,6 +386,7 @@ def docs(session: nox.Session) -> None:
     for _, command in GENERATED:
         session.run("python", *command, env=ENV)
     session.run("python", "-m", "house.links", env=ENV)
+    session.run("python", "-m", "house.translations", env=ENV)
     session.run("python", "-m", "house.features", "--check", env=ENV)
     session.run("python", "-m", "house.snippets", env=ENV)
     session.run("air-sim", "run", "python", "-m", "house.snippets", "--ground", "sim", env=NPU_ENV)

@@ -17,6 +17,10 @@ from house.translations import FENCE, SUFFIX, Page, source_of
 
 TARGET: Final = re.compile(r"(?P<before>\[[^\]]*\]\()(?P<name>[^)\s#:]*)(?P<anchor>#[^)\s]*)?\)")
 FENCED: Final = re.compile(r"(^```.*?^```$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
+HAN: Final = "[\u3000-\u303f\u4e00-\u9fff\uff01-\uff60]"
+BROKEN_LINE: Final = re.compile(
+    rf"(?<={HAN})\n *(?={HAN})"
+)  # a browser shows it as a space between two signs
 BEHIND: Final = '!!! warning "译文落后"\n\n    英文页面在本译文之后有改动。请以英文版为准。\n\n'
 
 
@@ -68,13 +72,19 @@ def with_english_anchors(markdown: str, translation: Path) -> str:
     return "\n".join(lines)
 
 
+def joined(markdown: str) -> str:
+    """Chinese prose without the ends of lines inside of it, which would be shown as spaces."""
+    parts = FENCED.split(markdown)
+    return "".join(part if at % 2 else BROKEN_LINE.sub("", part) for at, part in enumerate(parts))
+
+
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """mkdocs: the text of a page before it becomes HTML."""
     docs, path = Path(config["docs_dir"]), Path(page.file.abs_src_path)
     text = resolved(markdown, path, docs, config["repo_url"])
     if not path.name.endswith(SUFFIX):
         return text
-    text = with_english_anchors(text, path)
+    text = with_english_anchors(joined(text), path)
     if Page(source_of(path).read_text(), path.read_text()).behind:
         title, _, rest = text.partition("\n\n")
         text = f"{title}\n\n{BEHIND}{rest}"

@@ -1,7 +1,7 @@
-"""Says which Chinese pages are missing, differ from their English page in structure, or are behind it.
+"""Says which Chinese pages differ from their English page in structure, are behind it, or are missing.
 
     python -m house.translations                        what is wrong, and which pages are behind
-    python -m house.translations --strict               being behind is a failure, too: releases are made so
+    python -m house.translations --strict               behind or missing is a failure, too: releases are made so
     python -m house.translations --accept docs/faq.zh.md    this page says what its English page says now
 
 The translation of `page.md` is `page.zh.md` beside it. Its first line names the version of the English page that it
@@ -112,12 +112,12 @@ def accepted(page: Page, name: str) -> str:
 
 
 def judge(docs: Path) -> tuple[list[str], list[str]]:
-    """What is wrong, and the pages that are behind."""
+    """What is wrong, and the pages whose translation is behind or missing."""
     wrong, behind = [], []
     for source in english_pages(docs):
         translation, shown = translation_of(source), source.relative_to(docs).as_posix()
         if not translation.exists():
-            wrong.append(f"{shown}: not translated")
+            behind.append(shown)
             continue
         page = Page(source.read_text(), translation.read_text())
         if page.behind and STAMP.match(page.chinese):
@@ -149,9 +149,10 @@ def main(root: Path, arguments: Sequence[str] = ()) -> int:
     wrong, behind = judge(docs)
     sys.stdout.writelines(f"{fault}\n" for fault in wrong)
     for name in behind:
-        stamp = STAMP.match(translation_of(docs / name).read_text())
-        since = stamp["version"] if stamp else ""
-        sys.stdout.write(f"{name}: the translation is behind; see `git diff {since} HEAD:docs/{name}`\n")
+        translation = translation_of(docs / name)
+        stamp = STAMP.match(translation.read_text()) if translation.exists() else None
+        seen = f"behind; see `git diff {stamp['version']} HEAD:docs/{name}`" if stamp else "missing"
+        sys.stdout.write(f"{name}: the translation is {seen}\n")
     pages = len(english_pages(docs))
     sys.stdout.write(f"{pages} pages, {len(wrong)} faults, {len(behind)} behind\n")
     return 1 if wrong or (asked.strict and behind) else 0
