@@ -34,6 +34,7 @@ SESSIONS = (
     "zoo",
     "bench",
     "examples-all",
+    "release",
 )
 TAGS = frozenset({"bench"})  # names of several sessions
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from house.links import HEADING, NOT_A_LETTER
-from house.translations import FENCE, SUFFIX, Page, source_of
+from house.translations import FENCE, STAMP, SUFFIX, Page, source_of
 
 TARGET: Final = re.compile(r"(?P<before>\[[^\]]*\]\()(?P<name>[^)\s#:]*)(?P<anchor>#[^)\s]*)?\)")
 FENCED: Final = re.compile(r"(^```.*?^```$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
@@ -84,7 +84,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     text = resolved(markdown, path, docs, config["repo_url"])
     if not path.name.endswith(SUFFIX):
         return text
-    text = with_english_anchors(joined(text), path)
+    text = with_english_anchors(joined(STAMP.sub("", text)), path)
     if Page(source_of(path).read_text(), path.read_text()).behind:
         title, _, rest = text.partition("\n\n")
         text = f"{title}\n\n{BEHIND}{rest}"

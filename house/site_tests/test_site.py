@@ -102,6 +102,7 @@ def test_the_language_can_be_changed_on_a_page(browser: Browser, address: str) -
     page.goto(urljoin(page.url, link.get_attribute("href")))
     assert page.locator("html").get_attribute("lang") == "zh"
     assert "zh/quick-start" in page.url
+    assert page.locator(".md-nav__link", has_text="快速上手").count()  # pages are named by their own titles
     page.close()
 
 

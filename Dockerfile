@@ -1,0 +1,28 @@
+# AIR on CPU tensors and on air-sim, the software Ascend. Nothing measured in it is NPU performance.
+# This file has not been built yet: where it was written no container could be started.
+#
+#     docker build -t air . && docker run --rm air air demo
+#     docker run --rm air air demo --sim
+FROM python:3.11-slim-bookworm
+
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends g++ binutils \
+    && rm -rf /var/lib/apt/lists/*
+
+# torch without CUDA, then the torch_npu that belongs to it and what its wheel does not declare
+RUN pip install --no-cache-dir --index-url https://download.pytorch.org/whl/cpu "torch==2.13.0" \
+    && pip install --no-cache-dir --no-deps "torch_npu==2.13.0" \
+    && pip install --no-cache-dir numpy pyyaml decorator psutil scipy attrs "protobuf>=3.20.3,<8"
+
+WORKDIR /air
+COPY packages packages
+RUN pip install --no-cache-dir packages/air-config packages/air-graph packages/air-sim packages/air-fxpasses \
+    packages/air-streams packages/air-aclgraph packages/air-geir packages/air-backend
+
+# torch loads torch_npu when it is imported, which needs CANN: programs ask for air-sim instead (air run --sim)
+ENV TORCH_DEVICE_BACKEND_AUTOLOAD=0
+RUN useradd --create-home air
+USER air
+WORKDIR /home/air
+RUN air-sim build
+CMD ["air", "doctor"]
