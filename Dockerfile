@@ -21,8 +21,8 @@ RUN pip install --no-cache-dir packages/air-config packages/air-graph packages/a
 
 # torch loads torch_npu when it is imported, which needs CANN: programs ask for air-sim instead (air run --sim)
 ENV TORCH_DEVICE_BACKEND_AUTOLOAD=0
-RUN useradd --create-home air
+RUN useradd --create-home air && install -d -o air /srv/air
 USER air
-WORKDIR /home/air
+WORKDIR /srv/air
 RUN air-sim build
 CMD ["air", "doctor"]

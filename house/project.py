@@ -53,6 +53,18 @@ def version_of(package: Path) -> str:
     return match["version"]
 
 
+def _released(title: str) -> Version | None:
+    """The version that the title of a section names, where it names one with a day."""
+    match = TITLE.fullmatch(title)
+    if match is None:
+        return None
+    try:
+        date.fromisoformat(match["date"])
+        return Version(match["version"])
+    except (InvalidVersion, ValueError):
+        return None
+
+
 def of_changelog(text: str, version: str) -> Iterator[str]:
     """What is wrong with a changelog of a package of this version: titles, their order, and what is below them."""
     if not text.startswith("# Changelog"):
@@ -66,11 +78,7 @@ def of_changelog(text: str, version: str) -> Iterator[str]:
             yield f"{title}: neither an entry nor the next line of one: {wrong[0]!r}"
         if title == UNRELEASED and not seen:
             continue
-        match = TITLE.fullmatch(title)
-        try:
-            found = Version(match["version"]) if match and date.fromisoformat(match["date"]) else None
-        except (InvalidVersion, ValueError):
-            found = None
+        found = _released(title)
         if found is None:
             yield f"'## {title}' is neither '## {UNRELEASED}' on top nor '## <version> - <year>-<month>-<day>'"
             continue
