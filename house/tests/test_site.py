@@ -68,5 +68,21 @@ def test_an_address_of_the_built_site_must_lead_somewhere(tmp_path: Path, addres
     assert built_site.main(tmp_path) == dead
 
 
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("a <b>word</b>", 0),
+        ("<code>a ** b</code>", 0),
+        ("two **words", 1),
+        ("so:\n- one", 1),
+        ("[a](b.md)", 1),
+    ],
+)
+def test_markup_that_is_shown_as_text_is_told(tmp_path: Path, text: str, code: int) -> None:
+    built_site.read.cache_clear()
+    (tmp_path / "index.html").write_text(f"<nav>**</nav><article>{text}</article>")
+    assert built_site.main(tmp_path) == code
+
+
 def test_a_folder_without_pages_is_no_site(tmp_path: Path) -> None:
     assert built_site.main(tmp_path) == 1
