@@ -30,6 +30,7 @@ VERSION: Final = re.compile(r'^__version__ = "(?P<version>[^"]+)"$', re.MULTILIN
 SECTION: Final = re.compile(r"^## (?P<title>.+)$", re.MULTILINE)
 TITLE: Final = re.compile(r"(?P<version>\d+\.\d+\.\d+) - (?P<date>\d{4}-\d{2}-\d{2})")
 UNRELEASED: Final = "Unreleased"
+NAMED_SITE: Final = re.compile(r'^SITE: Final = "([^"]+)"$', re.MULTILINE)
 CITED: Final = re.compile(r"^version: (?P<version>\S+)$", re.MULTILINE)
 
 
@@ -122,6 +123,11 @@ def faults(root: Path, publishable: bool = False) -> Iterator[str]:
     for line in (f"site_url: {SITE}", f"repo_url: {REPOSITORY}"):
         if line not in site.splitlines():
             yield f"mkdocs.yml: no line '{line}'"
+    for path in sorted(root.glob("packages/*/src/**/*.py")):
+        wrong = {found for found in NAMED_SITE.findall(path.read_text()) if found != SITE}
+        yield from (
+            f"{path.relative_to(root)}: its SITE is {found}, should be {SITE}" for found in sorted(wrong)
+        )
     cited = CITED.search((root / "CITATION.cff").read_text())
     backend = version_of(root / "packages/air-backend")
     if cited is None or cited["version"] != backend:

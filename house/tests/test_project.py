@@ -57,6 +57,14 @@ def test_what_does_not_agree_is_told(copy: Path, file: str, before: str, after: 
     assert any(said in fault for fault in project.faults(copy)), list(project.faults(copy))
 
 
+def test_another_site_in_the_sources_is_told(copy: Path) -> None:
+    module = copy / PACKAGE / "src/air_config/errors.py"
+    module.write_text(f'SITE: Final = "{project.SITE}"\n')
+    assert list(project.faults(copy)) == []
+    module.write_text('SITE: Final = "https://example.org/other/"\n')
+    assert any("its SITE is https://example.org/other/" in fault for fault in project.faults(copy))
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
