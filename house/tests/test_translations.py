@@ -98,6 +98,4 @@ def test_snippets_of_a_translation_run_only_where_they_differ(docs: Path) -> Non
 
 
 def test_the_translations_of_the_guide_have_the_same_headings_and_the_same_code() -> None:
-    wrong, behind = judge(ROOT / "docs")
-    assert wrong == []
-    assert len(behind) < 10  # a release allows none: nox -s release
+    assert judge(ROOT / "docs")[0] == []  # that none is behind, a release asks: nox -s release
