@@ -10,7 +10,9 @@
     nox -s bench-aclgraph        the benchmarks of a package, as a table and as JSON
     nox -s zoo                   tiny models of every architecture of three libraries, hours; `-- --shard 3/40` of it
     nox -s long                  what CI has no time for, in rotation
-    nox -s build install         wheels, then the wheels installed from dist/ alone
+    nox -s build install         wheels, then a newcomer's path from them alone
+    nox -s release               what is published: sdists and wheels, looked into, used, tested; sums and an SBOM
+    nox -s site                  the guide as a site, in build/site
     nox -s prepare               all that other sessions install or build when they first need it
     nox -l                       all sessions, also those that CI does not run
 
@@ -51,6 +53,7 @@ from house.environments import (
     see,
     site_of,
 )
+from house.newcomer import from_sdist, newcomer
 from house.packages import (
     LAYERS,
     NPU_TESTED,
@@ -72,6 +75,10 @@ nox.options.tags = ["ci"]
 OLDER_TORCHES = ("2.11.0", "2.12.1")  # supported as well; their wheels bring CUDA, gigabytes of it
 RUFF = "ruff>=0.17,<0.18"
 ZOO = ("diffusers>=0.42", "timm>=1.0")  # libraries of models, beside the one that tests declare
+EXAMPLES_NEED = ("transformers>=4.50", "numpy")
+NOTEBOOKS_NEED = ("nbclient>=0.10", "nbformat>=5.10", "ipykernel>=6.29")
+SITE_NEEDS = ("mkdocs-material>=9.6,<10", "mkdocs-static-i18n>=1.3,<2", "jieba", "playwright>=1.50")
+RELEASE_NEEDS = ("hatchling>=1.27", "twine>=6", "check-wheel-contents>=0.6", "cyclonedx-bom>=7")
 PURE = "air-config"  # needs no torch: tested on every Python the machine has
 TORCH_TESTED = tuple(package for package in PACKAGES if package not in (PURE, "air-sim"))
 DEPTRY = ("--ignore", "DEP002", "--per-rule-ignores", "DEP003=sympy")  # torch's sizes are sympy expressions
@@ -116,6 +123,14 @@ BENCHMARKS = {
         Benchmark("pieces_cost.py", arguments=("--device", "npu"), simulated=True, writes_json=True),
     ),
 }
+READ_BY_HOSTS = (  # schema, files
+    ("vendor.github-workflows", ".github/workflows/*.yml"),
+    ("custom.github-workflows-require-timeout", ".github/workflows/*.yml"),
+    ("vendor.github-issue-forms", ".github/ISSUE_TEMPLATE/[!c]*.yml"),
+    ("vendor.github-issue-config", ".github/ISSUE_TEMPLATE/config.yml"),
+    ("vendor.dependabot", ".github/dependabot.yml"),
+    ("vendor.citation-file-format", "CITATION.cff"),
+)
 GENERATED = (  # documents that are made from code: package, module that makes or checks them
     ("air-config", ("-m", "air_config", "docs", "--check")),
     ("air-geir", ("-m", "air_geir", "operators", "--check", "docs/operators.md")),
@@ -363,11 +378,15 @@ def layers(session: nox.Session) -> None:
 
 @nox.session(tags=["ci"], venv_params=WITHOUT_PIP)
 def lint(session: nox.Session) -> None:
-    """ruff check, ruff format, and the house rules that ruff cannot check."""
-    install(session, RUFF)
+    """ruff check, ruff format, the house rules that ruff cannot check, and the schemas of what a code host reads."""
+    install(session, RUFF, "check-jsonschema>=0.33")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("python", "-m", "house.files")
+    session.run("python", "-m", "house.project")
+    for schema, pattern in READ_BY_HOSTS:
+        files = sorted(str(path) for path in ROOT.glob(pattern))
+        session.run("check-jsonschema", "--quiet", "--builtin-schema", schema, *files)
 
 
 @nox.session(tags=["ci"], venv_params=WITHOUT_PIP)
@@ -387,9 +406,20 @@ def docs(session: nox.Session) -> None:
     for _, command in GENERATED:
         session.run("python", *command, env=ENV)
     session.run("python", "-m", "house.links", env=ENV)
+    session.run("python", "-m", "house.translations", env=ENV)
     session.run("python", "-m", "house.features", "--check", env=ENV)
     session.run("python", "-m", "house.snippets", env=ENV)
     session.run("air-sim", "run", "python", "-m", "house.snippets", "--ground", "sim", env=NPU_ENV)
+
+
+@nox.session(tags=["ci"], venv_params=WITHOUT_PIP)
+def site(session: nox.Session) -> None:
+    """The guide as a site in build/site, English and Chinese, its links checked, opened in Chromium."""
+    see(session, site_of(base(session)), *(library(session, text) for text in SITE_NEEDS))
+    browser(session)
+    session.run("python", "-m", "mkdocs", "build", "--quiet", env=ENV | {"NO_MKDOCS_2_WARNING": "1"})
+    session.run("python", "-m", "house.built_site", "build/site")
+    pytest(session, "house/site_tests", env=ENV)
 
 
 @nox.session(tags=["ci"], venv_params=WITHOUT_PIP)
@@ -404,14 +434,42 @@ def build(session: nox.Session) -> None:
 
 @nox.session(name="install", tags=["ci"], venv_params=WITHOUT_PIP)
 def install_wheels(session: nox.Session) -> None:
-    """The wheels of dist/ install without their sources, agree on versions, and run the demo."""
+    """A newcomer's path, outside of the checkout: the wheels of dist/, then doctor, demo and the quick start."""
     install(session, "--find-links", "dist", "--no-cache-dir", "air-backend")
     session.run("python", "-m", "pip", "check", env=ENV)
-    session.chdir(session.create_tmp())
-    session.run(
-        "python", "-c", "import torch, sys; sys.exit('air' not in torch._dynamo.list_backends())", env=ENV
-    )
-    session.run("air", "demo", env=ENV)
+    newcomer(session)
+
+
+@nox.session(venv_params=WITHOUT_PIP)
+def release(session: nox.Session) -> None:
+    """What is published, in dist/: built, looked into, installed, used, tested; sums and a bill of materials beside it.
+
+    `-- --publishable` also refuses addresses that are placeholders.
+    """
+    see(session, site_of(base(session)), *tools_and(session, ()))
+    session.run("python", "-m", "house.project", *session.posargs)
+    session.run("python", "-m", "house.translations", "--strict")
+    session.run("python", "-m", "house.release", "build")
+    session.run("python", "-m", "house.release", "check")
+    built = sorted(str(path) for path in (ROOT / "dist").iterdir())
+    session.run("python", "-m", "twine", "check", "--strict", *built)
+    session.run("python", "-m", "check_wheel_contents", *(path for path in built if path.endswith(".whl")))
+    session.install("-q", "--no-index", "--no-deps", "--find-links", "dist", "--no-cache-dir", *PACKAGES)
+    wanted = (*declared_libraries(*PACKAGES), "protobuf>=3.20")
+    see(session, site_of(base(session)), *tools_and(session, wanted))
+    session.run("python", "-m", "pip", "check", env=ENV)
+    pinned = ROOT / "build" / "pinned.txt"
+    pinned.write_text(str(session.run("python", "-m", "house.release", "pins", silent=True, env=ENV)))
+    bill = ("--output-reproducible", "-o", "dist/sbom.cdx.json", str(pinned))
+    session.run("python", "-m", "cyclonedx_py", "requirements", *bill)
+    session.run("python", "-m", "house.release", "sums")
+    newcomer(session)
+    from_sdist(session, "air-config", "air-streams", options=WORKERS)
+
+
+def tools_and(session: nox.Session, wanted: Sequence[str]) -> list[Path]:
+    """The folders of the release's tools and of other libraries."""
+    return [library(session, text) for text in (*RELEASE_NEEDS, *wanted)]
 
 
 @nox.session(venv_params=WITHOUT_PIP)
@@ -427,10 +485,20 @@ def demo(session: nox.Session) -> None:
 
 @nox.session(tags=["ci"], venv_params=WITHOUT_PIP)
 def examples(session: nox.Session) -> None:
-    """Every script of examples/ runs."""
-    install(session, *editable("air-backend"))
-    for script in sorted((ROOT / "examples").glob("*.py")):
-        session.run("python", str(script), env=ENV)
+    """The examples run as their READMEs say, but for those that take longest."""
+    see(session, site_of(base(session)), *(library(session, text) for text in EXAMPLES_NEED))
+    session.install("-q", "--no-build-isolation", *editable("air-backend"), env=ENV)
+    session.run("python", "-m", "house.examples", "--quick", *session.posargs, env=ENV)
+
+
+@nox.session(name="examples-all", venv_params=WITHOUT_PIP)
+def examples_all(session: nox.Session) -> None:
+    """Every example and every notebook."""
+    needed = (*EXAMPLES_NEED, *NOTEBOOKS_NEED)
+    see(session, site_of(base(session)), *(library(session, text) for text in needed))
+    session.install("-q", "--no-build-isolation", *editable("air-backend"), env=ENV)
+    session.run("python", "-m", "house.examples", env=ENV)
+    session.run("python", "-m", "house.examples", "--notebooks", env=ENV)
 
 
 @nox.session(tags=["ci"], venv_params=WITHOUT_PIP)

@@ -33,6 +33,8 @@ SESSIONS = (
     "sim-sanitize",
     "zoo",
     "bench",
+    "examples-all",
+    "release",
 )
 TAGS = frozenset({"bench"})  # names of several sessions
 

@@ -6,8 +6,8 @@
 
 A snippet runs when the line before its fence is `<!-- run -->`, on air-sim when it is `<!-- run: sim -->`, and on both
 when it is `<!-- run: cpu, sim -->`. The snippets of a page run one after the other in one process, as a reader would
-type them, in an empty folder; a failure is reported with the page and the line. For CPU tensors torch is imported once
-and every page gets a fork of that process.
+type them, in an empty folder; a failure is reported with the page and the line. A translation with the code of its
+English page is not run again. For CPU tensors torch is imported once and every page gets a fork of that process.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from house.files import tracked
+from house.translations import SUFFIX, code_of, source_of
 
 SNIPPET: Final = re.compile(
     r"^<!-- run(?:: (?P<grounds>[\w, ]+))? -->\n```python\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL
@@ -54,6 +55,16 @@ def program(text: str, ground: str = "cpu") -> str:
         for offset, line in enumerate(match["code"].splitlines()):
             lines[first + offset] = line
     return "\n".join(lines) + "\n" if any(lines) else ""
+
+
+def same_code(page: Path) -> bool:
+    """Whether this is a translation whose code is that of the page it translates: then it runs there."""
+    source = source_of(page)
+    return (
+        page.name.endswith(SUFFIX)
+        and source.exists()
+        and code_of(source.read_text()) == code_of(page.read_text())
+    )
 
 
 def run(page: str, shown: str, ground: str) -> str | None:
@@ -112,7 +123,9 @@ def main(root: Path, arguments: Sequence[str] = ()) -> int:
     marked = [
         page
         for page in pages
-        if any(page.is_relative_to(path) for path in wanted) and program(page.read_text(), parsed.ground)
+        if any(page.is_relative_to(path) for path in wanted)
+        and program(page.read_text(), parsed.ground)
+        and not same_code(page)
     ]
     faults = run_all(marked, root, parsed.ground)
     sys.stdout.writelines(f"{fault}\n" for fault in faults)

@@ -1,6 +1,6 @@
 """A decode step with a KV cache that is written in place, in both modes, on plain CPU tensors.
 
-    python examples/decode_step.py
+    python examples/decode_step/decode_step.py
 
 `air explain` on the same function would show which copies the passes removed and why others stayed.
 """

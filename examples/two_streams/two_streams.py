@@ -1,6 +1,6 @@
 """Two branches of a model on two streams, and what is said when a wait is missing.
 
-    python examples/two_streams.py
+    python examples/two_streams/two_streams.py
 
 The same file runs on an NPU when the tensors are moved there; on the CPU the order of the streams is modelled.
 """
