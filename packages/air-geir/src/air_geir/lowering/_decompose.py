@@ -49,7 +49,7 @@ class Expansions:
         if function is None:
             return None
         leaves, spec = pytree.tree_flatten((_plain(tuple(args)), _plain(dict(kwargs))))
-        key = (op, spec, tuple(_signature(leaf) for leaf in leaves))
+        key = (op, spec, tuple(_signature(leaf) for leaf in leaves), _repeats(leaves))
         traced = self._traced.get(key)
         if traced is None:
             traced = _trace(rounded_once(op, function, leaves), leaves, spec)
@@ -129,6 +129,14 @@ def writes_inside(gm: fx.GraphModule) -> bool:
     return any(
         isinstance(use.key, int) and node.args[use.key] is use.value and use.value.op != "placeholder"
         for node, use in written
+    )
+
+
+def _repeats(leaves: Sequence[Any]) -> tuple[int, ...]:
+    """Where each tensor is first among the leaves: one that is given twice is one value of the trace."""
+    first: dict[int, int] = {}
+    return tuple(
+        first.setdefault(id(leaf), at) for at, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)
     )
 
 
