@@ -81,8 +81,8 @@ def value_for_a_group() -> None:
 
 def folder_that_is_not_there() -> None:
     config = CompilerConfig()
-    config.experimental_config.aclgraph._aclnn_static_shape_kernel = True
-    config.experimental_config.aclgraph._aclnn_static_shape_kernel_build_dir = "/no/such/folder"  # here
+    config.dump_config.enable_dump = True
+    config.dump_config.dump_path = "/no/such/folder"  # here
     config.mode = "reduce-overhead"
     torch.compile(lambda x: x + 1, backend=air.get_npu_backend(compiler_config=config))(X)
 
