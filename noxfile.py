@@ -345,7 +345,7 @@ def zoo(session: nox.Session) -> None:
 
 @nox.session(venv_params=WITHOUT_PIP)
 def clients(session: nox.Session) -> None:
-    """TorchAir's and torch_npu's own tests with AIR and with the real one; `-- --torchair PATH --torch-npu PATH`."""
+    """Tests of TorchAir and torch_npu, and vLLM-Ascend's compilation, from checkouts: `-- --torchair PATH` and more."""
     install_beside_npu(session, *with_tests("air-backend"), *editable("air-sim"))
     session.run("python", "-m", "house.clients", *session.posargs, env=NPU_ENV)
 

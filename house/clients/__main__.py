@@ -7,6 +7,7 @@ ours. The lines of both runs stay in the folder that `--results` names.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -64,7 +65,16 @@ def both(module: Module, asked: argparse.Namespace) -> tuple[Path, Path]:
         lines.unlink(missing_ok=True)
         with lines.with_suffix(".log").open("w") as log:
             words = command(module, who == "air", asked.seconds, asked.test, lines)
-            subprocess.run(words, stdout=log, stderr=subprocess.STDOUT, timeout=MODULE_AT_MOST, check=False)
+            told = {module.suite.variable: str(module.checkout.resolve())} if module.suite.variable else {}
+            environment = os.environ | told
+            subprocess.run(
+                words,
+                env=environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                timeout=MODULE_AT_MOST,
+                check=False,
+            )
     return found[0], found[1]
 
 
@@ -93,6 +103,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--torchair", type=Path, help="a checkout of TorchAir")
     parser.add_argument("--torch-npu", type=Path, help="a checkout of torch_npu")
     parser.add_argument(
+        "--vllm-ascend", type=Path, help="a checkout of vLLM-Ascend, whose compilation/ is run"
+    )
+    parser.add_argument(
         "--only", default="", help="only modules with this in their name, as torchair/ge_test"
     )
     parser.add_argument("--test", default="", help="only tests with this in their name")
@@ -102,10 +115,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--again", choices=("air", "none"), default="", help=kept)
     parser.add_argument("--wordy", action="store_true", help="also name what is private or fails in both")
     asked = parser.parse_args(arguments)
-    given = {"torchair": asked.torchair, "torch-npu": asked.torch_npu}
+    given = {"torchair": asked.torchair, "torch-npu": asked.torch_npu, "vllm-ascend": asked.vllm_ascend}
     checkouts = {name: path for name, path in given.items() if path}
     if not checkouts:
-        parser.error("give a checkout: --torchair PATH, --torch-npu PATH")
+        parser.error("give a checkout: --torchair PATH, --torch-npu PATH, --vllm-ascend PATH")
     asked.results.mkdir(parents=True, exist_ok=True)
     listed = read_list()
     results: list[Judged] = []

@@ -51,11 +51,11 @@ def outcome(test: unittest.TestCase) -> tuple[str, str]:
         return "fail", "passed, although it is marked as one that fails"
     if result.skipped:
         return "skip", result.skipped[0][1]
-    standin = sys.modules.get("house.clients.standin")
-    if standin is not None and standin.replaced:
+    insides = sys.modules.get("house.clients.insides")
+    if insides is not None and insides.replaced:
         return (
             "unseen",
-            f"passes, and has replaced what AIR does not have: {', '.join(sorted(standin.replaced))}",
+            f"passes, and has replaced what AIR does not have: {', '.join(sorted(insides.replaced))}",
         )
     return "pass", ""
 

@@ -1,4 +1,4 @@
-"""Insides of TorchAir that its tests touch on the way to what they are about, for the runs with AIR alone.
+"""What stands for some insides of TorchAir, for the runs with AIR alone.
 
 AIR has no such insides, and a test that only saves one in `setUp` and puts it back says nothing of them. Here stand
 objects for these names, so the rest of the test runs. Two are wired: what a test puts in the place of `_optimize_fx`,
@@ -9,41 +9,43 @@ another one is marked: that it passes shows nothing.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, cast
 
-replaced: Final[set[str]] = set()
-"""Names that were given something else, and that nothing of AIR calls."""
+from house.clients import insides
+from house.clients.insides import Inside
 
-#: Their tests count calls of it in a way that cannot fail.
-UNJUDGED: Final = frozenset({"static_compile"})
-PACKAGES: Final = {"torchair": "air_backend", "npugraph_ex": "air_backend.npugraph_ex"}
-
-
-class Inside(ModuleType):
-    """A module of stand-ins."""
-
-    wired: frozenset[str] = frozenset()
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        before = vars(self).get(name)
-        if before is not None and before is not value and name not in self.wired | UNJUDGED:
-            replaced.add(f"{self.__name__}.{name}")
-        super().__setattr__(name, value)
-
-
-class _Watched(type):
-    """A class whose methods are noticed when they are replaced."""
-
-    def __setattr__(cls, name: str, value: Any) -> None:
-        if vars(cls).get(name) is not value:
-            replaced.add(f"{cls.__name__}.{name}")
-        super().__setattr__(name, value)
+#: Modules of AIR in which their tests look for insides.
+HALF: Final = (
+    "torchair",
+    "torchair.core",
+    "torchair.core.utils",
+    "torchair.core._concrete_graph",
+    "torchair.configs.compiler_config",
+    "torchair.ge",
+    "torchair.ge._ge_graph",
+    "torchair.ge.attr",
+    "torchair.inference",
+    "torchair.scope",
+    "torchair.ops",
+    "torchair.npu_fx_compiler",
+    "torchair._ge_concrete_graph",
+    "torchair._ge_concrete_graph.fx2ge_converter",
+    "torchair._ge_concrete_graph.utils",
+    "torchair._ge_concrete_graph.supported_declaration",
+    "npugraph_ex",
+    "npugraph_ex.core",
+    "npugraph_ex.core.utils",
+    "npugraph_ex.core._concrete_graph",
+    "npugraph_ex.configs.compiler_config",
+    "npugraph_ex.inference",
+    "npugraph_ex.scope",
+    "npugraph_ex.ops",
+    "npugraph_ex.patterns",
+    "npugraph_ex.npu_fx_compiler",
+)
 
 
 class GraphCounter:
@@ -90,27 +92,16 @@ def _static_compile(*_: Any, **__: Any) -> None: ...
 
 
 def _inside(package: str, name: str, **contents: Any) -> Inside:
-    """Puts a module of stand-ins where `import package.name` finds it."""
-    module = Inside(f"{package}.{name}")
+    """A module of insides, with what is given for some of them."""
+    module: Any = importlib.import_module(f"{package}.{name}")
     for key, value in contents.items():
-        setattr(module, key, value)
-    parent, _, child = module.__name__.rpartition(".")
-    sys.modules[module.__name__] = module
-    setattr(importlib.import_module(parent), child, module)
-    return module
+        vars(module)[key] = value
+    return cast("Inside", module)
 
 
 def _insides(package: str) -> tuple[Any, Any]:
-    """Puts the modules of one package in place; the two with a name that is wired."""
-    if package == "torchair" and importlib.util.find_spec("air_backend.npu_fx_compiler") is None:
-        compiler: Any = _inside(package, "npu_fx_compiler")
-    else:
-        compiler = importlib.import_module(f"{package}.npu_fx_compiler")
-    compiler._optimize_fx = _optimize_fx
-    if isinstance(compiler, Inside):
-        compiler.wired = frozenset({"_optimize_fx"})
-    acl = _inside(package, "_acl_concrete_graph")
-    acl.__path__ = []
+    """Fills the modules of one package; gives the two with a name that is wired."""
+    compiler: Any = _inside(package, "npu_fx_compiler", _optimize_fx=_optimize_fx)
     _inside(package, "_acl_concrete_graph.replace_stream_event", GraphCounter=GraphCounter)
     cat = _inside(
         package,
@@ -118,10 +109,7 @@ def _insides(package: str) -> tuple[Any, Any]:
         optimize_cat_with_out_tensor=optimize_cat_with_out_tensor,
     )
     cat.wired = frozenset({"optimize_cat_with_out_tensor"})
-    graph = _Watched("AclConcreteGraph", (), {"__call__": lambda *_: None})
-    _inside(package, "_acl_concrete_graph.fx2acl_converter", AclConcreteGraph=graph)
-    static = _inside(package, "_acl_concrete_graph.static_kernel", static_compile=_static_compile)
-    static.__path__ = []
+    _inside(package, "_acl_concrete_graph.static_kernel", static_compile=_static_compile)
     _inside(
         package, "inference._cache_compiler", CompiledModel=CompiledModel, ModelCacheSaver=ModelCacheSaver
     )
@@ -132,8 +120,9 @@ def install() -> None:
     """Puts the stand-ins in place; AIR stands in already."""
     compile_module: Any = importlib.import_module("air_backend._compile")
     passes = compile_module._optimise
-    wired = [_insides(package) for package in PACKAGES]
-    replaced.clear()
+    insides.install(HALF)
+    wired = [_insides(package) for package in insides.PACKAGES]
+    insides.replaced.clear()
 
     def optimise(gm: Any, inputs: Any, settings: Any, config: Any, plan: Any, observer: Any) -> Any:
         found = []

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+ROOT: Final = Path(__file__).resolve().parents[2]
+
 
 @dataclass(frozen=True)
 class Suite:
@@ -21,6 +23,8 @@ class Suite:
     files: str = "*_test.py"
     without: frozenset[str] = frozenset()
     stub: str = ""  # a module of ours that stands for one that their build makes
+    ours: str = ""  # a folder of ours with the tests, which load modules from the checkout
+    variable: str = ""  # where these tests find the checkout
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class Module:
 
     suite: Suite
     path: Path
+    checkout: Path
 
     @property
     def name(self) -> str:
@@ -42,6 +47,13 @@ SUITES: Final = (
     Suite("npugraph_ex", "torchair", "npugraph_ex/tests/smoke", without=CARDS),
     Suite("torch_npu", "torch-npu", "test/dynamo", "test_npu*.py"),
     Suite("torch_npu-lazy", "torch-npu", "test/dynamo", "test_torchair_*.py"),
+    Suite(
+        "vllm-ascend",
+        "vllm-ascend",
+        "vllm_ascend/compilation",
+        ours="house/clients/vllm_ascend",
+        variable="AIR_VLLM_ASCEND",
+    ),
     Suite("torchair-st", "torchair", "tests/st", "torchair_*_st.py", stub="house.clients.privateuse1"),
     Suite("torchair-st-main", "torchair", "tests/st", "torchair_st.py", stub="house.clients.privateuse1"),
 )
@@ -65,7 +77,7 @@ def modules(checkouts: Mapping[str, Path], only: str = "") -> Iterator[Module]:
         folder = checkouts[suite.checkout] / suite.folder
         if not folder.is_dir():
             raise NoSuchFolder(suite, folder)
-        for path in sorted(folder.glob(suite.files)):
-            module = Module(suite, path)
+        for path in sorted((ROOT / suite.ours if suite.ours else folder).glob(suite.files)):
+            module = Module(suite, path, checkouts[suite.checkout])
             if path.name not in suite.without and only in module.name:
                 yield module
