@@ -165,11 +165,12 @@ def test_cann_recipes_read_the_logits_of_a_draft_model_after_those_of_the_main_o
         assert_same(again, main.decode(x + 1, position, past()))
 
 
+@pytest.mark.npu
 @pytest.mark.parametrize("numbers", [("4", "8"), (4, 8)])
 def test_cann_recipes_share_the_cores_between_two_streams(numbers: tuple[Any, Any]) -> None:
     import torchair
 
-    w1, w2 = torch.randn(8, 8), torch.randn(8, 8)
+    w1, w2 = torch.randn(8, 8, device="npu"), torch.randn(8, 8, device="npu")
 
     def block(x: Tensor) -> tuple[Tensor, Tensor]:
         with torchair.scope.limit_core_num(*numbers):
@@ -178,7 +179,7 @@ def test_cann_recipes_share_the_cores_between_two_streams(numbers: tuple[Any, An
             other = x @ w2
         return one, other
 
-    same_as_eager(compiled_forward(block, "ge_graph"), block, (torch.randn(4, 8),))
+    same_as_eager(compiled_forward(block, "ge_graph"), block, (torch.randn(4, 8, device="npu"),))
 
 
 @pytest.mark.parametrize("options", ["", "stream-fusion=1"])
