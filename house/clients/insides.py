@@ -24,6 +24,7 @@ PRIVATE_MODULES: Final = frozenset(
     {
         "npu_fx_compiler",
         "npu_export",
+        "npugraphex_config",
         "ge_graph_ascend",
         "patterns",
         "fx_dumper",

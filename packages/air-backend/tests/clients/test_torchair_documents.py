@@ -204,6 +204,33 @@ def test_torchairs_page_of_npugraph_ex_and_its_options(options: dict[str, Any]) 
 
 
 @pytest.mark.npu
+def test_torchairs_page_of_core_limits_of_the_callers_stream() -> None:
+    npu: Any = vars(torch)["npu"]
+    seen: list[tuple[int, int]] = []
+    library = torch.library.Library("core_limits_page", "DEF")
+    library.define("note(Tensor x) -> Tensor")
+
+    def note(x: Tensor) -> Tensor:
+        limits = npu.get_stream_limit(npu.current_stream())
+        seen.append((limits["cube_core_num"], limits["vector_core_num"]))
+        return x + 1
+
+    library.impl("note", note, "PrivateUse1")
+    library.impl("note", torch.empty_like, "Meta")
+    run = torch.compile(torch.ops.core_limits_page.note.default, backend="npugraph_ex", dynamic=False)
+    stream, x = npu.Stream(), torch.zeros(2, device="npu")
+    with torch.no_grad(), npu.stream(stream):
+        npu.set_stream_limit(stream, 2, 3)
+        assert run(x).sum().item() == 2
+        assert seen[-1] == (2, 3)
+        seen.clear()
+        torch._dynamo.reset()
+        npu.reset_stream_limit(stream)
+        assert run(x).sum().item() == 2
+        assert seen[-1] != (2, 3)
+
+
+@pytest.mark.npu
 def test_torchairs_page_of_native_streams_and_events() -> None:
     npu: Any = vars(torch)["npu"]
 
