@@ -33,6 +33,7 @@ HALF: Final = (
     "torchair.npu_fx_compiler",
     "torchair._ge_concrete_graph",
     "torchair._ge_concrete_graph.fx2ge_converter",
+    "torchair._ge_concrete_graph.compat_ir",
     "torchair._ge_concrete_graph.utils",
     "torchair._ge_concrete_graph.supported_declaration",
     "npugraph_ex",

@@ -296,9 +296,8 @@ class AcceleratorRuntime:
     @contextmanager
     def _limited_as(self, entry: Any) -> Iterator[None]:
         """What is captured keeps to the core limits that the caller's stream has now."""
-        limits = getattr(self._module, "get_stream_limit", None) if self.abilities.core_limits else None
-        wanted = None if limits is None else limits(entry)
-        own = None if limits is None else limits(self._capture_stream)
+        limits: Any = getattr(self._module, "get_stream_limit", None) if self.abilities.core_limits else None
+        wanted, own = ({}, {}) if limits is None else (limits(entry), limits(self._capture_stream))
         if wanted == own:
             yield
             return
