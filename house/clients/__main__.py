@@ -87,8 +87,8 @@ def report(results: Sequence[Judged], wordy: bool) -> int:
             say(
                 f"ours: {result.module} {result.test}: {result.air.outcome}: {last_line(result.air.why)}{note}"
             )
-        elif wordy and result.verdict is Verdict.PRIVATE:
-            say(f"private name: {result.module} {result.test}: {result.reason}")
+        elif wordy and result.verdict in (Verdict.PRIVATE, Verdict.GAP):
+            say(f"{result.verdict.value}: {result.module} {result.test}: {result.reason}")
         elif wordy and result.verdict is Verdict.BOTH:
             say(f"fails in both: {result.module} {result.test}: {last_line(result.air.why)}")
     for row in stale(results, listed):

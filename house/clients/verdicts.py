@@ -1,7 +1,8 @@
 """What the two runs of a test say together, and the recorded list of what only private code of others can pass.
 
 A row of the list names the suite's module, the tests, the reason, and a text that the failure must have in it: a test
-that begins to fail in another way is ours again.
+that begins to fail in another way is ours again. A row with `gap = true` is about something that anybody may use and
+AIR does not have: it fails nothing, and counts in the share that passes.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class Verdict(Enum):
     PASS = "pass"
     BOTH = "fails in both"
     PRIVATE = "private name"
+    GAP = "known gap"
     OURS = "ours"
     SKIPPED = "skipped"
 
@@ -48,10 +50,11 @@ class Ran:
 
 @dataclass(frozen=True)
 class Private:
-    """Why a test cannot pass, and what its failure has in it."""
+    """Why a test cannot pass, and what its failure has in it; a gap is nothing private, and is counted."""
 
     reason: str
     shows: str
+    gap: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def read_list(path: Path = LIST) -> dict[tuple[str, str], Private]:
         for test in row["tests"]:
             if (key := (row["module"], test)) in found:
                 raise ValueError(f"{path.name}: {row['module']} {test} is listed twice; keep one row")
-            found[key] = Private(row["reason"], row["shows"])
+            found[key] = Private(row["reason"], row["shows"], row.get("gap", False))
     return found
 
 
@@ -96,8 +99,9 @@ def judged(module: str, air: Mapping[str, Ran], real: Mapping[str, Ran], listed:
             yield Judged(module, test, Verdict.BOTH, ours)
         else:
             known = listed.get((module, test)) or listed.get((module, "*"))
-            private = known is not None and known.shows in ours.why
-            verdict = Verdict.PRIVATE if private else Verdict.OURS
+            verdict = Verdict.OURS
+            if known is not None and known.shows in ours.why:
+                verdict = Verdict.GAP if known.gap else Verdict.PRIVATE
             yield Judged(module, test, verdict, ours, known.reason if known else "")
 
 
@@ -114,7 +118,7 @@ def counts(results: Iterable[Judged]) -> str:
 def share(results: Sequence[Judged]) -> float:
     """Of the tests that the real one passes and that look at nothing private, the part that passes with AIR."""
     passed = sum(result.verdict is Verdict.PASS for result in results)
-    ours = sum(result.verdict is Verdict.OURS for result in results)
+    ours = sum(result.verdict in (Verdict.OURS, Verdict.GAP) for result in results)
     return passed / (passed + ours) if passed + ours else 1.0
 
 

@@ -57,6 +57,13 @@ def test_the_share_leaves_out_what_is_private_or_fails_in_both() -> None:
     assert counts(results) == "3 pass, 1 fails in both, 1 private name, 1 ours"
 
 
+def test_a_gap_fails_nothing_and_counts_in_the_share() -> None:
+    listed = {("m", "t"): Private("AIR keeps no file", "no attribute", gap=True)}
+    results = [Judged("m", "other", Verdict.PASS, PASS), *judged("m", {"t": FAIL}, {"t": PASS}, listed)]
+    assert results[1].verdict is Verdict.GAP
+    assert share(results) == 0.5
+
+
 def test_a_row_whose_test_passes_now_is_told() -> None:
     assert stale([Judged("m", "t", Verdict.PASS, PASS)], LISTED) == ["m t"]
     assert stale([Judged("m", "t", Verdict.PRIVATE, FAIL)], LISTED) == []
