@@ -9,6 +9,7 @@
     nox -s older-torch           the tests of every package on torch 2.11 and 2.12
     nox -s bench-aclgraph        the benchmarks of a package, as a table and as JSON
     nox -s zoo                   tiny models of every architecture of three libraries, hours; `-- --shard 3/40` of it
+    nox -s clients -- --torchair PATH --torch-npu PATH     their tests from your checkouts, on AIR and on theirs
     nox -s long                  what CI has no time for, in rotation
     nox -s build install         wheels, then a newcomer's path from them alone
     nox -s release               what is published: sdists and wheels, looked into, used, tested; sums and an SBOM
@@ -360,6 +361,13 @@ def zoo(session: nox.Session) -> None:
     session.chdir("packages/air-backend/tests")
     start = ("air-sim", "run") if simulated else ()
     session.run(*start, "python", "-m", "zoo", *session.posargs, env=NPU_ENV if simulated else ENV)
+
+
+@nox.session(venv_params=WITHOUT_PIP)
+def clients(session: nox.Session) -> None:
+    """Tests of TorchAir and torch_npu, and vLLM-Ascend's compilation, from checkouts: `-- --torchair PATH` and more."""
+    install_beside_npu(session, *with_tests("air-backend"), *editable("air-sim"))
+    session.run("python", "-m", "house.clients", *session.posargs, env=NPU_ENV)
 
 
 @nox.session(tags=["ci"], venv_params=WITHOUT_PIP)

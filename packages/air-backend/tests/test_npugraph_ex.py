@@ -276,6 +276,20 @@ def test_N27_a_text_that_is_not_ours_is_refused_and_not_run(text: str, version: 
         compiler._CompiledFxGraph.load_artifacts(artifacts)
 
 
+def test_N27_torchair_has_the_same_names_for_older_versions_of_the_patch(in_place: None) -> None:
+    from torchair.core import _concrete_graph as concrete  # type: ignore[import-not-found]
+    from torchair.core.utils import EVENT_LEVEL, logger  # type: ignore[import-not-found]
+
+    theirs = importlib.import_module("torchair.npu_fx_compiler")
+    pack = concrete.ValuePack(meta={"value": 1}, npu_meta={"value": 2})
+    assert theirs._unpack_meta_list([pack, 3]) == [{"value": 1}, 3]
+    assert theirs._CompiledFxGraph is compiler._CompiledFxGraph
+    x = torch.ones(2)
+    with torch.no_grad():
+        assert torch.compile(torch.neg, backend=theirs.get_npu_backend())(x).equal(-x)
+    assert logger.isEnabledFor(EVENT_LEVEL)
+
+
 def test_N27_vllm_ascends_patch_of_value_pack_applies_and_changes_no_result(in_place: None) -> None:
     import npugraph_ex as theirs  # type: ignore[import-not-found]
     import npugraph_ex.npu_fx_compiler  # type: ignore[import-not-found]

@@ -206,17 +206,26 @@ def test_G36_a_long_axis_is_shortened_and_details_are_shown(capfd: pytest.Captur
 
 
 @pytest.mark.parametrize(
-    ("args", "options"),
+    ("args", "options", "builtin"),
     [
-        (("text",), {}),
-        ((torch.ones(1), [1]), {}),
-        ((torch.ones(1),), {"summarize_size": 0}),
-        ((torch.ones(1),), {"tensor_detail": 1}),
+        (("text",), {}, ValueError),
+        ((torch.ones(1), [1]), {}, TypeError),
+        ((torch.ones(1),), {"summarize_size": 0}, ValueError),
+        ((torch.ones(1),), {"summarize_size": 3.2}, TypeError),
+        ((torch.ones(1),), {"tensor_detail": 1}, TypeError),
     ],
 )
-def test_G36_what_cannot_be_printed_is_refused(args: Any, options: Any) -> None:
-    with pytest.raises(BadPrint):
+def test_G36_what_cannot_be_printed_is_refused_as_torchair_refuses_it(
+    args: Any, options: Any, builtin: type[Exception]
+) -> None:
+    with pytest.raises(BadPrint) as raised:
         air_backend.ops.npu_print(*args, **options)
+    assert isinstance(raised.value, builtin)
+
+
+def test_G36_truth_values_are_printed_as_the_engine_prints_them(capsys: pytest.CaptureFixture[str]) -> None:
+    air_backend.ops.npu_print(torch.tensor([True, False]), torch.tensor(True))
+    assert capsys.readouterr().out.split() == ["[1", "0]", "1"]
 
 
 @pytest.mark.npu

@@ -14,6 +14,7 @@ from torch.distributed import _functional_collectives as functional
 
 import air_backend as air
 from air_backend import CompilerConfig
+from air_geir.converters import unregister
 
 COMMUNICATION: Any = dist  # torch does not export all that its documents name
 X = torch.randn(4, 4)
@@ -81,8 +82,8 @@ def value_for_a_group() -> None:
 
 def folder_that_is_not_there() -> None:
     config = CompilerConfig()
-    config.experimental_config.aclgraph._aclnn_static_shape_kernel = True
-    config.experimental_config.aclgraph._aclnn_static_shape_kernel_build_dir = "/no/such/folder"  # here
+    config.dump_config.enable_dump = True
+    config.dump_config.dump_path = "/no/such/folder"  # here
     config.mode = "reduce-overhead"
     torch.compile(lambda x: x + 1, backend=air.get_npu_backend(compiler_config=config))(X)
 
@@ -347,9 +348,15 @@ def converter_that_does_not_fit_its_operator() -> None:
 
 
 def second_converter_for_an_operator() -> None:
-    @air.register_fx_node_ge_converter(torch.ops.aten.relu.default)  # here
-    def relu(x: Any, meta_outputs: Any = None) -> Any:
-        return x
+    def convert(self: Any, meta_outputs: Any = None) -> Any:
+        return self
+
+    rare = torch.ops.aten.special_bessel_j1.default
+    air.register_fx_node_ge_converter(rare)(convert)
+    try:
+        air.register_fx_node_ge_converter(rare)(convert)  # here
+    finally:
+        unregister(rare)
 
 
 def pass_that_fails() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from air_config import CompilerConfig, Context, MissingPath, Settings, resolve
+from air_config import CompilerConfig, Context, Settings, UnusablePath, resolve
 
 RUN_EAGERLY_IR = """
 import torch_npu, torchair
@@ -113,10 +113,12 @@ def test_S14_S15_fx_passes(run: Any) -> None:
     assert switches.disable_reinplace_input_mutated_ops_pass is False
 
 
-def test_S09_the_directory_of_the_guide_must_exist() -> None:
-    config = CompilerConfig()
-    with pytest.raises(MissingPath, match="/path/test"):
-        config.experimental_config.aclgraph._aclnn_static_shape_kernel_build_dir = "/path/test"
+def test_S09_the_directory_of_the_guide_need_not_exist_but_it_must_be_possible(tmp_path: Path) -> None:
+    kernels = CompilerConfig().experimental_config.aclgraph
+    kernels._aclnn_static_shape_kernel_build_dir = str(tmp_path / "path/test")
+    (tmp_path / "file").touch()
+    with pytest.raises(UnusablePath, match="is not a directory"):
+        kernels._aclnn_static_shape_kernel_build_dir = str(tmp_path / "file/test")
 
 
 def test_S02_documented_defaults() -> None:

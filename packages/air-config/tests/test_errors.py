@@ -29,6 +29,7 @@ from air_config import (
 from air_config.errors import AirError
 
 STATIC_DIR = "experimental_config.aclgraph._aclnn_static_shape_kernel_build_dir"
+DUMP_DIR = "dump_config.dump_path"
 
 
 def unknown() -> None:
@@ -44,7 +45,7 @@ def wrong_value() -> None:
 
 
 def missing() -> None:
-    CompilerConfig().set(STATIC_DIR, str(Path(__file__).parent / "nowhere"))
+    CompilerConfig().set(DUMP_DIR, str(Path(__file__).parent / "nowhere"))
 
 
 def unusable() -> None:
@@ -125,8 +126,8 @@ def test_an_error_pickles_with_its_message_and_fields(kind: type[ConfigError]) -
             WrongValue,
             ("'mode'", "'reduce-overheads'", '"max-autotune" or "reduce-overhead" or "npugraph_ex"'),
         ),
-        (MissingPath, (STATIC_DIR, "nowhere", "an existing directory", "create it first")),
-        (UnusablePath, (STATIC_DIR, "it is not a directory")),
+        (MissingPath, (DUMP_DIR, "nowhere", "an existing directory", "create it first")),
+        (UnusablePath, (STATIC_DIR, "is not a directory")),
         (NotAGroup, ("'debug'", "run_eagerly", "aclgraph")),
         (ConflictingOptions, ("'clone_input'", "'debug.aclgraph.clone_input'", "keep one")),
         (NotSerializable, ("post_grad_custom_pre_pass", "lambda", "top level")),

@@ -153,11 +153,16 @@ def test_a_disk_that_is_full_for_this_process_fails_the_stage_at_hand(
     succeeds(kernels, cann)
 
 
-@pytest.mark.parametrize("given", ["/no/such/directory", "/proc", "/etc/passwd"])
+@pytest.mark.parametrize("given", ["/proc/no/such", "/proc", "/etc/passwd", "/etc/passwd/below"])
 def test_S09_a_build_directory_that_cannot_be_used_is_an_error_before_any_work(given: str) -> None:
     with pytest.raises(BuildDirRefused, match="_build_dir") as raised:
         build_dir_of(given)
     assert raised.value.directory == given
+
+
+def test_S09_a_build_directory_that_is_not_there_is_made(tmp_path: Path) -> None:
+    assert build_dir_of(str(tmp_path / "a/b")) == tmp_path / "a/b"
+    assert (tmp_path / "a/b").is_dir()
 
 
 def test_S09_a_build_directory_that_becomes_useless_fails_a_stage(

@@ -137,8 +137,16 @@ def get_npu_backend(
 
 
 def get_compiler(compiler_config: CompilerConfig | None = None) -> Callable[..., Any]:
-    """A compiler of ATen graphs, `compiler(gm, example_inputs)`, for a backend that calls AOTAutograd itself."""
-    return Compilation(_given(compiler_config, "get_compiler")).compiler("inference")
+    """A compiler of ATen graphs, `compiler(gm, example_inputs)`, for a backend that calls AOTAutograd itself.
+
+    What it gives takes the inputs one by one, and `dump_artifacts()` of it is what another process can load.
+    """
+    from air_backend.npugraph_ex.npu_fx_compiler import (
+        _NpuFxCompiler,  # it is a backend, and needs this module
+    )
+
+    config = _given(compiler_config, "get_compiler")
+    return _minifier.watched(_NpuFxCompiler(config), config)
 
 
 def _given(config: CompilerConfig | None, call: str) -> CompilerConfig:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.fx.node import has_side_effect
 
-from air_backend.errors import BadPrint
+from air_backend.errors import BadPrint, BadPrintType
 
 NAMESPACE: Final = "air_backend"
 HOLE: Final = "{}"
@@ -33,7 +33,7 @@ def npu_print(*args: Any, summarize_size: int = 3, tensor_detail: bool = False) 
 def _check(args: Sequence[Any], summarize_size: object, tensor_detail: object) -> None:
     for position, arg in enumerate(args):
         if not isinstance(arg, (Tensor, str, bool, int, float)):
-            raise BadPrint(
+            raise BadPrintType(
                 f"argument {position} is a {type(arg).__name__}",
                 "print tensors, texts, numbers and truth values",
             )
@@ -41,17 +41,13 @@ def _check(args: Sequence[Any], summarize_size: object, tensor_detail: object) -
         raise BadPrint(
             "no argument is a tensor", "give at least one tensor; Python's print says the rest at tracing"
         )
-    if (
-        isinstance(summarize_size, bool)
-        or not isinstance(summarize_size, int)
-        or summarize_size < -1
-        or not summarize_size
-    ):
-        raise BadPrint(
-            f"summarize_size is {summarize_size!r}", "use a positive number, or -1 for every element"
-        )
+    size = f"summarize_size is {summarize_size!r}", "use a positive number, or -1 for every element"
+    if isinstance(summarize_size, bool) or not isinstance(summarize_size, int):
+        raise BadPrintType(*size)
+    if summarize_size < -1 or not summarize_size:
+        raise BadPrint(*size)
     if not isinstance(tensor_detail, bool):
-        raise BadPrint(f"tensor_detail is {tensor_detail!r}", "use True or False")
+        raise BadPrintType(f"tensor_detail is {tensor_detail!r}", "use True or False")
 
 
 def _hole_for(others: Iterable[Any]) -> str:
@@ -72,6 +68,8 @@ def summary(tensor: Tensor, size: int) -> str:
     """The elements of a tensor as text, the middle of long axes left out."""
     if tensor.dim() == 0:
         number = tensor.item()
+        if isinstance(number, bool):
+            number = int(number)  # as the engine prints it
         return f"{number:.9g}" if isinstance(number, float) else str(number)
     count = tensor.shape[0]
     if size < 0 or count <= 2 * size:

@@ -254,7 +254,7 @@ class WeightsOnHost(AirError):
 
 
 @dataclass(eq=False)
-class BadPrint(AirError):
+class BadPrint(AirError, ValueError):
     """`npu_print` got arguments it cannot print, or is called where nothing can be printed.
 
     Give at least one tensor beside texts and numbers; for a captured graph of a device use run_eagerly.
@@ -267,7 +267,15 @@ class BadPrint(AirError):
 
 
 @dataclass(eq=False)
-class BadAddresses(AirError):
+class BadPrintType(BadPrint, TypeError):
+    """`npu_print` got an argument of a type that it does not take.
+
+    Give tensors, texts, numbers and truth values; `summarize_size` is an int, `tensor_detail` a truth value.
+    """
+
+
+@dataclass(eq=False)
+class BadAddresses(AirError, TypeError):
     """`create_npu_tensors` got something that is no list of device addresses, or found no device.
 
     Pass sizes and addresses as lists of int, in a process with an NPU.

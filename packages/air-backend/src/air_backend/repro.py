@@ -15,6 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from air_backend import _backend, _minifier
+from air_backend._compilation import Compilation
 from air_config import CompilerConfig
 
 __all__ = ["install"]
@@ -25,7 +26,7 @@ def install(options: str) -> None:
     from torch._inductor import compile_fx as inductor
 
     config = CompilerConfig.from_json(options)
-    compiler = _backend.get_compiler(config)
+    compiler = Compilation(config).compiler("inference")
 
     def compile_fx_inner(gm: fx.GraphModule, example_inputs: Sequence[Any], **_: Any) -> Callable[..., Any]:
         mode = detect_fake_mode(example_inputs) or FakeTensorMode(allow_non_fake_inputs=True)

@@ -61,8 +61,23 @@ def check(path: Path, device: str) -> None:
 
 def test_A54_every_call_writes_what_it_computed(tmp_path: Path) -> None:
     check(tmp_path, "cpu")
-    (folder,) = (tmp_path / "worldsize1_global_rank0").iterdir()
-    assert any(file.name.startswith("arg0_1_device_cpu_0") for file in folder.iterdir())
+    folder = tmp_path / "worldsize1_global_rank0"
+    assert (folder / "arg0_1_device_cpu_0.pt").is_file()  # where TorchAir's are
+    assert not any(file.is_dir() for file in folder.iterdir())
+
+
+def test_A54_a_second_graph_in_the_same_folder_does_not_write_under_the_names_of_the_first(
+    tmp_path: Path,
+) -> None:
+    x, cache = torch.randn(4, 4), torch.zeros(4, 4)
+    with torch.no_grad():
+        for _ in range(2):
+            torch._dynamo.reset()
+            compiled(tmp_path)(x, cache)
+    plain = [file.name for file in (tmp_path / "worldsize1_global_rank0").glob("mul*.pt")]
+    assert len(plain) == 2
+    assert "mul_device_cpu_0.pt" in plain
+    assert any(name.startswith("mul.graph_") and name.endswith("_device_cpu_0.pt") for name in plain)
 
 
 @pytest.mark.npu

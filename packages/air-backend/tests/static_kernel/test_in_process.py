@@ -173,8 +173,16 @@ def test_S06_max_autotune_ignores_static_kernels_with_a_notice(build: Path) -> N
     assert operators_compiled(build) == []
 
 
-def test_S09_a_build_directory_that_is_gone_is_an_error_before_any_work(build: Path) -> None:
+def test_S09_a_build_directory_that_is_gone_is_made_again(build: Path) -> None:
     config = config_for(build)
     build.rmdir()
-    with pytest.raises(BackendCompilerFailed, match="does not exist"):
+    same(compiled(model, config), 2)
+    assert operators_compiled(build)
+
+
+def test_S09_a_build_directory_that_cannot_be_made_is_an_error_before_any_work(build: Path) -> None:
+    config = config_for(build)
+    build.rmdir()
+    build.write_text("a file")
+    with pytest.raises(BackendCompilerFailed, match="no directory"):
         same(compiled(model, config), 2)

@@ -143,7 +143,7 @@ class ExportError(GeirError):
     """
 
 
-class GearError(GeirError):
+class GearError(GeirError, AssertionError):
     """Dynamic gears were declared in a way that no engine accepts.
 
     Declare 2 to 100 sizes of at least 1 per dimension, once per tensor, and call with one of them.

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from air_geir import ge, prototypes, register_fx_node_ge_converter
-from air_geir.converters import ConverterError, unregister
+from air_geir.converters import ConverterError, find, unregister
 from air_geir.errors import EngineError, PrototypeError, UnknownOperatorError
 from air_geir.export import dynamo_export
 from air_geir.ge import apis
@@ -52,6 +52,23 @@ def test_the_size_of_a_dynamic_result_is_refused(seen: list[Any]) -> None:
 def test_a_second_converter_is_refused(seen: list[Any]) -> None:
     with pytest.raises(ConverterError, match="already has a converter"):
         register_fx_node_ge_converter(AFFINE)(lambda x, scale, offset: x)
+
+
+def test_a_converter_of_a_user_takes_the_place_of_airs_own_and_a_warning_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    target = torch.ops.aten.relu.default
+    own = find(target)
+    assert own is not None
+    x = torch.randn(3)
+    register_fx_node_ge_converter(target)(lambda self: ge.custom_op("Neg", self))
+    try:
+        assert "takes the place of AIR's own" in caplog.text
+        run, tensors = compile_call(target, (x,), {})
+        assert run(*tensors)[0].equal(-x)
+    finally:
+        unregister(target)
+    assert find(target) is own
 
 
 def test_an_operator_that_does_not_exist_registers_nothing() -> None:

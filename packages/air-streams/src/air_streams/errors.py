@@ -19,6 +19,13 @@ class InvalidArgument(StreamsError, ValueError):
     """
 
 
+class WrongArgumentType(InvalidArgument, TypeError):
+    """An argument of a scope that is of another type than the scope takes.
+
+    Give what the text asks for.
+    """
+
+
 class UnknownEvent(StreamsError, ValueError):
     """An event that was not made by `npu_create_tagged_event`.
 

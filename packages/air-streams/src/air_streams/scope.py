@@ -16,7 +16,7 @@ from torch.fx.node import has_side_effect
 
 from air_streams import _eager
 from air_streams._tags import checked_cores, checked_priority, checked_tag
-from air_streams.errors import InvalidArgument
+from air_streams.errors import InvalidArgument, WrongArgumentType
 
 __all__ = [
     "deterministic",
@@ -133,7 +133,7 @@ class op_never_timeout(_Attributes):  # noqa: N801 -- TorchAir's name
 
     def __init__(self, enable: bool = True) -> None:
         if not isinstance(enable, bool):
-            raise InvalidArgument(
+            raise WrongArgumentType(
                 f"op_never_timeout takes True or False, got {enable!r}",
                 advice="leave the argument out for True",
             )

@@ -275,7 +275,7 @@ class AcceleratorRuntime:
         entry = module.current_stream(self.device)  # what it allocates is none of the pool's
         self._capture_stream.wait_stream(entry)
         try:
-            with module.stream(self._capture_stream):
+            with self._limited_as(entry), module.stream(self._capture_stream):
                 try:
                     graph.capture_begin(pool=pool, capture_error_mode=request.error_mode)
                     with torch.no_grad(), self._balanced():
@@ -292,6 +292,23 @@ class AcceleratorRuntime:
                 gc.enable()
         module.current_stream(self.device).wait_stream(self._capture_stream)
         return graph, outputs
+
+    @contextmanager
+    def _limited_as(self, entry: Any) -> Iterator[None]:
+        """What is captured keeps to the core limits that the caller's stream has now."""
+        limits: Any = getattr(self._module, "get_stream_limit", None) if self.abilities.core_limits else None
+        wanted, own = ({}, {}) if limits is None else (limits(entry), limits(self._capture_stream))
+        if wanted == own:
+            yield
+            return
+        self._module.set_stream_limit(
+            self._capture_stream, wanted["cube_core_num"], wanted["vector_core_num"]
+        )
+        self._limits.append((self._capture_stream, own))
+        try:
+            yield
+        finally:
+            self.restore_cores()
 
     def _abandon(self, graph: Any, pool: Any) -> None:
         """Ends a capture that failed, whether at its begin, in the middle, or at its end.

@@ -14,6 +14,7 @@ The dump makes the three folders of JSON files itself.  The compiler's log is ad
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -34,15 +35,21 @@ _RUN: Final = re.compile(r"\d+_(\d+)_outputs")
 
 
 def build_dir_of(given: str | None) -> Path:
-    """The build directory: the one given, or that of the script being run; raises if it cannot be used."""
+    """The build directory: the one given, made where it is not there, or that of the script being run.
+
+    Raises if it cannot be used.
+    """
     folder = Path(given) if given is not None else _beside_the_script()
+    if given is not None:
+        with contextlib.suppress(OSError):  # what is wrong with the folder is said below
+            folder.mkdir(parents=True, exist_ok=True)
     reason = _unusable(folder)
     if reason is not None:
         origin = "" if given is not None else ", the directory of the script being run,"
         raise BuildDirRefused(
             f"static kernels are to be built in {str(folder)!r}{origin} {reason}",
             advice="set experimental_config.aclgraph._aclnn_static_shape_kernel_build_dir to a directory "
-            "that exists and that this user can read and write",
+            "that this user can read and write, or make",
             directory=str(folder),
         )
     return folder.absolute()

@@ -3,9 +3,11 @@
     add = aten.add(x, 1)                        add = aten.add(x, 1)
                                   ->            air_backend.save_tensor(add, '<folder>/add')
 
-The file is `<node>_device_<device>_<count>.pt`, where the count goes up with every run of the operator: 0 for the first
-call, 1 for the next. On the host the operator is a task of the capture like any other; on an NPU the tensor is
-copied to the host on the operator's own stream and a host callback of the replay writes it.
+The file is `<node>_device_<device>_<count>.pt` in the folder of the rank; the count goes up with every run of the
+operator: 0 for the first call, 1 for the next. A node whose name another graph of the process has taken there is called
+`<node>.<graph>`. What the model itself saves with `torch_npu.save_npugraph_tensor` is not written twice. On the host
+the operator is a task of the capture like any other; on an NPU the tensor is copied to the host on the operator's own
+stream and a host callback of the replay writes it.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import errno
 import logging
 from collections import Counter
+from pathlib import Path
 from typing import Any, Final
 
 import torch
@@ -31,8 +34,11 @@ _LIBRARY.define("save_tensor(Tensor value, str path) -> ()")
 
 SAVE: Final = torch.ops.air_backend.save_tensor.default
 SERVED: Final = ("cpu", "npu")
+SAVED_BY_MODEL: Final = "save_npugraph_tensor"
 
 _counts: Final[Counter[str]] = Counter()
+_taken: Final[dict[str, str]] = {}
+"""The places that files are named after -> the graph whose they are."""
 _lock: Final = forks.new_lock()
 
 
@@ -89,25 +95,34 @@ def insert_saves(gm: fx.GraphModule, ground: torch.device, path: str | None, nam
     """Adds the operators; gives their number. Marked nodes alone count where a model marks some."""
     if ground.type not in SERVED:
         raise DumpUnsupported(ground.type, SERVED)
-    folder = files.folder(rank_folder(path) / name, "the folder of dumped tensors")
+    folder = rank_folder(path)
     try:
         str(folder).encode()
     except UnicodeEncodeError:  # it is an argument of an operator
         refusal = OSError(errno.EILSEQ, "the path is no Unicode text")
         raise CannotWrite("the tensors of replays", folder, refusal) from None
     marked = chosen(gm)
-    nodes = [node for node in gm.graph.nodes if _has_tensor(node) and (marked is None or node in marked)]
+    nodes = [node for node in gm.graph.nodes if _is_dumped(node) and (marked is None or node in marked)]
     first = next(node for node in gm.graph.nodes if node.op != "placeholder")
     for node in nodes:
         place = (
             gm.graph.inserting_before(first) if node.op == "placeholder" else gm.graph.inserting_after(node)
         )
         with place:
-            save = gm.graph.call_function(SAVE, (node, str(folder / node.name)))
+            save = gm.graph.call_function(SAVE, (node, _place(folder, node, name)))
         save.meta = {"val": None, "stack_trace": node.meta.get("stack_trace")}
     gm.recompile()
     return len(nodes)
 
 
-def _has_tensor(node: fx.Node) -> bool:
-    return node.op not in ("output", "get_attr") and isinstance(node.meta.get("val"), torch.Tensor)
+def _place(folder: Path, node: fx.Node, graph: str) -> str:
+    """What the files of a node are named after."""
+    place = str(folder / node.name)
+    with _lock:
+        return place if _taken.setdefault(place, graph) == graph else f"{place}.{graph}"
+
+
+def _is_dumped(node: fx.Node) -> bool:
+    if node.op in ("output", "get_attr") or not isinstance(node.meta.get("val"), torch.Tensor):
+        return False
+    return not any(SAVED_BY_MODEL in str(user.target) for user in (node, *node.users))

@@ -47,7 +47,7 @@ class AclGraphExperimental(Group):
     )
     _aclnn_static_shape_kernel_build_dir: str | None = option(
         None,
-        optional(directory(writable=True)),
+        optional(directory(writable=True, may_be_made=True)),
         "Directory in which the products of the compilation are kept; None is that of the script being run.",
         area.STATIC_KERNEL,
         "experimental",

@@ -20,3 +20,15 @@ def test_add_norm_cast_on_rows_becomes_one_operator_and_views() -> None:
     ops, _ = fused(f, deep, deep + 1, gamma)
     assert "npu.npu_add_rms_norm_cast.default" in ops
     assert "npu.npu_add_rms_norm.default" not in ops
+
+
+def test_rows_in_32_bits_beside_the_norm_itself_become_one_operator_and_a_view() -> None:
+    def f(a: Any, b: Any, g: Any) -> Any:
+        y, _, x = npu.npu_add_rms_norm(a, b, g)
+        quantised, scale = npu.npu_dynamic_quant(y.view(-1, 64))
+        return y.view(-1, 64).float(), quantised, scale, x
+
+    ops, _ = fused(f, deep, deep + 1, gamma)
+    assert "npu.npu_add_rms_norm_cast.default" in ops
+    assert "npu.npu_dynamic_quant.default" in ops
+    assert "npu.npu_add_rms_norm.default" not in ops

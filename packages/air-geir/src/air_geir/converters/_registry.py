@@ -11,7 +11,7 @@ import inspect
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import torch
 
@@ -38,6 +38,10 @@ class Converter:
 
 log = logging.getLogger(__name__)
 _CONVERTERS: dict[str, Converter] = {}
+_OUT_OF_PLACE: dict[str, Converter] = {}
+"""AIR's own converters that one of a user's stands for."""
+USERS: Final = "user"
+"""The family of converters that users register in TorchAir's style."""
 
 
 def name_of(target: object) -> str:
@@ -77,10 +81,18 @@ def add(
     family: str | None = None,
     takes_context: bool = True,
 ) -> Converter | None:
-    """Registers one converter; a second one for the same operator is refused."""
+    """Registers one converter; a second one for the same operator is refused.
+
+    The converter of a user takes the place of one of AIR's own, as in TorchAir.
+    """
     name = name_of(target)
+    if family == USERS:
+        load_families()
     known = _CONVERTERS.get(name)
-    if known is not None:
+    if known is not None and family == USERS and known.family != USERS:
+        log.warning("%s: the converter at %s takes the place of AIR's own", name, _where(function))
+        _OUT_OF_PLACE[name] = known
+    elif known is not None:
         raise ConverterError(
             f"{name} already has a converter: {_where(known.function)}",
             where=_where(function),
@@ -94,9 +106,12 @@ def add(
 
 
 def unregister(target: Target) -> None:
-    """Forgets a converter, so that another can be registered."""
-    if _CONVERTERS.pop(name_of(target), None) is None:
-        raise ConverterError(f"{name_of(target)} has no converter")
+    """Forgets a converter, so that another can be registered; AIR's own comes back where a user's was in its place."""
+    name = name_of(target)
+    if _CONVERTERS.pop(name, None) is None:
+        raise ConverterError(f"{name} has no converter")
+    if name in _OUT_OF_PLACE:
+        _CONVERTERS[name] = _OUT_OF_PLACE.pop(name)
 
 
 def find(target: object) -> Converter | None:

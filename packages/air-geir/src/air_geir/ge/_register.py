@@ -11,6 +11,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from air_geir.converters import add
+from air_geir.converters._registry import USERS
 from air_geir.types import DataType
 
 
@@ -41,8 +42,9 @@ class TensorSpec:
 def register_fx_node_ge_converter(op: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers a function of GE tensors and Python values, named like the schema's arguments, for an operator.
 
-    A parameter `meta_outputs` receives a `TensorSpec` per result. A second converter for the same operator is
-    refused. With `op=None` (an operator that does not exist in this torch) nothing is registered.
+    A parameter `meta_outputs` receives a `TensorSpec` per result. It takes the place of AIR's own converter, and a
+    warning says so; a second one of yours for the same operator is refused. With `op=None` (an operator that does not
+    exist in this torch) nothing is registered.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -55,7 +57,7 @@ def register_fx_node_ge_converter(op: Any) -> Callable[[Callable[..., Any]], Cal
                 return function(*args, **kwargs)
 
             call.__wrapped__ = function  # type: ignore[attr-defined]  # errors point at the user's function
-            add(op, call, family="user", takes_context=False)
+            add(op, call, family=USERS, takes_context=False)
         return function
 
     return register

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
-from air_backend._logs import logger
+from air_backend._logs import EVENT, logger
 
-__all__ = ["logger"]
+__all__ = ["EVENT_LEVEL", "logger"]
+
+#: The level of `logger.event`, above WARNING.
+EVENT_LEVEL = EVENT
