@@ -108,6 +108,19 @@ class NotAGraphModule(AirError):
 
 
 @dataclass(eq=False)
+class UnknownEnding(AirError, ValueError):
+    """A report is to be saved under a name whose ending names no form of it.
+
+    End the name with one of those that the text lists.
+    """
+
+    name: str
+    known: tuple[str, ...]
+    what = "a report is saved by the ending of the name, and {name!r} has none that is known"
+    advice = "use one of: {known}"
+
+
+@dataclass(eq=False)
 class DemoMismatch(AirError):
     """A mode of the demo computed something else than eager.
 

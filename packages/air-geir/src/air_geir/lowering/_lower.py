@@ -19,7 +19,7 @@ from air_geir.ir import DataType, Expr, Graph, Origin, TensorDesc
 from air_geir.lowering._decompose import Expansions, is_dynamic_leaf
 from air_geir.lowering._memory import Caller, Memory
 from air_geir.lowering._scopes import Scopes
-from air_geir.lowering._source import source_of
+from air_geir.lowering._source import origin_of, source_of
 from air_graph.pieces import LeftOut
 
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -87,7 +87,7 @@ class Lowering:
             if node in self.skipped:
                 continue
             if node.op == "call_function":
-                with self.ctx.graph.origin_of(Origin(node.name, source_of(node))):
+                with self.ctx.graph.origin_of(origin_of(node)):
                     self.env[node] = self._step(node)
             elif node.op == "get_attr":
                 self.env[node] = self._attribute(module, node)
@@ -128,7 +128,7 @@ class Lowering:
         try:
             return self._convert(node, converter, meta)
         except (CannotConvert, ExpressionError) as refused:
-            origin = self.ctx.graph.origin or Origin(node.name, source_of(node))
+            origin = self.ctx.graph.origin or origin_of(node)
             self.found.append(LeftOut(origin.fx, name_of(target), _told(refused), origin.source))
             return self._stand_in(meta)
 

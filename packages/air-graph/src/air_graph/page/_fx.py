@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from operator import getitem
 from typing import Any, Final
 
 import torch
@@ -16,7 +17,7 @@ from air_graph._uses import uses_of
 from air_graph.page._picture import Drawn, Picture
 
 _ROOT: Final = re.compile(r"^L\['self'\]\.?|^L\['(\w+)'\]|^self\b\.?")
-_ITEM: Final = re.compile(r"(?:\._modules)?\['([^']+)'\]|\[(\d+)\]")
+_ITEM: Final = re.compile(r"(?:\.?_modules)?\['([^']+)'\]|\[(\d+)\]")
 _LEAST_READ: Final = 8  # a result so much smaller than what is read is a reduction
 
 
@@ -37,6 +38,8 @@ def kind_of(node: Node) -> str:
     if node.op == "output":
         return "output"
     operator = node.target
+    if operator is getitem:
+        return "view"
     if not isinstance(operator, torch._ops.OpOverload):
         return "other"
     if any(use.writes for use in uses_of(node)):
@@ -69,13 +72,13 @@ def picture_of(graph: Graph, title: str, *, notes: Mapping[str, tuple[str, ...]]
     drawn = [
         Drawn(
             node.name,
-            name_of(node.target) if node.op == "call_function" else node.op,
+            _operator(node),
             kind := kind_of(node),
             tuple(at[each] for each in node.all_input_nodes),
             module_of(node),
             str(source_of(node) or ""),
             text_of(node.meta.get("val")),
-            0 if kind in ("view", "write", "input") else _bytes(node.meta.get("val")),
+            0 if kind in ("view", "write", "input") else bytes_of(node.meta.get("val")),
             said.get(node.name, ()),
         )
         for node in graph.nodes
@@ -83,23 +86,34 @@ def picture_of(graph: Graph, title: str, *, notes: Mapping[str, tuple[str, ...]]
     return Picture(title, drawn)
 
 
+def _operator(node: Node) -> str:
+    if node.op != "call_function":
+        return node.op
+    if isinstance(node.target, torch._ops.OpOverload):
+        return name_of(node.target)
+    return str(getattr(node.target, "__name__", node.target))
+
+
 def _elements(node: Node) -> int:
     value = node.meta.get("val")
     return _count(value) if isinstance(value, torch.Tensor) else 0
 
 
-def _bytes(value: Any) -> int:
+def bytes_of(value: Any) -> int:
+    """Bytes of the elements of a tensor, or of tensors in a list; a symbolic size counts with its hint."""
     if isinstance(value, torch.Tensor):
         return _count(value) * value.itemsize
-    return sum(map(_bytes, value)) if isinstance(value, (list, tuple)) else 0
+    return sum(map(bytes_of, value)) if isinstance(value, (list, tuple)) else 0
 
 
 def _count(tensor: torch.Tensor) -> int:
     count = 1
     for size in tensor.shape:
-        count *= size if isinstance(size, int) else _hint(size)
+        count *= _hint(size)
     return count
 
 
-def _hint(size: torch.SymInt) -> int:
+def _hint(size: Any) -> int:
+    if isinstance(size, int):
+        return size
     return int(size.node.hint) if size.node.has_hint() else 1

@@ -108,7 +108,9 @@ class Page:
             "bytes": [node.nbytes for node in nodes],
             "inputs": [node.inputs for node in nodes],
             "notes": {
-                at: [self._notes.at(note) for note in node.notes] for at, node in enumerate(nodes) if node.notes
+                at: [self._notes.at(note) for note in node.notes]
+                for at, node in enumerate(nodes)
+                if node.notes
             },
         }
 
@@ -119,7 +121,9 @@ class Page:
             around = range(max(1, line - _AROUND), line + _AROUND + 1)
             wanted.setdefault(file, set()).update(around)
         return {
-            file: parts for file, numbers in wanted.items() if (parts := _parts(linecache.getlines(file), numbers))
+            file: parts
+            for file, numbers in wanted.items()
+            if (parts := _parts(linecache.getlines(file), numbers))
         }
 
 

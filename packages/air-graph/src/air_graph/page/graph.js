@@ -1,6 +1,8 @@
 // The graph: boxes for operators, frames for modules, what is folded as one box.
 const EDGES = 7000; // more are not drawn at once: at that distance they would be one grey
 
+const FAN = 12; // edges of what is read in more places are drawn when it is selected
+
 const KINDS = { input: "input, weight, constant", heavy: "products, convolutions, attention", pointwise: "elementwise",
   reduce: "reduction", view: "view", write: "writes in place", other: "other", output: "output" };
 
@@ -38,7 +40,7 @@ class GraphView {
     Object.assign(this, { tree, selected: null, hits: [], hit: -1, badges: new Map() });
     this.arrange();
     this.find(this.search.value);
-    this.fit();
+    this.fit(0.5);
     this.tell();
   }
   label(item) {
@@ -60,10 +62,13 @@ class GraphView {
         if (a !== b && !known.has(key)) { known.add(key); this.edges.push([a, b]); }
       }
     });
+    const fan = new Map();
+    for (const [a] of this.edges) fan.set(a, (fan.get(a) || 0) + 1);
+    this.wide = new Set([...fan].filter(([, count]) => count > FAN).map(([item]) => item));
     this.mark();
     this.camera.later();
   }
-  fit() { const { root } = this.tree; this.camera.fit(0, 0, root.w, root.h, 1.2, 0.16); }
+  fit(least = 0.02) { const { root } = this.tree; this.camera.fit(0, 0, root.w, root.h, 1.2, least); }
   draw(context, camera, colour) {
     const { x, y, scale, width, height } = camera, right = x + width / scale, bottom = y + height / scale;
     const seen = (item) => item.X < right && item.Y < bottom && item.X + item.w > x && item.Y + item.h > y;
@@ -90,7 +95,7 @@ class GraphView {
   }
   lines(context, colour, x, y, right, bottom, scale) {
     const out = (a, b) => Math.max(a.X + a.w, b.X + b.w) < x || Math.min(a.X, b.X) > right || Math.max(a.Y, b.Y) < y || Math.min(a.Y, b.Y) > bottom;
-    const near = this.edges.filter(([a, b]) => !out(a, b)), straight = near.length > 1500 || scale < 0.15;
+    const near = this.edges.filter(([a, b]) => !this.wide.has(a) && !out(a, b)), straight = near.length > 1500 || scale < 0.15;
     context.strokeStyle = colour.edge;
     context.lineWidth = Math.max(0.8, 0.6 / scale);
     context.globalAlpha = near.length > 1500 ? 0.35 : 0.8;
@@ -103,7 +108,7 @@ class GraphView {
     context.strokeStyle = colour.accent;
     context.lineWidth = Math.max(2, 1.5 / scale);
     context.beginPath();
-    for (const [a, b] of near) if (a === this.selected || b === this.selected) this.curve(context, a, b, false);
+    for (const [a, b] of this.edges) if (a === this.selected || b === this.selected) this.curve(context, a, b, false);
     context.stroke();
   }
   curve(context, a, b, straight) {
@@ -221,8 +226,11 @@ class GraphView {
       this.toggle(group);
     } else if (walk && !event.shiftKey) {
       if (!selected) { this.select(this.items[0] ?? null, true); return true; }
-      const along = Math.abs(walk) === 1 ? this.edges.filter((edge) => edge[walk < 0 ? 1 : 0] === selected).map((edge) => edge[walk < 0 ? 0 : 1]) : [];
-      const row = selected.parent.children, beside = Math.abs(walk) === 2 ? row[row.indexOf(selected) + walk / 2] : along[0];
+      // an open module leads inside and out, everything else along its edges
+      const inside = walk > 0 ? selected.children?.[0] : selected.parent.parent ? selected.parent : null;
+      const ends = walk < 0 ? [1, 0] : [0, 1];
+      const along = selected.open ? inside : this.edges.find((edge) => edge[ends[0]] === selected)?.[ends[1]];
+      const row = selected.parent.children, beside = Math.abs(walk) === 2 ? row[row.indexOf(selected) + walk / 2] : along;
       if (beside) this.select(beside, true);
     } else return false;
     return true;
@@ -234,7 +242,7 @@ class GraphView {
       const list = h("ul");
       this.panel.replaceChildren(h("h3", null, `${thousands(hits.length)} found`), list, more(hits, (node) => h("li", null, this.link(node)), list, 100));
     } else this.panel.replaceChildren(h("h3", null, picture.title), h("p", null, picture.text || ""),
-      h("p", { class: "soft" }, "Select a box to see its line, shapes, readers and what was refused. A double click, or Enter, folds and unfolds a module; what has a red frame was refused by a pass or runs eagerly."));
+      h("p", { class: "soft" }, `Select a box to see its line, shapes, readers and what was refused. A double click, or Enter, folds and unfolds a module; what has a red frame was refused by a pass or runs eagerly. What is read in more than ${FAN} places shows its edges when it is selected.`));
   }
   link(node) {
     const { picture } = this;

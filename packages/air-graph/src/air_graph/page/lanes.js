@@ -30,7 +30,12 @@ class LanesView {
     this.fit();
     this.findings();
   }
-  fit() { this.camera.fit(-NAMES / 20, 0, Math.min(this.end, 40) + NAMES / 20, 1, 60, 0); if (this.end > 40) this.camera.x = -NAMES / this.camera.scale; }
+  fit() {
+    const { camera } = this;
+    camera.scale = Math.min(60, ((camera.width || 900) - NAMES - 10) / Math.min(this.end, 40));
+    camera.x = -NAMES / camera.scale;
+    camera.later();
+  }
   top(lane) { return 6 + lane * LANE + (LANE - TALL) / 2; }
   draw(context, camera, colour) {
     const { lanes, arrows, marks } = this.picture, { x, scale, width } = camera, at = (time) => (time - x) * scale;

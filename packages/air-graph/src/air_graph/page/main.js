@@ -19,7 +19,9 @@ function open(id, focus = false) {
 function showSource(index) { open("source").show(index); }
 
 function searchGraph(text) {
-  const view = open(page.views.find((each) => each.kind === "graph").id);
+  const graphs = page.views.find((each) => each.kind === "graph");
+  if (!graphs) return;
+  const view = open(graphs.id);
   view.search.value = text;
   view.find(text);
   view.next(1);

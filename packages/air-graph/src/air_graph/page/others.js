@@ -16,13 +16,13 @@ class MemoryView {
       } });
     this.open(0);
   }
-  open(at) {
+  open(at) { // `largest` has the name of a node, its bytes, and its line
     this.picture = this.pictures[at];
     const { live, peak, text, largest } = this.picture;
     this.most = Math.max(1, ...[live[peak] ?? 0]);
     this.chosen = peak;
     this.said.textContent = text;
-    const body = h("tbody"), row = ([node, size, source]) => h("tr", null, h("td", { class: "n" }, bytes(size)), h("td", null, this.picture.names[node]), h("td", null, sourceLink(source)));
+    const body = h("tbody"), row = ([node, size, source]) => h("tr", null, h("td", { class: "n" }, bytes(size)), h("td", null, h("button", { type: "button", class: "link", onclick: () => searchGraph(node) }, node)), h("td", null, sourceLink(source)));
     this.table.replaceChildren(h("table", null, h("thead", null, h("tr", null, h("th", { class: "n" }, "bytes"), h("th", null, "made by"), h("th", null, "line"))), body), more(largest, row, body, 30));
     this.camera.least = 0.001;
     this.camera.most = 80;

@@ -176,8 +176,14 @@ class Tab:
                 continue
             given = event["params"]
             if event["method"] == "Runtime.exceptionThrown":
-                found.append(given["exceptionDetails"].get("exception", {}).get("description", "an exception"))
-            elif event["method"] == "Runtime.consoleAPICalled" and given["type"] in ("error", "warning", "assert"):
+                found.append(
+                    given["exceptionDetails"].get("exception", {}).get("description", "an exception")
+                )
+            elif event["method"] == "Runtime.consoleAPICalled" and given["type"] in (
+                "error",
+                "warning",
+                "assert",
+            ):
                 found.append(" ".join(str(each.get("value", "")) for each in given["args"]))
             elif event["method"] == "Log.entryAdded" and given["entry"]["level"] in ("error", "warning"):
                 found.append(given["entry"]["text"])
