@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from air_config.errors import AirError
+from air_config.errors import AirError, document
 
 
 @dataclass(eq=False)
@@ -69,7 +69,7 @@ class UnknownMode(AirError):
 
     mode: str
     known: tuple[str, ...]
-    what = "torch.compile(backend='air', mode={mode!r}): no such mode"
+    what = "there is no mode {mode!r} (torch.compile(backend='air', mode=...), air explain --mode)"
     advice = "use one of: {known}"
 
 
@@ -131,7 +131,7 @@ class DemoMismatch(AirError):
     difference: float
     allowed: float
     what = "mode {mode} differs from eager by {difference:.3g}; {allowed:.3g} is allowed"
-    advice = "run `air explain` on the model and switch passes off one by one (docs/accuracy.md)"
+    advice = f"run `air explain` on the model and switch passes off one by one: {document('accuracy')}"
 
 
 @dataclass(eq=False)

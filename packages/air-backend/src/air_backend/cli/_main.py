@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _sim.restart([*(word for word in words[:ours] if word != "--sim"), *words[ours:]])
     except CannotSimulate as error:
         print(f"air: {error}", file=sys.stderr)
-        return 1
+        return 2
     if reason := keep_unloaded():
         print(f"air: {reason}", file=sys.stderr)
     if words[:1] != ["run"]:
@@ -70,16 +70,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        if not (said := _of_ours(error)):
+        cause = getattr(error, "inner_exception", error)  # where Dynamo has wrapped it
+        if not isinstance(cause, AirError):
             raise
-        print(f"air {parsed.command}: {said}", file=sys.stderr)
-        return 1
+        print(f"air {parsed.command}: {type(cause).__name__}: {cause}", file=sys.stderr)
+        from air_backend.cli._usage import exit_code  # errors of layers that import torch
 
-
-def _of_ours(error: Exception) -> str:
-    """The text of an error that AIR raised, also where Dynamo has wrapped it; empty for all others."""
-    cause = getattr(error, "inner_exception", error)
-    return f"{type(cause).__name__}: {cause}" if isinstance(cause, AirError) else ""
+        return exit_code(cause)
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
