@@ -89,8 +89,8 @@ class UnsupportedGraphError(GeirError):
             lines.extend(f"      {place}" for place in dict.fromkeys(u.source or u.node for u in group))
         super().__init__(
             "\n".join(lines),
-            advice=f"register a converter ({document('writing-a-converter')}), give a decomposition, or run these parts "
-            "eagerly with config.air.unsupported = 'eager' (options={'unsupported': 'eager'})",
+            advice=f"register a converter ({document('writing-a-converter')}), give a decomposition, or run these "
+            "parts eagerly with config.air.unsupported = 'eager' (options={'unsupported': 'eager'})",
         )
 
 
