@@ -19,6 +19,7 @@ class Camera {
     if (!width || !height) return;
     Object.assign(this.canvas, { width: width * ratio, height: height * ratio });
     Object.assign(this.canvas.style, { width: `${width}px`, height: `${height}px` });
+    if (this.width && this.axis === "both") this.x += (this.width - width) / 2 / this.scale; // what was in the middle stays there
     Object.assign(this, { width, height, ratio });
     if (this.wanted) { const wanted = this.wanted; this.wanted = null; this.fit(...wanted); }
     this.paint();

@@ -1,7 +1,7 @@
 // The graph: boxes for operators, frames for modules, what is folded as one box.
 const EDGES = 7000; // more are not drawn at once: at that distance they would be one grey
 
-const FAN = 12; // edges of what is read in more places are drawn when it is selected
+const FAN = 12; // edges of what has more, in or out, are drawn when it is selected
 
 const KINDS = { input: "input, weight, constant", heavy: "products, convolutions, attention", pointwise: "elementwise",
   reduce: "reduction", view: "view", write: "writes in place", other: "other", output: "output" };
@@ -62,9 +62,10 @@ class GraphView {
         if (a !== b && !known.has(key)) { known.add(key); this.edges.push([a, b]); }
       }
     });
-    const fan = new Map();
-    for (const [a] of this.edges) fan.set(a, (fan.get(a) || 0) + 1);
-    this.wide = new Set([...fan].filter(([, count]) => count > FAN).map(([item]) => item));
+    const count = (end) => this.edges.reduce((fan, edge) => fan.set(edge[end], (fan.get(edge[end]) || 0) + 1), new Map());
+    const many = (end) => new Set([...count(end)].filter(([, edges]) => edges > FAN).map(([item]) => item));
+    const [out, into] = [many(0), many(1)];
+    this.near = this.edges.filter(([a, b]) => !out.has(a) && !into.has(b));
     this.mark();
     this.camera.later();
   }
@@ -95,7 +96,7 @@ class GraphView {
   }
   lines(context, colour, x, y, right, bottom, scale) {
     const out = (a, b) => Math.max(a.X + a.w, b.X + b.w) < x || Math.min(a.X, b.X) > right || Math.max(a.Y, b.Y) < y || Math.min(a.Y, b.Y) > bottom;
-    const near = this.edges.filter(([a, b]) => !this.wide.has(a) && !out(a, b)), straight = near.length > 1500 || scale < 0.15;
+    const near = this.near.filter(([a, b]) => !out(a, b)), straight = near.length > 1500 || scale < 0.15;
     context.strokeStyle = colour.edge;
     context.lineWidth = Math.max(0.8, 0.6 / scale);
     context.globalAlpha = near.length > 1500 ? 0.35 : 0.8;
@@ -115,6 +116,7 @@ class GraphView {
     const x1 = a.X + a.w / 2, y1 = a.Y + a.h, x2 = b.X + b.w / 2, y2 = b.Y, middle = (y1 + y2) / 2;
     context.moveTo(x1, y1);
     if (straight) context.lineTo(x2, y2);
+    else if (y2 < y1) context.bezierCurveTo(x1, y1 + 60, x2, y2 - 60, x2, y2);
     else context.bezierCurveTo(x1, middle, x2, middle, x2, y2);
   }
   box(context, item, colour, scale) {
@@ -242,7 +244,7 @@ class GraphView {
       const list = h("ul");
       this.panel.replaceChildren(h("h3", null, `${thousands(hits.length)} found`), list, more(hits, (node) => h("li", null, this.link(node)), list, 100));
     } else this.panel.replaceChildren(h("h3", null, picture.title), h("p", null, picture.text || ""),
-      h("p", { class: "soft" }, `Select a box to see its line, shapes, readers and what was refused. A double click, or Enter, folds and unfolds a module; what has a red frame was refused by a pass or runs eagerly. What is read in more than ${FAN} places shows its edges when it is selected.`));
+      h("p", { class: "soft" }, `Select a box to see its line, shapes, readers and what was refused. A double click, or Enter, folds and unfolds a module; what has a red frame was refused by a pass or runs eagerly. What more than ${FAN} others read, or what reads so many, shows its edges when it is selected.`));
   }
   link(node) {
     const { picture } = this;

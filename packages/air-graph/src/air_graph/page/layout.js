@@ -1,5 +1,5 @@
 // Places the members of each open group in rows, by the longest way from what they read; groups from inside to outside.
-const BOX = 26, GAP = 16, ROWS = 30, PAD = 14, HEAD = 26, CHAR = 6.7, WIDE = 1900;
+const BOX = 26, GAP = 16, ROWS = 30, PAD = 14, HEAD = 26, CHAR = 6.7, WIDE = 1900, COLUMNS = 50, LONG = 12;
 
 function layout(group, label) {
   for (const child of group.children) {
@@ -9,7 +9,8 @@ function layout(group, label) {
   const rows = rowsOf(group), centre = new Map();
   const before = new Map(group.children.map((child) => [child, []]));
   for (const [a, b] of group.edges) before.get(b).push(a);
-  let y = group.parent ? HEAD + 6 : PAD, right = 0, left = Infinity;
+  const top = group.parent ? HEAD + 6 : PAD, placed = [];
+  let y = top, right = 0, left = Infinity;
   for (const row of rows) {
     const wish = (child) => {
       const known = before.get(child).filter((other) => centre.has(other));
@@ -33,12 +34,26 @@ function layout(group, label) {
         right = Math.max(right, child.x + child.w);
         tall = Math.max(tall, child.h);
       }
+      placed.push([y, tall, line]);
       y += tall + ROWS;
     }
   }
   for (const child of group.children) child.x += PAD - left;
-  group.w = Math.max(right - left + 2 * PAD, group.name.length * CHAR + 60);
-  group.h = y - ROWS + PAD;
+  const columns = intoColumns(placed, top, y - top, right - left + COLUMNS);
+  group.w = Math.max(columns.count * (right - left + COLUMNS) - COLUMNS + 2 * PAD, group.name.length * CHAR + 60);
+  group.h = columns.bottom + PAD;
+}
+
+function intoColumns(placed, top, height, width) {
+  // A long chain reads as a text does: down, and on at the top of the next column.
+  const wanted = placed.length > LONG ? Math.max(1, Math.round(Math.sqrt(height / width / 1.5))) : 1;
+  let count = 1, start = top, bottom = top;
+  for (const [y, tall, line] of placed) {
+    if (y + tall - start > height / wanted && y > start && count < wanted) { count++; start = y; }
+    for (const [, child] of line) { child.y += top - start; child.x += (count - 1) * width; }
+    bottom = Math.max(bottom, y + tall + top - start);
+  }
+  return { count, bottom };
 }
 
 function rowsOf(group) {

@@ -104,15 +104,7 @@ class Browser:
         tab = Tab(self, session, target)
         for domain in ("Page", "Runtime", "Log"):
             tab.send(f"{domain}.enable")
-        tab.send(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=width < 600,
-        )
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        tab.send("Emulation.setEmulatedMedia", features=[scheme])
+        tab.show(width=width, height=height, dark=dark)
         tab.send("Page.navigate", url=path.resolve().as_uri())
         tab.wait("document.readyState === 'complete'")
         return tab
@@ -127,6 +119,13 @@ class Tab:
     def send(self, method: str, **given: Any) -> dict[str, Any]:
         """One command of the protocol, to this page."""
         return self._browser.send(method, self._session, **given)
+
+    def show(self, *, width: int = 1280, height: int = 800, dark: bool = False) -> None:
+        """The same page in a window of another size, or in the other scheme."""
+        screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.send("Emulation.setDeviceMetricsOverride", **screen)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.send("Emulation.setEmulatedMedia", features=[scheme])
 
     def ask(self, expression: str) -> Any:
         """The value of an expression in the page, a promise's once it is known."""
