@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, Final
 
-from air_config.errors import document
+from air_config.published import document
 from air_graph.imports import found_by_others
 
 OURS: Final[dict[str, str]] = {

@@ -30,7 +30,7 @@ from air_backend import _records
 from air_backend._backend import Backend
 from air_backend.errors import ResultChanges
 from air_config import CompilerConfig
-from air_config.errors import document
+from air_config.published import document
 from air_fxpasses import register_bisection
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from air_config.errors import AirError, document
+from air_config.errors import AirError
+from air_config.published import document
 
 
 @dataclass(eq=False)

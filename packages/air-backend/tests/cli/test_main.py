@@ -258,7 +258,7 @@ def test_explain_takes_every_mode_that_torch_compile_takes(
 
 
 def test_an_error_sends_to_a_published_page_of_this_version() -> None:
-    from air_config.errors import document
+    from air_config.published import document
     from air_geir.errors import UnsupportedGraphError
 
     told = str(UnsupportedGraphError("graph_0", ()))

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
-
-from air_config._version import __version__
+from typing import Any
 
 __all__ = [
     "AirError",
@@ -25,17 +23,7 @@ __all__ = [
     "UnusablePath",
     "WrongType",
     "WrongValue",
-    "document",
 ]
-
-
-SITE: Final = "https://example.org/air/"
-"""Where the documentation is published; pages of each release lie under its version."""
-
-
-def document(page: str) -> str:
-    """The address of a page (`accuracy`, `reference/config`) as it was for this release."""
-    return f"{SITE}{__version__}/{page}/"
 
 
 class AirError(Exception):

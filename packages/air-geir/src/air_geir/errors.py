@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from air_config.errors import AirError, document
+from air_config.errors import AirError
+from air_config.published import document
 from air_graph.pieces import LeftOut
 
 
