@@ -174,3 +174,26 @@ def test_tabs_are_walked_by_keys(chromium: browser.Browser, tmp_path: Path) -> N
     assert seen == VIEWS
     titles = tab.ask("airPage.page.views[0].pictures.map(picture => picture.title)")
     assert any(title.endswith("Ascend IR") for title in titles)
+
+
+@pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
+def test_pieces_and_what_runs_eagerly_between_them_are_in_the_summary(
+    chromium: browser.Browser, tmp_path: Path
+) -> None:
+    library = torch.library.Library("air_backend_page", "FRAGMENT")
+    library.define("untranslated(Tensor x) -> Tensor")
+    library.impl("untranslated", lambda x: x * 3, "CPU")
+    library.impl("untranslated", torch.empty_like, "Meta")
+    config = CompilerConfig()
+    config.mode = "max-autotune"
+    config.air.unsupported = "eager"
+    report = explain(
+        lambda x: torch.ops.air_backend_page.untranslated(x + 1) * 2, torch.randn(4), compiler_config=config
+    )
+    tab = chromium.open(report.save(tmp_path / "report.html"))
+    facts = tab.ask("[...document.querySelectorAll('.facts li')].map(each => each.innerText.replace('\\n', ' '))")
+    assert "2 pieces" in facts
+    assert "1 operators run eagerly" in facts
+    text = tab.ask("document.querySelector('#view-summary').innerText")
+    assert "neither a converter nor a decomposition" in text
+    assert "untranslated(x + 1) * 2" in text

@@ -100,26 +100,21 @@ def _own(graph: Mapping[str, Any]) -> Mapping[str, Any]:
     return own if isinstance(own, Mapping) else {}
 
 
-def _captures(graph: Mapping[str, Any]) -> int:
+def _captured(graph: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What captures say about themselves: that of the graph, or those of its pieces."""
     own = _own(graph)
-    parts = [own, *(p for p in _parts(own) if isinstance(p, Mapping))]
-    return sum(len(part.get("keys", ())) for part in parts)
+    pieces = own.get("pieces", {})
+    return [own, *(each for each in pieces.values() if isinstance(each, Mapping))]
 
 
-def _parts(own: Mapping[str, Any]) -> Sequence[Any]:
-    pieces = own.get("pieces", ())
-    return (
-        list(pieces.values())
-        if isinstance(pieces, Mapping)
-        else list(pieces)
-        if isinstance(pieces, list)
-        else []
-    )
+def _captures(graph: Mapping[str, Any]) -> int:
+    return sum(len(part.get("keys", ())) for part in _captured(graph))
 
 
 def _copied(graph: Mapping[str, Any], watch: Watch | None) -> tuple[int, int]:
     """How many inputs each call copies into memory of the capture, and their bytes."""
-    names = [each["name"] for each in _own(graph).get("inputs", ()) if each.get("kind") == "copied"]
+    inputs = (each for part in _captured(graph) for each in part.get("inputs", ()))
+    names = [each["name"] for each in inputs if each.get("kind") == "copied"]
     return len(names), sum(watch.inputs.get(name, 0) for name in names) if watch is not None else 0
 
 
@@ -132,7 +127,7 @@ def _facts(data: Mapping[str, Any], watches: Mapping[str, Watch]) -> str:
     found = [
         (len(graphs), "graphs"),
         (sum(data["graph breaks"].values()), "graph breaks"),
-        (sum(max(1, watches[g["name"]].parts) if g["name"] in watches else 1 for g in graphs), "pieces"),
+        (sum(graph["pieces"] for graph in graphs), "pieces"),
         (sum(map(_captures, graphs)), "captures"),
         (eager, "operators run eagerly"),
         (f"{sum(n for n, _ in copied)} · {size(sum(b for _, b in copied))}", "inputs copied per call"),
@@ -153,7 +148,7 @@ def _graphs(graphs: Sequence[Mapping[str, Any]], watches: Mapping[str, Watch]) -
         passed = [p for p in watch.pictures if p.title.endswith("left it")] if watch is not None else []
         after = sum(len(picture.nodes) for picture in passed) or graph["nodes"]
         peak = max((memory.peak_bytes for _, memory in watch.memory), default=0) if watch is not None else 0
-        counts = (f"{graph['nodes']:,} → {after:,}", max(1, watch.parts if watch else 1), _captures(graph))
+        counts = (f"{graph['nodes']:,} → {after:,}", graph["pieces"], _captures(graph))
         seconds = f"{graph['compile seconds']:.2f}"
         names = (graph["name"], graph["role"], graph["executor"], graph["device"])
         rows.append([*(escape(str(name)) for name in names), *map(_n, (*counts, size(peak), seconds))])

@@ -36,23 +36,27 @@ class Watch:
     """What the graph still copies in each call, as the passes left it."""
     changed: list[tuple[str, list[Change]]] = field(default_factory=list)
     inputs: dict[str, int] = field(default_factory=dict)
-    """Bytes of each input, by its name."""
+    """Bytes of each input of the graph and of its pieces, by its name."""
     parts: int = 0
 
     def before(self, gm: fx.GraphModule) -> None:
         """The graph as AOTAutograd gave it."""
         self.pictures.append(picture_of(gm.graph, f"{self.name}, as AOTAutograd gave it"))
-        for node in gm.graph.find_nodes(op="placeholder"):
-            self.inputs[node.name] = bytes_of(node.meta.get("val"))
+        self._measure(gm)
 
     def after(self, gm: fx.GraphModule) -> None:
         """The graph, or one piece of it, as the passes left it."""
         self.parts += 1
+        self._measure(gm)
         piece = "" if self.parts == 1 else f", part {self.parts}"
         title = f"{self.name}{piece}, as the passes left it"
         self.pictures.append(picture_of(gm.graph, title))
         self.memory.append((title, memory_of(gm)))
         self.copies.extend(copies(gm))
+
+    def _measure(self, gm: fx.GraphModule) -> None:
+        for node in gm.graph.find_nodes(op="placeholder"):
+            self.inputs[node.name] = bytes_of(node.meta.get("val"))
 
     def ascend_ir(self, stage: str, graph: Graph) -> None:
         """The Ascend IR graph after its own passes."""
