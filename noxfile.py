@@ -83,7 +83,12 @@ RELEASE_NEEDS = ("hatchling>=1.27", "twine>=6", "check-wheel-contents>=0.6", "cy
 PURE = "air-config"  # needs no torch: tested on every Python the machine has
 TORCH_TESTED = tuple(package for package in PACKAGES if package not in (PURE, "air-sim"))
 DEPTRY = ("--ignore", "DEP002", "--per-rule-ignores", "DEP003=sympy")  # torch's sizes are sympy expressions
-PICTURED = ("air-streams", "air-backend")  # their pages are opened in a browser by tests
+PICTURED = (
+    "air-graph",
+    "air-streams",
+    "air-geir",
+    "air-backend",
+)  # their pages are opened in a browser by tests
 UNTYPED_TESTS = ("air-sim",)  # tests that speak to torch_npu, which has no types, all along
 NOOP = {"AIR_SIM_NOOP": "1"}
 NO_TESTS = 5  # pytest's exit code

@@ -29,7 +29,7 @@ def build():
 
 
 def newcomer(session: nox.Session) -> None:
-    """`air doctor`, `air demo`, the program of the quick start, and the page that explains a model."""
+    """`air doctor`, `air demo`, the quick start, the page that explains a model, and an own pass with its test."""
     folder = Path(session.create_tmp())
     quick_start = program((ROOT / "docs/quick-start.md").read_text())
     if "torch.compile" not in quick_start:
@@ -41,6 +41,8 @@ def newcomer(session: nox.Session) -> None:
         session.run("air", "demo", env=ENV)
         session.run("python", "quick_start.py", env=ENV)
         session.run("air", "explain", "model.py:build", "--html", "report.html", silent=True, env=ENV)
+        session.run("air", "new-pass", "fold_scales", "--force", env=ENV)
+        session.run("python", "-m", "pytest", "-q", "test_fold_scales.py", env=ENV)
     if "<html" not in (folder / "report.html").read_text():
         session.error("`air explain --html` wrote no page")
 

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from aclgraph_backend import executable
-from air_aclgraph._progress import PATIENCE_S, Progress, progress_of
+from air_aclgraph._progress import progress_of
+from air_graph.progress import PATIENCE_S, Progress
 
 
 class Terminal(io.StringIO):
@@ -30,7 +31,7 @@ def long_chain(x: Tensor) -> tuple[Tensor, ...]:
 def test_a_capture_draws_a_bar_on_a_terminal_and_wipes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr("air_aclgraph._progress.PAUSE_S", 0.0)
+    monkeypatch.setattr("air_graph.progress.PAUSE_S", 0.0)
     monkeypatch.setattr(Progress.__init__, "__defaults__", (0.0,))
     run = executable(long_chain, torch.zeros(2))
     run(torch.zeros(2))

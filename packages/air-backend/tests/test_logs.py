@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
 import unittest
 from collections.abc import Iterator
 
@@ -95,3 +98,26 @@ def test_G51_an_event_is_said_at_a_level_above_warnings() -> None:
     with unittest.TestCase().assertLogs(torchair.logger, level="WARNING") as heard:
         torchair.logger.event("captured %d", 3)
     assert [(record.levelno, record.getMessage()) for record in heard.records] == [(35, "captured 3")]
+
+
+PROGRAM = """
+import logging, sys, torch
+if len(sys.argv) > 1:
+    import air_backend._backend
+    torch._logging.set_logs(modules={"air": logging.INFO})
+torch.compile(lambda x: x + 1, backend="air", mode="reduce-overhead")(torch.ones(2))
+"""
+
+
+@pytest.mark.parametrize(("words", "variable"), [([], "air"), ([], "dynamo,+air"), (["later"], "")])
+def test_torchs_own_switches_of_logs_know_air_as_a_name_for_all_packages(
+    words: list[str], variable: str
+) -> None:
+    env = {**os.environ, "TORCH_LOGS": variable} if variable else dict(os.environ)
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *words], capture_output=True, text=True, timeout=300, env=env
+    )
+    assert ran.returncode == 0, ran.stderr
+    for part in ("air_backend/_compile.py", "air_fxpasses/_pipeline.py", "air_aclgraph/"):
+        assert part in ran.stderr
+    assert ran.stderr.count("graph_0: inference") == 1, "each line once"

@@ -40,7 +40,9 @@ CASES = (
     Wrong(wrong.value_for_a_group, "NotAGroup", "'debug' is a group", "set its members: run_eagerly"),
     Wrong(wrong.folder_that_is_not_there, "MissingPath", "'/no/such/folder'", "create it first"),
     Wrong(wrong.format_of_dump_that_does_not_exist, "WrongValue", "'json'", '"txt" or "pbtxt"'),
-    Wrong(wrong.pass_that_is_no_function, "WrongType", "'fuse'", "a callable"),
+    Wrong(
+        wrong.pass_that_is_no_function, "WrongType", "'fuse'", "a function of (gm, example_inputs, config)"
+    ),
     Wrong(
         wrong.misspelt_option_of_torch_compile,
         "UnknownOption",

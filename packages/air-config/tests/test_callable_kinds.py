@@ -21,7 +21,7 @@ def test_a_nested_name_is_followed() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [lambda: None, functools.partial(print), type("Local", (), {"__call__": print})()]
+    "value", [lambda *given: None, functools.partial(print), type("Local", (), {"__call__": print})()]
 )
 def test_what_cannot_be_imported_by_name_has_no_text(value: object) -> None:
     config = CompilerConfig()
@@ -50,3 +50,20 @@ def test_what_cannot_be_called_has_the_wrong_type() -> None:
 def test_text_may_name_something_that_cannot_be_called() -> None:
     with pytest.raises(WrongType):
         function().take_text("p", "os:sep", "AIR_P")
+
+
+def test_a_pass_that_could_never_be_called_is_refused_where_it_is_set() -> None:
+    def only_the_graph(gm: object) -> None: ...
+
+    config = CompilerConfig()
+    with pytest.raises(WrongValue) as refused:
+        config.post_grad_custom_post_pass = only_the_graph
+    line = only_the_graph.__code__.co_firstlineno
+    for word in (
+        f"test_callable_kinds.py:{line}",
+        "takes (gm): too many",
+        "a function of (gm, example_inputs, config)",
+    ):
+        assert word in str(refused.value)
+    config.post_grad_custom_post_pass = lambda gm, inputs, config, more=1: None
+    config.debug.data_dump.filter = only_the_graph

@@ -22,8 +22,8 @@ def text(value: object) -> str:
     return canonical_text({"x": value})
 
 
-def adds(amount: object) -> Callable[[int], object]:
-    return lambda value: (value, amount)
+def adds(amount: object) -> Callable[..., object]:
+    return lambda *value: (value, amount)
 
 
 @dataclasses.dataclass(frozen=True)

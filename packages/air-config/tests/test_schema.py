@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -32,7 +33,7 @@ def test_it_accepts_what_is_written(name: str) -> None:
 @pytest.mark.parametrize("path", OPTIONS)
 def test_it_accepts_another_value_of_each_option(path: str, another: Callable[[str], Any]) -> None:
     config = CompilerConfig()
-    value = json.loads if "callable" in OPTIONS[path].kind.name else another(path)
+    value = os.path.join if "callable" in OPTIONS[path].kind.name else another(path)
     config.set(path, value)
     VALIDATOR.validate(json.loads(config.to_json()))
 

@@ -32,5 +32,5 @@ def test_N17_progress_is_drawn_on_a_terminal_and_cleared(
     monkeypatch.setattr(sys, "stderr", screen)
     make().around((), cann.model("Add"))
     drawn = screen.getvalue()
-    assert "\rstatic kernels: 1 operators, 0 s" in drawn
+    assert "\r\x1b[Kstatic kernels: 1 operators, 0 s" in drawn
     assert drawn.endswith("\r\x1b[K")

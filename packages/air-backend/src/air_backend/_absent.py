@@ -34,7 +34,7 @@ ABSENT: Final = (
     Absent(
         "configs.compiler_config.DeprecatedValue",
         "options are typed fields of air_config, not objects with a `.value`",
-        "a deprecated option leaves a notice; see docs/reference/config.md",
+        "a deprecated option leaves a notice; the reference of options names the new one",
     ),
     Absent(
         "configs.compiler_config.NpuBaseConfig",

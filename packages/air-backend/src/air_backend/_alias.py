@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, Final
 
+from air_config.published import document
 from air_graph.imports import found_by_others
 
 OURS: Final[dict[str, str]] = {
@@ -87,7 +88,7 @@ class _Finder(importlib.abc.MetaPathFinder):
             foreign = next(name for name in OURS if fullname.startswith(f"{name}."))
             raise ModuleNotFoundError(
                 f"AIR stands in for {foreign} and has no module {fullname!r}; "
-                f"docs/migration.md lists what it has",
+                f"{document('migration')} lists what it has",
                 name=fullname,
             )
         return importlib.machinery.ModuleSpec(fullname, _Loader(ours), is_package=True)

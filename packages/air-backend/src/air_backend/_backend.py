@@ -86,15 +86,21 @@ class Backend:
 TORCHS_MODES: Final = {"max-autotune-no-cudagraphs": "max-autotune"}
 
 
+def mode_named(mode: str) -> str:
+    """The preset that a mode of `torch.compile` means, torch's own names included."""
+    meant = TORCHS_MODES.get(mode, mode)
+    if meant not in PRESETS:
+        raise UnknownMode(mode, (*PRESETS, *TORCHS_MODES))
+    return meant
+
+
 def effective_config(
     base: CompilerConfig | None, mode: str | None, options: Mapping[str, Any] | CompilerConfig | None
 ) -> CompilerConfig:
     """The configuration of one compilation: the backend's own, then `mode`, then `options`."""
     if options is not None and not isinstance(options, (Mapping, CompilerConfig)):
         raise OptionsOfWrongType(type(options).__name__)
-    mode = None if mode is None else TORCHS_MODES.get(mode, mode)
-    if mode is not None and mode not in PRESETS:
-        raise UnknownMode(mode, tuple(PRESETS))
+    mode = None if mode is None else mode_named(mode)
     asked = CompilerConfig.from_options(options, mode=mode)
     if base is None:
         return asked
@@ -186,6 +192,7 @@ def compile_fx(
     return run
 
 
+_logs.register_alias()
 _logs.read_variable()
 _variables.warn_of_unread()
 air = Backend()

@@ -30,6 +30,7 @@ from air_backend import _records
 from air_backend._backend import Backend
 from air_backend.errors import ResultChanges
 from air_config import CompilerConfig
+from air_config.published import document
 from air_fxpasses import register_bisection
 
 log = logging.getLogger(__name__)
@@ -45,7 +46,7 @@ KINDS: Final[dict[str, tuple[str, str]]] = {
         "stream",
         "order it by the waits that the findings name, or config.air.sync = 'auto', which adds them",
     ),
-    "converters": ("converter", "compare the converter with the operator: docs/writing-a-converter.md"),
+    "converters": ("converter", f"compare the converter with the operator: {document('writing-a-converter')}"),
     "ge_passes": ("pass on Ascend IR", "report it; config.debug.graph_dump.type = 'py' writes the graph around it"),
     "captures": (
         "capture",
@@ -89,7 +90,7 @@ class Verdict:
             lines.append(f"  culprit  {SYSTEMS[self.system]}")
             if self.system == "air":
                 lines.append(
-                    "  advice   no single part explains it; several do, or the engine: docs/accuracy.md"
+                    f"  advice   no single part explains it; several do, or the engine: {document('accuracy')}"
                 )
             return "\n".join(lines)
         kind, advice = KINDS[self.part]

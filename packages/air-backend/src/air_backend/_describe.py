@@ -19,6 +19,7 @@ def describe(record: CompiledGraph, run: Callable[..., Any]) -> dict[str, Any]:
         "device": str(record.ground),
         "executor": record.executor,
         "nodes": record.nodes,
+        "pieces": len(getattr(run, "pieces", ())) or 1,
         "compile seconds": round(record.seconds, 3),
         "notices": [str(notice) for notice in record.settings.notices],
         "streams": _streams(record),

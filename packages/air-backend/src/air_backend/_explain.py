@@ -1,4 +1,4 @@
-"""`explain(fn, *args)`: everything AIR decided about one function, as data, text, or one HTML page.
+"""`explain(fn, *args)`: everything AIR decided about one function, as data, text, or a page to look around in.
 
 The function is compiled by a backend of its own and called once with the arguments given; what is reported is what
 happened in that call: graph breaks, notices of the configuration, every pass with its refusals, streams with their
@@ -7,11 +7,11 @@ findings, and what the executor says about itself.
 
 from __future__ import annotations
 
-import html
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
 
 import torch
 from torch._dynamo.utils import counters
@@ -19,7 +19,13 @@ from torch._dynamo.utils import counters
 from air_backend import _records
 from air_backend._backend import Backend
 from air_backend._describe import describe
+from air_backend.errors import UnknownEnding
+from air_backend.report import Watch, page_of, watching
 from air_config import CompilerConfig
+from air_graph.files import write_text
+from air_streams import StreamPlan
+
+ENDINGS: Final = (".html", ".json", ".txt")
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,8 @@ class Explanation:
     """The report; `data` is plain dictionaries, lists, strings and numbers."""
 
     data: Mapping[str, Any]
+    watches: Mapping[str, Watch] = field(default_factory=dict, repr=False)
+    plans: Mapping[str, StreamPlan] = field(default_factory=dict, repr=False)
 
     def to_json(self) -> str:
         return json.dumps(self.data, indent=2, default=str)
@@ -35,8 +43,17 @@ class Explanation:
         return "\n".join(_lines(self.data, 0))
 
     def to_html(self) -> str:
-        """One page that needs nothing beside itself; each graph can be folded."""
-        return PAGE.format(title=html.escape(str(self.data["function"])), body=_html(self.data))
+        """One page that needs nothing beside itself: a summary, then pictures to search, zoom and fold."""
+        timelines = [plan.timeline(title=name) for name, plan in self.plans.items()]
+        return page_of(self.data, self.watches, timelines)
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the page (`.html`), the data (`.json`) or the text (`.txt`), by the ending of the name."""
+        target = Path(path)
+        write = {".html": self.to_html, ".json": self.to_json, ".txt": self.to_text}.get(target.suffix)
+        if write is None:
+            raise UnknownEnding(target.name, ENDINGS)
+        return write_text(target, write(), "the report")
 
     def __str__(self) -> str:
         return self.to_text()
@@ -53,7 +70,8 @@ def explain(
     before = {id(record) for record, _ in _records.alive()}
     breaks = dict(counters["graph_break"])
     compiled = torch.compile(function, backend=Backend(compiler_config), dynamic=dynamic)
-    compiled(*args, **kwargs)
+    with watching() as watches:
+        compiled(*args, **kwargs)
     records = [(record, run) for record, run in _records.alive() if id(record) not in before]
     new_breaks = {
         reason: count - breaks.get(reason, 0)
@@ -62,7 +80,8 @@ def explain(
     }
     name = getattr(function, "__qualname__", type(function).__name__)
     graphs = [describe(record, run) for record, run in records]
-    return Explanation({"function": name, "graph breaks": new_breaks, "graphs": graphs})
+    plans = {record.name: record.plan for record, _ in records}
+    return Explanation({"function": name, "graph breaks": new_breaks, "graphs": graphs}, watches, plans)
 
 
 def _lines(value: Any, depth: int) -> Iterator[str]:
@@ -81,26 +100,3 @@ def _lines(value: Any, depth: int) -> Iterator[str]:
 
 def _shown(item: Any) -> str:
     return f"{item:.3g}" if isinstance(item, float) else str(item)
-
-
-def _html(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "".join(_fold(str(key), item) for key, item in value.items() if item not in ({}, [], (), ""))
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return "<ul>" + "".join(f"<li>{_html(item)}</li>" for item in value) + "</ul>"
-    return f"<pre>{html.escape(_shown(value))}</pre>"
-
-
-def _fold(key: str, item: Any) -> str:
-    if isinstance(item, Mapping) or (isinstance(item, Sequence) and not isinstance(item, str)):
-        return f"<details open><summary>{html.escape(key)}</summary>{_html(item)}</details>"
-    return f"<div><b>{html.escape(key)}</b> {html.escape(_shown(item))}</div>"
-
-
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>AIR: {title}</title><style>
-body {{ font: 14px/1.5 system-ui, sans-serif; margin: 2em; max-width: 80em }}
-details {{ margin-left: 1em }} summary {{ font-weight: 600; cursor: pointer }}
-div, ul {{ margin-left: 1em }} pre {{ margin: 0; white-space: pre-wrap }}
-</style></head><body><h1>{title}</h1>{body}</body></html>
-"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import torch
 
@@ -42,13 +42,21 @@ def npu_present() -> bool:
 
 def best_ground() -> Ground:
     """NPU before CUDA before CPU."""
+    found = ground_named("npu") or ground_named("cuda") or ground_named("cpu")
+    assert found is not None, "the CPU is always there"
+    return found
+
+
+def ground_named(kind: Literal["npu", "cuda", "cpu"]) -> Ground | None:
+    """The ground of a kind of device; None where this machine has none."""
     both = ("reduce-overhead", "max-autotune")
-    if npu_present():
-        return Ground(
-            torch.device("npu", torch.get_device_module("npu").current_device()),
-            both,
-            SIMULATED if is_simulated() else "",
-        )
-    if torch.cuda.is_available():
+    if kind == "cpu":
+        return Ground(torch.device("cpu"), both, "host runtime and reference engine: plain CPU tensors")
+    if kind == "cuda":
+        if not torch.cuda.is_available():
+            return None
         return Ground(torch.device("cuda"), both[:1], "max-autotune serves npu and cpu tensors only")
-    return Ground(torch.device("cpu"), both, "host runtime and reference engine: plain CPU tensors")
+    if not npu_present():
+        return None
+    device = torch.device("npu", torch.get_device_module("npu").current_device())
+    return Ground(device, both, SIMULATED if is_simulated() else "")

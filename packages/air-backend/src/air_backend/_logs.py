@@ -1,7 +1,8 @@
 """The log of all packages under one name, as TorchAir has it: `logger.setLevel` and `TNG_LOG_LEVEL`.
 
 Every module logs under its own name, so `TORCH_LOGS="+air_backend,+air_geir"` works with the names of the packages and
-needs nothing from here. This is for scripts that say `torchair.logger.setLevel(logging.DEBUG)`.
+needs nothing from here; `TORCH_LOGS=air` is the alias of all of them. The logger is for scripts that say
+`torchair.logger.setLevel(logging.DEBUG)`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final
 
+import torch._logging._internal as internal
+
 PACKAGES: Final = ("air_backend", "air_aclgraph", "air_geir", "air_fxpasses", "air_streams", "air_config")
+ALIAS: Final = "air"
 EVENT: Final = 35
 VARIABLE: Final = "TNG_LOG_LEVEL"
 LEVELS: Final[dict[str, int]] = {
@@ -38,6 +42,8 @@ class PackagesLogger(logging.Logger):
 
     def addHandler(self, handler: logging.Handler) -> None:  # noqa: N802
         super().addHandler(handler)
+        if internal._is_torch_handler(handler):  # torch gives each logger one of its own
+            return
         for package in _others():
             package.addHandler(handler)
 
@@ -93,7 +99,31 @@ def read_variable(environment: Mapping[str, str] = os.environ) -> None:
     logger.setLevel(LEVELS[text])
 
 
+def register_alias() -> None:
+    """Makes `air` mean all packages in `TORCH_LOGS` and in `torch._logging.set_logs(modules={"air": ...})`.
+
+    torch reads the variable when it is imported, before us, and takes the word because a module has that name; what it
+    made of it there, a level and handlers, the loggers of all packages get here.
+    """
+    internal.log_registry.register_log(ALIAS, list(PACKAGES))
+    alias = logging.getLogger(ALIAS)
+    if not alias.handlers:
+        return
+    logger.setLevel(alias.level)
+    for package in (logger, *_others()):
+        package.propagate = False
+        for handler in alias.handlers:
+            logging.Logger.addHandler(package, handler)
+
+
 def _stderr() -> Any:
     handler = logging.StreamHandler()
+    handler.addFilter(_is_not_shown_by_torch)
     handler.setFormatter(logging.Formatter("[%(levelname)s] %(asctime)s %(name)s:%(lineno)d %(message)s"))
     return handler
+
+
+def _is_not_shown_by_torch(record: logging.LogRecord) -> bool:
+    """Whether nothing that TORCH_LOGS asked for shows the line already."""
+    package = logging.getLogger(record.name.partition(".")[0])
+    return not any(internal._is_torch_handler(handler) for handler in package.handlers)

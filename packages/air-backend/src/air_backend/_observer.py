@@ -2,8 +2,8 @@
 
     ATen graph ─► before ─► passes ─► after ─► [Ascend IR: original ─► optimized] ─► report
 
-Each stage goes to torch's structured trace (tlparse shows it), to the files that `debug.graph_dump` asks for, and to
-the folder of `TORCH_COMPILE_DEBUG=1`.
+Each stage goes to torch's structured trace (tlparse shows it), to the files that `debug.graph_dump` asks for, to the
+folder of `TORCH_COMPILE_DEBUG=1`, and to the page of `explain`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from torch import fx
 
 from air_backend import _artifacts, _minifier, dump
+from air_backend.report import watch_of
 from air_config import CompilerConfig, Settings
 from air_geir.dump import WRITERS
 from air_geir.engines import source_of
@@ -28,11 +29,20 @@ class Observer:
         self.name = name
         self.number = number
         self.folder = folder
+        self.watch = watch_of(name)
 
     @property
     def listing(self) -> Callable[[str, str, str], None] | None:
         """Takes the text around each pass; None where nobody reads it."""
-        return self.folder.listing if self.folder is not None else None
+        readers = [reader.listing for reader in (self.folder, self.watch) if reader is not None]
+        if not readers:
+            return None
+
+        def tell(name: str, before: str, after: str) -> None:
+            for reader in readers:
+                reader(name, before, after)
+
+        return tell
 
     def before(
         self, gm: fx.GraphModule, inputs: Sequence[Any], config: CompilerConfig, settings: Settings
@@ -40,6 +50,8 @@ class Observer:
         """The graph as AOTAutograd gave it."""
         _artifacts.graph(f"air_{self.name}_before", gm)
         dump.write_graph(gm, settings, "original", self.number)
+        if self.watch is not None:
+            self.watch.before(gm)
         if self.folder is not None:
             self.folder.graph("aot_graph", gm)
             self.folder.text("settings.txt", settings.table())
@@ -49,12 +61,16 @@ class Observer:
         """The graph as the passes left it."""
         _artifacts.graph(f"air_{self.name}_after", gm)
         dump.write_graph(gm, settings, "optimized", self.number)
+        if self.watch is not None:
+            self.watch.after(gm)
 
     def ascend_ir(self, stage: str, graph: Graph) -> None:
         """The Ascend IR graph before (`original`) and after (`optimized`) its own passes."""
         _artifacts.text(f"air_{self.name}_ge_{stage}", lambda: WRITERS["py"](graph))
         if self.folder is not None:
             self.folder.ascend_ir(stage, graph)
+        if self.watch is not None:
+            self.watch.ascend_ir(stage, graph)
 
     def done(self, report: Callable[[], Mapping[str, Any]], run: Any) -> None:
         """What was decided, and the code that runs."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from air_config.errors import AirError
+from air_config.published import document
 
 
 @dataclass(eq=False)
@@ -69,7 +70,7 @@ class UnknownMode(AirError):
 
     mode: str
     known: tuple[str, ...]
-    what = "torch.compile(backend='air', mode={mode!r}): no such mode"
+    what = "there is no mode {mode!r} (torch.compile(backend='air', mode=...), air explain --mode)"
     advice = "use one of: {known}"
 
 
@@ -108,6 +109,19 @@ class NotAGraphModule(AirError):
 
 
 @dataclass(eq=False)
+class UnknownEnding(AirError, ValueError):
+    """A report is to be saved under a name whose ending names no form of it.
+
+    End the name with one of those that the text lists.
+    """
+
+    name: str
+    known: tuple[str, ...]
+    what = "a report is saved by the ending of the name, and {name!r} has none that is known"
+    advice = "use one of: {known}"
+
+
+@dataclass(eq=False)
 class DemoMismatch(AirError):
     """A mode of the demo computed something else than eager.
 
@@ -118,7 +132,7 @@ class DemoMismatch(AirError):
     difference: float
     allowed: float
     what = "mode {mode} differs from eager by {difference:.3g}; {allowed:.3g} is allowed"
-    advice = "run `air explain` on the model and switch passes off one by one (docs/accuracy.md)"
+    advice = f"run `air explain` on the model and switch passes off one by one: {document('accuracy')}"
 
 
 @dataclass(eq=False)

@@ -6,6 +6,7 @@ import importlib.machinery
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import air_backend
-from air_backend import demo
+from air_backend import _records, demo
 from air_backend.cli import _demo, main
 
 MODEL = """
@@ -138,7 +139,7 @@ def test_a_page_that_cannot_be_written_is_said_before_anything_is_compiled(
     from air_backend.cli import _explain
 
     monkeypatch.setattr(_explain, "explain", None)
-    assert main(["explain", "model.py:build", "--html", "no/folder.html"]) == 1
+    assert main(["explain", "model.py:build", "--html", "no/folder.html"]) == 2
     assert "the page cannot be written" in (said := capsys.readouterr().err)
     assert "make the folder first" in said
     assert "Traceback" not in said
@@ -186,7 +187,7 @@ def test_the_table_of_doctor_fits_the_terminal_and_names_our_version(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--mode", "turbo"], "WrongValue: option 'mode': the value is not allowed"),
+        (["--mode", "turbo"], "UnknownMode: there is no mode 'turbo'"),
         (["--option", "capture_limits=3"], "did you mean 'capture_limit'"),
         (["--option", "colour=red"], "python -m air_config show --all"),
         (["--option", "capture_limit=many"], "an int from 1 up"),
@@ -196,7 +197,7 @@ def test_the_table_of_doctor_fits_the_terminal_and_names_our_version(
 def test_an_error_of_air_is_its_text_and_not_a_traceback(
     folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
 ) -> None:
-    assert main(["explain", "model.py:build", *words]) == 1
+    assert main(["explain", "model.py:build", *words]) == 2
     said = capsys.readouterr().err
     assert said.startswith("air explain: ")
     assert message in said
@@ -231,7 +232,46 @@ def test_sim_without_what_it_needs_says_what_to_install(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name in lacking else there)
     for package in lacking:
         monkeypatch.delitem(sys.modules, package, raising=False)
-    assert main(["demo", "--sim"]) == 1
+    assert main(["demo", "--sim"]) == 2
     said = capsys.readouterr().err
     assert f"--sim needs {' and '.join(lacking).replace('air_', 'air-')}: not installed" in said
     assert "install it: pip install 'air-backend[npu,sim]'" in said
+
+
+@pytest.mark.parametrize(
+    "mode",
+    ["default", "npugraph_ex", "checked", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"],
+)
+def test_explain_takes_every_mode_that_torch_compile_takes(
+    folder: Path, capsys: pytest.CaptureFixture[str], mode: str
+) -> None:
+    import torch
+
+    assert main(["explain", "model.py:build", "--mode", mode, "--json"]) == 0
+    (graph,) = json.loads(capsys.readouterr().out)["graphs"]
+    torch._dynamo.reset()
+    before = {id(record) for record, _ in _records.alive()}
+    compiled = torch.compile(lambda x: x + 1, backend="air", mode=mode)
+    compiled(torch.ones(2))
+    (record,) = [record for record, _ in _records.alive() if id(record) not in before]
+    assert graph["executor"] == record.executor
+
+
+def test_an_error_sends_to_a_published_page_of_this_version() -> None:
+    from air_config.published import document
+    from air_geir.errors import UnsupportedGraphError
+
+    told = str(UnsupportedGraphError("graph_0", ()))
+    assert document("writing-a-converter") in told
+    assert f"/{air_backend.__version__}/writing-a-converter/" in told
+    assert "config.air.unsupported = 'eager'" in told
+    assert "fallback" not in told
+    root = Path(__file__).parents[4]
+    named = [
+        (file.name, found)
+        for package in (root / "packages").glob("air-*")
+        for file in (package / "src").rglob("*.py")
+        for found in re.findall(r"document\(['\"]([\w/-]+)['\"]\)", file.read_text("utf-8"))
+    ]
+    assert len(named) >= 5
+    assert [each for each in named if not (root / "docs" / f"{each[1]}.md").is_file()] == []

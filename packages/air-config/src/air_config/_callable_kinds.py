@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from attrs import validators as v
@@ -40,12 +41,35 @@ def name_of_callable(value: Any) -> str:
     return text
 
 
-def function() -> Kind[Callable[..., Any]]:
-    """A callable; as text or JSON, "package.module:function"."""
+def function(*parameters: str) -> Kind[Callable[..., Any]]:
+    """A callable that takes these arguments by position; as text or JSON, "package.module:function"."""
     schema = {"type": "string", "pattern": "^[^:]+:[^:]+$"}
 
     def load(value: Any) -> Any:
         return import_callable(value) if isinstance(value, str) else value
 
-    check: Validator = v.is_callable()
-    return Kind("callable", "a callable", check, schema, import_callable, write=name_of_callable, load=load)
+    check: Validator = v.and_(v.is_callable(), _takes(parameters)) if parameters else v.is_callable()
+    allowed = f"a function of ({', '.join(parameters)})" if parameters else "a callable"
+    return Kind("callable", allowed, check, schema, import_callable, write=name_of_callable, load=load)
+
+
+def _takes(parameters: Sequence[str]) -> Validator:
+    """Refuses a callable that could never be called so; one that does not tell is believed."""
+
+    def check(instance: Any, attribute: Any, value: Any) -> None:
+        try:
+            signature = inspect.signature(value)
+        except (TypeError, ValueError):  # a builtin without one
+            return
+        try:
+            signature.bind(*parameters)
+        except TypeError as error:
+            raise ValueError(f"{_place(value)} takes ({', '.join(signature.parameters)}): {error}") from None
+
+    return check
+
+
+def _place(value: Any) -> str:
+    code = getattr(inspect.unwrap(value), "__code__", None)
+    name = getattr(value, "__qualname__", type(value).__qualname__)
+    return name if code is None else f"{name} at {code.co_filename}:{code.co_firstlineno}"

@@ -46,13 +46,13 @@ class Tree(Root):
     )
     post_grad_custom_pre_pass: Callable[..., Any] | None = option(
         None,
-        optional(function()),
+        optional(function("gm", "example_inputs", "config")),
         "Called as `fn(gm, example_inputs, config)` before the FX passes; edits the graph in place.",
         area.PASSES,
     )
     post_grad_custom_post_pass: Callable[..., Any] | None = option(
         None,
-        optional(function()),
+        optional(function("gm", "example_inputs", "config")),
         "The same, after the FX passes.",
         area.PASSES,
     )

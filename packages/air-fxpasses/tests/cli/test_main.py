@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from air_fxpasses.cli import main
+from air_passes import main
 
 MODEL = """
 import torch
@@ -80,5 +82,25 @@ def test_html_has_both_graphs_side_by_side(
 def test_bad_input_is_an_error_that_says_what_to_write(
     model: str, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([a.format(model=model) for a in arguments]) == 1
+    assert main([a.format(model=model) for a in arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_page_that_cannot_be_written_is_said_before_anything_is_compiled(
+    model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(model).write_text("def build(): raise AssertionError('not yet')")
+    assert main(["show", f"{model}:build", "--html", "no/folder.html"]) == 2
+    assert "the page cannot be written" in capsys.readouterr().err
+
+
+def test_the_help_imports_no_torch_and_says_nothing_else() -> None:
+    probe = (
+        "import sys; from air_passes import main\n"
+        "try: main(['--help'])\n"
+        "finally: assert 'torch' not in sys.modules"
+    )
+    ran = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("usage: air-passes")
+    assert ran.stderr == ""

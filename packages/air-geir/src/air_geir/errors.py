@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from air_config.errors import AirError
+from air_config.published import document
 from air_graph.pieces import LeftOut
 
 
@@ -89,8 +90,8 @@ class UnsupportedGraphError(GeirError):
             lines.extend(f"      {place}" for place in dict.fromkeys(u.source or u.node for u in group))
         super().__init__(
             "\n".join(lines),
-            advice="register a converter (docs/writing-a-converter.md), give a decomposition, or run these parts "
-            "eagerly with config.air.unsupported = 'eager' (options={'unsupported': 'eager'})",
+            advice=f"register a converter ({document('writing-a-converter')}), give a decomposition, or run these "
+            "parts eagerly with config.air.unsupported = 'eager' (options={'unsupported': 'eager'})",
         )
 
 

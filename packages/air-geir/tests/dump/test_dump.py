@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from air_geir.dump import WRITERS, dump, dump_path, to_html, to_pbtxt, to_py, to
 from air_geir.errors import OptionError
 from air_geir.file._schema import ModelDef
 from air_geir.ir import DataType, Graph, Origin, TensorDesc, symbol
+from air_graph.testing import browser
 
 F32 = TensorDesc(DataType.FLOAT, (symbol("s0"), symbol("s0") * 2))
 
@@ -30,7 +33,7 @@ def branch(op_type: str) -> Graph:
 def example(constant: int = 2) -> Graph:
     graph = Graph("example")
     x = graph.data("x", F32)
-    with graph.origin_of(Origin("mm", "model.py:3  x @ w")):
+    with graph.origin_of(Origin("mm", "model.py:3   x @ w")):
         mm = graph.add(
             "MatMulV2", x, graph.const(torch.ones(constant, constant)), transpose_x2=True, outputs=F32
         )
@@ -149,9 +152,31 @@ def test_svg_boxes_do_not_overlap() -> None:
 
 def test_html_holds_the_subgraphs_and_nothing_from_elsewhere() -> None:
     page = to_html(example())
-    assert page.count("<svg") == 3
-    assert "<script" not in page
-    assert 'src="' not in page
+    assert not re.findall(r"(?:src|href)\s*=|https?://|@import|url\(", page)
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    assert found is not None
+    pictures = json.loads(found[1])["views"][0]["pictures"]
+    assert [len(picture["names"]) for picture in pictures] == [len(part) for part in example().graphs()]
+    main = pictures[0]
+    at = main["operators"].index("MatMulV2")
+    (place,) = [node for node, operator in enumerate(main["operator"]) if operator == at]
+    assert len(main["inputs"][place]) == 2
+    assert main["source"][place] == 0
+    assert json.loads(found[1])["sources"] == [["model.py", 3, "x @ w"]]
+
+
+@pytest.mark.skipif(browser.find() is None, reason="needs a chromium executable on PATH")
+def test_a_browser_shows_each_subgraph_and_a_node_of_it(tmp_path: Path) -> None:
+    page = dump(example(), tmp_path / "graph.html")
+    with browser.Browser() as opened:
+        tab = opened.open(page)
+        assert tab.ask("[...document.querySelectorAll('select option')].map(each => each.innerText)") == [
+            part.name if part.name == "example" else f"example: {part.name}" for part in example().graphs()
+        ]
+        tab.ask("void airPage.made.graph.reveal(airPage.made.graph.picture.names.indexOf('SplitV'))")
+        assert "_user_stream_label" in tab.ask("document.querySelector('.panel').innerText")
+        assert tab.overflows == 0
+        assert tab.complaints == []
 
 
 @pytest.mark.parametrize("kind", WRITERS)

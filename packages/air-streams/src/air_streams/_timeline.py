@@ -17,6 +17,7 @@ from torch.fx import Node
 
 from air_graph import place_of
 from air_graph.files import write_text
+from air_graph.page import Page
 from air_streams import _page, _trace
 from air_streams._findings import Finding, RedundantWait
 from air_streams._picture import Arrow, Box, Kind, Mark, Picture
@@ -38,8 +39,12 @@ class Timeline(Picture):
         return _trace.trace_of(self)
 
     def to_html(self) -> str:
-        """One page that needs nothing else: an SVG with lanes, arrows and the list of findings."""
+        """One page that needs nothing else: lanes, arrows, and the findings, grouped by their lines."""
         return _page.page_of(self)
+
+    def show_on(self, page: Page, *others: Timeline) -> None:
+        """Adds the picture, and others to choose from, as a tab of a page."""
+        _page.add_timelines(page, [self, *others])
 
     def save(self, path: str | Path) -> Path:
         """Writes the page (`.html`) or the trace (`.json`)."""

@@ -11,16 +11,17 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Final
 
 from air_aclgraph.static_kernel._select import Operator
 from air_aclgraph.static_kernel.errors import StageFailed, last_lines, system_failure
+from air_config import variables
+from air_graph.progress import Progress, progress_on_terminal, showing
 
 log = logging.getLogger(__name__)
 
@@ -111,27 +112,23 @@ def _run(command: Sequence[str], job: Job, log_file: Path, count: int) -> int | 
 
 def _wait(process: subprocess.Popen[bytes], job: Job, count: int) -> int | None:
     started = time.monotonic()
-    screen = sys.stderr if sys.stderr is not None and sys.stderr.isatty() else None
+    screen = progress_on_terminal(count, wanted=variables.switch("ACLGRAPH_PROGRESS", True))
+    with showing(screen, "static kernels"):
+        return _waited(process, job, count, started, screen)
+
+
+def _waited(
+    process: subprocess.Popen[bytes], job: Job, count: int, started: float, screen: Progress | None
+) -> int | None:
     while True:
         elapsed = time.monotonic() - started
         if job.time_limit_s is not None and elapsed >= job.time_limit_s:
-            code = None
-            break
+            return None
         if screen is not None:
-            screen.write("\r" + progress(elapsed, job.expected_s, count))
-            screen.flush()
+            screen.draw(progress(elapsed, job.expected_s, count))
         left = _TICK_S if job.time_limit_s is None else min(_TICK_S, job.time_limit_s - elapsed)
         with suppress(subprocess.TimeoutExpired):
-            code = process.wait(timeout=left)
-            break
-    _clear(screen)
-    return code
-
-
-def _clear(screen: TextIO | None) -> None:
-    if screen is not None:
-        screen.write("\r\x1b[K")
-        screen.flush()
+            return process.wait(timeout=left)
 
 
 def progress(elapsed_s: float, expected_s: float | None, count: int) -> str:

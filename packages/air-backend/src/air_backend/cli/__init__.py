@@ -1,4 +1,4 @@
-"""The `air` command: doctor, demo, run, explain, bisect, bench."""
+"""The `air` command: doctor, demo, run, explain, bisect, new-pass, new-converter, completion; bench in a checkout."""
 
 from __future__ import annotations
 

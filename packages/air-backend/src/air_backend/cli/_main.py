@@ -11,8 +11,9 @@ import importlib
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
 from air_backend._npu_plugin import keep_unloaded
@@ -25,11 +26,17 @@ from air_config.errors import AirError
 COMMANDS: Final[dict[str, str]] = {
     "bench": "start the benchmark sessions of a checkout",
     "bisect": "say which pass, stream, converter or capture makes a result wrong",
+    "completion": "print what makes a shell complete the words of this command",
     "demo": "run a tiny Llama in eager and in every mode, compare and time",
     "doctor": "say what works on this machine, and what to do about the rest",
     "explain": "say what AIR decides about one function",
+    "new-converter": "write an operator with its converter, and their test, to start from",
+    "new-pass": "write a pass and its test, to start from",
     "run": "run a script in which `import torchair` means AIR",
 }
+
+#: Commands that run something, and can run it on air-sim.
+ON_A_GROUND: Final = frozenset({"bisect", "demo", "doctor", "explain", "run"})
 
 #: Commands that act on the sources, which no wheel holds: listed where the sources are.
 IN_A_CHECKOUT: Final = frozenset({"bench"})
@@ -51,15 +58,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _sim.restart([*(word for word in words[:ours] if word != "--sim"), *words[ours:]])
     except CannotSimulate as error:
         print(f"air: {error}", file=sys.stderr)
-        return 1
+        return 2
     if reason := keep_unloaded():
         print(f"air: {reason}", file=sys.stderr)
     if words[:1] != ["run"]:
         warnings.filterwarnings("ignore", "Failed to initialize NumPy")  # torch's; no command needs it
-    parsed = _parser(words).parse_args(words)
-    run: Callable[[argparse.Namespace], int] = importlib.import_module(
-        f"air_backend.cli._{parsed.command}"
-    ).run
+    parsed = parser_of(words).parse_args(words)
+    run: Callable[[argparse.Namespace], int] = _module_of(parsed.command).run
     if parsed.command == "run":
         return run(parsed)  # what the script raises is the script's
     try:
@@ -70,20 +75,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        if not (said := _of_ours(error)):
+        cause = getattr(error, "inner_exception", error)  # where Dynamo has wrapped it
+        if not isinstance(cause, AirError):
             raise
-        print(f"air {parsed.command}: {said}", file=sys.stderr)
-        return 1
+        print(f"air {parsed.command}: {type(cause).__name__}: {cause}", file=sys.stderr)
+        from air_backend.cli._ending import exit_code  # errors of layers that import torch
+
+        return exit_code(cause)
 
 
-def _of_ours(error: Exception) -> str:
-    """The text of an error that AIR raised, also where Dynamo has wrapped it; empty for all others."""
-    cause = getattr(error, "inner_exception", error)
-    return f"{type(cause).__name__}: {cause}" if isinstance(cause, AirError) else ""
+def _module_of(command: str) -> ModuleType:
+    """The module of a sub-command; commands with one first word share it."""
+    return importlib.import_module(f"air_backend.cli._{command.partition('-')[0]}")
 
 
-def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser; only the module of the sub-command that is called is imported."""
+def parser_of(words: Iterable[str]) -> argparse.ArgumentParser:
+    """The parser; only the modules of the sub-commands among the words are imported."""
     parser = argparse.ArgumentParser(prog="air", description="The AIR backend for torch.compile.")
     parser.add_argument("--version", action="version", version=f"air {__version__}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -91,7 +98,10 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         if name in IN_A_CHECKOUT and name not in words and checkout(Path.cwd()) is None:
             continue
         subparser = subparsers.add_parser(name, help=summary, description=summary)
-        subparser.add_argument("--sim", action="store_true", help="run on air-sim, under the real torch_npu")
+        if name in ON_A_GROUND:
+            subparser.add_argument(
+                "--sim", action="store_true", help="run on air-sim, under the real torch_npu"
+            )
         if name in words:
-            importlib.import_module(f"air_backend.cli._{name}").add_arguments(subparser)
+            _module_of(name).add_arguments(subparser)
     return parser

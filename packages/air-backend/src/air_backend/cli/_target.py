@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from air_backend._backend import mode_named
 from air_backend.cli._usage import wrong_use
 from air_config import CompilerConfig
 
@@ -23,7 +24,9 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "target", metavar="MODULE:FUNC", help="module or file, and a function that gives (fn, args)"
     )
-    parser.add_argument("--mode", help="reduce-overhead or max-autotune")
+    parser.add_argument(
+        "--mode", help="a mode of torch.compile(backend='air', mode=...), such as reduce-overhead"
+    )
     parser.add_argument(
         "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the backend"
     )
@@ -31,9 +34,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
 
 def config_of(arguments: argparse.Namespace) -> CompilerConfig:
     """The configuration that the command line asks for."""
-    config = CompilerConfig()
-    if arguments.mode:
-        config.mode = arguments.mode
+    config = CompilerConfig.preset(mode_named(arguments.mode)) if arguments.mode else CompilerConfig()
     for text in arguments.option:
         name, given, value = text.partition("=")
         if not given:

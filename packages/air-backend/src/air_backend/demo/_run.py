@@ -19,7 +19,8 @@ from air_backend._backend import get_npu_backend
 from air_backend._ground import Ground
 from air_backend.demo._llama import Llama, LlamaSize
 from air_backend.errors import DemoMismatch
-from air_config import CompilerConfig
+from air_config import CompilerConfig, variables
+from air_graph.progress import Progress, progress_on_terminal, showing
 
 PROMPT: Final = 24
 STEPS: Final = 20
@@ -109,22 +110,33 @@ def run_demo(ground: Ground, size: LlamaSize | None = None) -> DemoReport:
     weights = Llama(size).state_dict()
     prompt = torch.randint(size.vocabulary, (1, PROMPT)).to(ground.device)
     following = torch.randint(size.vocabulary, (1, STEPS)).to(ground.device)
+    modes = ("eager", "run_eagerly", *ground.modes)
+    wanted = variables.switch("ACLGRAPH_PROGRESS", True)
+    bar = progress_on_terminal(len(modes) * (1 + ROUNDS), unit="rounds", wanted=wanted)
     candidates, captures = [], {}
-    for mode in ("eager", "run_eagerly", *ground.modes):
-        before = len(_records.alive())
-        candidate = _candidate(mode, size, weights, ground)
-        started = time.perf_counter()
-        candidate.round(prompt, following)
-        candidate.first = time.perf_counter() - started
-        candidate.prefills.clear()
-        candidate.steps.clear()
-        candidates.append(candidate)
-        captures[mode] = _records.alive()[before:]
-    for _ in range(ROUNDS):
-        for candidate in candidates:
+    with showing(bar, "demo"):
+        for mode in modes:
+            before = len(_records.alive())
+            candidate = _candidate(mode, size, weights, ground)
+            started = time.perf_counter()
             candidate.round(prompt, following)
+            candidate.first = time.perf_counter() - started
+            candidate.prefills.clear()
+            candidate.steps.clear()
+            candidates.append(candidate)
+            captures[mode] = _records.alive()[before:]
+            _advance(bar, f"demo: compiled {mode}")
+        for _ in range(ROUNDS):
+            for candidate in candidates:
+                candidate.round(prompt, following)
+                _advance(bar, f"demo: {candidate.mode}")
     rows = tuple(_row(candidate, candidates[0], captures[candidate.mode]) for candidate in candidates)
     return DemoReport(str(ground.device), ground.note, rows)
+
+
+def _advance(bar: Progress | None, text: str) -> None:
+    if bar is not None:
+        bar.advance(text=text)
 
 
 def _row(candidate: _Candidate, eager: _Candidate, compiled: list[Any]) -> Row:

@@ -1,7 +1,7 @@
-"""The `air-passes` command."""
+"""What the `air-passes` command does; `air_passes` beside this package reads its words without importing torch."""
 
 from __future__ import annotations
 
-from air_fxpasses.cli._main import main
+from air_fxpasses.cli._main import execute
 
-__all__ = ["main"]
+__all__ = ["execute"]

@@ -1,4 +1,4 @@
-"""Parses the command line and prints what the passes do to a graph."""
+"""Runs the passes on the graphs of a file and prints what they do; `air_passes` reads the command line."""
 
 from __future__ import annotations
 
@@ -14,42 +14,27 @@ from air_fxpasses._pipeline import Pipeline
 from air_fxpasses._report import PipelineReport
 from air_fxpasses.cli._build import build
 from air_fxpasses.cli._page import Listing, write_page
-from air_fxpasses.errors import FxPassError
+from air_fxpasses.errors import BadArgument, FxPassError
+from air_graph.errors import CannotWrite
+from air_graph.files import refuse_unwritable
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; 1 when the input cannot be used or a pass fails, 2 when a step was rolled back."""
-    options = _parser().parse_args(arguments)
+def execute(options: argparse.Namespace) -> int:
+    """The command once its words are read: 1 when a pass fails or is rolled back, 2 when it cannot be used so."""
     try:
+        if options.html:
+            refuse_unwritable(options.html, "the page")
         runs = _run(options)
-    except FxPassError as error:
+        if options.html:
+            write_page(Path(options.html), runs)
+    except (FxPassError, CannotWrite) as error:
         print(f"air-passes: {error}", file=sys.stderr)
-        return 1
-    if options.html:
-        write_page(Path(options.html), runs)
+        return 2 if isinstance(error, (BadArgument, CannotWrite)) else 1
     if options.json:
         print(json.dumps([report.to_dict() for report, _ in runs], indent=2))
     else:
         _print(runs)
-    return 2 if any(step.rolled_back for report, _ in runs for step in report.steps) else 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="air-passes", description="Shows what the FX passes of AIR do to a graph."
-    )
-    commands = parser.add_subparsers(required=True, metavar="command")
-    show = commands.add_parser("show", help="print the graph before and after each pass, with the reasons")
-    show.add_argument("target", help="file.py:function, returning a GraphModule or (function, inputs)")
-    show.add_argument(
-        "--only", action="append", default=[], metavar="PASS", help="run this pass alone (repeatable)"
-    )
-    show.add_argument(
-        "--verify", action="store_true", help="prove every step, and undo the one that is wrong"
-    )
-    show.add_argument("--html", metavar="PAGE", help="also write a page with both graphs side by side")
-    show.add_argument("--json", action="store_true", help="print nothing but the report, as JSON")
-    return parser
+    return 1 if any(step.rolled_back for report, _ in runs for step in report.steps) else 0
 
 
 def _run(options: argparse.Namespace) -> list[tuple[PipelineReport, list[Listing]]]:
@@ -71,7 +56,7 @@ def _chosen(names: Sequence[str]) -> tuple[Pass, ...]:
     known = list(dict.fromkeys(one.name for one in default_passes()))
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise FxPassError(f"there is no pass {', '.join(unknown)}; there are {', '.join(known)}")
+        raise BadArgument(f"there is no pass {', '.join(unknown)}; there are {', '.join(known)}")
     return default_passes(lambda one: not names or one.name in names)
 
 

@@ -1,4 +1,4 @@
-"""Graphs to look at: txt, pbtxt (for Netron and TensorBoard), py, svg and html."""
+"""Graphs to look at: txt, pbtxt (for Netron and TensorBoard), py, html for any size, and svg for small ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from itertools import count
 from pathlib import Path
 
 from air_config import variables
-from air_geir.dump._drawing import to_html, to_svg
+from air_geir.dump._drawing import to_svg
+from air_geir.dump._page import pictures_of, to_html
 from air_geir.dump._text import to_pbtxt, to_py, to_txt
 from air_geir.errors import OptionError
 from air_geir.ir import Graph
@@ -45,4 +46,4 @@ def dump_path(folder: str | Path, stage: str, kind: str, *, number: int | None =
     return Path(folder) / f"dynamo_{stage}_graph_{which}_rank_{rank}_pid_{os.getpid()}_ts_{stamp}.{kind}"
 
 
-__all__ = ["WRITERS", "dump", "dump_path", "to_html", "to_pbtxt", "to_py", "to_svg", "to_txt"]
+__all__ = ["WRITERS", "dump", "dump_path", "pictures_of", "to_html", "to_pbtxt", "to_py", "to_svg", "to_txt"]

@@ -1,4 +1,4 @@
-"""A graph as a picture: layers from top to bottom, one self-contained SVG or HTML page."""
+"""A small graph as one SVG: layers from top to bottom. A large one is read on the page that `_page` writes."""
 
 from __future__ import annotations
 
@@ -50,19 +50,6 @@ def to_svg(graph: Graph) -> str:
         parts.extend(_edges(node, boxes))
     parts.extend(_node(node, boxes[node]) for node in graph)
     return "\n".join([*parts, "</svg>"])
-
-
-def to_html(graph: Graph) -> str:
-    """A page with the drawing of the graph and of each subgraph; needs nothing from elsewhere."""
-    sections = [
-        f"<h2>{escape(part.name)} ({len(part)} nodes)</h2>\n{to_svg(part)}" for part in graph.graphs()
-    ]
-    style = "body{margin:16px;font-family:sans-serif}svg{max-width:none}h2{font-size:15px}"
-    title = escape(graph.name)
-    return (
-        f'<!doctype html><html><head><meta charset="utf-8"><title>{title}</title><style>{style}</style></head>'
-        f"<body>\n{chr(10).join(sections)}\n</body></html>\n"
-    )
 
 
 def _label(node: Node) -> str:

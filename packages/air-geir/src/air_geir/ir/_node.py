@@ -21,6 +21,8 @@ class Origin:
 
     fx: str
     source: str | None = None
+    module: str = ""
+    """The module that called it, `blocks.0.attention`; empty where none is known."""
 
     def __str__(self) -> str:
         return f"{self.fx} ({self.source})" if self.source else self.fx

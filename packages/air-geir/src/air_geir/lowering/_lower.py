@@ -10,6 +10,7 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
+from air_config import variables
 from air_geir.building._context import Context, UseDecomposition
 from air_geir.building._sizes import Sizes, dims_of
 from air_geir.building._value import Value
@@ -19,8 +20,9 @@ from air_geir.ir import DataType, Expr, Graph, Origin, TensorDesc
 from air_geir.lowering._decompose import Expansions, is_dynamic_leaf
 from air_geir.lowering._memory import Caller, Memory
 from air_geir.lowering._scopes import Scopes
-from air_geir.lowering._source import source_of
+from air_geir.lowering._source import origin_of, source_of
 from air_graph.pieces import LeftOut
+from air_graph.progress import progress_on_terminal, showing
 
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _SYMBOLIC = (*_SYMBOLS, int, float, bool)
@@ -83,19 +85,29 @@ class Lowering:
     def walk(self, module: fx.GraphModule) -> None:
         """Lowers every node. Placeholders must be in `env` already."""
         self.module = module
-        for node in module.graph.nodes:
-            if node in self.skipped:
-                continue
-            if node.op == "call_function":
-                with self.ctx.graph.origin_of(Origin(node.name, source_of(node))):
-                    self.env[node] = self._step(node)
-            elif node.op == "get_attr":
-                self.env[node] = self._attribute(module, node)
-            elif node.op not in ("placeholder", "output"):
-                raise CannotConvert(
-                    f"node {node.name} is a {node.op}",
-                    advice="lower the graph AOTAutograd makes, not Dynamo's",
-                )
+        nodes = module.graph.nodes
+        bar = progress_on_terminal(
+            len(nodes), unit="nodes", wanted=variables.switch("ACLGRAPH_PROGRESS", True)
+        )
+        with showing(bar, f"{self.ctx.graph.name} to Ascend IR"):
+            for node in nodes:
+                self._walk_one(module, node)
+                if bar is not None:
+                    bar.advance()
+
+    def _walk_one(self, module: fx.GraphModule, node: fx.Node) -> None:
+        if node in self.skipped:
+            return
+        if node.op == "call_function":
+            with self.ctx.graph.origin_of(origin_of(node)):
+                self.env[node] = self._step(node)
+        elif node.op == "get_attr":
+            self.env[node] = self._attribute(module, node)
+        elif node.op not in ("placeholder", "output"):
+            raise CannotConvert(
+                f"node {node.name} is a {node.op}",
+                advice="lower the graph AOTAutograd makes, not Dynamo's",
+            )
 
     def read(self, argument: Any) -> Any:
         """An argument of a node with values in the place of nodes."""
@@ -128,7 +140,7 @@ class Lowering:
         try:
             return self._convert(node, converter, meta)
         except (CannotConvert, ExpressionError) as refused:
-            origin = self.ctx.graph.origin or Origin(node.name, source_of(node))
+            origin = self.ctx.graph.origin or origin_of(node)
             self.found.append(LeftOut(origin.fx, name_of(target), _told(refused), origin.source))
             return self._stand_in(meta)
 

@@ -16,11 +16,11 @@ from air_geir.building._context import Context
 from air_geir.building._value import Value
 from air_geir.converters import name_of
 from air_geir.errors import CannotConvert, ExpressionError
-from air_geir.ir import Dim, Expr, Origin, Port, as_dim
+from air_geir.ir import Dim, Expr, Port, as_dim
 from air_geir.lowering._device_layouts import DeviceLayouts
 from air_geir.lowering._host_views import HostViews, Source
 from air_geir.lowering._layouts import axes_order, is_dense, looks_dense
-from air_geir.lowering._source import source_of
+from air_geir.lowering._source import origin_of, source_of
 from air_geir.lowering._strided import lay_out, with_axes
 from air_geir.program import (
     ArgOutput,
@@ -197,7 +197,7 @@ class Outputs:
         order = axes_order(like)
         if order is None:
             return self._strided(owner, value, like)
-        with self.ctx.graph.origin_of(Origin(owner.name, source_of(owner))):
+        with self.ctx.graph.origin_of(origin_of(owner)):
             moved = self.ctx.transpose(value, order)
         output = GraphOutput(self._output(moved, owner))
         if list(order) == sorted(order):
@@ -223,7 +223,7 @@ class Outputs:
         """The position of a value among the outputs; one that other memory stands for is copied."""
         known = self.ports.get(value.port)
         if value.port.node.op_type == "Data" or (known is not None and self._owners[known] is not owner):
-            with self.ctx.graph.origin_of(Origin(owner.name, source_of(owner))):
+            with self.ctx.graph.origin_of(origin_of(owner)):
                 value = self.ctx.emit("TensorMove", value, shape=value.shape)
         return self._place(value.port, owner)
 

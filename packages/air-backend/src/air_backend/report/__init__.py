@@ -1,0 +1,8 @@
+"""The page of `explain`: what was decided in one compilation, to be opened first and looked into."""
+
+from __future__ import annotations
+
+from air_backend.report._page import page_of
+from air_backend.report._watch import Watch, watch_of, watching
+
+__all__ = ["Watch", "page_of", "watch_of", "watching"]

@@ -1,0 +1,51 @@
+"""`air new-pass` and `air new-converter` write files that work as they are, and refuse what they cannot."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from air_backend.cli import main
+
+
+@pytest.mark.parametrize(("command", "name"), [("new-pass", "fold_scales"), ("new-converter", "scaled")])
+def test_what_is_written_works_and_its_test_passes(
+    tmp_path: Path, command: str, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, name, "--folder", str(tmp_path)]) == 0
+    assert f"test_{name}.py" in capsys.readouterr().out
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert "3 passed" in ran.stdout, ran.stdout + ran.stderr
+    format_check = [sys.executable, "-m", "compileall", "-q", str(tmp_path)]
+    assert subprocess.run(format_check, timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["new-pass", "Fold-Scales"], "is no name in snake_case"),
+        (["new-pass", "json"], "is the name of a module of Python"),
+        (["new-converter", "mine", "--folder", "nowhere"], "there is no folder nowhere"),
+        (["new-pass", "there"], "there.py: already there; --force replaces"),
+    ],
+)
+def test_what_cannot_be_written_is_one_sentence(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("there.py").write_text("kept")
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+    assert Path("there.py").read_text() == "kept"
+    assert main(["new-pass", "there", "--force"]) == 0
+    assert "class There(Pass)" in Path("there.py").read_text()
