@@ -191,7 +191,9 @@ def test_pieces_and_what_runs_eagerly_between_them_are_in_the_summary(
         lambda x: torch.ops.air_backend_page.untranslated(x + 1) * 2, torch.randn(4), compiler_config=config
     )
     tab = chromium.open(report.save(tmp_path / "report.html"))
-    facts = tab.ask("[...document.querySelectorAll('.facts li')].map(each => each.innerText.replace('\\n', ' '))")
+    facts = tab.ask(
+        "[...document.querySelectorAll('.facts li')].map(each => each.innerText.replace('\\n', ' '))"
+    )
     assert "2 pieces" in facts
     assert "1 operators run eagerly" in facts
     text = tab.ask("document.querySelector('#view-summary').innerText")
