@@ -228,6 +228,8 @@ def test_first_calls_of_several_threads_are_all_right() -> None:
 class Doubles:
     """An executor that keeps what it was given."""
 
+    name = "doubles"
+
     def __init__(self) -> None:
         self.given: list[Sequence[Any]] = []
 

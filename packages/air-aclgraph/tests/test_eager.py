@@ -5,8 +5,9 @@ from typing import TypeVar
 
 import pytest
 
-from air_aclgraph._eager import EagerRun
-from air_aclgraph._key import Key
+from air_aclgraph._eager import EagerRun, EagerRunWithKernels
+from air_aclgraph._key import Key, KeyOf
+from air_aclgraph._straight import Straight
 from air_aclgraph.static_kernel import StaticKernels
 
 T = TypeVar("T")
@@ -23,16 +24,22 @@ class Recorded(StaticKernels):
         return run()
 
 
+def with_kernels(
+    function: Callable[..., object], kernels: StaticKernels, key_of: KeyOf | None
+) -> EagerRunWithKernels:
+    return EagerRunWithKernels(EagerRun("graph", Straight(function, "", "", {})), kernels, key_of)
+
+
 def test_S07_each_shape_of_an_eager_graph_passes_once() -> None:
     kernels = Recorded()
-    run = EagerRun(lambda a, b: a + b, kernels, lambda args: (args[0],))
+    run = with_kernels(lambda a, b: a + b, kernels, lambda args: (args[0],))
     assert [run(n, 1) for n in (2, 3, 2, 3)] == [3, 4, 3, 4]
     assert kernels.keys == [(2,), (3,)]
 
 
 def test_a_graph_without_symbols_has_one_key() -> None:
     kernels = Recorded()
-    run = EagerRun(lambda a: a, kernels, None)
+    run = with_kernels(lambda a: a, kernels, None)
     assert [run(n) for n in (2, 3)] == [2, 3]
     assert kernels.keys == [()]
 
@@ -40,7 +47,7 @@ def test_a_graph_without_symbols_has_one_key() -> None:
 def test_a_first_call_that_fails_is_not_counted() -> None:
     kernels = Recorded()
     values = iter([0, 1])
-    run = EagerRun(lambda: 1 // next(values), kernels, None)
+    run = with_kernels(lambda: 1 // next(values), kernels, None)
     with pytest.raises(ZeroDivisionError):
         run()
     assert run() == 1

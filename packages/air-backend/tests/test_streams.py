@@ -112,8 +112,7 @@ def test_S22_in_max_autotune_a_tag_is_a_label_a_notice_says_so_and_order_is_that
         warnings.simplefilter("error", StreamRaceWarning)
         torch.testing.assert_close(model(x, w), function(x, w))
     ((record, executed),) = _records.alive()
-    run: Any = executed
-    assert "_user_stream_label='side'" in run.explain()
+    assert "_user_stream_label='side'" in "\n".join(executed.explain()["nodes"])
     (notice,) = (n for n in record.settings.notices if n.option == "context.multi_stream")
     assert (notice.rule, notice.effect, notice.used) == ("streams-need-reduce-overhead", "overridden", False)
     assert "air.sync" in {n.option for n in record.settings.notices if n.effect == "ignored"}

@@ -12,7 +12,7 @@ from torch._ops import HigherOrderOperator
 from torch.fx import GraphModule, Node
 
 from air_aclgraph._bucketed import BucketedExecutable
-from air_aclgraph._eager import EagerRun
+from air_aclgraph._eager import EagerRun, EagerRunWithKernels
 from air_aclgraph._executable import Executable
 from air_aclgraph._key import key_function
 from air_aclgraph._lowering import PlanLowering
@@ -156,7 +156,8 @@ def run_eagerly(
     *,
     settings: Settings | None = None,
     plan: StreamPlan | None = None,
-) -> Callable[..., Any]:
+    name: str = "graph",
+) -> EagerRun:
     """The graph as one straight Python function: every pass has acted, nothing is captured.
 
     With static kernels in the settings its operators are compiled at the first call of each shape. With a plan of
@@ -167,13 +168,12 @@ def run_eagerly(
     strict = Options.of(settings).strict_priorities
     lowering = None if plan is None or runtime is None else PlanLowering(plan, runtime, strict=strict)
     straight = straighten(gm, lowering=lowering)
-    function = straight.function if runtime is None else _ordered(straight.function, runtime)
-    function.__dict__["straight"] = straight
+    run = EagerRun(name, straight, None if runtime is None else _ordered(straight.function, runtime))
     kernels = static_kernels_of(settings, device)
     if kernels is None:
-        return function
+        return run
     slots = classify(gm, example_inputs, set(), device, clone_input=True)
-    return EagerRun(function, kernels, key_function(slots))
+    return EagerRunWithKernels(run, kernels, key_function(slots))
 
 
 def _ordered(body: Callable[..., Any], runtime: Runtime) -> Callable[..., Any]:

@@ -38,6 +38,9 @@ from air_graph.forks import new_lock
 class Boxed(Protocol):
     """An executor of one graph."""
 
+    @property
+    def name(self) -> str: ...
+
     def boxed(self, args: Sequence[Any]) -> Sequence[Any]:
         """Runs the graph on its inputs."""
 

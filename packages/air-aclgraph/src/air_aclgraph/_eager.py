@@ -1,4 +1,4 @@
-"""A graph that runs as a straight function and has static kernels: the first call of each shape makes them."""
+"""A graph that runs as one straight Python function: every pass has acted, nothing is captured."""
 
 from __future__ import annotations
 
@@ -6,14 +6,33 @@ from collections.abc import Callable
 from typing import Any
 
 from air_aclgraph._key import Key, KeyOf
+from air_aclgraph._straight import Straight
 from air_aclgraph.static_kernel import StaticKernels
+from air_graph.executors import WholeGraph
 
 
-class EagerRun:
-    """Calls the function; a shape key that was not seen yet goes through static kernel compilation."""
+class EagerRun(WholeGraph):
+    """Calls the function, which `straight` is or is at the bottom of."""
 
-    def __init__(self, function: Callable[..., Any], kernels: StaticKernels, key_of: KeyOf | None) -> None:
-        self.function = function
+    def __init__(self, name: str, straight: Straight, function: Callable[..., Any] | None = None) -> None:
+        self.name = name
+        self.straight = straight
+        self.function = straight.function if function is None else function
+
+    def __call__(self, *args: Any) -> Any:
+        return self.function(*args)
+
+    @property
+    def source(self) -> str:
+        """The function as Python: one line per operator."""
+        return self.straight.source
+
+
+class EagerRunWithKernels(EagerRun):
+    """A shape key that was not seen yet goes through static kernel compilation."""
+
+    def __init__(self, run: EagerRun, kernels: StaticKernels, key_of: KeyOf | None) -> None:
+        super().__init__(run.name, run.straight, run.function)
         self._kernels = kernels
         self._key_of = key_of
         self._seen: set[Key] = set()

@@ -47,13 +47,14 @@ from air_aclgraph.errors import AclGraphError, CaptureFailed, Closed, IllegalDur
 from air_aclgraph.static_kernel import StaticKernels
 from air_fxpasses import is_left_out
 from air_graph import source_of as where
+from air_graph.executors import WholeGraph
 
 log = logging.getLogger(__name__)
 
 _POLICIES_LIMIT: Final = 4096
 
 
-class Executable(Path):
+class Executable(Path, WholeGraph):
     """A compiled graph: call it with the graph's inputs, get the graph's outputs."""
 
     def __init__(

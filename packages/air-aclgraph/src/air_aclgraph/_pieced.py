@@ -10,6 +10,7 @@ from torch.fx import Node
 
 from air_aclgraph._by_size import OncePerSize
 from air_aclgraph.errors import IllegalDuringCapture, InputRefused
+from air_graph.executors import left_out
 from air_graph.pieces import LeftOut
 
 Splitter = Callable[[Node, IllegalDuringCapture], "PiecedExecutable | None"]
@@ -57,6 +58,11 @@ class PiecedExecutable:
         with torch.no_grad():
             return self._call(*args)
 
+    @property
+    def source(self) -> str:
+        """The Python of each piece."""
+        return "\n\n".join(f"# {name}\n{piece.source}" for name, piece in self.pieces.items())
+
     def pin(self, *args: Any) -> Any:
         """Refuses: a handle replays one capture, and this graph has several, with work of the host between them."""
         first = (*self.eager, *self.by_size)[0]
@@ -86,9 +92,7 @@ class PiecedExecutable:
         """Each piece, and each operator that runs eagerly with its reason and place."""
         return {
             "graph": self.name,
-            "eager": [
-                {"operator": e.target, "because": e.reason, "where": e.source or e.node} for e in self.eager
-            ],
+            "eager": left_out(self.eager),
             "once for each size": [{"operator": e.target, "where": e.source or e.node} for e in self.by_size],
             "pieces": {name: piece.explain() for name, piece in self.pieces.items()},
         }

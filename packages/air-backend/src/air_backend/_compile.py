@@ -35,6 +35,7 @@ from air_backend._observer import Observer
 from air_backend._record import CompiledGraph, Role
 from air_fxpasses import Pipeline, PipelineReport
 from air_fxpasses.passes import ProductsOfExperts, has_products_of_experts
+from air_graph.executors import Executor
 from air_graph.pieces import LeftOut
 
 log = logging.getLogger(__name__)
@@ -51,7 +52,7 @@ def compile_aten(
     static_inputs: Sequence[int] = (),
     folder: dump.DebugFolder | None = None,
     to_file: bool = False,
-) -> tuple[CompiledGraph, Callable[..., Any]]:
+) -> tuple[CompiledGraph, Executor]:
     """Compiles a graph of ATen operators by the configuration; gives the record and what runs the graph.
 
     `folder` is where TORCH_COMPILE_DEBUG wants the files of the model; `to_file` says that the function is, or was,
@@ -89,7 +90,7 @@ def compile_aten(
         buckets = _buckets(gm, declared, settings, role)
         work = _Work(settings, config, observer, ground, buckets, role)
         report: PipelineReport | None
-        run: Callable[..., Any]
+        run: Executor
         first = work.prepared(gm, example_inputs)
         held = work.host_constants(gm)
         if work.spare_the_host(gm) or first is not None or held:
@@ -130,7 +131,7 @@ class _Work:
         plan: air_streams.StreamPlan,
         static_inputs: Sequence[int],
         name: str,
-    ) -> tuple[PipelineReport | None, air_streams.StreamPlan, str, Callable[..., Any]]:
+    ) -> tuple[PipelineReport | None, air_streams.StreamPlan, str, Executor]:
         """Passes, then the executor."""
         settings, observer = self.settings, self.observer
         untouched = _pieces.untouched(gm) if self.splits and self.ground.type != "cpu" else None
@@ -286,7 +287,7 @@ def _executor(
     observer: Observer,
     buckets: Sequence[Bucket],
     role: Role,
-) -> tuple[str, Callable[..., Any]]:
+) -> tuple[str, Executor]:
     """The object that runs the graph, and the name under which it is reported."""
     wanted = settings.debug
     if wanted.data_dump.type is not None:
@@ -294,11 +295,11 @@ def _executor(
     if settings.mode == "max-autotune" and wanted.fx_summary.type is not None:
         dump.summarize(gm, example_inputs, name)
         if wanted.fx_summary.skip_compile:
-            return "fx_summary", air_aclgraph.run_eagerly(gm)
+            return "fx_summary", air_aclgraph.run_eagerly(gm, name=name)
     if wanted.run_eagerly or _dumps_original(settings):
         if settings.mode == "max-autotune":  # its tags are labels
-            return "run_eagerly", air_aclgraph.run_eagerly(gm, example_inputs)
-        straight = air_aclgraph.run_eagerly(gm, example_inputs, settings=settings, plan=plan)
+            return "run_eagerly", air_aclgraph.run_eagerly(gm, example_inputs, name=name)
+        straight = air_aclgraph.run_eagerly(gm, example_inputs, settings=settings, plan=plan, name=name)
         return "run_eagerly", straight
     if settings.mode == "max-autotune":
         run = air_geir.compile_graph(

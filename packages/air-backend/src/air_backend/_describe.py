@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+import air_geir
 from air_backend._record import CompiledGraph
 from air_geir.converters import find_converter
 from air_geir.program import Program
+from air_graph.executors import Executor, left_out
 
 
-def describe(record: CompiledGraph, run: Callable[..., Any]) -> dict[str, Any]:
+def describe(record: CompiledGraph, run: Executor) -> dict[str, Any]:
     """Everything that was decided about one graph."""
     described: dict[str, Any] = {
         "name": record.name,
@@ -19,7 +21,7 @@ def describe(record: CompiledGraph, run: Callable[..., Any]) -> dict[str, Any]:
         "device": str(record.ground),
         "executor": record.executor,
         "nodes": record.nodes,
-        "pieces": len(getattr(run, "pieces", ())) or 1,
+        "pieces": len(run.pieces) or 1,
         "compile seconds": round(record.seconds, 3),
         "notices": [str(notice) for notice in record.settings.notices],
         "streams": _streams(record),
@@ -32,13 +34,10 @@ def describe(record: CompiledGraph, run: Callable[..., Any]) -> dict[str, Any]:
             {"operator": each.target, "bytes": each.nbytes, "where": each.source or each.node}
             for each in record.host_constants
         ]
-    if left := getattr(run, "eager", None):
-        described["eager"] = [
-            {"operator": each.target, "because": each.reason, "where": each.source or each.node}
-            for each in left
-        ]
-    if own := getattr(run, "explain", None):
-        described[record.executor] = own()
+    if run.eager:
+        described["eager"] = left_out(run.eager)
+    if told := run.explain():
+        described[record.executor] = told
     return described
 
 
@@ -63,12 +62,11 @@ def _passes(record: CompiledGraph) -> Any:
     return record.passes.to_dict()["steps"]
 
 
-def _programs(run: Any) -> Iterable[Program]:
+def _programs(run: Executor) -> Iterable[Program]:
     """The Ascend IR programs behind an executor: one, or those of the pieces of a split graph."""
-    for holder in (run, *getattr(run, "pieces", {}).values()):
-        program = getattr(holder, "program", None)
-        if isinstance(program, Program):
-            yield program
+    for each in (run, *run.pieces.values()):
+        if isinstance(each, air_geir.Executable):
+            yield each.program
 
 
 def _converters(record: CompiledGraph, programs: Iterable[Program]) -> list[Mapping[str, Any]]:

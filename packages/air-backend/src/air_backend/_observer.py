@@ -17,9 +17,8 @@ from air_backend import _artifacts, _minifier, dump
 from air_backend.report import watch_of
 from air_config import CompilerConfig, Settings
 from air_geir.dump import WRITERS
-from air_geir.engines import source_of
 from air_geir.ir import Graph
-from air_geir.program import Program
+from air_graph.executors import Executor
 
 
 class Observer:
@@ -72,21 +71,11 @@ class Observer:
         if self.watch is not None:
             self.watch.ascend_ir(stage, graph)
 
-    def done(self, report: Callable[[], Mapping[str, Any]], run: Any) -> None:
+    def done(self, report: Callable[[], Mapping[str, Any]], run: Executor) -> None:
         """What was decided, and the code that runs."""
         _artifacts.report(f"air_{self.name}_report", report)
         if self.folder is None:
             return
         self.folder.report("explain", report())
-        if source := _source_of(run):
-            self.folder.text("output_code.py", source)
-
-
-def _source_of(run: Any) -> str:
-    """The Python that an executor made of the graph."""
-    for holder in (run, getattr(run, "straight", None)):
-        source = getattr(holder, "source", None)
-        if isinstance(source, str):
-            return source
-    program = getattr(run, "program", None)
-    return source_of(program) if isinstance(program, Program) else ""
+        if run.source:
+            self.folder.text("output_code.py", run.source)

@@ -60,7 +60,7 @@ def compile_in_pieces(
         return pieces[part_name]
 
     def eager(part: fx.GraphModule, values: list[Any], part_name: str) -> Run:
-        run: Run = air_aclgraph.run_eagerly(part)
+        run: Run = air_aclgraph.run_eagerly(part).function
         if part_name in by_itself:
             run = once[part_name] = air_aclgraph.OncePerSize(run, limit)
         return run

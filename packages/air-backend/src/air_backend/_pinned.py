@@ -78,7 +78,7 @@ def pin(compiled: Callable[..., Any], *args: Any, **kwargs: Any) -> PinnedCall:
     with air_aclgraph.witnessed() as seen:
         results = compiled(*args, **kwargs)
     if len(seen) != 1:
-        names = ", ".join(str(getattr(one.executor, "name", one.executor)) for one in seen)
+        names = ", ".join(one.executor.name for one in seen)
         raise CannotPin(_MANY.format(names) if seen else _NONE)
     executor = seen[0].executor
     if not isinstance(executor, air_aclgraph.Executable):

@@ -7,24 +7,24 @@ record was kept here.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
 from typing import Any, Final
 
 from air_backend._record import CompiledGraph
 from air_graph import forks
+from air_graph.executors import Executor
 
 _lock: Final = forks.new_lock()
 _kept: Final[list[tuple[CompiledGraph, weakref.ref[Any]]]] = []
 
 
-def keep(record: CompiledGraph, run: Callable[..., Any]) -> None:
+def keep(record: CompiledGraph, run: Executor) -> None:
     """Remembers a record until its executor is gone."""
     with _lock:
         _kept[:] = [(old, ref) for old, ref in _kept if ref() is not None]
         _kept.append((record, weakref.ref(run)))
 
 
-def alive() -> list[tuple[CompiledGraph, Callable[..., Any]]]:
+def alive() -> list[tuple[CompiledGraph, Executor]]:
     """The records whose executor is in use, oldest first, each with it."""
     with _lock:
         pairs = [(record, ref()) for record, ref in _kept]
@@ -34,7 +34,6 @@ def alive() -> list[tuple[CompiledGraph, Callable[..., Any]]]:
 def close_all() -> None:
     """Closes every executor in use and forgets the records."""
     for _, run in alive():
-        if close := getattr(run, "close", None):
-            close()
+        run.close()
     with _lock:
         _kept.clear()

@@ -22,6 +22,7 @@ from air_geir.ir import Graph
 from air_geir.lowering import Table, lower_program
 from air_geir.program import ArgInput, Program
 from air_geir.verify import verify
+from air_graph.executors import WholeGraph
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ Observe = Callable[[str, Graph], None]
 """Takes a stage and the graph as it is then."""
 
 
-class Executable:
+class Executable(WholeGraph):
     """A compiled graph: call it with the graph's arguments."""
 
     def __init__(
@@ -40,7 +41,9 @@ class Executable:
         engine: str,
         report: Report,
         verify: Literal["always", "first", "never"] = "never",
+        name: str = "graph",
     ) -> None:
+        self.name = name
         self.program = program
         self.report = report
         self.engine = engine
@@ -57,12 +60,21 @@ class Executable:
     def __call__(self, *args: Any) -> list[Any]:
         return self._run(*args)
 
-    def explain(self) -> str:
-        """The engine, the calling convention and the graph, as text."""
-        nodes = "\n".join(f"  {node!r}" for node in self.program.graph)
-        return f"engine {self.engine}\n{source_of(self.program)}\n{self.report.explain()}\n{nodes}"
+    @property
+    def source(self) -> str:
+        """The function between the caller's arguments and the engine, as Python."""
+        return source_of(self.program)
 
-    def stats(self) -> dict[str, object]:
+    def explain(self) -> dict[str, Any]:
+        """The engine, the calling convention, what each pass did, and the graph."""
+        return {
+            "engine": self.engine,
+            "call": self.source.splitlines(),
+            "passes": self.report.explain().splitlines(),
+            "nodes": [repr(node) for node in self.program.graph],
+        }
+
+    def stats(self) -> dict[str, Any]:
         """Numbers about the compilation and the calls."""
         return {"nodes": len(self.program.graph), **self._compiled.stats()}
 
@@ -155,14 +167,14 @@ def compile_graph(
         )
 
     if left_out := nodes_left_out(gm):
-        return compile_split(gm, left_out, compile_whole)
+        return compile_split(gm, name, left_out, compile_whole)
     try:
         return compile_whole(gm, example_inputs)
     except UnsupportedGraphError as refused:
         if fallback != "eager":
             raise
         log.info("graph %s: %s", name, refused)
-        return compile_split(gm, refused.found, compile_whole)
+        return compile_split(gm, name, refused.found, compile_whole)
 
 
 def _compile(
@@ -204,7 +216,7 @@ def _compile(
         options = options_for(chosen, settings, program, gears, dump_nodes)
         compiled = Idle() if program.is_idle else chosen.compile(program, options)
     run = bind(program, compiled, generator=generator_for(chosen))
-    return Executable(run, program, compiled, chosen.name, report, _verified(settings, chosen.name))
+    return Executable(run, program, compiled, chosen.name, report, _verified(settings, chosen.name), name)
 
 
 def _verified(settings: Any, engine: str) -> Literal["always", "first", "never"]:

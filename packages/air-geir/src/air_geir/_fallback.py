@@ -13,6 +13,7 @@ from air_geir.converters import name_of
 from air_geir.errors import UnsupportedGraphError
 from air_geir.lowering._source import source_of
 from air_graph import copies_with_gaps
+from air_graph.executors import left_out
 from air_graph.pieces import Cut, LeftOut, compile_parts, cut
 
 log = logging.getLogger(__name__)
@@ -24,7 +25,8 @@ Run = Callable[..., Any]
 class SplitExecutable:
     """Compiled pieces with eager operators between them."""
 
-    def __init__(self, call: Run, pieces: Mapping[str, Any], eager: Sequence[LeftOut]) -> None:
+    def __init__(self, name: str, call: Run, pieces: Mapping[str, Any], eager: Sequence[LeftOut]) -> None:
+        self.name = name
         self.pieces = dict(pieces)
         self.eager = tuple(eager)
         """What runs eagerly, and why."""
@@ -35,13 +37,19 @@ class SplitExecutable:
             results = self._call(*args)
         return list(results) if isinstance(results, (tuple, list)) else [results]
 
-    def explain(self) -> str:
-        """The pieces, and every operator that runs eagerly with its reason and place."""
-        lines = [f"{len(self.pieces)} compiled pieces; eager between them:"]
-        lines.extend(f"  {u.target}: {u.reason}  {u.source or u.node}" for u in self.eager)
-        return "\n".join([*lines, *(piece.explain() for piece in self.pieces.values())])
+    @property
+    def source(self) -> str:
+        """The Python of each piece."""
+        return "\n\n".join(f"# {name}\n{piece.source}" for name, piece in self.pieces.items())
 
-    def stats(self) -> dict[str, object]:
+    def explain(self) -> dict[str, Any]:
+        """The pieces, and every operator that runs eagerly with its reason and place."""
+        return {
+            "eager": left_out(self.eager),
+            "pieces": {name: piece.explain() for name, piece in self.pieces.items()},
+        }
+
+    def stats(self) -> dict[str, Any]:
         """Numbers of each piece."""
         return {"eager": len(self.eager), **{name: piece.stats() for name, piece in self.pieces.items()}}
 
@@ -51,13 +59,16 @@ class SplitExecutable:
             piece.close()
 
 
-def compile_split(gm: fx.GraphModule, found: Sequence[LeftOut], compile_piece: Compile) -> SplitExecutable:
+def compile_split(
+    gm: fx.GraphModule, name: str, found: Sequence[LeftOut], compile_piece: Compile
+) -> SplitExecutable:
     """Cuts a graph round the nodes that were refused and compiles the rest.
 
     A piece that is refused in its turn is cut again: what a size or a type is may only be known once it stands alone.
 
     Args:
         gm: the whole graph.
+        name: its name in reports.
         found: what the lowering of the whole graph refused.
         compile_piece: compiles one piece: takes its graph and example inputs.
     """
@@ -67,7 +78,7 @@ def compile_split(gm: fx.GraphModule, found: Sequence[LeftOut], compile_piece: C
         names = {one.node for one in refused}
         parted = cut(gm, [node for node in gm.graph.nodes if node.name in names])
         try:
-            return _compiled(parted, refused, compile_piece)
+            return _compiled(name, parted, refused, compile_piece)
         except UnsupportedGraphError as again:
             fresh = [one for one in again.found if one.node not in names]
             if not fresh:
@@ -92,7 +103,7 @@ def _with_gaps(gm: fx.GraphModule, refused: Sequence[LeftOut]) -> list[LeftOut]:
     return [one for name, one in found.items() if name not in readers]
 
 
-def _compiled(parted: Cut, refused: Sequence[LeftOut], compile_piece: Compile) -> SplitExecutable:
+def _compiled(graph: str, parted: Cut, refused: Sequence[LeftOut], compile_piece: Compile) -> SplitExecutable:
     pieces: dict[str, Any] = {}
 
     def compiled(part: fx.GraphModule, examples: list[Any], name: str) -> Run:
@@ -106,4 +117,4 @@ def _compiled(parted: Cut, refused: Sequence[LeftOut], compile_piece: Compile) -
         for piece in pieces.values():
             piece.close()
         raise
-    return SplitExecutable(call, pieces, refused)
+    return SplitExecutable(graph, call, pieces, refused)

@@ -175,14 +175,14 @@ def test_a_value_with_gaps_is_laid_out_as_eager_lays_it_out() -> None:
 
 def test_a_plain_result_costs_nothing_beside_the_run() -> None:
     _, run = compiled(lambda x, w: (torch.relu(x @ w).view(2, -1),), counted(4, 6), counted(6, 4))
-    text = run.explain()
+    text = run.source
     assert "    r = run((a0, a1,), ())\n    return [r[0]]\n" in text
 
 
 def test_a_graph_of_views_alone_runs_no_engine() -> None:
     _, run = compiled(lambda x: (x.t(), x[1], x), counted(3, 4))
     assert run.stats()["engine"] == "none"
-    assert "run(" not in run.explain()
+    assert "run(" not in run.source
     agree(lambda x: (x.t(), x[1], x), lambda: [counted(3, 4)], run)
 
 

@@ -20,6 +20,7 @@ from air_backend._ground import Ground
 from air_backend.demo._llama import Llama, LlamaSize
 from air_backend.errors import DemoMismatch
 from air_config import CompilerConfig, variables
+from air_graph.executors import Executor
 from air_graph.progress import Progress, progress_on_terminal, showing
 
 PROMPT: Final = 24
@@ -156,7 +157,6 @@ def _row(candidate: _Candidate, eager: _Candidate, compiled: list[Any]) -> Row:
     )
 
 
-def _captures(run: Any) -> int:
+def _captures(run: Executor) -> int:
     """How often an executor captured; 0 for one that does not capture."""
-    stats = getattr(run, "stats", None)
-    return int(stats().get("captures", 0)) if stats else 0
+    return int(run.stats().get("captures", 0))

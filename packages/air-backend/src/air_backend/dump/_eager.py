@@ -22,6 +22,7 @@ from air_backend.dump._marks import chosen
 from air_backend.dump._place import named, rank_folder, stamp
 from air_backend.errors import NumpyMissing
 from air_graph import files
+from air_graph.executors import WholeGraph
 
 log = logging.getLogger(__name__)
 
@@ -35,12 +36,13 @@ _NUMPY: Final = frozenset(
 Filter = Callable[[fx.Node], fx.Node | None]
 
 
-class EagerDump:
+class EagerDump(WholeGraph):
     """A graph that is run eagerly; every call writes its tensors into a folder of its own."""
 
     def __init__(self, gm: fx.GraphModule, path: str | None, name: str, keep: Filter | None = None) -> None:
         if importlib.util.find_spec("numpy") is None:
             raise NumpyMissing("debug.data_dump.type = 'npy'")
+        self.name = name
         self.folder = rank_folder(path) / name
         self.calls = 0
         self._gm = gm
