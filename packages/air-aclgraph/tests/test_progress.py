@@ -49,7 +49,7 @@ def test_a_capture_that_fails_wipes_its_bar(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(Progress.__init__, "__defaults__", (0.0,))
     run = executable(lambda x: (x + 1 + 1,), torch.ones(2))
-    monkeypatch.setattr(run, "_flat_body", lambda *inputs: [run._body.function(*inputs), 1 / 0])
+    monkeypatch.setattr(run._making, "_flat_body", lambda *inputs: [run._body.function(*inputs), 1 / 0])
     with pytest.raises(ZeroDivisionError):
         run(torch.ones(2))
     assert terminal.getvalue().endswith("\r\x1b[K")

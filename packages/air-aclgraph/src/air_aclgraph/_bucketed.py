@@ -55,7 +55,7 @@ class BucketedExecutable(Executable):
         self.buckets = tuple(buckets)
         self._examples = [node.meta.get("val") for node in gm.graph.find_nodes(op="placeholder")]
         self._leaves = leaves_of(gm)
-        self._again = repeated(self._names)
+        self._again = repeated(self._making.names)
         self._sources = _sources_of(self._examples, self.name)
         self._places = self._padded_inputs()
         _refuse_mixed(self.buckets, self.name)
@@ -113,8 +113,8 @@ class BucketedExecutable(Executable):
 
     def _obstacle(self, args: Sequence[Any]) -> str | None:
         """Why this call, whose sizes fit, is not padded; orders the caller's stream behind the last replay."""
-        ready = self._ready
-        if self._turn is not None and self._turn[0]:
+        ready = self._making.ready
+        if self._making.turn is not None and self._making.turn[0]:
             return "inside another capture or replay"
         if ready is not None and ready.current() != ready.last[0] and not ready.switch():
             return "inside another capture or replay"
@@ -171,7 +171,7 @@ class BucketedExecutable(Executable):
             key,
             tuple(replaced),
             tuple(home.index for home in homes),
-            (self._copies or one_by_one)(rooms),
+            (self._making.copies or one_by_one)(rooms),
             tuple(fillings),
             tuple(self._cuts(padded, used)),
             frozenset(home.tensor.untyped_storage()._cdata for home in homes),
@@ -198,7 +198,7 @@ class BucketedExecutable(Executable):
             labels = [(bucket, bucket.proof.results[place]) for bucket in self.buckets]
             known = [(bucket, each) for bucket, each in labels if each is not None]
             lent = self.options.outputs == "guarded"
-            cuts.append(cut_of(example, known, self._given[place], padded, used, lent=lent))
+            cuts.append(cut_of(example, known, self._making.given[place], padded, used, lent=lent))
         return cuts
 
     def _policy(self, key: Key) -> KeyPolicy:

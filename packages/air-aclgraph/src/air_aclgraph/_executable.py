@@ -15,38 +15,33 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-import torch
 from torch import Tensor
 from torch.fx import GraphModule
-from torch.utils._pytree import tree_flatten
 
-from air_aclgraph import _addresses, _captured
-from air_aclgraph._captured import CHECKED, COPIES, Captured, Plumbing
-from air_aclgraph._kept import Loan, Stage, loans_of
+from air_aclgraph import _captured
+from air_aclgraph._captured import Captured
+from air_aclgraph._kept import Stage
 from air_aclgraph._key import Key, key_function
-from air_aclgraph._memory import Buffers, fill, whole
+from air_aclgraph._making import Making
 from air_aclgraph._moved import calls_worth_a_capture, carried_from_now_on, remember
 from air_aclgraph._options import Options
-from air_aclgraph._outputs import Ledger, Output, Own, describe, finisher, fixed_outputs, mixed
+from air_aclgraph._outputs import finisher, fixed_outputs
 from air_aclgraph._path import Path
 from air_aclgraph._pieced import PiecedExecutable, Splitter
 from air_aclgraph._pin import Pinned
 from air_aclgraph._plan import ResourcePlan, refuse_shortage
-from air_aclgraph._policy import KeyPolicy, Watches
+from air_aclgraph._policy import KeyPolicy
 from air_aclgraph._progress import showing
-from air_aclgraph._reach import refuse_format
-from air_aclgraph._results import outputs_of
-from air_aclgraph._runtime import Recording, Runtime, Sample
+from air_aclgraph._runtime import Recording, Runtime
 from air_aclgraph._siblings import Siblings
 from air_aclgraph._slots import Kind, Slot, refuse_layout, refuse_subclass
 from air_aclgraph._stats import Stats
 from air_aclgraph._straight import Straight
 from air_aclgraph._told import capture_text, explained
 from air_aclgraph._update import UpdatePlan
-from air_aclgraph.errors import AclGraphError, CaptureFailed, Closed, IllegalDuringCapture, InputRefused
+from air_aclgraph.errors import Closed, IllegalDuringCapture, InputRefused
 from air_aclgraph.static_kernel import StaticKernels
 from air_fxpasses import is_left_out
-from air_graph import source_of as where
 from air_graph.executors import WholeGraph
 
 log = logging.getLogger(__name__)
@@ -73,32 +68,19 @@ class Executable(Path, WholeGraph):
         self.options = options
         self.runtime = runtime
         self.slots = tuple(slots)
-        self._wholes = frozenset(slot.index for slot in self.slots if slot.whole)
+        self.resources = resources
         self._body = body
-        self._given, self._names, spec, self._flat = outputs_of(gm)
         self._updates = updates
         self._kernels = kernels
-        self.resources = resources
+        self._making = Making(gm, body, slots, runtime, options, name, updates, self._note)
         key_of = key_function(self.slots, () if updates is None else updates.keyless)
-        super().__init__(
-            runtime.lock, key_of, None if self._flat else spec, always_off=options.force_recapture
-        )
-        self._watches = Watches(options.bind_after)
+        super().__init__(runtime.lock, key_of, self._making.spec, always_off=options.force_recapture)
         self._policies: OrderedDict[Key, KeyPolicy] = OrderedDict()
         self._seen: dict[Key, int] = {}
-        self._buffers = Buffers(runtime.device)
-        self._tests = _addresses.Shared(runtime.address_tests())
-        self._copies = runtime.copies()
-        self._ready = runtime.ready()
-        self._turn = runtime.turn()
         self._siblings = Siblings()
-        self._ledger = Ledger(name)
         self._stats = Stats()
         self._history: list[str] = []
         self._left_out: dict[Key, bool] = {}
-        self._constants = frozenset(
-            value.untyped_storage()._cdata for value in body.keep.values() if isinstance(value, Tensor)
-        )
         self._lock = runtime.lock
         self._pid = os.getpid()
         self._closed = False
@@ -159,13 +141,17 @@ class Executable(Path, WholeGraph):
     def _is_left_out(self, key: Key) -> bool:
         """Whether a bisection runs this key without a capture; it is asked once per key."""
         if key not in self._left_out:
-            self._left_out[key] = is_left_out("captures", lambda: capture_text(self.name, key, self._names))
+            self._left_out[key] = is_left_out(
+                "captures", lambda: capture_text(self.name, key, self._making.names)
+            )
         return self._left_out[key]
 
     def _clash(self, args: Sequence[Any], kinds: Sequence[Kind]) -> str | None:
         """The first copied input whose copy would miss a write of the graph."""
         clashes = (
-            s.name for s in self.slots if _captured.overlaps_written(args, kinds, s.index, self._wholes)
+            s.name
+            for s in self.slots
+            if _captured.overlaps_written(args, kinds, s.index, self._making.wholes)
         )
         return next(clashes, None)
 
@@ -195,7 +181,7 @@ class Executable(Path, WholeGraph):
             policy.keeping.give_up()
             self._taken_back(captured)
         elif not moved:
-            settled, bound = policy.keeping.settle(), self._watches.ended(captured.key, policy)
+            settled, bound = policy.keeping.settle(), self._making.watches.ended(captured.key, policy)
         carried = [] if held else self._carried(captured, policy, moved, args)
         notes = [*([settled] if settled else []), *(bound or []), *carried]
         for note in notes:
@@ -221,7 +207,9 @@ class Executable(Path, WholeGraph):
         self.runtime.synchronize()  # another stream may still read what its caller has let go of
         seconds = self._stats.capture_seconds / max(1, self._stats.captures)
         nbytes = sum(captured.inputs[index].nbytes for index in found)
-        self._watches.begin(captured.key, list(found), calls_worth_a_capture(seconds, nbytes, self.runtime))
+        self._making.watches.begin(
+            captured.key, list(found), calls_worth_a_capture(seconds, nbytes, self.runtime)
+        )
         return policy.carried(found)
 
     def _taken_back(self, captured: Captured) -> None:
@@ -241,7 +229,7 @@ class Executable(Path, WholeGraph):
         if carried:
             kinds, count = tuple(policy.kinds), [0]
             self._stats.dropped(captured)
-        again = self._finish(captured.key, kinds, policy, inputs, recording, count, shared=shared)
+        again = self._making.finished(captured.key, kinds, policy, inputs, recording, count, shared=shared)
         self._keep(again)
         return again
 
@@ -265,10 +253,7 @@ class Executable(Path, WholeGraph):
     def _eagerly(self, args: list[Any], cause: str) -> tuple[Any, ...]:
         self._stats.ran_eagerly(cause)
         self._note(f"ran without a capture: {cause}")
-        return self._flat_outputs(self.runtime.run(self._body.function, args))
-
-    def _flat_outputs(self, results: Any) -> tuple[Any, ...]:
-        return tuple(results) if self._flat else tuple(tree_flatten(results)[0])
+        return self._making.flat_outputs(self.runtime.run(self._body.function, args))
 
     def _capture(
         self, key: Key, kinds: tuple[Kind, ...], policy: KeyPolicy, args: list[Any]
@@ -277,21 +262,22 @@ class Executable(Path, WholeGraph):
         copied = self._copies_outputs(policy)
         first: tuple[Any, ...] | None = None
         if not self.runtime.abilities.runs_while_recording and self._runs_first(key, policy):
-            first = self._flat_outputs(self._first_run(key, args))
+            first = self._making.flat_outputs(self._first_run(key, args))
         self._drop(key)
         self._make_room(key)
         refuse_shortage(self.resources, self.runtime.limits(), len(self._captured), self.name, key)
-        inputs = self._capture_inputs(args, kinds)
+        inputs = self._making.inputs(args, kinds)
         sample = None if first is None else (first, args)
         try:
             with showing(self._body.progress, f"{self.name} key {key}"):
-                recording = self._record(key, inputs, kinds, copied, sample)
-        except IllegalDuringCapture as error:
-            if not self._goes_on_in_pieces(error):
+                recording = self._making.record(key, inputs, kinds, copied, sample)
+        except BaseException as error:
+            self._stats.failed()
+            if not isinstance(error, IllegalDuringCapture) or not self._goes_on_in_pieces(error):
                 raise
             return self._eagerly(args, "its capture failed") if first is None else first
         remember(recording)
-        captured = self._finish(
+        captured = self._making.finished(
             key, kinds, policy, inputs, recording, shared=copied and self.options.share_pool
         )
         self._keep(captured)
@@ -304,7 +290,7 @@ class Executable(Path, WholeGraph):
         if first is not None:
             return first
         if recording.ran:
-            return self._first_outputs(captured, inputs, args)
+            return self._making.first_outputs(captured, inputs, args)
         outputs = captured.run(args)
         assert outputs is not None, "an address moved while the call that captured it was running"
         return outputs
@@ -341,127 +327,6 @@ class Executable(Path, WholeGraph):
             return self.runtime.run(self._body.function, args)
         return self._kernels.around(key, lambda: self.runtime.run(self._body.function, args))
 
-    def _first_outputs(self, captured: Captured, inputs: Sequence[Any], args: list[Any]) -> tuple[Any, ...]:
-        """The outputs of a recording run: views of inputs are made on the caller's own tensors."""
-        for index, kind in enumerate(captured.kinds):
-            if kind is Kind.CARRIED and index in self._wholes:
-                whole(args[index]).copy_(whole(inputs[index]))
-            elif kind is Kind.CARRIED:
-                args[index].copy_(inputs[index])
-        if self.options.outputs in ("view", "guarded"):
-            return finisher(captured.outputs, self.options.outputs, self._ledger)(args)
-        if not captured.outputs_shared:
-            return finisher(captured.outputs, "clone", self._ledger)(args)
-        pairs = zip(captured.outputs, captured.recording.first, strict=True)
-        firsts = [first for output, first in pairs if isinstance(output, Own)]
-        return mixed(captured.outputs, lambda: firsts)(args)
-
-    def _capture_inputs(self, args: Sequence[Any], kinds: Sequence[Kind]) -> tuple[Any, ...]:
-        """What the capture sees: the caller's memory for checked inputs, buffers for copied ones."""
-        inputs: list[Any] = []
-        for index, (value, kind) in enumerate(zip(args, kinds, strict=True)):
-            if kind in COPIES:
-                inputs.append(self._buffer(index, value))
-            else:
-                inputs.append(value.detach() if isinstance(value, Tensor) else value)
-        return tuple(inputs)
-
-    def _buffer(self, index: int, value: Tensor) -> Tensor:
-        """Memory of our own that holds what the graph reads of an input."""
-        buffer = self.runtime.buffer_like(value)
-        if index in self._wholes:
-            refuse_format(self.slots[index].name, buffer)
-            buffer = self._buffers.whole_like(index, value)
-            whole(buffer).copy_(whole(value))
-            return buffer
-        if buffer is None:
-            buffer = self._buffers.like(index, value)
-        fill(buffer, value)
-        return buffer
-
-    def _record(
-        self, key: Key, inputs: tuple[Any, ...], kinds: Sequence[Kind], copied: bool, sample: Sample | None
-    ) -> Recording:
-        written = [t for t, k in zip(inputs, kinds, strict=True) if k is Kind.MUTATED]
-        inference = torch.is_inference_mode_enabled() and any(t.is_inference() for t in written)
-        place = next((place for _, place in reversed(self._names) if place is not None), None)
-        request = self.options.request(
-            in_inference_mode=inference, graph=self.name, where=place, copied=copied, sample=sample
-        )
-        try:
-            return self.runtime.record(self._flat_body, inputs, request)
-        except AclGraphError as error:
-            self._stats.failed()
-            if error.where is None:
-                error.where = where(self._body.node_at(error))
-            if isinstance(error, CaptureFailed):
-                error.graph, error.key = self.name, key
-            raise
-        except BaseException:
-            self._stats.failed()
-            raise
-
-    def _flat_body(self, *inputs: Any) -> tuple[Any, ...]:
-        return self._flat_outputs(self._body.function(*inputs))
-
-    def _finish(
-        self,
-        key: Key,
-        kinds: tuple[Kind, ...],
-        policy: KeyPolicy,
-        inputs: tuple[Any, ...],
-        recording: Recording,
-        count: list[int] | None = None,
-        *,
-        shared: bool = False,
-    ) -> Captured:
-        mode = self.options.outputs
-        outputs = describe(recording.outputs, self._given, inputs, self._names)
-        loans = self._loans(policy, outputs, recording) if mode == "kept" else None
-        watched = mode == "kept" and policy.keeping.stage is Stage.WATCHED
-        keeping = policy.keeping if watched and any(isinstance(o, Own) for o in outputs) else None
-        own = frozenset(o.tensor.untyped_storage()._cdata for o in outputs if isinstance(o, Own))
-        checked = CHECKED[1:] if self.options.frozen_parameter else CHECKED
-        indices = [i for i, kind in enumerate(kinds) if kind in checked]
-        if self.options.skip_validation:
-            indices = []
-        pointers = [t.data_ptr() if isinstance(t, Tensor) else None for t in inputs]
-        writes = any(kind in (Kind.MUTATED, Kind.CARRIED) for kind in kinds)
-        plumbing = Plumbing(
-            ready=self._ready,
-            tests=self._tests,
-            copies=self._copies,
-            finish=finisher(outputs, mode, self._ledger, None if keeping is None else keeping.watch),
-            fixed=fixed_outputs(outputs) if mode == "view" else None,
-            before_replay=((lambda: self._ledger.overwrite(own)),) if mode == "guarded" else (),
-            watch=self._watches.of(key, policy, kinds),
-            check_overlap=writes and not self.options.skip_validation,
-            values=None if self._updates is None else self._updates.values,
-            wholes=self._wholes,
-            settled=None if keeping is None else keeping.is_settled,
-            loans=loans,
-            turn=self._turn,
-        )
-        count = [0] if count is None else count
-        run = _captured.make_run(inputs, kinds, pointers, indices, recording, count, plumbing, outputs)
-        return Captured(
-            key, recording, kinds, inputs, pointers, indices, outputs, run, count, plumbing,
-            *_captured.copied_by(inputs, kinds), outputs_shared=shared,
-        )  # fmt: skip
-
-    def _loans(
-        self, policy: KeyPolicy, outputs: Sequence[Output], recording: Recording
-    ) -> tuple[Loan, ...] | None:
-        """The memory that callers of this capture are lent; None where they get copies."""
-        if policy.keeping.stage is not Stage.LENT:
-            return None
-        claims = {s: n for s, n in recording.claims.items() if s not in self._constants}
-        loans = loans_of([o.tensor for o in outputs if isinstance(o, Own)], claims)
-        if loans is None:
-            policy.keeping.give_up()
-            self._note("outputs: copied, their memory has other owners than the capture")
-        return loans
-
     def pin(self, *args: Any) -> Pinned:
         """A handle that replays the key of `args` without any check; see `Pinned`.
 
@@ -483,7 +348,7 @@ class Executable(Path, WholeGraph):
                 )
             plumbing = replace(captured.plumbing, check_overlap=False, watch=None)
             if self.options.outputs == "kept":
-                finish = finisher(captured.outputs, "view", self._ledger)
+                finish = finisher(captured.outputs, "view", self._making.ledger)
                 plumbing = replace(plumbing, finish=finish, fixed=fixed_outputs(captured.outputs))
             run = _captured.make_run(
                 captured.inputs,
@@ -567,7 +432,7 @@ class Executable(Path, WholeGraph):
     def nbytes(self) -> int:
         """Bytes the captured keys hold; the shared pool, and buffers that several keys have, are counted once."""
         alive = self._captured.values()
-        buffers = self._buffers.held()
+        buffers = self._making.buffers.held()
         for captured in alive:
             buffers.update(captured.buffers())
         return self.runtime.pool_nbytes() + sum(c.nbytes for c in alive) + sum(buffers.values())
@@ -591,7 +456,7 @@ class Executable(Path, WholeGraph):
         """Gives back everything the captures hold; a later call raises."""
         with self._lock:
             self.invalidate()
-            self._buffers.clear()
+            self._making.buffers.clear()
             if self._instead is not None:
                 self._instead.close()
             self.runtime.trim()

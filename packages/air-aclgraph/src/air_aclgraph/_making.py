@@ -1,0 +1,188 @@
+"""How a capture is made: the memory that it reads, the run that is recorded, and the function that replays it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule
+from torch.utils._pytree import TreeSpec, tree_flatten
+
+from air_aclgraph import _addresses, _captured
+from air_aclgraph._captured import CHECKED, COPIES, Captured, Plumbing
+from air_aclgraph._kept import Loan, Stage, loans_of
+from air_aclgraph._key import Key
+from air_aclgraph._memory import Buffers, fill, whole
+from air_aclgraph._options import Options
+from air_aclgraph._outputs import Ledger, Output, Own, describe, finisher, fixed_outputs, mixed
+from air_aclgraph._policy import KeyPolicy, Watches
+from air_aclgraph._reach import refuse_format
+from air_aclgraph._results import outputs_of
+from air_aclgraph._runtime import Recording, Runtime, Sample
+from air_aclgraph._slots import Kind, Slot
+from air_aclgraph._straight import Straight
+from air_aclgraph._update import UpdatePlan
+from air_aclgraph.errors import AclGraphError, CaptureFailed
+from air_graph import source_of as where
+
+
+class Making:
+    """Makes the captures of one graph; which of them there are, the executable knows."""
+
+    def __init__(
+        self,
+        gm: GraphModule,
+        body: Straight,
+        slots: Sequence[Slot],
+        runtime: Runtime,
+        options: Options,
+        name: str,
+        updates: UpdatePlan | None,
+        note: Callable[[str], None],
+    ) -> None:
+        self.name = name
+        self.options = options
+        self.runtime = runtime
+        self.slots = tuple(slots)
+        self.updates = updates
+        self.wholes = frozenset(slot.index for slot in self.slots if slot.whole)
+        self.buffers = Buffers(runtime.device)
+        self.ledger = Ledger(name)
+        self.copies = runtime.copies()
+        self.watches = Watches(options.bind_after)
+        self.given, self.names, spec, self._is_flat = outputs_of(gm)
+        self.spec: TreeSpec | None = None if self._is_flat else spec
+        """How the results are put together; None where they are one flat tuple."""
+        self._body = body
+        self._note = note
+        self._tests = _addresses.Shared(runtime.address_tests())
+        self.ready = runtime.ready()
+        self.turn = runtime.turn()
+        self._constants = frozenset(
+            value.untyped_storage()._cdata for value in body.keep.values() if isinstance(value, Tensor)
+        )
+
+    def inputs(self, args: Sequence[Any], kinds: Sequence[Kind]) -> tuple[Any, ...]:
+        """What the capture sees: the caller's memory for checked inputs, buffers for copied ones."""
+        inputs: list[Any] = []
+        for index, (value, kind) in enumerate(zip(args, kinds, strict=True)):
+            if kind in COPIES:
+                inputs.append(self._buffer(index, value))
+            else:
+                inputs.append(value.detach() if isinstance(value, Tensor) else value)
+        return tuple(inputs)
+
+    def _buffer(self, index: int, value: Tensor) -> Tensor:
+        """Memory of our own that holds what the graph reads of an input."""
+        buffer = self.runtime.buffer_like(value)
+        if index in self.wholes:
+            refuse_format(self.slots[index].name, buffer)
+            buffer = self.buffers.whole_like(index, value)
+            whole(buffer).copy_(whole(value))
+            return buffer
+        if buffer is None:
+            buffer = self.buffers.like(index, value)
+        fill(buffer, value)
+        return buffer
+
+    def record(
+        self, key: Key, inputs: tuple[Any, ...], kinds: Sequence[Kind], copied: bool, sample: Sample | None
+    ) -> Recording:
+        """Runs the graph on these inputs and records it; an error says which line of the user it is about."""
+        written = [t for t, k in zip(inputs, kinds, strict=True) if k is Kind.MUTATED]
+        inference = torch.is_inference_mode_enabled() and any(t.is_inference() for t in written)
+        place = next((place for _, place in reversed(self.names) if place is not None), None)
+        request = self.options.request(
+            in_inference_mode=inference, graph=self.name, where=place, copied=copied, sample=sample
+        )
+        try:
+            return self.runtime.record(self._flat_body, inputs, request)
+        except AclGraphError as error:
+            if error.where is None:
+                error.where = where(self._body.node_at(error))
+            if isinstance(error, CaptureFailed):
+                error.graph, error.key = self.name, key
+            raise
+
+    def _flat_body(self, *inputs: Any) -> tuple[Any, ...]:
+        return self.flat_outputs(self._body.function(*inputs))
+
+    def flat_outputs(self, results: Any) -> tuple[Any, ...]:
+        """The results of a run as one tuple."""
+        return tuple(results) if self._is_flat else tuple(tree_flatten(results)[0])
+
+    def finished(
+        self,
+        key: Key,
+        kinds: tuple[Kind, ...],
+        policy: KeyPolicy,
+        inputs: tuple[Any, ...],
+        recording: Recording,
+        count: list[int] | None = None,
+        *,
+        shared: bool = False,
+    ) -> Captured:
+        """The recording with the function around it that a call runs."""
+        mode = self.options.outputs
+        outputs = describe(recording.outputs, self.given, inputs, self.names)
+        loans = self._loans(policy, outputs, recording) if mode == "kept" else None
+        watched = mode == "kept" and policy.keeping.stage is Stage.WATCHED
+        keeping = policy.keeping if watched and any(isinstance(o, Own) for o in outputs) else None
+        own = frozenset(o.tensor.untyped_storage()._cdata for o in outputs if isinstance(o, Own))
+        checked = CHECKED[1:] if self.options.frozen_parameter else CHECKED
+        indices = [i for i, kind in enumerate(kinds) if kind in checked]
+        if self.options.skip_validation:
+            indices = []
+        pointers = [t.data_ptr() if isinstance(t, Tensor) else None for t in inputs]
+        writes = any(kind in (Kind.MUTATED, Kind.CARRIED) for kind in kinds)
+        plumbing = Plumbing(
+            ready=self.ready,
+            tests=self._tests,
+            copies=self.copies,
+            finish=finisher(outputs, mode, self.ledger, None if keeping is None else keeping.watch),
+            fixed=fixed_outputs(outputs) if mode == "view" else None,
+            before_replay=((lambda: self.ledger.overwrite(own)),) if mode == "guarded" else (),
+            watch=self.watches.of(key, policy, kinds),
+            check_overlap=writes and not self.options.skip_validation,
+            values=None if self.updates is None else self.updates.values,
+            wholes=self.wholes,
+            settled=None if keeping is None else keeping.is_settled,
+            loans=loans,
+            turn=self.turn,
+        )
+        count = [0] if count is None else count
+        run = _captured.make_run(inputs, kinds, pointers, indices, recording, count, plumbing, outputs)
+        return Captured(
+            key, recording, kinds, inputs, pointers, indices, outputs, run, count, plumbing,
+            *_captured.copied_by(inputs, kinds), outputs_shared=shared,
+        )  # fmt: skip
+
+    def _loans(
+        self, policy: KeyPolicy, outputs: Sequence[Output], recording: Recording
+    ) -> tuple[Loan, ...] | None:
+        """The memory that callers of this capture are lent; None where they get copies."""
+        if policy.keeping.stage is not Stage.LENT:
+            return None
+        claims = {s: n for s, n in recording.claims.items() if s not in self._constants}
+        loans = loans_of([o.tensor for o in outputs if isinstance(o, Own)], claims)
+        if loans is None:
+            policy.keeping.give_up()
+            self._note("outputs: copied, their memory has other owners than the capture")
+        return loans
+
+    def first_outputs(self, captured: Captured, inputs: Sequence[Any], args: list[Any]) -> tuple[Any, ...]:
+        """The outputs of a recording run: views of inputs are made on the caller's own tensors."""
+        for index, kind in enumerate(captured.kinds):
+            if kind is Kind.CARRIED and index in self.wholes:
+                whole(args[index]).copy_(whole(inputs[index]))
+            elif kind is Kind.CARRIED:
+                args[index].copy_(inputs[index])
+        if self.options.outputs in ("view", "guarded"):
+            return finisher(captured.outputs, self.options.outputs, self.ledger)(args)
+        if not captured.outputs_shared:
+            return finisher(captured.outputs, "clone", self.ledger)(args)
+        pairs = zip(captured.outputs, captured.recording.first, strict=True)
+        firsts = [first for output, first in pairs if isinstance(output, Own)]
+        return mixed(captured.outputs, lambda: firsts)(args)
