@@ -30,13 +30,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import nox
 from packaging.requirements import Requirement
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from house.benchmarks import BENCHMARKS
 from house.environments import (
     ENV,
     NPU_ENV,
@@ -95,40 +95,6 @@ NO_TESTS = 5  # pytest's exit code
 WORKERS = ("-n", "2", "--dist", "worksteal")  # long tests of one module end up on both
 
 
-class Benchmark(NamedTuple):
-    """A script of packages/<package>/benchmarks, and how it is started."""
-
-    script: str
-    simulated: bool = False
-    writes_json: bool = False
-    queue: str = "0"  # torch_npu's task queue, for simulated ones
-    arguments: tuple[str, ...] = ()
-    noop: bool = True  # whether the kernels of simulated ones do nothing
-
-
-BENCHMARKS = {
-    "air-config": (Benchmark("import_time.py"),),
-    "air-fxpasses": (Benchmark("pipeline_cost.py"),),
-    "air-streams": (Benchmark("plan_time.py"),),
-    "air-aclgraph": (
-        Benchmark("hot_path.py", simulated=True, writes_json=True),
-        Benchmark("hot_path.py", simulated=True, writes_json=True, queue="1"),
-        Benchmark("keys_updates_pins.py", simulated=True, writes_json=True),
-        Benchmark("capture_cost.py", simulated=True, writes_json=True, noop=False),
-        Benchmark("host_decode.py", writes_json=True),
-        Benchmark("bucket_cost.py", writes_json=True),
-    ),
-    "air-geir": (
-        Benchmark("conversion.py"),
-        Benchmark("reference_decode.py"),
-        Benchmark("against_torchair.py", simulated=True),
-    ),
-    "air-backend": (
-        Benchmark("first_call.py"),
-        Benchmark("pieces_cost.py", writes_json=True),
-        Benchmark("pieces_cost.py", arguments=("--device", "npu"), simulated=True, writes_json=True),
-    ),
-}
 READ_BY_HOSTS = (  # schema, files
     ("vendor.github-workflows", ".github/workflows/*.yml"),
     ("custom.github-workflows-require-timeout", ".github/workflows/*.yml"),

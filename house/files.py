@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-LINES_AT_MOST: Final = 600
+LINES_AT_MOST: Final = 500
 COUNTED: Final = frozenset({".py", ".cpp", ".h", ".inc", ".proto"})
 TEXT: Final = COUNTED | {".md", ".toml", ".sh", ".yaml", ".yml", ".json", ".txt", ".csv", ".html", ""}
 NAMELESS: Final = re.compile(r"(?:^|_)(?:utils?|helpers?|managers?|common|misc|impl)$")

@@ -28,7 +28,7 @@ def test_a_file_with_a_name_is_accepted(repository: Path, name: str) -> None:
     assert files.main(repository) == 0
 
 
-@pytest.mark.parametrize(("lines", "code"), [(600, 0), (601, 1)])
+@pytest.mark.parametrize(("lines", "code"), [(500, 0), (501, 1)])
 def test_a_file_over_the_length_limit_is_refused(repository: Path, lines: int, code: int) -> None:
     (repository / "long.py").write_text("x = 1\n" * lines)
     assert files.main(repository) == code

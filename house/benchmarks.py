@@ -1,0 +1,41 @@
+"""The benchmarks of each package, and how each is started (`nox -s bench-<package>`)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Benchmark(NamedTuple):
+    """A script of packages/<package>/benchmarks, and how it is started."""
+
+    script: str
+    simulated: bool = False
+    writes_json: bool = False
+    queue: str = "0"  # torch_npu's task queue, for simulated ones
+    arguments: tuple[str, ...] = ()
+    noop: bool = True  # whether the kernels of simulated ones do nothing
+
+
+BENCHMARKS = {
+    "air-config": (Benchmark("import_time.py"),),
+    "air-fxpasses": (Benchmark("pipeline_cost.py"),),
+    "air-streams": (Benchmark("plan_time.py"),),
+    "air-aclgraph": (
+        Benchmark("hot_path.py", simulated=True, writes_json=True),
+        Benchmark("hot_path.py", simulated=True, writes_json=True, queue="1"),
+        Benchmark("keys_updates_pins.py", simulated=True, writes_json=True),
+        Benchmark("capture_cost.py", simulated=True, writes_json=True, noop=False),
+        Benchmark("host_decode.py", writes_json=True),
+        Benchmark("bucket_cost.py", writes_json=True),
+    ),
+    "air-geir": (
+        Benchmark("conversion.py"),
+        Benchmark("reference_decode.py"),
+        Benchmark("against_torchair.py", simulated=True),
+    ),
+    "air-backend": (
+        Benchmark("first_call.py"),
+        Benchmark("pieces_cost.py", writes_json=True),
+        Benchmark("pieces_cost.py", arguments=("--device", "npu"), simulated=True, writes_json=True),
+    ),
+}
