@@ -8,6 +8,7 @@ from typing import Any
 
 import air_geir
 from air_backend._record import CompiledGraph
+from air_geir.auto import made_for
 from air_geir.converters import find_converter
 from air_geir.program import Program
 from air_graph.executors import Executor, left_out
@@ -83,7 +84,7 @@ def _converters(record: CompiledGraph, programs: Iterable[Program]) -> list[Mapp
 
 
 def _by(target: str) -> str:
-    converter = find_converter(target)
+    converter = find_converter(target) or made_for(target)
     if converter is None:
         return "decomposition"
     return f"{converter.function.__module__}.{getattr(converter.function, '__qualname__', '')}"

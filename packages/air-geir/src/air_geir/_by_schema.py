@@ -11,7 +11,8 @@ The package of the custom operator brings its kernel and its shape function; the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -42,26 +43,40 @@ def register_by_schema(op: torch._ops.OpOverload, op_type: str | None = None) ->
 
     A schema that says more than a prototype can hold is refused, with what to write instead.
     """
-    name = name_of(op)
     prototype = register(prototype_of(op, op_type))
+    binding = Binding({p.name: p.name for p in prototype.inputs}, {a.name: a.name for a in prototype.attrs})
+    add(name_of(op), converter_of(op, prototype, binding), family="user")
+    return prototype
+
+
+@dataclass(frozen=True)
+class Binding:
+    """Which argument of the torch operator each input and each attribute of the operator type is."""
+
+    inputs: Mapping[str, str]
+    attributes: Mapping[str, str]
+
+
+def converter_of(op: torch._ops.OpOverload, prototype: Prototype, binding: Binding) -> Callable[..., Any]:
+    """The converter that emits one operator with the arguments as they are bound."""
     arguments = [a.name for a in op._schema.arguments]
     defaults = {a.name: a.default_value for a in op._schema.arguments if a.has_default_value()}
-    inputs = [p.name for p in prototype.inputs]
 
     def convert(ctx: Context, *args: Any, **kwargs: Any) -> Value | tuple[Value, ...]:
         given = defaults | dict(zip(arguments, args, strict=False)) | kwargs
-        attrs = {spec.name: _fixed(ctx, spec, given) for spec in prototype.attrs}
+        attrs = {
+            spec.name: _fixed(ctx, spec, given[binding.attributes[spec.name]]) for spec in prototype.attrs
+        }
         metas = list(ctx.meta) if isinstance(ctx.meta, (list, tuple)) else [ctx.meta]
         made = ctx.emit_many(
-            prototype.op_type, *(given[i] for i in inputs), attrs=attrs,
+            prototype.op_type, *(given[binding.inputs[port.name]] for port in prototype.inputs), attrs=attrs,
             dtype=[m.dtype for m in metas], shape=[m.shape for m in metas],
         )  # fmt: skip
         return made if isinstance(ctx.meta, (list, tuple)) else made[0]
 
     convert.__doc__ = str(op._schema).partition("::")[2]
     convert.arguments = arguments  # type: ignore[attr-defined]  # compared with the schema instead of the parameters
-    add(name, convert, family="user")
-    return prototype
+    return convert
 
 
 def prototype_of(op: torch._ops.OpOverload, op_type: str | None = None) -> Prototype:
@@ -96,9 +111,8 @@ def _plain(kind: AttrKind, value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _fixed(ctx: Context, spec: AttrSpec, given: Mapping[str, Any]) -> object:
+def _fixed(ctx: Context, spec: AttrSpec, value: Any) -> object:
     """The value of an attribute, which a graph holds from the start."""
-    value = given[spec.name]
     for one in value if isinstance(value, (list, tuple)) else [value]:
         if isinstance(one, (*_SYMBOLIC, Value)):
             ctx.refuse(

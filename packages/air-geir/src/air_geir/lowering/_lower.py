@@ -11,6 +11,7 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from air_config import variables
+from air_geir.auto import automatic
 from air_geir.building._context import Context, UseDecomposition
 from air_geir.building._sizes import Sizes, dims_of
 from air_geir.building._value import Value
@@ -185,7 +186,11 @@ class Lowering:
         metas = pytree.tree_map_only(fx.Node, lambda n: n.meta["val"], (node.args, node.kwargs))
         body = self.expansions.expand(op, *metas)
         if body is None:
-            raise CannotConvert(f"{name_of(op)} has neither a converter nor a decomposition")
+            meta = node.meta.get("val")
+            converter = automatic(op) if _is_of_device(meta) else None
+            if converter is None:
+                raise CannotConvert(f"{name_of(op)} has neither a converter nor a decomposition")
+            return self._convert(node, converter, meta)
         inner = Lowering(self.ctx, self.expansions, self.found)
         leaves = zip(pytree.tree_leaves(metas), pytree.tree_leaves((args, dict(kwargs))), strict=True)
         given = [value for leaf, value in leaves if is_dynamic_leaf(leaf)]
@@ -332,3 +337,8 @@ def _named_arguments(node: fx.Node) -> Iterator[tuple[str, Any]]:
     if isinstance(target, torch._ops.OpOverload):
         yield from zip((a.name for a in target._schema.arguments), node.args, strict=False)
     yield from node.kwargs.items()
+
+
+def _is_of_device(meta: Any) -> bool:
+    """Whether an operator runs on a device, where packages of custom operators have their kernels."""
+    return any(isinstance(x, torch.Tensor) and x.device.type != "cpu" for x in pytree.tree_leaves(meta))
