@@ -275,6 +275,37 @@ def test_N25_a_result_whose_strides_torch_misstates_lies_as_in_eager(name: str, 
     assert (found.stride(), found.storage_offset()) == (expected.stride(), expected.storage_offset())
 
 
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+def test_N25_results_that_share_memory_go_into_the_next_graph_as_views_of_one_tensor(mode: str) -> None:
+    def function(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        v = a.repeat(2, 1)
+        w = v.unsqueeze(0)
+        torch._foreach_addcmul_([w], [w], [w], 2)
+        v[b > 0] *= 2  # the graph breaks here, and both halves know that v and w are one memory
+        return w.transpose(0, -1)
+
+    torch._dynamo.reset()
+    run = torch.compile(function, backend="air", dynamic=False, options={"mode": mode})
+    for start in range(3):
+        a = (torch.arange(4.0) + start).view(1, 4).expand(2, 4)
+        torch.testing.assert_close(run(a, a[0]), function(a, a[0]))
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+def test_a_product_with_an_imaginary_number_trains(mode: str) -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x * 1j, x * 2
+
+    torch._dynamo.reset()
+    run = torch.compile(function, backend="air", dynamic=False, options={"mode": mode})
+    found, expected = (
+        torch.rand(3, generator=torch.Generator().manual_seed(0)).requires_grad_() for _ in range(2)
+    )
+    (torch.view_as_real(run(found)[0]).sum() + run(found)[1].sum()).backward()
+    (torch.view_as_real(function(expected)[0]).sum() + function(expected)[1].sum()).backward()
+    torch.testing.assert_close(found.grad, expected.grad)
+
+
 @pytest.mark.npu
 def test_a_graph_without_inputs_gives_tensors_of_the_npu() -> None:
     assert npu_present()

@@ -9,6 +9,7 @@ import logging
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -277,28 +278,88 @@ def test_A51_a_method_that_an_object_holds_and_one_of_no_module_are_kept(tmp_pat
             torch.testing.assert_close(function(x), expected)
 
 
-def test_A51_a_class_made_inside_a_function_and_a_tensor_that_is_closed_over_are_compiled_in_each_process(
-    tmp_path: Path,
-) -> None:
+def built(scale: float) -> tuple[Any, Any]:
+    """A model and a kind of argument, whose classes are made here; the model holds what was compiled of itself."""
+
     @dataclasses.dataclass
     class Meta:
         data: Tensor
         is_prompt: bool
 
-    class Model(nn.Module):
-        def step(self, meta: Meta, cache: list[Tensor]) -> Tensor:
-            return meta.data * 2 + cache[0]
+    class Scale(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.full((3,), scale))
 
-    weight = torch.randn(3)
+        def forward(self, x: Tensor) -> Tensor:
+            return x * self.weight
+
+    class Model(nn.Module):
+        def __init__(self, folder: Path) -> None:
+            super().__init__()
+            self.scale = Scale()
+            self.cached = cache_compile(self.step, cache_dir=folder)
+
+        def forward(self, meta: Meta, cache: list[Tensor]) -> Any:
+            return self.cached(meta, cache)
+
+        def step(self, meta: Meta, cache: list[Tensor]) -> Tensor:
+            scaled: Tensor = self.scale(meta.data)
+            return scaled + cache[0]
+
+    return Model, Meta
+
+
+def test_A51_classes_made_inside_a_function_are_kept_with_a_model_that_holds_what_it_was_compiled_to(
+    tmp_path: Path,
+) -> None:
+    one, two = torch.ones(3), torch.full((3,), 2.0)
+    for scale, count in ((2.0, 1), (3.0, 0)):  # the second reads what the first has written
+        torch._dynamo.reset()
+        before = traced()
+        make, meta = built(scale)
+        model = make(tmp_path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", CacheWarning)
+            torch.testing.assert_close(model(meta(one, True), [two]), one * scale + two)
+            torch.testing.assert_close(model(meta(two, True), [one]), two * scale + one)
+        assert traced() - before == count
+        assert files(model.cached) == ["compiled_module"]
+        assert make.__qualname__ == "built.<locals>.Model"
+        assert not [name for name in globals() if name.startswith("_air_local_")]
+
+
+class Holder(nn.Module):
+    """As TorchAir's documents do it: the model calls what was compiled of itself."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.inner = nn.Linear(3, 3)
+        self.cached = cache_compile(self.step, cache_dir=folder)
+
+    def forward(self, x: Tensor) -> Any:
+        return self.cached(x)
+
+    def step(self, x: Tensor) -> Tensor:
+        result: Tensor = self.inner(x)
+        return result + 1
+
+
+def test_A51_a_model_that_holds_what_it_was_compiled_to_is_kept(tmp_path: Path) -> None:
+    for count in (1, 0):
+        torch._dynamo.reset()
+        before = traced()
+        model, x = Holder(tmp_path), torch.rand(2, 3)
+        torch.testing.assert_close(model(x), model.step(x))
+        assert traced() - before == count
+
+
+def test_A51_a_tensor_that_is_closed_over_is_compiled_in_each_process(tmp_path: Path) -> None:
+    weight, one = torch.randn(3), torch.ones(3)
 
     def scaled(x: Tensor) -> Tensor:
         return x * weight
 
-    function = cache_compile(Model().step, cache_dir=tmp_path)
-    one, two = torch.ones(3), torch.full((3,), 2.0)
-    with pytest.warns(CacheWarning, match="class .*Meta is made inside a function"):
-        torch.testing.assert_close(function(Meta(one, True), [two]), one * 2 + two)
-    torch.testing.assert_close(function(Meta(two, False), [one]), two * 2 + one)
     with pytest.warns(CacheWarning, match="scaled holds 'weight', a Tensor"):
         closed = cache_compile(scaled, cache_dir=tmp_path)
     torch.testing.assert_close(closed(one), weight)

@@ -31,6 +31,7 @@ from air_backend._backend import Backend, effective_config
 from air_backend.errors import CacheWarning, CannotSave, OptionsOfWrongType, TwoConfigurations
 from air_backend.inference import _store
 from air_backend.inference._key import Key, hooks_of
+from air_backend.inference._local_classes import importable
 from air_config import CompilerConfig
 from air_config.errors import NotSerializable
 from air_graph import forks
@@ -105,6 +106,10 @@ def _stacklevel() -> int:
     return level
 
 
+class _Absent:
+    """Stands for a cached function in what is written of the model that holds it."""
+
+
 class CachedFunction:
     """Traced graphs of one function, from the disk and of this process."""
 
@@ -142,6 +147,10 @@ class CachedFunction:
             raise CannotSave("no file can hold it, as a warning has said")
         return self._store.folder
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Torch writes the model with the conditions of its graph; what was compiled for it is no part of that."""
+        return _Absent, ()
+
     def disabled(self) -> CachedFunction:
         """The same, not compiled: `disable=True` of torch.compile."""
         self._in_process = self._func
@@ -153,7 +162,7 @@ class CachedFunction:
                 return self._in_process(*args, **kwargs)
         given = (*self._self, *args)
         with torch.no_grad():
-            graphs = self._read() if self._graphs is None else self._graphs
+            graphs = self._read((args, kwargs)) if self._graphs is None else self._graphs
             for graph in graphs:
                 if graph.guard_check(*given, **kwargs):
                     return graph.fn(*given, **kwargs)
@@ -174,15 +183,16 @@ class CachedFunction:
                 self._in_process = self._compile()
             return self._in_process
 
-    def _read(self) -> list[Any]:
+    def _read(self, given: Any) -> list[Any]:
         with self._lock:
             if self._graphs is None:
-                self._graphs = self._store.read(self._func)
+                with importable(self._func, given):
+                    self._graphs = self._store.read(self._func)
             return self._graphs
 
     def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with self._lock:
-            graphs = self._read()
+            graphs = self._read((args, kwargs))
             if graphs:
                 log.warning(
                     "%s: none of its %d graphs on disk or in memory holds for this call; it is traced once more",
@@ -190,8 +200,9 @@ class CachedFunction:
                     len(graphs),
                 )
             hooks = hooks_of(self._func) if self._keeps else {}
-            graph = self._traced(args, kwargs)
-            self._keeps = self._keeps and self._store.write(graph, self._globals, hooks) is not None
+            with importable(self._func, (args, kwargs)):
+                graph = self._traced(args, kwargs)
+                self._keeps = self._keeps and self._store.write(graph, self._globals, hooks) is not None
             graphs.append(graph)
             return graph
 

@@ -163,6 +163,7 @@ class Lowering:
         args, kwargs = self.read(tuple(node.args)), {k: self.read(v) for k, v in node.kwargs.items()}
         if converter is None:
             return self._expand(node, args, kwargs)
+        args = self._with_a_tensor(node.target, args)
         try:
             with self.ctx.converting(meta, lambda: Memory(self, node)):
                 result = call_converter(self.ctx, converter, args, kwargs)
@@ -178,6 +179,23 @@ class Lowering:
             self._carry_number(meta, settled)
             return meta
         return settled
+
+    def _with_a_tensor(self, target: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """An operator on one number (`conj(1j)`, which a derivative makes): torch takes it for a tensor."""
+        if (
+            not args
+            or not isinstance(args[0], (bool, int, float, complex))
+            or not isinstance(target, torch._ops.OpOverload)
+        ):
+            return args
+        takes = target._schema.arguments
+        if (
+            not takes
+            or str(takes[0].type) != "Tensor"
+            or any(isinstance(leaf, Value) for leaf in pytree.tree_leaves(args))
+        ):
+            return args
+        return (self.ctx.const(args[0], torch.tensor(args[0]).dtype), *args[1:])
 
     def _expand(self, node: fx.Node, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         op = node.target

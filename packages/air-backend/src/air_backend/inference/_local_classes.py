@@ -1,0 +1,71 @@
+"""Lets a file refer to classes that are made inside a function, or inside another class.
+
+    def build():
+        class Model(nn.Module): ...        # no file can say `build.<locals>.Model`
+        return Model()
+
+While a graph is written or read, each such class of the model and of the arguments has a name in its module.  Whoever
+reads the file has made a model of his own by then, so the name stands for his class.  That the two classes are alike is
+not taken for granted: the source code of a function is compared when a file is read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from types import MethodType
+from typing import Any
+
+from torch import nn
+from torch.utils._pytree import tree_leaves
+
+from air_graph import forks
+
+_lock = forks.new_lock()
+
+
+@contextlib.contextmanager
+def importable(function: Callable[..., Any], arguments: Any) -> Iterator[None]:
+    """Gives the local classes that a function works with a name in their modules, for as long as this is entered."""
+    with _lock:
+        classes = list(dict.fromkeys(_local_classes((*_held_by(function), *tree_leaves(arguments)))))
+        before = [(cls, cls.__name__, cls.__qualname__) for cls in classes]
+        names = []
+        try:
+            for at, (cls, _, qualname) in enumerate(before):
+                alias = f"_air_local_{at}_{''.join(c if c.isalnum() else '_' for c in qualname)}"
+                setattr(sys.modules[cls.__module__], alias, cls)
+                names.append((cls.__module__, alias))
+                cls.__name__ = cls.__qualname__ = alias
+            yield
+        finally:
+            for cls, name, qualname in before:
+                cls.__name__, cls.__qualname__ = name, qualname
+            for module, alias in names:
+                delattr(sys.modules[module], alias)
+
+
+def _local_classes(values: Iterable[Any]) -> Iterator[type]:
+    """In an order that depends on the model and the arguments alone: the same in every process."""
+    for held in values:
+        for holder in held.modules() if isinstance(held, nn.Module) else (held,):
+            for value in (holder, *vars(holder).values()) if hasattr(holder, "__dict__") else (holder,):
+                for cls in (value if isinstance(value, type) else type(value)).__mro__:
+                    if cls.__qualname__ != cls.__name__ and cls.__module__ in sys.modules:
+                        yield cls
+
+
+def _held_by(function: Callable[..., Any]) -> Iterator[Any]:
+    """What a function brings with it: the object it is bound to, its closure, its defaults."""
+    while isinstance(function, functools.partial):
+        yield from (*function.args, *function.keywords.values())
+        function = function.func
+    if isinstance(function, MethodType):
+        yield function.__self__
+        function = function.__func__
+    for cell in getattr(function, "__closure__", None) or ():
+        with contextlib.suppress(ValueError):  # a cell that nothing was put into yet
+            yield cell.cell_contents
+    yield from getattr(function, "__defaults__", None) or ()
