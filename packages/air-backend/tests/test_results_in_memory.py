@@ -292,6 +292,42 @@ def test_N25_results_that_share_memory_go_into_the_next_graph_as_views_of_one_te
 
 
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_N25_a_part_that_is_the_whole_of_an_input_with_an_offset_is_found_after_writes(
+    mode: str, dynamic: bool
+) -> None:
+    def function(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        part = b.narrow(1, 0, a.shape[0])
+        part[torch.tensor([0, -1])] = 0.5
+        part.lerp_(part, 0.5)
+        return part
+
+    torch._dynamo.reset()
+    run = torch.compile(function, backend="air", dynamic=dynamic, options={"mode": mode})
+    for start in (3, 3, 0):
+        found, expected = (torch.arange(12.0)[start : start + 6].reshape(3, 2) for _ in range(2))
+        result, wanted = run(torch.ones(2, 3), found), function(torch.ones(2, 3), expected)
+        assert torch.equal(result, wanted)
+        assert torch.equal(found, expected)
+        assert result.storage_offset() == wanted.storage_offset()
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+def test_a_result_of_a_training_step_with_an_offset_may_be_written(mode: str) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        product = torch.bmm(x, x.mT)
+        product.diagonal().fill_(1)
+        return product
+
+    torch._dynamo.reset()
+    run = torch.compile(function, backend="air", dynamic=False, options={"mode": mode})
+    for _ in range(3):
+        result = run(torch.arange(27.0)[3:].reshape(3, 4, 2).requires_grad_())
+        with torch.no_grad():
+            result.copy_(result.flip(0))
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
 def test_a_product_with_an_imaginary_number_trains(mode: str) -> None:
     def function(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         return x * 1j, x * 2

@@ -234,8 +234,9 @@ def _clone_together(tensors: Sequence[Tensor]) -> list[Tensor]:
     """Copies the stretch of memory that the tensors cover to where it lies in a storage like theirs."""
     if len(tensors) == 1 and _is_dense(tensors[0]):
         return [tensors[0].clone()]
-    if len(tensors) > 1 and _have_one_type(tensors):
-        return _views_of_a_copy(tensors)
+    base = _base_of(tensors)
+    if base is not None:
+        return _views_of_a_copy(tensors, base)
     source = tensors[0].untyped_storage()
     low, high = used_of(tensors)
     empty = torch.empty(0, dtype=torch.uint8, device=tensors[0].device)
@@ -244,33 +245,24 @@ def _clone_together(tensors: Sequence[Tensor]) -> list[Tensor]:
     return [same_place(t, copy.untyped_storage()) for t in tensors]
 
 
-def _have_one_type(tensors: Sequence[Tensor]) -> bool:
-    """Whether the tensors can be views of one tensor over their whole storage."""
-    first = tensors[0]
-    if first.untyped_storage().nbytes() % first.element_size():
-        return False
-    return all(t.dtype == first.dtype and not t.is_conj() and not t.is_neg() for t in tensors)
-
-
-def _views_of_a_copy(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """The same, as views of one tensor: autograd and the graph that gets them next know that they share memory."""
-    first = tensors[0]
-    source, width = first.untyped_storage(), first.element_size()
-    low, high = (edge // width for edge in used_of(tensors))
-    empty = torch.empty(0, dtype=first.dtype, device=first.device)
-    copy = torch.empty(source.nbytes() // width, dtype=first.dtype, device=first.device)
-    copy[low:high].copy_(empty.set_(source, low, (high - low,), (1,)))
-    base = _base_of(tensors)
-    if base is not None:
-        copy = placed(base, copy.untyped_storage(), int(base.storage_offset()))
-    return [copy.as_strided(t.shape, t.stride(), t.storage_offset()) for t in tensors]
-
-
 def _base_of(tensors: Sequence[Tensor]) -> Tensor | None:
-    """The tensor that all of them are views of where they were made; None where there is none of their type."""
-    bases = {id(t if t._base is None else t._base): t if t._base is None else t._base for t in tensors}
-    (base, *others) = bases.values()
-    return base if not others and base.dtype == tensors[0].dtype else None
+    """The tensor that all of several tensors are, or are views of; None where there is none of their type."""
+    (base, *others) = {id(b): b for b in (t if t._base is None else t._base for t in tensors)}.values()
+    if others or len(tensors) == 1 or base.untyped_storage().nbytes() % base.element_size():
+        return None
+    alike = all(t.dtype == base.dtype and not t.is_conj() and not t.is_neg() for t in tensors)
+    return base if alike else None
+
+
+def _views_of_a_copy(tensors: Sequence[Tensor], base: Tensor) -> list[Tensor]:
+    """The same, as views of one tensor: autograd and the graph that gets them next know that they share memory."""
+    source, width = tensors[0].untyped_storage(), base.element_size()
+    low, high = (edge // width for edge in used_of(tensors))
+    empty = torch.empty(0, dtype=base.dtype, device=base.device)
+    flat = torch.empty(source.nbytes() // width, dtype=base.dtype, device=base.device)
+    flat[low:high].copy_(empty.set_(source, low, (high - low,), (1,)))
+    copy = placed(base, flat.untyped_storage(), int(base.storage_offset()))
+    return [copy if t is base else copy.as_strided(t.shape, t.stride(), t.storage_offset()) for t in tensors]
 
 
 _HARMLESS: Final = frozenset(

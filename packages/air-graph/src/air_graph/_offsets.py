@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection
+from contextlib import nullcontext
 from unittest import mock
 
+from torch import Tensor
 from torch._guards import detect_fake_mode
+from torch._prims_common import clone_preserve_strides
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
@@ -26,12 +29,26 @@ def mend_offsets(gm: GraphModule) -> None:
     if mode is None:
         return
     mended: set[Node] = set()
-    with mode, mock.patch.object(mode, "cache_enabled", False):
+    env = mode.shape_env
+    unguarded = env.suppress_guards() if env is not None else nullcontext()
+    with mode, unguarded, mock.patch.object(mode, "cache_enabled", False):
         for node in gm.graph.nodes:
             if keeps_gaps(node.target) or _is_part_of(node, mended):
                 args, kwargs = map_arg((node.args, node.kwargs), lambda n: n.meta.get("val"))
-                node.meta["val"] = node.target(*args, **kwargs)
+                result = node.target(*args, **kwargs)
+                node.meta["val"] = _as_its_base(result, args[0]) if keeps_gaps(node.target) else result
                 mended.add(node)
+
+
+def _as_its_base(result: Tensor, base: Tensor) -> Tensor:
+    """The result where its base lies: of a scatter over all of the base the fake kernel makes a plain copy."""
+    if 0 in base.stride() or (result.stride(), result.storage_offset()) == (
+        base.stride(),
+        base.storage_offset(),
+    ):
+        return result
+    kept: Tensor = clone_preserve_strides(base)
+    return kept
 
 
 def _is_part_of(node: Node, values: Collection[Node]) -> bool:

@@ -172,8 +172,7 @@ def _copy(facts: Facts, node: Node) -> Node | None:
     before, after = facts.tensor(source), facts.tensor(node)
     if before is None or after is None or before.dtype != after.dtype or before.device != after.device:
         return None
-    same = same_extents(before.size(), after.size()) and same_extents(before.stride(), after.stride())
-    return source if same else None
+    return source if _lie_alike(before, after) else None
 
 
 def _scatter(facts: Facts, node: Node) -> Node | None:
@@ -189,12 +188,14 @@ def _scatter(facts: Facts, node: Node) -> Node | None:
     before, after = facts.tensor(source), facts.tensor(node)
     if before is None or after is None or not slot.same(facts.region(base)):
         return None
-    same = (
-        before.dtype == after.dtype
-        and same_extents(before.size(), after.size())
-        and same_extents(before.stride(), after.stride())
-    )
-    return source if same else None
+    return source if before.dtype == after.dtype and _lie_alike(before, after) else None
+
+
+def _lie_alike(source: torch.Tensor, result: torch.Tensor) -> bool:
+    """Whether a copy into a base may be its source: it lies where the base lies, and a caller may count from there."""
+    begin = (source.storage_offset(),), (result.storage_offset(),)
+    pairs = ((source.size(), result.size()), (source.stride(), result.stride()), begin)
+    return all(same_extents(one, other) for one, other in pairs)
 
 
 _IDENTITIES: Final[dict[Any, Source]] = {
