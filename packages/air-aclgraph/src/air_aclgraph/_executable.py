@@ -35,7 +35,7 @@ from air_aclgraph._progress import showing
 from air_aclgraph._runtime import Recording, Runtime
 from air_aclgraph._siblings import Siblings
 from air_aclgraph._slots import Kind, Slot, refuse_layout, refuse_subclass
-from air_aclgraph._stats import Stats
+from air_aclgraph._stats import History, Stats
 from air_aclgraph._straight import Straight
 from air_aclgraph._told import capture_text, explained
 from air_aclgraph._update import UpdatePlan
@@ -72,6 +72,8 @@ class Executable(Path, WholeGraph):
         self._body = body
         self._updates = updates
         self._kernels = kernels
+        self._history = History()
+        self._note = self._history.note
         self._making = Making(gm, body, slots, runtime, options, name, updates, self._note)
         key_of = key_function(self.slots, () if updates is None else updates.keyless)
         super().__init__(runtime.lock, key_of, self._making.spec, always_off=options.force_recapture)
@@ -79,7 +81,6 @@ class Executable(Path, WholeGraph):
         self._seen: dict[Key, int] = {}
         self._siblings = Siblings()
         self._stats = Stats()
-        self._history: list[str] = []
         self._left_out: dict[Key, bool] = {}
         self._lock = runtime.lock
         self._pid = os.getpid()
@@ -423,10 +424,6 @@ class Executable(Path, WholeGraph):
                     self.name, oldest, key, self.options.limit, limit,
                 )  # fmt: skip
             self._stats.evicted()
-
-    def _note(self, text: str) -> None:
-        if len(self._history) < 1000:
-            self._history.append(text)
 
     @property
     def nbytes(self) -> int:

@@ -76,3 +76,12 @@ class Stats:
             "capture_failures": self.failures,
             "capture_seconds": self.capture_seconds,
         }
+
+
+class History(list[str]):
+    """What happened to a graph, in words; no more than a reader would read."""
+
+    def note(self, text: str) -> None:
+        """Adds a line."""
+        if len(self) < 1000:
+            self.append(text)

@@ -22,7 +22,7 @@ from air_fxpasses._pass import Pass, PassResult
 from air_fxpasses._refusal import Refusal
 from air_fxpasses._scatters import SCATTERS, slot_region
 from air_fxpasses._sharing import may_share, settle
-from air_graph import same_extents
+from air_graph import keeps_gaps, link_of, same_extents
 
 aten = torch.ops.aten
 prims = torch.ops.prims
@@ -172,7 +172,7 @@ def _copy(facts: Facts, node: Node) -> Node | None:
     before, after = facts.tensor(source), facts.tensor(node)
     if before is None or after is None or before.dtype != after.dtype or before.device != after.device:
         return None
-    return source if _lie_alike(before, after) else None
+    return source if _lie_alike(node, before, after) else None
 
 
 def _scatter(facts: Facts, node: Node) -> Node | None:
@@ -188,14 +188,31 @@ def _scatter(facts: Facts, node: Node) -> Node | None:
     before, after = facts.tensor(source), facts.tensor(node)
     if before is None or after is None or not slot.same(facts.region(base)):
         return None
-    return source if before.dtype == after.dtype and _lie_alike(before, after) else None
+    return source if before.dtype == after.dtype and _lie_alike(node, before, after) else None
 
 
-def _lie_alike(source: torch.Tensor, result: torch.Tensor) -> bool:
+def _lie_alike(node: Node, source: torch.Tensor, result: torch.Tensor) -> bool:
     """Whether a copy into a base may be its source: it lies where the base lies, and a caller may count from there."""
-    begin = (source.storage_offset(),), (result.storage_offset(),)
-    pairs = ((source.size(), result.size()), (source.stride(), result.stride()), begin)
-    return all(same_extents(one, other) for one, other in pairs)
+    if not (same_extents(source.size(), result.size()) and same_extents(source.stride(), result.stride())):
+        return False
+    if same_extents((source.storage_offset(),), (result.storage_offset(),)):
+        return True
+    return not _reaches_the_caller(node)
+
+
+def _reaches_the_caller(node: Node) -> bool:
+    """Whether the caller gets a value, a view of it, or a copy with what lies round its elements."""
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        for user in one.users:
+            if user.op == "output":
+                return True
+            link = link_of(user)
+            is_copied = keeps_gaps(user.target) and bool(user.args) and user.args[0] is one
+            if is_copied or (link is not None and link.base is one):
+                waiting.append(user)
+    return False
 
 
 _IDENTITIES: Final[dict[Any, Source]] = {
