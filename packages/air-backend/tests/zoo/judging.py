@@ -172,10 +172,10 @@ def _counted(outcome: Outcome, way: str) -> Outcome:
         if record.settings.mode != way:
             continue
         whole = getattr(run, "_instead", None) or run
-        pieces += len(getattr(whole, "pieces", (0,)))
-        stats = whole.stats() if hasattr(whole, "stats") else {}
+        pieces += len(whole.pieces) or 1
+        stats = whole.stats()
         captures += stats.get("captures", 0)
-        left |= {each.target for each in getattr(whole, "eager", ())}
+        left |= {each.target for each in whole.eager}
     graphs = counters["stats"]["unique_graphs"]
     return outcome._replace(graphs=graphs, pieces=pieces, captures=captures, eagerly=tuple(sorted(left)))
 
