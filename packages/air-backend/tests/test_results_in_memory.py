@@ -304,7 +304,7 @@ def test_N25_a_part_that_is_the_whole_of_an_input_with_an_offset_is_found_after_
 
     torch._dynamo.reset()
     run = torch.compile(function, backend="air", dynamic=dynamic, options={"mode": mode})
-    for start in (3, 3, 0):
+    for start in (3, 3, 0, 5):
         found, expected = (torch.arange(12.0)[start : start + 6].reshape(3, 2) for _ in range(2))
         result, wanted = run(torch.ones(2, 3), found), function(torch.ones(2, 3), expected)
         assert torch.equal(result, wanted)

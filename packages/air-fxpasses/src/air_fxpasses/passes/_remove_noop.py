@@ -22,7 +22,7 @@ from air_fxpasses._pass import Pass, PassResult
 from air_fxpasses._refusal import Refusal
 from air_fxpasses._scatters import SCATTERS, slot_region
 from air_fxpasses._sharing import may_share, settle
-from air_graph import keeps_gaps, link_of, same_extents
+from air_graph import keeps_gaps, link_of, owner_of, same_extents
 
 aten = torch.ops.aten
 prims = torch.ops.prims
@@ -63,6 +63,8 @@ def _remove(facts: Facts, node: Node, source: Node) -> Refusal | None:
         verdict = may_share(facts, node, source, node, rewrites=False)
         if isinstance(verdict, Refusal):
             return verdict
+        if _lies_in_an_argument(node) and _reaches_the_caller(node):
+            return Refusal.of("the caller gets a copy that begins where his argument begins", node)
         settle(facts, verdict)
     facts.replace_uses(node, source)
     facts.erase(node)
@@ -198,6 +200,14 @@ def _lie_alike(node: Node, source: torch.Tensor, result: torch.Tensor) -> bool:
     if same_extents((source.storage_offset(),), (result.storage_offset(),)):
         return True
     return not _reaches_the_caller(node)
+
+
+def _lies_in_an_argument(node: Node) -> bool:
+    """Whether a copy begins where an argument begins, which may be elsewhere in each call."""
+    base: Any = node
+    while keeps_gaps(base.target) and isinstance(base.args[0], Node):
+        base = owner_of(base.args[0])
+    return base is not node and base.op == "placeholder"
 
 
 def _reaches_the_caller(node: Node) -> bool:

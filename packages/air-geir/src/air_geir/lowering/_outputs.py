@@ -16,7 +16,7 @@ from air_geir.building._context import Context
 from air_geir.building._value import Value
 from air_geir.converters import name_of
 from air_geir.errors import CannotConvert, ExpressionError
-from air_geir.ir import Dim, Expr, Port, as_dim
+from air_geir.ir import Dim, Expr, Port, as_dim, symbol
 from air_geir.lowering._device_layouts import DeviceLayouts
 from air_geir.lowering._host_views import HostViews, Source
 from air_geir.lowering._layouts import axes_order, is_dense, looks_dense
@@ -31,7 +31,7 @@ from air_geir.program import (
     SizeOutput,
     SymbolSource,
 )
-from air_graph import links_of, owner_of
+from air_graph import keeps_gaps, links_of, owner_of
 from air_graph.pieces import LeftOut
 
 aten = torch.ops.aten
@@ -195,7 +195,7 @@ class Outputs:
         if not isinstance(value, Value):
             raise CannotConvert(f"{owner.name} has no value in the graph")
         order = axes_order(like)
-        if order is None:
+        if order is None or self._argument_behind(owner) is not None:
             return self._strided(owner, value, like)
         with self.ctx.graph.origin_of(origin_of(owner)):
             moved = self.ctx.transpose(value, order)
@@ -210,7 +210,7 @@ class Outputs:
         output = GraphOutput(self._output(value, owner))
         try:
             stride: list[Dim] = [as_dim(step) for step in like.stride()]
-            offset = as_dim(like.storage_offset())
+            offset = self._begins_at(owner, like)
         except ExpressionError as refused:
             if looks_dense(like):
                 return output
@@ -218,6 +218,22 @@ class Outputs:
                 f"strides that cannot be computed: {refused.what}", advice="return a contiguous copy"
             ) from refused
         return self.views.add(lay_out, output, stride, offset)
+
+    def _begins_at(self, owner: fx.Node, like: torch.Tensor) -> Dim:
+        """Where a result begins: a copy into an argument where the argument of each call begins."""
+        arg = self._argument_behind(owner)
+        if arg is None:
+            return as_dim(like.storage_offset())
+        name = f"offset_of_a{arg}"
+        self.ctx.sizes.sources[name] = SymbolSource(arg, offset=True)
+        return symbol(name)
+
+    def _argument_behind(self, owner: fx.Node) -> int | None:
+        """The argument that a scatter, or a scatter into its result, copies with what lies round its elements."""
+        base = owner
+        while keeps_gaps(base.target) and isinstance(base.args[0], fx.Node):
+            base = owner_of(base.args[0])
+        return self.args.get(base) if base is not owner else None
 
     def _output(self, value: Value, owner: fx.Node) -> int:
         """The position of a value among the outputs; one that other memory stands for is copied."""
