@@ -77,5 +77,5 @@ def test_S03_a_decode_step_with_experts_is_one_capture(make: Callable[[], Any]) 
         torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-5)
     executables: list[Any] = [executable for _, executable in _records.alive()]
     assert executables  # Dynamo traces a cache with a sliding window more than once
-    assert not any(hasattr(executable, "pieces") for executable in executables)
+    assert not any(executable.pieces for executable in executables)
     assert {executable.stats()["captures"] for executable in executables} == {1}

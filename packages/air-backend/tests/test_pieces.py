@@ -208,7 +208,7 @@ def test_a_number_written_through_a_mask_is_captured_on_an_npu(program: Callable
         for _ in range(3):
             torch.testing.assert_close(run(x.to("npu"), w.to("npu")).cpu(), expected)
     ((_, executable),) = _records.alive()
-    assert not hasattr(executable, "pieces")
+    assert not executable.pieces
 
 
 def _rows_of_the_host(x: Tensor, i: Tensor) -> Tensor:
