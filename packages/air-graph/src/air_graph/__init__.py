@@ -34,7 +34,7 @@ from air_graph._out_forms import (
     registered_out_forms,
     unregister_out_form,
 )
-from air_graph._reach import addresses_storage, copies_with_gaps
+from air_graph._reach import addresses_storage, copies_with_gaps, surroundings_of
 from air_graph._region import (
     Extent,
     Region,
@@ -125,6 +125,7 @@ __all__ = [
     "surely",
     "surely_disjoint",
     "surely_within",
+    "surroundings_of",
     "unregister_out_form",
     "uses_of",
     "written_arguments",

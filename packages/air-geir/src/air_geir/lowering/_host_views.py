@@ -39,7 +39,7 @@ class HostViews:
 
     def again(self, node: fx.Node) -> Source:
         """Another tensor object like that of the node."""
-        return self.add(torch.ops.aten.alias.default, self.of(node))
+        return self.add(torch.ops.aten.detach.default, self.of(node))
 
     def add(self, function: Callable[..., Any], source: Source, *arguments: Any, **keywords: Any) -> Source:
         """One more step."""
