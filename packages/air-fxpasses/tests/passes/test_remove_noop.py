@@ -54,6 +54,21 @@ def test_A35_G04_identities_disappear(identity: Callable[[torch.Tensor], torch.T
     ]
 
 
+def test_a_detached_view_that_is_returned_stays_detached() -> None:
+    ops, reasons = removed(lambda x: ((x * 2).t().detach(), (x * 3).detach() + 1), x)
+    assert [op for op in ops if "detach" in op] == ["aten.detach.default"]
+    assert reasons == ["without it the caller gets a view of a differentiable tensor"]
+
+
+def test_a_copy_that_begins_elsewhere_is_kept_for_the_caller() -> None:
+    def copies(x: torch.Tensor) -> Any:
+        part = (x + 1)[1:]
+        return part.clone(), part.clone() * 2
+
+    ops, _ = removed(copies, x)
+    assert ops.count("aten.clone.default") == 1
+
+
 @pytest.mark.parametrize("rounding", [torch.ceil, torch.floor, torch.round, torch.trunc])
 def test_rounding_integers_disappears(rounding: Callable[[torch.Tensor], torch.Tensor]) -> None:
     assert removed(lambda n: rounding(n * 2).neg(), n)[0] == ["aten.mul.Tensor", "aten.neg.default"]

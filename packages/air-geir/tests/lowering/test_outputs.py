@@ -215,10 +215,10 @@ def test_what_owns_memory_in_eager_is_no_view() -> None:
     def results(x: Tensor) -> Any:
         y, z = x + 1, x.mT * 2
         w = torch.diagonal_scatter(x @ x.mT, x[0, :2])
-        return y.detach(), y, z[1:], z, w
+        return y.detach(), y, z[1:], z, w, w.diagonal().detach()
 
     _, run = compiled(results, counted(2, 3))
-    assert [one._is_view() for one in run(counted(2, 3))] == [False, False, True, False, False]
+    assert [one._is_view() for one in run(counted(2, 3))] == [False, False, True, False, False, False]
     agree(results, lambda: [counted(2, 3)], run)
 
 

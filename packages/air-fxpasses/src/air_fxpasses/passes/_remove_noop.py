@@ -78,6 +78,8 @@ def _is_identity_seen_by_caller(facts: Facts, node: Node, source: Node) -> Refus
         or facts.value(node).dtype != facts.value(source).dtype
     ):
         return Refusal.of("it names other elements than its argument", node)
+    if node.target is aten.detach.default and link_of(source) is not None and _reaches_the_caller(node):
+        return Refusal.of("without it the caller gets a view of a differentiable tensor", node)
     output = next((u for u in node.users if u.op == "output"), None)
     if output is None:
         return None

@@ -51,6 +51,8 @@ class HostViews:
         if link is None:
             return self._base(node)
         base = self.of(link.base)
+        if link.kind == "again" and isinstance(base, ViewOutput):
+            return self.again(link.base)  # a tensor that is detached from what it is a view of
         if link.kind in ("same", "again"):
             return base
         if link.kind == "item":
