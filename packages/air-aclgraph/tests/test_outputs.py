@@ -245,3 +245,13 @@ def test_N25_views_of_complex_inputs_keep_their_meaning(view: Callable[[Tensor],
         assert (found.is_conj(), found.is_neg()) == (expected.is_conj(), expected.is_neg())
         assert (found.stride(), found.storage_offset()) == (expected.stride(), expected.storage_offset())
         assert found.data_ptr() == expected.data_ptr()
+
+
+def test_N25_a_part_of_a_complex_input_that_holds_elements_twice_is_found_by_autograd() -> None:
+    def part(x: Tensor) -> Tensor:
+        return x[:, : x.shape[1] // 2].imag[1:]
+
+    x = torch.complex(torch.arange(8.0), -torch.arange(8.0)).reshape(1, 2, 2, 2).expand(2, 2, 2, 2)
+    found = torch.compile(part, backend=Backend(), dynamic=True)(x)
+    assert torch.equal(found, part(x))
+    assert found.data_ptr() == part(x).data_ptr()

@@ -20,7 +20,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from air_aclgraph._memory import extent, overlaps_itself, placed, same_place, used_of
+from air_aclgraph._memory import extent, overlaps_itself, same_place, used_of
 from air_aclgraph._results import repeated
 from air_aclgraph.errors import StaleOutput, Where
 
@@ -47,9 +47,12 @@ class ViewOf:
     is_neg: bool = False
 
     def of(self, base: Tensor) -> Tensor:
-        """The same view of another base."""
+        """The same view of another base; of another type one without a base, from which AOTAutograd would replay it."""
         if base.dtype != self.dtype:
-            base = self._typed(base)
+            return self._of_type(self._typed(base)).detach()
+        return self._of_type(base)
+
+    def _of_type(self, base: Tensor) -> Tensor:
         view = base.as_strided(self.shape, self.stride, base.storage_offset() + self.offset)
         if self.is_conj or self.is_neg or self.dtype.is_complex:
             view = view if view.is_conj() == self.is_conj else view.conj()
@@ -234,35 +237,27 @@ def _clone_together(tensors: Sequence[Tensor]) -> list[Tensor]:
     """Copies the stretch of memory that the tensors cover to where it lies in a storage like theirs."""
     if len(tensors) == 1 and _is_dense(tensors[0]):
         return [tensors[0].clone()]
-    base = _base_of(tensors)
-    if base is not None:
-        return _views_of_a_copy(tensors, base)
     source = tensors[0].untyped_storage()
     low, high = used_of(tensors)
     empty = torch.empty(0, dtype=torch.uint8, device=tensors[0].device)
-    copy = torch.empty(source.nbytes(), dtype=torch.uint8, device=tensors[0].device)
-    copy[low:high].copy_(empty.set_(source, low, (high - low,), (1,)))
-    return [same_place(t, copy.untyped_storage()) for t in tensors]
+    bytes_copied = torch.empty(source.nbytes(), dtype=torch.uint8, device=tensors[0].device)
+    bytes_copied[low:high].copy_(empty.set_(source, low, (high - low,), (1,)))
+    copy = bytes_copied.untyped_storage()
+    base = _base_of(tensors)
+    if base is None:
+        return [same_place(t, copy) for t in tensors]
+    same = same_place(base, copy)
+    return [same if t is base else same.as_strided(t.shape, t.stride(), t.storage_offset()) for t in tensors]
 
 
 def _base_of(tensors: Sequence[Tensor]) -> Tensor | None:
-    """The tensor that all of several tensors are, or are views of; None where there is none of their type."""
-    (base, *others) = {id(b): b for b in (t if t._base is None else t._base for t in tensors)}.values()
-    if others or len(tensors) == 1 or base.untyped_storage().nbytes() % base.element_size():
+    """What several tensors are views of, all of one type: autograd and the next graph know then that they share."""
+    bases = {id(b): b for b in (t if t._base is None else t._base for t in tensors)}
+    base = next(iter(bases.values()))
+    if len(bases) > 1 or len(tensors) == 1:
         return None
     alike = all(t.dtype == base.dtype and not t.is_conj() and not t.is_neg() for t in tensors)
     return base if alike else None
-
-
-def _views_of_a_copy(tensors: Sequence[Tensor], base: Tensor) -> list[Tensor]:
-    """The same, as views of one tensor: autograd and the graph that gets them next know that they share memory."""
-    source, width = tensors[0].untyped_storage(), base.element_size()
-    low, high = (edge // width for edge in used_of(tensors))
-    empty = torch.empty(0, dtype=base.dtype, device=base.device)
-    flat = torch.empty(source.nbytes() // width, dtype=base.dtype, device=base.device)
-    flat[low:high].copy_(empty.set_(source, low, (high - low,), (1,)))
-    copy = placed(base, flat.untyped_storage(), int(base.storage_offset()))
-    return [copy if t is base else copy.as_strided(t.shape, t.stride(), t.storage_offset()) for t in tensors]
 
 
 _HARMLESS: Final = frozenset(

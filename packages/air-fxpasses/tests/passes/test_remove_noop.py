@@ -63,10 +63,15 @@ def test_a_detached_view_that_is_returned_stays_detached() -> None:
 def test_a_copy_that_begins_elsewhere_is_kept_for_the_caller() -> None:
     def copies(x: torch.Tensor) -> Any:
         part = (x + 1)[1:]
-        return part.clone(), part.clone() * 2
+        copy = x[1:].clone()
+        return part.clone(), part.clone() * 2, torch.select_scatter(copy, copy[0] + 1, 0, 0).view(-1)
 
-    ops, _ = removed(copies, x)
-    assert ops.count("aten.clone.default") == 1
+    ops, reasons = removed(copies, x)
+    assert ops.count("aten.clone.default") == 2
+    assert sorted(reasons, reverse=True) == [
+        "the result is returned and would lie inside a larger memory",
+        "a copy of the result is returned with what would lie round it",
+    ]
 
 
 @pytest.mark.parametrize("rounding", [torch.ceil, torch.floor, torch.round, torch.trunc])

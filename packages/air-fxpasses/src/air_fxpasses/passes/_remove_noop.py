@@ -22,7 +22,7 @@ from air_fxpasses._pass import Pass, PassResult
 from air_fxpasses._refusal import Refusal
 from air_fxpasses._scatters import SCATTERS, slot_region
 from air_fxpasses._sharing import may_share, settle
-from air_graph import keeps_gaps, link_of, same_extents, surroundings_of
+from air_graph import link_of, same_extents
 
 aten = torch.ops.aten
 prims = torch.ops.prims
@@ -63,8 +63,6 @@ def _remove(facts: Facts, node: Node, source: Node) -> Refusal | None:
         verdict = may_share(facts, node, source, node, rewrites=False)
         if isinstance(verdict, Refusal):
             return verdict
-        if _is_seen_to_begin_elsewhere(facts, node, source):
-            return Refusal.of("the caller gets a copy that begins elsewhere in its storage", node)
         settle(facts, verdict)
     facts.replace_uses(node, source)
     facts.erase(node)
@@ -195,22 +193,8 @@ def _lie_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
     )
 
 
-def _is_seen_to_begin_elsewhere(facts: Facts, node: Node, source: Node) -> bool:
-    """Whether the caller gets a copy whose storage offset differs from that of the source.
-
-    The copy of a scatter into an argument begins where the argument begins, which may be elsewhere in each call.
-    """
-    if not _reaches_the_caller(node):
-        return False
-    copied = surroundings_of(node)
-    if copied is not None and copied.op == "placeholder":
-        return True
-    before, after = facts.value(source), facts.value(node)
-    return not same_extents((before.storage_offset(),), (after.storage_offset(),))
-
-
 def _reaches_the_caller(node: Node) -> bool:
-    """Whether the caller gets a value, a view of it, or a copy with what lies round its elements."""
+    """Whether the caller gets a value or a view of it."""
     waiting = [node]
     while waiting:
         one = waiting.pop()
@@ -218,8 +202,7 @@ def _reaches_the_caller(node: Node) -> bool:
             if user.op == "output":
                 return True
             link = link_of(user)
-            is_copied = keeps_gaps(user.target) and bool(user.args) and user.args[0] is one
-            if is_copied or (link is not None and link.base is one):
+            if link is not None and link.base is one:
                 waiting.append(user)
     return False
 

@@ -156,7 +156,9 @@ class Outputs:
     def bindings(self) -> tuple[OutputBinding, ...]:
         """One binding per result; what cannot be given is added to `found`."""
         returned = self.wanted.returned
-        found = {at: self._reported(returned[at]) for at in sorted(range(len(returned)), key=self._is_made_later)}
+        found = {
+            at: self._reported(returned[at]) for at in sorted(range(len(returned)), key=self._is_made_later)
+        }
         made = tuple(found[at] for at in range(len(returned)))
         dims = [d for step in self.views.steps for d in step.dims()]
         dims += [b.value for b in made if isinstance(b, SizeOutput)]
