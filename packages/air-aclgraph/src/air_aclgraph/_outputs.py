@@ -48,22 +48,27 @@ class ViewOf:
 
     def of(self, base: Tensor) -> Tensor:
         """The same view of another base; of another type one without a base, from which AOTAutograd would replay it."""
+        start = base.storage_offset() * base.element_size() // self.dtype.itemsize
         if base.dtype != self.dtype:
-            return self._of_type(self._typed(base)).detach()
-        return self._of_type(base)
+            return self._at(start, self._typed(base)).detach()
+        return self._at(start, base)
 
-    def _of_type(self, base: Tensor) -> Tensor:
-        view = base.as_strided(self.shape, self.stride, base.storage_offset() + self.offset)
+    def _at(self, start: int, base: Tensor) -> Tensor:
+        view = base.as_strided(self.shape, self.stride, start + self.offset)
         if self.is_conj or self.is_neg or self.dtype.is_complex:
             view = view if view.is_conj() == self.is_conj else view.conj()
             view = view if view.is_neg() == self.is_neg else torch._neg_view(view)
         return view
 
     def _typed(self, base: Tensor) -> Tensor:
-        """The memory of the base in another type; parts of complex numbers lie side by side whatever their strides."""
+        """All of the base's storage in another type; parts of complex numbers lie side by side."""
+        width = max(base.element_size(), self.dtype.itemsize)
+        count = base.untyped_storage().nbytes() // width * width // base.element_size()
+        everything = base.as_strided((count,), (1,), 0)
         if base.is_complex() and not self.dtype.is_complex:
-            return torch.view_as_real(base.conj() if base.is_conj() else base).view(self.dtype)
-        return base.view(self.dtype)
+            plain = everything.conj() if base.is_conj() else everything
+            return torch.view_as_real(plain).view(-1).view(self.dtype)
+        return everything.view(self.dtype)
 
 
 @dataclass(frozen=True)
@@ -234,7 +239,10 @@ def _is_dense(tensor: Tensor) -> bool:
 
 
 def _clone_together(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Copies the stretch of memory that the tensors cover to where it lies in a storage like theirs."""
+    """Copies the stretch of memory that the tensors cover to where it lies in a storage like theirs.
+
+    None is a view, to which autograd would forbid writes; those of one base have its version: a write is noticed.
+    """
     if len(tensors) == 1 and _is_dense(tensors[0]):
         return [tensors[0].clone()]
     source = tensors[0].untyped_storage()
@@ -247,11 +255,11 @@ def _clone_together(tensors: Sequence[Tensor]) -> list[Tensor]:
     if base is None:
         return [same_place(t, copy) for t in tensors]
     same = same_place(base, copy)
-    return [same if t is base else same.as_strided(t.shape, t.stride(), t.storage_offset()) for t in tensors]
+    return [same.as_strided(t.shape, t.stride(), t.storage_offset()).detach() for t in tensors]
 
 
 def _base_of(tensors: Sequence[Tensor]) -> Tensor | None:
-    """What several tensors are views of, all of one type: autograd and the next graph know then that they share."""
+    """What several tensors are, or are views of, all of one type."""
     bases = {id(b): b for b in (t if t._base is None else t._base for t in tensors)}
     base = next(iter(bases.values()))
     if len(bases) > 1 or len(tensors) == 1:
