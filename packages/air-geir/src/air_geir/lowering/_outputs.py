@@ -231,7 +231,7 @@ class Outputs:
     def _begins_at(self, owner: fx.Node, like: torch.Tensor) -> Dim:
         """Where a result begins: a copy into an argument as far behind the beginning of each call's argument."""
         copied = surroundings_of(owner)
-        if copied not in self.args:
+        if copied is None or copied not in self.args:
             return as_dim(like.storage_offset())
         name = f"offset_of_a{self.args[copied]}"
         self.ctx.sizes.sources[name] = SymbolSource(self.args[copied], offset=True)
