@@ -65,7 +65,7 @@ class BucketedExecutable(Executable):
         self.buckets = tuple(buckets)
         self._examples = [node.meta.get("val") for node in gm.graph.find_nodes(op="placeholder")]
         self._leaves = leaves_of(gm)
-        self._again = repeated(self._making.names)
+        self._again = repeated(self._making.results)
         self._sources = _sources_of(self._examples, self.name)
         self._places = self._padded_inputs()
         _refuse_mixed(self.buckets, self.name)

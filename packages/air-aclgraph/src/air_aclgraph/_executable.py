@@ -129,7 +129,7 @@ class Executable(Path, WholeGraph):
         """Whether a bisection runs this key without a capture; it is asked once per key."""
         if key not in self._left_out:
             self._left_out[key] = is_left_out(
-                "captures", lambda: capture_text(self.name, key, self._making.names)
+                "captures", lambda: capture_text(self.name, key, self._making.results)
             )
         return self._left_out[key]
 

@@ -52,7 +52,7 @@ class Making:
         self.ledger = Ledger(name)
         self.copies = runtime.copies()
         self.watches = Watches(options.bind_after)
-        self.given, self.names, spec, self._is_flat = outputs_of(gm)
+        self.given, self.results, spec, self._is_flat = outputs_of(gm)
         self.spec: TreeSpec | None = None if self._is_flat else spec
         """How the results are put together; None where they are one flat tuple."""
         self.body = body
@@ -93,9 +93,14 @@ class Making:
         """Runs the graph on these inputs and records it; an error says which line of the user it is about."""
         written = [t for t, k in zip(inputs, kinds, strict=True) if k is Kind.MUTATED]
         inference = torch.is_inference_mode_enabled() and any(t.is_inference() for t in written)
-        place = next((place for _, place in reversed(self.names) if place is not None), None)
+        place = next((result.where for result in reversed(self.results) if result.where is not None), None)
         request = self.options.request(
-            in_inference_mode=inference, graph=self.name, where=place, copied=copied, sample=sample
+            in_inference_mode=inference,
+            graph=self.name,
+            where=place,
+            copied=copied,
+            sample=sample,
+            owning=tuple(result.owns for result in self.results),
         )
         try:
             return self.runtime.record(self._flat_body, inputs, request)
@@ -126,7 +131,7 @@ class Making:
     ) -> Captured:
         """The recording with the function around it that a call runs."""
         mode = self.options.outputs
-        outputs = describe(recording.outputs, self.given, inputs, self.names)
+        outputs = describe(recording.outputs, self.given, inputs, self.results)
         loans = self._loans(policy, outputs, recording) if mode == "kept" else None
         watched = mode == "kept" and policy.keeping.stage is Stage.WATCHED
         keeping = policy.keeping if watched and any(isinstance(o, Own) for o in outputs) else None
