@@ -75,7 +75,7 @@ class Options:
         sample: Sample | None = None,
         owning: tuple[bool, ...] = (),
     ) -> Request:
-        """How the runtime is to make one capture; `graph` and `where` are for messages, `owning` says which outputs own their memory.
+        """How the runtime is to make one capture; `graph` and `where` are for messages, `owning` for its outputs.
 
         The memory of outputs that every caller gets a copy of may serve other captures as well; that of outputs
         that callers may keep, or that are guarded, may not; it is made as a run before the capture says, the `sample`.
