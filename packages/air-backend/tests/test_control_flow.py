@@ -1,4 +1,4 @@
-"""Control flow in reduce-overhead: captured where that can be, between captured pieces where it cannot."""
+"""Control flow in both modes: compiled where that can be, between compiled pieces where it cannot."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch._higher_order_ops import map as mapped
+from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
 from torch.utils._pytree import tree_leaves
 from torch.utils.checkpoint import checkpoint
@@ -17,6 +19,16 @@ from torch.utils.checkpoint import checkpoint
 def device(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name
+
+
+MODES = pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+pytestmark = pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
+
+
+def compiled_in(mode: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    torch._dynamo.reset()
+    run: Callable[..., Any] = torch.compile(function, backend="air", options={"mode": mode})
+    return run
 
 
 def branch(x: Tensor) -> Any:
@@ -38,11 +50,48 @@ def counted(x: Tensor) -> Any:
     return y * count, x @ x
 
 
-@pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
-@pytest.mark.parametrize("function", [branch, rounds, size_of_a_branch, counted])
-def test_control_flow_is_decided_at_every_call(function: Callable[[Tensor], Any], device: str) -> None:
-    torch._dynamo.reset()
-    compiled = torch.compile(function, backend="air", options={"mode": "reduce-overhead"})
+def branch_in_a_branch(x: Tensor) -> Any:
+    def inner(t: Tensor) -> Tensor:
+        chosen: Tensor = torch.cond(t[0, 0] > 0, lambda s: s * 2, lambda s: s * 3, (t,))
+        return chosen
+
+    return torch.cond(x.sum() > 0, inner, lambda t: t - 1, (x @ x,)) + 1
+
+
+def branches_with_two_results(x: Tensor) -> Any:
+    w = x @ x
+    y, z = torch.cond(x.sum() > 0, lambda t: (t + w, t.sum()), lambda t: (w - t, t.mean()), (x,))
+    return y @ x, z * 2
+
+
+def running_sums(x: Tensor) -> Any:
+    last, sums = scan(lambda carry, row: (carry + row, (carry * row).clone()), x[0] * 0, x + 1)
+    return last.sin(), sums @ x
+
+
+def each_row(x: Tensor) -> Any:
+    return mapped(lambda row, w: (row @ w).relu(), x * 2, x) + 1
+
+
+@MODES
+@pytest.mark.parametrize(
+    "function",
+    [
+        branch,
+        branch_in_a_branch,
+        branches_with_two_results,
+        rounds,
+        size_of_a_branch,
+        counted,
+        running_sums,
+        each_row,
+    ],
+    ids=lambda function: function.__name__,
+)
+def test_control_flow_is_decided_at_every_call(
+    function: Callable[[Tensor], Any], mode: str, device: str
+) -> None:
+    compiled = compiled_in(mode, function)
     for seed in range(4):
         torch.manual_seed(seed)
         x = (torch.randn(4, 4) + (1 if seed % 2 else -1)).to(device)
@@ -50,13 +99,47 @@ def test_control_flow_is_decided_at_every_call(function: Callable[[Tensor], Any]
             torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
-def test_a_checkpoint_drops_in_backward_what_it_dropped_in_forward(device: str) -> None:
+@MODES
+@pytest.mark.parametrize("function", [branch, branch_in_a_branch, branches_with_two_results, running_sums])
+def test_gradients_go_the_way_that_was_chosen(
+    function: Callable[[Tensor], Any], mode: str, device: str
+) -> None:
+    compiled = compiled_in(mode, function)
+    for seed in range(4):
+        torch.manual_seed(seed)
+        x = (torch.randn(4, 4) + (1 if seed % 2 else -1)).to(device).requires_grad_()
+        ours, theirs = (sum(leaf.sum() for leaf in tree_leaves(run(x))) for run in (compiled, function))
+        (found,), (expected,) = torch.autograd.grad(ours, [x]), torch.autograd.grad(theirs, [x])
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@MODES
+def test_a_checkpoint_gives_eagers_gradients(mode: str, device: str) -> None:
+    def function(x: Tensor) -> Any:
+        return checkpoint(lambda t: (t @ t).sin().relu(), x * 2, use_reentrant=False) @ x
+
+    compiled = compiled_in(mode, function)
+    for seed in range(3):
+        torch.manual_seed(seed)
+        x = torch.randn(4, 4).to(device).requires_grad_()
+        (found,) = torch.autograd.grad(compiled(x).sum(), [x])
+        (expected,) = torch.autograd.grad(function(x).sum(), [x])
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("mode", "device"),
+    [
+        ("reduce-overhead", "cpu"),
+        ("max-autotune", "cpu"),
+        pytest.param("reduce-overhead", "npu", marks=pytest.mark.npu),
+    ],  # a mask of torch_npu is packed, which no graph of max-autotune knows: docs/limits.md
+)
+def test_a_checkpoint_drops_in_backward_what_it_dropped_in_forward(mode: str, device: str) -> None:
     def dropped(x: Tensor) -> Any:
         return checkpoint(lambda t: torch.dropout(t.sin(), 0.5, True) * 2, x, use_reentrant=False)
 
-    torch._dynamo.reset()
-    compiled = torch.compile(dropped, backend="air", options={"mode": "reduce-overhead"})
+    compiled = compiled_in(mode, dropped)
     for _ in range(4):
         x = torch.randn(8, 8, device=device, requires_grad=True)
         y = compiled(x)
