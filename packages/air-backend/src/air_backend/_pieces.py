@@ -98,13 +98,16 @@ def splitter(
         node: fx.Node, error: air_aclgraph.errors.IllegalDuringCapture
     ) -> air_aclgraph.PiecedExecutable | None:
         called = air_graph.operator_of(node)
-        if called is None:
+        if called is not None:
+            air_aclgraph.register_uncapturable(called[0], f"its capture failed: {error.what}")
+        elif not isinstance(
+            node.target, torch._ops.HigherOrderOperator
+        ):  # a `cond` that was refused is known now
             return None
-        operator, _ = called
-        air_aclgraph.register_uncapturable(operator, f"its capture failed: {error.what}")
         apart = air_aclgraph.uncapturable(gm, ground)
         if not apart:  # an operator that a pass put there
-            air_aclgraph.unregister_uncapturable(operator)
+            if called is not None:
+                air_aclgraph.unregister_uncapturable(called[0])
             return None
         return compile_pieces(apart)
 
