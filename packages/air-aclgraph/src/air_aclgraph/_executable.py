@@ -11,7 +11,7 @@ import logging
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -192,12 +192,14 @@ class Executable(Path, WholeGraph):
         if not found or self._clash(args, kinds) is not None:
             return []
         self.runtime.synchronize()  # another stream may still read what its caller has let go of
-        seconds = self._stats.capture_seconds / max(1, self._stats.captures)
-        nbytes = sum(captured.inputs[index].nbytes for index in found)
-        self._making.watches.begin(
-            captured.key, list(found), calls_worth_a_capture(seconds, nbytes, self.runtime)
-        )
+        self._making.watches.begin(captured.key, list(found), self._calls_worth(captured, found))
         return policy.carried(found)
+
+    def _calls_worth(self, captured: Captured, indices: Iterable[int]) -> int:
+        """After how many calls the copies of these inputs have cost as much as a capture."""
+        seconds = self._stats.capture_seconds / max(1, self._stats.captures)
+        nbytes = sum(captured.inputs[index].nbytes for index in indices)
+        return calls_worth_a_capture(seconds, nbytes, self.runtime)
 
     def _taken_back(self, captured: Captured) -> None:
         """A caller still has memory that was lent: it is the caller's now, and this capture writes it no more."""
@@ -226,8 +228,11 @@ class Executable(Path, WholeGraph):
         names = ", ".join(self.slots[i].name for i in moved[:4])
         log.info("%s key %s: %s (%s): captured again", self.name, captured.key, cause, names)
         self._note(f"key {captured.key}: {cause}: {names}")
-        for note in policy.moved(moved):
+        worth = self._calls_worth(captured, moved)
+        for note in policy.moved(moved, hasty=captured.count[0] < worth):
             self._note(f"key {captured.key}: {note}")
+        if policy.visiting:
+            self._making.watches.begin(captured.key, sorted(policy.visiting), worth)
 
     def _effective(self, policy: KeyPolicy, args: Sequence[Any]) -> tuple[Kind, ...]:
         """The kinds for this capture; a tensor that cannot be captured is refused by name."""
