@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from air_graph._constants import Symbols, decided_by_sizes
+from air_graph._device_layouts import DeviceLayouts, lies_like_operand_on_npu
 from air_graph._effects import (
     ArgumentEffect,
     Effects,
@@ -67,6 +68,7 @@ from air_graph._version import __version__
 
 __all__ = [
     "ArgumentEffect",
+    "DeviceLayouts",
     "Effects",
     "Extent",
     "Link",
@@ -100,6 +102,7 @@ __all__ = [
     "is_written",
     "keeps_gaps",
     "leaf_storages",
+    "lies_like_operand_on_npu",
     "link_of",
     "links_of",
     "mend_layouts",

@@ -17,7 +17,6 @@ from air_geir.building._value import Value
 from air_geir.converters import name_of
 from air_geir.errors import CannotConvert, ExpressionError
 from air_geir.ir import Dim, Expr, Port, as_dim, symbol
-from air_geir.lowering._device_layouts import DeviceLayouts
 from air_geir.lowering._host_views import HostViews, Source
 from air_geir.lowering._layouts import axes_order, is_dense, looks_dense
 from air_geir.lowering._source import origin_of, source_of
@@ -31,7 +30,7 @@ from air_geir.program import (
     SizeOutput,
     SymbolSource,
 )
-from air_graph import links_of, owner_of, surroundings_of
+from air_graph import DeviceLayouts, links_of, owner_of, surroundings_of
 from air_graph.pieces import LeftOut
 
 aten = torch.ops.aten
