@@ -304,7 +304,9 @@ def _seen_layout(ask: _Question) -> Refusal | None:
         return None
     storages = _with_copies(ask, lies_like_operand_on_npu)
     escape = next(filter(None, (_returned(ask.facts, storage) for storage in storages)), None)
-    return escape and ask.no("the result is returned, and torch_npu would lay it out densely", escape)
+    if escape is None:
+        return None
+    return ask.no("the result is returned, and torch_npu would lay it out densely", escape)
 
 
 def _returned(facts: Facts, storage: int) -> Node | None:
