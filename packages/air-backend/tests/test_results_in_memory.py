@@ -369,3 +369,24 @@ def test_a_result_whose_axes_lie_in_another_order_is_no_view_that_autograd_refus
     found.sum().backward()
     assert a.grad is not None
     assert found.stride() == function(a).stride()
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+def test_N25_results_of_a_training_step_that_share_memory_can_be_written(mode: str) -> None:
+    def turned(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = (x * 2).squeeze(-1)
+        for row in range(2):
+            y[row].mul_(row)
+        return y.t(), y
+
+    def step(function: Callable[..., Any]) -> list[torch.Tensor]:
+        x = torch.arange(4.0).reshape(2, 2).requires_grad_()
+        transposed, plain = function(x)
+        with torch.no_grad():
+            plain[0][0] = 1
+        (transposed.sum() + plain.sum()).backward()
+        assert x.grad is not None
+        return [transposed.detach(), plain.detach(), x.grad]
+
+    compiled = step(torch.compile(turned, backend="air", options={"mode": mode}))
+    assert all(map(torch.equal, compiled, step(turned)))

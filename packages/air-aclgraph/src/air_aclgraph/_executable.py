@@ -16,7 +16,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 from torch import Tensor
-from torch.fx import GraphModule
 
 from air_aclgraph import _captured
 from air_aclgraph._captured import Captured
@@ -24,7 +23,6 @@ from air_aclgraph._kept import Stage
 from air_aclgraph._key import Key, key_function
 from air_aclgraph._making import Making
 from air_aclgraph._moved import calls_worth_a_capture, carried_from_now_on, remember
-from air_aclgraph._options import Options
 from air_aclgraph._outputs import finisher, fixed_outputs
 from air_aclgraph._path import Path
 from air_aclgraph._pieced import PiecedExecutable, Splitter
@@ -32,13 +30,11 @@ from air_aclgraph._pin import Pinned
 from air_aclgraph._plan import ResourcePlan, refuse_shortage
 from air_aclgraph._policy import KeyPolicy
 from air_aclgraph._progress import showing
-from air_aclgraph._runtime import Recording, Runtime
+from air_aclgraph._runtime import Recording
 from air_aclgraph._siblings import Siblings
-from air_aclgraph._slots import Kind, Slot, refuse_layout, refuse_subclass
-from air_aclgraph._stats import History, Stats
-from air_aclgraph._straight import Straight
+from air_aclgraph._slots import Kind, refuse_layout, refuse_subclass
+from air_aclgraph._stats import Stats
 from air_aclgraph._told import capture_text, explained
-from air_aclgraph._update import UpdatePlan
 from air_aclgraph.errors import Closed, IllegalDuringCapture, InputRefused
 from air_aclgraph.static_kernel import StaticKernels
 from air_fxpasses import is_left_out
@@ -52,40 +48,30 @@ _POLICIES_LIMIT: Final = 4096
 class Executable(Path, WholeGraph):
     """A compiled graph: call it with the graph's inputs, get the graph's outputs."""
 
-    def __init__(
-        self,
-        gm: GraphModule,
-        body: Straight,
-        slots: Sequence[Slot],
-        runtime: Runtime,
-        options: Options,
-        name: str,
-        updates: UpdatePlan | None,
-        resources: ResourcePlan,
-        kernels: StaticKernels | None = None,
-    ) -> None:
-        self.name = name
-        self.options = options
-        self.runtime = runtime
-        self.slots = tuple(slots)
+    def __init__(self, making: Making, resources: ResourcePlan, kernels: StaticKernels | None = None) -> None:
+        self.name = making.name
+        self.options = making.options
+        self.runtime = making.runtime
+        self.slots = making.slots
         self.resources = resources
-        self._body = body
-        self._updates = updates
+        self._body = making.body
         self._kernels = kernels
-        self._history = History()
+        self._history = making.history
         self._note = self._history.note
-        self._making = Making(gm, body, slots, runtime, options, name, updates, self._note)
+        self._making = making
+        self._updates = updates = making.updates
         key_of = key_function(self.slots, () if updates is None else updates.keyless)
-        super().__init__(runtime.lock, key_of, self._making.spec, always_off=options.force_recapture)
+        always_off = self.options.force_recapture
+        super().__init__(self.runtime.lock, key_of, making.spec, always_off=always_off)
         self._policies: OrderedDict[Key, KeyPolicy] = OrderedDict()
         self._seen: dict[Key, int] = {}
         self._siblings = Siblings()
         self._stats = Stats()
         self._left_out: dict[Key, bool] = {}
-        self._lock = runtime.lock
+        self._lock = self.runtime.lock
         self._pid = os.getpid()
         self._closed = False
-        self._forced = options.force_recapture
+        self._forced = always_off
         self._splitter: Splitter | None = None
         self._instead: PiecedExecutable | None = None
 
@@ -143,7 +129,7 @@ class Executable(Path, WholeGraph):
         """Whether a bisection runs this key without a capture; it is asked once per key."""
         if key not in self._left_out:
             self._left_out[key] = is_left_out(
-                "captures", lambda: capture_text(self.name, key, self._making.names)
+                "captures", lambda: capture_text(self.name, key, self._making.results)
             )
         return self._left_out[key]
 

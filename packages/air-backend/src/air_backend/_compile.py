@@ -66,6 +66,7 @@ def compile_aten(
         air_graph.mend_long_products(gm)
         air_graph.mend_offsets(gm)
         air_graph.mend_layouts(gm)
+        air_graph.note_owning_results(gm)
         if role == "backward":
             air_streams.drop_forward_copies(gm)
         ground = ground_of(gm)

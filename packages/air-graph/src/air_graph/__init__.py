@@ -34,7 +34,8 @@ from air_graph._out_forms import (
     registered_out_forms,
     unregister_out_form,
 )
-from air_graph._reach import addresses_storage, copies_with_gaps
+from air_graph._owning import note_owning_results, owning_results
+from air_graph._reach import addresses_storage, copies_with_gaps, surroundings_of
 from air_graph._region import (
     Extent,
     Region,
@@ -107,9 +108,11 @@ __all__ = [
     "name_of",
     "named_arguments",
     "nodes_in",
+    "note_owning_results",
     "operator_of",
     "out_form_of",
     "owner_of",
+    "owning_results",
     "place_of",
     "qualified",
     "register_hidden_writes",
@@ -125,6 +128,7 @@ __all__ = [
     "surely",
     "surely_disjoint",
     "surely_within",
+    "surroundings_of",
     "unregister_out_form",
     "uses_of",
     "written_arguments",
