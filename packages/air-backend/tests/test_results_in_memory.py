@@ -392,6 +392,22 @@ def test_N25_results_of_a_training_step_that_share_memory_can_be_written(mode: s
     assert all(map(torch.equal, compiled, step(turned)))
 
 
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+def test_N25_views_of_a_value_that_is_no_result_stay_views_when_one_of_them_is_resized(mode: str) -> None:
+    def function(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        v = a.cummax(0).values
+        resized, other = v.broadcast_to(v.shape), v.squeeze(-1)
+        torch.neg(b, out=resized)  # the graph breaks here: the result has another size than its memory
+        return other, resized[1:]
+
+    torch._dynamo.reset()
+    run = torch.compile(function, backend="air", dynamic=True, options={"mode": mode})
+    inputs = torch.arange(6.0), torch.arange(18.0).reshape(3, 6)
+    with pytest.warns(UserWarning, match="resized"):
+        expected = function(*inputs)
+    assert all(map(torch.equal, run(*inputs), expected))
+
+
 TURNED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "sum": lambda x: x.t() + 1,
     "in place": lambda x: (x * 2).t().relu_() * 3,

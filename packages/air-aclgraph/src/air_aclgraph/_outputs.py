@@ -252,11 +252,12 @@ def _clone_together(tensors: Sequence[Tensor], owning: Sequence[bool]) -> list[T
     bytes_copied = torch.empty(source.nbytes(), dtype=torch.uint8, device=tensors[0].device)
     bytes_copied[low:high].copy_(empty.set_(source, low, (high - low,), (1,)))
     copy = bytes_copied.untyped_storage()
-    base = next((t for t, owns in zip(tensors, owning, strict=True) if owns), _base_of(tensors))
+    owner = next((t for t, owns in zip(tensors, owning, strict=True) if owns), None)
+    base = _base_of(tensors) if owner is None else owner
     if base is None or any(t.dtype != base.dtype or t.is_conj() or t.is_neg() for t in tensors):
         return [same_place(t, copy) for t in tensors]
     same = same_place(base, copy)
-    return [same if t is base else same.as_strided(t.shape, t.stride(), t.storage_offset()) for t in tensors]
+    return [same if t is owner else same.as_strided(t.shape, t.stride(), t.storage_offset()) for t in tensors]
 
 
 def _base_of(tensors: Sequence[Tensor]) -> Tensor | None:

@@ -39,7 +39,9 @@ class HostViews:
 
     def again(self, node: fx.Node) -> Source:
         """Another tensor object like that of the node."""
-        return self.add(torch.ops.aten.detach.default, self.of(node))
+        is_detached = node.target is torch.ops.aten.detach.default
+        again = torch.ops.aten.detach.default if is_detached else torch.ops.aten.alias.default
+        return self.add(again, self.of(node))
 
     def add(self, function: Callable[..., Any], source: Source, *arguments: Any, **keywords: Any) -> Source:
         """One more step."""
@@ -52,7 +54,7 @@ class HostViews:
             return self._base(node)
         base = self.of(link.base)
         if link.kind == "again" and isinstance(base, ViewOutput):
-            return self.again(link.base)  # a tensor that is detached from what it is a view of
+            return self.add(link.node.target, base)  # a tensor that is detached from what it is a view of
         if link.kind in ("same", "again"):
             return base
         if link.kind == "item":

@@ -30,7 +30,7 @@ from air_geir.program import (
     SizeOutput,
     SymbolSource,
 )
-from air_graph import DeviceLayouts, links_of, owner_of, surroundings_of
+from air_graph import DeviceLayouts, links_of, owner_of, owning_results, surroundings_of
 from air_graph.pieces import LeftOut
 
 aten = torch.ops.aten
@@ -86,6 +86,12 @@ class Wanted:
         sharing: dict[fx.Node, list[fx.Node]] = {}
         for node in tensors:
             sharing.setdefault(owner_of(node), []).append(node)
+        self.views = {
+            node
+            for node, owns in zip(self.returned, owning_results(gm), strict=True)
+            if _is_tensor(node) and not owns
+        }
+        """Results that are views in eager of a value that is none of them; passes may have put them in its place."""
         self.direct = {
             node for owner, nodes in sharing.items() if self._is_alone(owner, nodes) for node in nodes
         }
@@ -188,7 +194,9 @@ class Outputs:
             return GraphOutput(self._output(self.env[node], node))
         source = self.views.of(node)
         known = self._given.setdefault(source, node)
-        if known is not node or (isinstance(source, ArgOutput) and node not in self.args):
+        is_argument = isinstance(source, ArgOutput) and node not in self.args
+        is_hidden = isinstance(source, GraphOutput) and node in self.wanted.views
+        if known is not node or is_argument or is_hidden:
             source = self.views.again(node)
             self._given[source] = node
         return source
