@@ -12,8 +12,10 @@ from torch import Tensor, nn
 
 import air_aclgraph
 from air_aclgraph.errors import Unsupported
+from air_aclgraph.fused import Ground, Region, refuse_absent
 from air_backend import _pieces, _records, scope
 from air_backend.errors import GraphSplit
+from air_backend.inference import set_dim_buckets
 
 
 @pytest.fixture(autouse=True)
@@ -290,6 +292,18 @@ def test_N24_a_region_that_inductor_cannot_compile_runs_its_operators(
     assert "a fault of the generator" in made[0]["stayed ATen"]
 
 
+def test_N24_a_region_that_comes_first_inside_a_capture_runs_its_operators() -> None:
+    inner = torch.fx.symbolic_trace(lambda x: ((x * 2 + 1),))
+    late = [True]
+    region = Region("region_0", inner, Ground(is_late=lambda: late[0]))
+    x = torch.rand(4)
+    assert torch.equal(region(x)[0], x * 2 + 1)
+    assert "inside a capture" in region.explain()["made"][0]["stayed ATen"]
+    late[0] = False
+    same(region(torch.ones(5))[0], torch.ones(5) * 2 + 1)
+    assert region.explain()["made"][1]["kernels"]
+
+
 def test_N24_without_a_compiler_the_option_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     from torch._inductor import config
 
@@ -299,17 +313,24 @@ def test_N24_without_a_compiler_the_option_is_refused(monkeypatch: pytest.Monkey
     cpp_builder.get_cpp_compiler.cache_clear() if hasattr(
         cpp_builder.get_cpp_compiler, "cache_clear"
     ) else None
-    from air_aclgraph.fused import refuse_absent
-
     with pytest.raises(Unsupported, match="no C\\+\\+ compiler"):
         refuse_absent(torch.device("cpu"))
 
 
 def test_N24_a_device_without_a_generator_is_refused_by_name() -> None:
-    from air_aclgraph.fused import refuse_absent
-
     with pytest.raises(Unsupported, match="no kernel generator for meta"):
         refuse_absent(torch.device("meta"))
+
+
+@pytest.mark.npu
+def test_N24_an_npu_without_a_generator_of_inductor_is_refused_by_name() -> None:
+    from torch._inductor.codegen.common import get_scheduling_for_device
+
+    if get_scheduling_for_device("npu") is not None:
+        pytest.skip("a generator for npu is registered with Inductor here")
+    run = compiled(lambda x: (x * 2 + 1).exp())
+    with torch.no_grad(), pytest.raises(Exception, match="no kernel generator for npu"):
+        run(torch.ones(4, device="npu"))
 
 
 def test_N24_mode_max_autotune_refuses_the_option() -> None:

@@ -30,7 +30,7 @@ from air_aclgraph._update import UpdatePlan, accepts, plan_updates
 from air_aclgraph.buckets import Bucket, find_buckets, proven_buckets
 from air_aclgraph.device import AcceleratorRuntime
 from air_aclgraph.errors import InputRefused
-from air_aclgraph.fused import Fused, fuse, refuse_absent
+from air_aclgraph.fused import Fused, Ground, fuse, refuse_absent
 from air_aclgraph.host import HostRuntime
 from air_aclgraph.host._generated import why_unknown
 from air_aclgraph.static_kernel import CannToolkit, StaticKernels
@@ -134,8 +134,8 @@ def _fused(gm: GraphModule, runtime: Runtime) -> Fused:
     """Puts calls of Inductor's kernels in the place of the operators that they fuse."""
     refuse_absent(runtime.device)
     if isinstance(runtime, HostRuntime):
-        return fuse(gm, runtime.device, runtime.generated, why_unknown)
-    return fuse(gm, runtime.device, lambda code, args: code(args), lambda code: None)
+        return fuse(gm, runtime.device, Ground(runtime.generated, why_unknown))
+    return fuse(gm, runtime.device, Ground(is_late=runtime.is_recording))
 
 
 def _higher_order(gm: GraphModule, runtime: Runtime) -> dict[Node, Callable[..., Any]]:

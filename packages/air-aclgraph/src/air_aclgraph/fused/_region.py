@@ -24,8 +24,18 @@ log = logging.getLogger(__name__)
 
 Code = Callable[[list[Any]], Sequence[Any]]
 """What Inductor makes of a region: takes its inputs in a list, which it empties."""
-Caller = Callable[[Code, list[Any]], Sequence[Any]]
-"""How a runtime calls such code."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """How a runtime deals with such code."""
+
+    call: Callable[[Code, list[Any]], Sequence[Any]] = lambda code, args: code(args)
+    why_unknown: Callable[[Code], str | None] = lambda code: None
+    """Why it cannot record a piece of code, if it cannot."""
+    is_late: Callable[[], bool] = lambda: False
+    """Whether it is too late to make code."""
+
 
 INDUCTOR: Final = {
     "graph_partition": False,
@@ -51,23 +61,20 @@ class Made:
 class Region:
     """Calls what was made for the sizes of its arguments."""
 
-    def __init__(
-        self, name: str, gm: GraphModule, call: Caller, unknown: Callable[[Code], str | None]
-    ) -> None:
+    def __init__(self, name: str, gm: GraphModule, ground: Ground) -> None:
         self.__name__ = self.name = name
         self.gm = gm
         self.made: dict[Any, Made] = {}
-        self._call = call
-        self._unknown = unknown
+        self._ground = ground
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
         key = tuple(map(_form, args))
         made = self.made.get(key)
         if made is None:
-            made = self.made[key] = self._make(args)
+            made = self.made[key] = self._late() if self._ground.is_late() else self._make(args)
         if made.reason is not None:
             return tuple(made.code(list(args)))
-        return _laid_out(self._call(made.code, list(args)), made.form, args)
+        return _laid_out(self._ground.call(made.code, list(args)), made.form, args)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Region:
         return self
@@ -83,20 +90,23 @@ class Region:
             ],
         }
 
+    def _late(self) -> Made:
+        """Its operators: a device that captures can neither load kernels nor try them out."""
+        return self._operators("these sizes and strides came first inside a capture")
+
+    def _operators(self, reason: str) -> Made:
+        log.warning("%s runs as ATen operators: %s", self.name, reason)
+        return Made(lambda given: Interpreter(self.gm).run(*given), (), reason=reason)
+
     def _make(self, args: Sequence[Any]) -> Made:
-        operators: Code = lambda given: Interpreter(self.gm).run(*given)  # noqa: E731
         try:
             with _aside():
                 code, form, kernels = compiled(self.gm, args)
         except Exception as error:  # whatever Inductor raises: the region still has its operators
-            reason = f"Inductor failed: {type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
-        else:
-            unknown = self._unknown(code)
-            if unknown is None:
-                return Made(code, form, kernels)
-            reason = unknown
-        log.warning("%s runs as ATen operators: %s", self.name, reason)
-        return Made(operators, (), reason=reason)
+            said = str(error).strip().partition("\n")[0]
+            return self._operators(f"Inductor failed: {type(error).__name__}: {said}")
+        unknown = self._ground.why_unknown(code)
+        return Made(code, form, kernels) if unknown is None else self._operators(unknown)
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ from torch.fx.node import map_arg
 from torch.utils._pytree import tree_leaves
 
 from air_aclgraph._uncapturable import registered_uncapturable, why_illegal
-from air_aclgraph.fused._region import Caller, Code, Region
+from air_aclgraph.fused._region import Ground, Region
 from air_graph import effects_of, name_of
 
 aten = torch.ops.aten
@@ -56,8 +56,8 @@ class Fused:
         }
 
 
-def fuse(gm: GraphModule, device: torch.device, call: Caller, unknown: Any) -> Fused:
-    """Puts regions in the place of the operators that Inductor compiles; `call` is how their code is run."""
+def fuse(gm: GraphModule, device: torch.device, ground: Ground) -> Fused:
+    """Puts regions in the place of the operators that Inductor compiles"""
     fused = Fused()
     _gather_parts(gm.graph)
     judge = _Judge(device)
@@ -78,7 +78,7 @@ def fuse(gm: GraphModule, device: torch.device, call: Caller, unknown: Any) -> F
         run = _trimmed(run)
         if _is_worth_it(run):
             name = f"region_{len(fused.regions)}"
-            fused.regions.append(_replaced(gm, run, name, call, unknown))
+            fused.regions.append(_replaced(gm, run, name, ground))
         else:
             for node in run:
                 if not _is_free(node):
@@ -184,7 +184,7 @@ def _is_worth_it(run: Sequence[Node]) -> bool:
     return len(computed) > 1 and any(node.target not in _LIBRARY for node in computed)
 
 
-def _replaced(gm: GraphModule, run: Sequence[Node], name: str, call: Caller, unknown: Any) -> Region:
+def _replaced(gm: GraphModule, run: Sequence[Node], name: str, ground: Ground) -> Region:
     """One call in the place of the nodes of `run`."""
     inside = set(run)
     inputs = list(dict.fromkeys(n for node in run for n in node.all_input_nodes if n not in inside))
@@ -193,7 +193,7 @@ def _replaced(gm: GraphModule, run: Sequence[Node], name: str, call: Caller, unk
     behind = {source for node in views for source in node.all_input_nodes if source in inside}
     wanted = {*escaping, *behind}
     results = [node for node in run if node in wanted and not _is_free(node)]
-    region = Region(name, _apart(gm, run, inputs, results), call, unknown)
+    region = Region(name, _apart(gm, run, inputs, results), ground)
     graph = gm.graph
     with graph.inserting_after(run[-1]):
         one = graph.call_function(region, tuple(inputs))
@@ -239,6 +239,3 @@ def _apart(
     graph.output(tuple(copies[node] for node in results))
     graph.eliminate_dead_code()
     return GraphModule(torch.nn.Module(), graph)
-
-
-__all__ = ["Caller", "Code", "Fused", "fuse"]
