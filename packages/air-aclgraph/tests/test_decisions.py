@@ -22,6 +22,10 @@ def branch(x: Tensor) -> Tensor:
     return torch.cond(x.sum() > 0, lambda t: t + 1, lambda t: t - 1, (x,))  # type: ignore[no-any-return]  # torch leaves it unannotated
 
 
+def random_branch(x: Tensor) -> Tensor:
+    return torch.cond(x.sum() > 0, lambda t: t + torch.rand_like(t), lambda t: t - 1, (x,))  # type: ignore[no-any-return]  # torch leaves it unannotated
+
+
 def rounds(x: Tensor) -> Tensor:
     return while_loop(lambda a: a.sum() < 100, lambda a: (a * 2 + 1,), (x,))[0]  # type: ignore[no-any-return]  # torch leaves it unannotated
 
@@ -46,7 +50,7 @@ def refuse_all(gm: GraphModule) -> None:
 @pytest.mark.parametrize(
     ("function", "operator"),
     [
-        (branch, "cond"),
+        (random_branch, "cond"),
         (rounds, "while_loop"),
         (dropped, "run_with_rng_state|run_and_save_rng"),
         (printed, "print"),

@@ -188,3 +188,46 @@ def test_a_cache_that_shares_memory_with_an_input_that_is_read_in_place_is_not_c
         for found, wanted in zip(run(memory[:4], x), expected, strict=True):
             torch.testing.assert_close(found, wanted)
         torch.testing.assert_close(memory, twin)
+
+
+def scaled(weight: Tensor, x: Tensor) -> tuple[Tensor]:
+    return (weight * x,)
+
+
+@on_each
+def test_a_parameter_in_other_memory_at_each_call_is_captured_three_times_and_then_copied(
+    device: str,
+) -> None:
+    run = executable(
+        scaled, torch.ones(4, device=device), torch.ones(4, device=device), device=device, static=[0]
+    )
+    x = torch.arange(4.0, device=device)
+    weight = torch.nn.Parameter(torch.zeros(4, device=device))
+    gathered = [torch.full((4,), float(number), device=device) for number in range(12)]
+    with torch.no_grad():
+        for values in gathered:
+            weight.data = values
+            torch.testing.assert_close(run(weight, x)[0], values * x)
+    assert run.stats()["captures"] == 3
+    assert run.explain()["keys"][0]["kinds"] == ["copied", "copied"]
+
+
+@on_each
+def test_a_parameter_that_moved_and_stays_is_used_where_it_is(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_moved, "_LEAST_CALLS", 4)
+    monkeypatch.setitem(_moved._BYTES_PER_SECOND, "cpu", 1.0)
+    monkeypatch.setattr(_moved, "_ON_DEVICES", 1.0)
+    run = executable(
+        scaled, torch.ones(4, device=device), torch.ones(4, device=device), device=device, static=[0]
+    )
+    x = torch.arange(4.0, device=device)
+    weights = [torch.full((4,), float(number), device=device) for number in range(4)]
+    for weight in (*weights, *[weights[-1]] * 8):
+        torch.testing.assert_close(run(weight, x)[0], weight * x)
+    assert run.explain()["keys"][0]["kinds"] == ["static", "copied"]
+    captures = run.stats()["captures"]
+    for _ in range(6):
+        run(weights[-1], x)
+    assert run.stats()["captures"] == captures == 4

@@ -245,3 +245,26 @@ def test_N25_views_of_complex_inputs_keep_their_meaning(view: Callable[[Tensor],
         assert (found.is_conj(), found.is_neg()) == (expected.is_conj(), expected.is_neg())
         assert (found.stride(), found.storage_offset()) == (expected.stride(), expected.storage_offset())
         assert found.data_ptr() == expected.data_ptr()
+
+
+def test_N25_a_part_of_a_complex_input_that_holds_elements_twice_is_found_by_autograd() -> None:
+    def part(x: Tensor) -> Tensor:
+        return x[:, : x.shape[1] // 2].imag[1:]
+
+    x = torch.complex(torch.arange(8.0), -torch.arange(8.0)).reshape(1, 2, 2, 2).expand(2, 2, 2, 2)
+    found = torch.compile(part, backend=Backend(), dynamic=True)(x)
+    assert torch.equal(found, part(x))
+    assert found.data_ptr() == part(x).data_ptr()
+
+
+@pytest.mark.parametrize("dtype", [torch.int16, torch.float64], ids=["smaller", "larger"])
+def test_N25_a_part_of_an_input_is_another_type_whatever_the_strides_of_the_input(dtype: torch.dtype) -> None:
+    def bits(x: Tensor) -> Tensor:
+        return x.unbind(1)[1].view(dtype)
+
+    run = torch.compile(bits, backend=Backend())
+    for _ in range(3):
+        x = torch.arange(30.0).reshape(5, 6)[1:].t()
+        assert torch.equal(run(x), bits(x))
+        assert run(x).data_ptr() == bits(x).data_ptr()
+        assert (run(x).stride(), run(x).storage_offset()) == (bits(x).stride(), bits(x).storage_offset())

@@ -44,6 +44,11 @@ def gpt_oss() -> Any:
     return transformers.GptOssForCausalLM(transformers.GptOssConfig(**TEXT, **sizes))
 
 
+#: A sliding window: transformers keeps its length as a Python number, which Dynamo takes for a constant in the first
+#: step and for a symbol from the second on, and asks whether the window is full.
+GRAPHS = {gpt_oss: 3}
+
+
 def decoded(
     call: Callable[..., Any], model: Any, prompt: torch.Tensor, steps: list[int]
 ) -> list[torch.Tensor]:
@@ -66,16 +71,16 @@ def test_S03_a_decode_step_with_experts_is_one_capture(make: Callable[[], Any]) 
     _records.close_all()
     device = best_ground().device
     model = make().eval().to(device)
-    prompt, steps = torch.randint(50, (2, 5)).to(device), [7, 11, 23, 42]
+    prompt, steps = torch.randint(50, (2, 5)).to(device), [7, 11, 23, 42, 3, 17, 29, 31, 5]
     config = CompilerConfig()
     config.set("mode", "reduce-overhead")
-    run = torch.compile(model, backend=get_npu_backend(compiler_config=config), dynamic=False, fullgraph=True)
+    run = torch.compile(model, backend=get_npu_backend(compiler_config=config), fullgraph=True)
     with torch.no_grad():
         found = decoded(run, model, prompt, steps)
         expected = decoded(model, model, prompt, steps)
     for mine, other in zip(found, expected, strict=True):
         torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-5)
     executables: list[Any] = [executable for _, executable in _records.alive()]
-    assert executables  # Dynamo traces a cache with a sliding window more than once
-    assert not any(executable.pieces for executable in executables)
+    assert len(executables) == GRAPHS.get(make, 1)
+    assert all(len(executable.pieces) <= 1 and not executable.eager for executable in executables)
     assert {executable.stats()["captures"] for executable in executables} == {1}

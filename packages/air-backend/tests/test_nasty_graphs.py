@@ -111,11 +111,19 @@ def a_number_that_decides(x: Tensor, w: Tensor) -> Tensor:
     return x.flatten()[:count].sum() * w + torch.arange(count, device=x.device).sum()
 
 
+READY, DONE = (air_streams.ops.npu_create_tagged_event(tag) for tag in ("nasty ready", "nasty done"))
+
+
 def two_streams(x: Tensor, w: Tensor) -> Tensor:
     y = x @ w
+    air_streams.ops.npu_tagged_event_record(READY)
     with air_streams.scope.npu_stream_switch("side"):
-        side = looks(y.relu()) * 3
-    return torch.as_tensor(side) + y.sin() @ w
+        air_streams.ops.npu_tagged_event_wait(READY)
+        side = torch.as_tensor(looks(y.relu())) * 3
+        air_streams.ops.npu_tagged_event_record(DONE)
+    beside = y.sin() @ w
+    air_streams.ops.npu_tagged_event_wait(DONE)
+    return side + beside
 
 
 PROGRAMS = (

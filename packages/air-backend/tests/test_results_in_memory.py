@@ -369,3 +369,49 @@ def test_a_result_whose_axes_lie_in_another_order_is_no_view_that_autograd_refus
     found.sum().backward()
     assert a.grad is not None
     assert found.stride() == function(a).stride()
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+def test_N25_results_of_a_training_step_that_share_memory_can_be_written(mode: str) -> None:
+    def turned(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = (x * 2).squeeze(-1)
+        for row in range(2):
+            y[row].mul_(row)
+        return y.t(), y
+
+    def step(function: Callable[..., Any]) -> list[torch.Tensor]:
+        x = torch.arange(4.0).reshape(2, 2).requires_grad_()
+        transposed, plain = function(x)
+        with torch.no_grad():
+            plain[0][0] = 1
+        (transposed.sum() + plain.sum()).backward()
+        assert x.grad is not None
+        return [transposed.detach(), plain.detach(), x.grad]
+
+    compiled = step(torch.compile(turned, backend="air", options={"mode": mode}))
+    assert all(map(torch.equal, compiled, step(turned)))
+
+
+TURNED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "sum": lambda x: x.t() + 1,
+    "in place": lambda x: (x * 2).t().relu_() * 3,
+    "sorted": lambda x: x.sort(-1).values.transpose(0, -1).relu(),
+    "cast": lambda x: x.half() * torch.arange(x.shape[-1], device=x.device),
+    "cast after a sum": lambda x: ((x + 1).t() * 2).half(),
+    "filled": lambda x: torch.ops.aten.fill.Scalar(x.t(), 1.0),
+    "diagonal": lambda x: torch.diagonal_scatter(x.t(), x[0]),
+}
+
+
+@pytest.mark.npu
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+@pytest.mark.parametrize("name", TURNED)
+def test_N25_on_an_npu_results_lie_as_torch_npu_lays_them_out(name: str, mode: str) -> None:
+    torch._dynamo.reset()
+    run = torch.compile(TURNED[name], backend="air", dynamic=False, options={"mode": mode})
+    for turned in (False, True):
+        x = torch.arange(16.0, device="npu").reshape(4, 4)
+        x = x.t() if turned else x
+        found, expected = run(x), TURNED[name](x)
+        assert torch.equal(found.cpu(), expected.cpu())
+        assert (found.stride(), found.storage_offset()) == (expected.stride(), expected.storage_offset())

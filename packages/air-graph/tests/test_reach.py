@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from air_graph import addresses_storage, copies_with_gaps
+from air_graph import addresses_storage, copies_with_gaps, surroundings_of
 
 
 def names(function: Callable[[Tensor], Tensor]) -> list[list[str]]:
@@ -40,3 +40,15 @@ def test_scatters_are_found_behind_what_addresses_their_memory(
     function: Callable[[Tensor], Tensor], expected: list[list[str]]
 ) -> None:
     assert names(function) == expected
+
+
+def test_a_scatter_copies_its_surroundings_from_the_value_that_owns_them() -> None:
+    def scattered(x: Tensor) -> Tensor:
+        return torch.slice_scatter(torch.select_scatter(x[1:], x[0], 0, 1), x[:1], 0, 0, 1).t()[1:] + 1
+
+    graph = make_fx(scattered)(torch.zeros(4, 4)).graph
+    found = {node.name: surroundings_of(node) for node in graph.nodes}
+    scatters = [name for name in found if "scatter" in name]
+    assert {str(found[name]) for name in [*scatters, "t"]} == {"x_1"}
+    assert found["x_1"] is None
+    assert found["add"] is None

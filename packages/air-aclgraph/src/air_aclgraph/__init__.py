@@ -7,6 +7,7 @@ from air_aclgraph._compile import compile_graph, run_eagerly, runtime_for, use_r
 from air_aclgraph._direct import Passage, Seen, Wrapped, witnessed
 from air_aclgraph._executable import Executable
 from air_aclgraph._host_constants import HostConstant, decided_by_symbols, hold_host_constants
+from air_aclgraph._numbers import stage_numbers
 from air_aclgraph._pieced import PiecedExecutable, Splitter
 from air_aclgraph._pin import Pinned
 from air_aclgraph._runtime import Abilities, Limits, Recording, Request, Runtime
@@ -47,6 +48,7 @@ __all__ = [
     "run_eagerly",
     "runtime_for",
     "spare_the_host",
+    "stage_numbers",
     "uncapturable",
     "unregister_uncapturable",
     "use_runtime",

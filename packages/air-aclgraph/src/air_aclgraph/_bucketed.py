@@ -23,12 +23,15 @@ from air_aclgraph._copies import one_by_one
 from air_aclgraph._executable import Executable
 from air_aclgraph._fit import Cut, Home, Values, cut_of, evaluated, leaves_of, shape_of
 from air_aclgraph._key import Key
+from air_aclgraph._making import Making
 from air_aclgraph._pin import Pinned
+from air_aclgraph._plan import ResourcePlan
 from air_aclgraph._policy import KeyPolicy
 from air_aclgraph._results import repeated
 from air_aclgraph._slots import Kind
 from air_aclgraph.buckets import Bucket
 from air_aclgraph.errors import BucketsRefused, InputRefused
+from air_aclgraph.static_kernel import StaticKernels
 
 _FITS_LIMIT: Final = 1024
 _PADDED: Final = (Kind.COPIED, Kind.BOUND)
@@ -50,12 +53,19 @@ class _Fit:
 class BucketedExecutable(Executable):
     """A compiled graph that pads."""
 
-    def __init__(self, gm: GraphModule, buckets: Sequence[Bucket], *arguments: Any) -> None:
-        super().__init__(gm, *arguments)
+    def __init__(
+        self,
+        gm: GraphModule,
+        buckets: Sequence[Bucket],
+        making: Making,
+        resources: ResourcePlan,
+        kernels: StaticKernels | None = None,
+    ) -> None:
+        super().__init__(making, resources, kernels)
         self.buckets = tuple(buckets)
         self._examples = [node.meta.get("val") for node in gm.graph.find_nodes(op="placeholder")]
         self._leaves = leaves_of(gm)
-        self._again = repeated(self._making.names)
+        self._again = repeated(self._making.results)
         self._sources = _sources_of(self._examples, self.name)
         self._places = self._padded_inputs()
         _refuse_mixed(self.buckets, self.name)

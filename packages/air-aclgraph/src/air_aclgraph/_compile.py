@@ -16,6 +16,7 @@ from air_aclgraph._eager import EagerRun, EagerRunWithKernels
 from air_aclgraph._executable import Executable
 from air_aclgraph._key import key_function
 from air_aclgraph._lowering import PlanLowering
+from air_aclgraph._making import Making
 from air_aclgraph._objects import refuse_frozen_state
 from air_aclgraph._options import Options
 from air_aclgraph._plan import plan_resources
@@ -126,8 +127,10 @@ def compile_graph(
     body = straighten(gm, lowering=lowering, substitutes=substitutes)
     body.progress, body.fused = progress, fused
     kernels = static_kernels_of(settings, runtime.device)
-    parts = (body, slots, runtime, options, name, updates, resources, kernels)
-    return BucketedExecutable(gm, buckets, *parts) if buckets else Executable(gm, *parts)
+    making = Making(gm, body, slots, runtime, options, name, updates)
+    if buckets:
+        return BucketedExecutable(gm, buckets, making, resources, kernels)
+    return Executable(making, resources, kernels)
 
 
 def _fused(gm: GraphModule, runtime: Runtime) -> Fused:

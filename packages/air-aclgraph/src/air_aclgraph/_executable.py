@@ -11,12 +11,11 @@ import logging
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from torch import Tensor
-from torch.fx import GraphModule
 
 from air_aclgraph import _captured
 from air_aclgraph._captured import Captured
@@ -24,7 +23,6 @@ from air_aclgraph._kept import Stage
 from air_aclgraph._key import Key, key_function
 from air_aclgraph._making import Making
 from air_aclgraph._moved import calls_worth_a_capture, carried_from_now_on, remember
-from air_aclgraph._options import Options
 from air_aclgraph._outputs import finisher, fixed_outputs
 from air_aclgraph._path import Path
 from air_aclgraph._pieced import PiecedExecutable, Splitter
@@ -32,13 +30,11 @@ from air_aclgraph._pin import Pinned
 from air_aclgraph._plan import ResourcePlan, refuse_shortage
 from air_aclgraph._policy import KeyPolicy
 from air_aclgraph._progress import showing
-from air_aclgraph._runtime import Recording, Runtime
+from air_aclgraph._runtime import Recording
 from air_aclgraph._siblings import Siblings
-from air_aclgraph._slots import Kind, Slot, refuse_layout, refuse_subclass
-from air_aclgraph._stats import History, Stats
-from air_aclgraph._straight import Straight
+from air_aclgraph._slots import Kind, refuse_layout, refuse_subclass
+from air_aclgraph._stats import Stats
 from air_aclgraph._told import capture_text, explained
-from air_aclgraph._update import UpdatePlan
 from air_aclgraph.errors import Closed, IllegalDuringCapture, InputRefused
 from air_aclgraph.fused import Fused
 from air_aclgraph.static_kernel import StaticKernels
@@ -53,40 +49,30 @@ _POLICIES_LIMIT: Final = 4096
 class Executable(Path, WholeGraph):
     """A compiled graph: call it with the graph's inputs, get the graph's outputs."""
 
-    def __init__(
-        self,
-        gm: GraphModule,
-        body: Straight,
-        slots: Sequence[Slot],
-        runtime: Runtime,
-        options: Options,
-        name: str,
-        updates: UpdatePlan | None,
-        resources: ResourcePlan,
-        kernels: StaticKernels | None = None,
-    ) -> None:
-        self.name = name
-        self.options = options
-        self.runtime = runtime
-        self.slots = tuple(slots)
+    def __init__(self, making: Making, resources: ResourcePlan, kernels: StaticKernels | None = None) -> None:
+        self.name = making.name
+        self.options = making.options
+        self.runtime = making.runtime
+        self.slots = making.slots
         self.resources = resources
-        self._body = body
-        self._updates = updates
+        self._body = making.body
         self._kernels = kernels
-        self._history = History()
+        self._history = making.history
         self._note = self._history.note
-        self._making = Making(gm, body, slots, runtime, options, name, updates, self._note)
+        self._making = making
+        self._updates = updates = making.updates
         key_of = key_function(self.slots, () if updates is None else updates.keyless)
-        super().__init__(runtime.lock, key_of, self._making.spec, always_off=options.force_recapture)
+        always_off = self.options.force_recapture
+        super().__init__(self.runtime.lock, key_of, making.spec, always_off=always_off)
         self._policies: OrderedDict[Key, KeyPolicy] = OrderedDict()
         self._seen: dict[Key, int] = {}
         self._siblings = Siblings()
         self._stats = Stats()
         self._left_out: dict[Key, bool] = {}
-        self._lock = runtime.lock
+        self._lock = self.runtime.lock
         self._pid = os.getpid()
         self._closed = False
-        self._forced = options.force_recapture
+        self._forced = always_off
         self._splitter: Splitter | None = None
         self._instead: PiecedExecutable | None = None
 
@@ -149,7 +135,7 @@ class Executable(Path, WholeGraph):
         """Whether a bisection runs this key without a capture; it is asked once per key."""
         if key not in self._left_out:
             self._left_out[key] = is_left_out(
-                "captures", lambda: capture_text(self.name, key, self._making.names)
+                "captures", lambda: capture_text(self.name, key, self._making.results)
             )
         return self._left_out[key]
 
@@ -212,12 +198,14 @@ class Executable(Path, WholeGraph):
         if not found or self._clash(args, kinds) is not None:
             return []
         self.runtime.synchronize()  # another stream may still read what its caller has let go of
-        seconds = self._stats.capture_seconds / max(1, self._stats.captures)
-        nbytes = sum(captured.inputs[index].nbytes for index in found)
-        self._making.watches.begin(
-            captured.key, list(found), calls_worth_a_capture(seconds, nbytes, self.runtime)
-        )
+        self._making.watches.begin(captured.key, list(found), self._calls_worth(captured, found))
         return policy.carried(found)
+
+    def _calls_worth(self, captured: Captured, indices: Iterable[int]) -> int:
+        """After how many calls the copies of these inputs have cost as much as a capture."""
+        seconds = self._stats.capture_seconds / max(1, self._stats.captures)
+        nbytes = sum(captured.inputs[index].nbytes for index in indices)
+        return calls_worth_a_capture(seconds, nbytes, self.runtime)
 
     def _taken_back(self, captured: Captured) -> None:
         """A caller still has memory that was lent: it is the caller's now, and this capture writes it no more."""
@@ -246,8 +234,11 @@ class Executable(Path, WholeGraph):
         names = ", ".join(self.slots[i].name for i in moved[:4])
         log.info("%s key %s: %s (%s): captured again", self.name, captured.key, cause, names)
         self._note(f"key {captured.key}: {cause}: {names}")
-        for note in policy.moved(moved):
+        worth = self._calls_worth(captured, moved)
+        for note in policy.moved(moved, hasty=captured.count[0] < worth):
             self._note(f"key {captured.key}: {note}")
+        if policy.visiting:
+            self._making.watches.begin(captured.key, sorted(policy.visiting), worth)
 
     def _effective(self, policy: KeyPolicy, args: Sequence[Any]) -> tuple[Kind, ...]:
         """The kinds for this capture; a tensor that cannot be captured is refused by name."""

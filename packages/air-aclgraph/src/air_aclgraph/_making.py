@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -22,6 +22,7 @@ from air_aclgraph._reach import refuse_format
 from air_aclgraph._results import outputs_of
 from air_aclgraph._runtime import Recording, Runtime, Sample
 from air_aclgraph._slots import Kind, Slot
+from air_aclgraph._stats import History
 from air_aclgraph._straight import Straight
 from air_aclgraph._update import UpdatePlan
 from air_aclgraph.errors import AclGraphError, CaptureFailed
@@ -40,7 +41,6 @@ class Making:
         options: Options,
         name: str,
         updates: UpdatePlan | None,
-        note: Callable[[str], None],
     ) -> None:
         self.name = name
         self.options = options
@@ -52,11 +52,11 @@ class Making:
         self.ledger = Ledger(name)
         self.copies = runtime.copies()
         self.watches = Watches(options.bind_after)
-        self.given, self.names, spec, self._is_flat = outputs_of(gm)
+        self.given, self.results, spec, self._is_flat = outputs_of(gm)
         self.spec: TreeSpec | None = None if self._is_flat else spec
         """How the results are put together; None where they are one flat tuple."""
-        self._body = body
-        self._note = note
+        self.body = body
+        self.history = History()
         self._tests = _addresses.Shared(runtime.address_tests())
         self.ready = runtime.ready()
         self.turn = runtime.turn()
@@ -93,21 +93,26 @@ class Making:
         """Runs the graph on these inputs and records it; an error says which line of the user it is about."""
         written = [t for t, k in zip(inputs, kinds, strict=True) if k is Kind.MUTATED]
         inference = torch.is_inference_mode_enabled() and any(t.is_inference() for t in written)
-        place = next((place for _, place in reversed(self.names) if place is not None), None)
+        place = next((result.where for result in reversed(self.results) if result.where is not None), None)
         request = self.options.request(
-            in_inference_mode=inference, graph=self.name, where=place, copied=copied, sample=sample
+            in_inference_mode=inference,
+            graph=self.name,
+            where=place,
+            copied=copied,
+            sample=sample,
+            owning=tuple(result.owns for result in self.results),
         )
         try:
             return self.runtime.record(self._flat_body, inputs, request)
         except AclGraphError as error:
             if error.where is None:
-                error.where = where(self._body.node_at(error))
+                error.where = where(self.body.node_at(error))
             if isinstance(error, CaptureFailed):
                 error.graph, error.key = self.name, key
             raise
 
     def _flat_body(self, *inputs: Any) -> tuple[Any, ...]:
-        return self.flat_outputs(self._body.function(*inputs))
+        return self.flat_outputs(self.body.function(*inputs))
 
     def flat_outputs(self, results: Any) -> tuple[Any, ...]:
         """The results of a run as one tuple."""
@@ -126,7 +131,7 @@ class Making:
     ) -> Captured:
         """The recording with the function around it that a call runs."""
         mode = self.options.outputs
-        outputs = describe(recording.outputs, self.given, inputs, self.names)
+        outputs = describe(recording.outputs, self.given, inputs, self.results)
         loans = self._loans(policy, outputs, recording) if mode == "kept" else None
         watched = mode == "kept" and policy.keeping.stage is Stage.WATCHED
         keeping = policy.keeping if watched and any(isinstance(o, Own) for o in outputs) else None
@@ -169,7 +174,7 @@ class Making:
         loans = loans_of([o.tensor for o in outputs if isinstance(o, Own)], claims)
         if loans is None:
             policy.keeping.give_up()
-            self._note("outputs: copied, their memory has other owners than the capture")
+            self.history.note("outputs: copied, their memory has other owners than the capture")
         return loans
 
     def first_outputs(self, captured: Captured, inputs: Sequence[Any], args: list[Any]) -> tuple[Any, ...]:

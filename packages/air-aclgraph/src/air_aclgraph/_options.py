@@ -75,8 +75,9 @@ class Options:
         where: Where | None,
         copied: bool = False,
         sample: Sample | None = None,
+        owning: tuple[bool, ...] = (),
     ) -> Request:
-        """How the runtime is to make one capture; `graph` and `where` are for messages.
+        """How the runtime is to make one capture; `graph` and `where` are for messages, `owning` for its outputs.
 
         The memory of outputs that every caller gets a copy of may serve other captures as well; that of outputs
         that callers may keep, or that are guarded, may not; it is made as a run before the capture says, the `sample`.
@@ -84,6 +85,7 @@ class Options:
         return Request(
             graph=graph,
             where=where,
+            owning=owning,
             error_mode=self.error_mode,
             pool=self.pool,
             share_outputs=copied and self.share_pool,

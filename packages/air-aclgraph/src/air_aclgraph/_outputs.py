@@ -20,8 +20,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from air_aclgraph._memory import extent, overlaps_itself, placed, same_place, used_of
-from air_aclgraph._results import repeated
+from air_aclgraph._memory import extent, overlaps_itself, same_place, used_of
+from air_aclgraph._results import Result, repeated
 from air_aclgraph.errors import StaleOutput, Where
 
 Finish = Callable[[Sequence[Any]], tuple[Any, ...]]
@@ -47,29 +47,36 @@ class ViewOf:
     is_neg: bool = False
 
     def of(self, base: Tensor) -> Tensor:
-        """The same view of another base."""
+        """The same view of another base; of another type one without a base, from which AOTAutograd would replay it."""
+        start = base.storage_offset() * base.element_size() // self.dtype.itemsize
         if base.dtype != self.dtype:
-            base = self._typed(base)
-        view = base.as_strided(self.shape, self.stride, base.storage_offset() + self.offset)
+            return self._at(start, self._typed(base)).detach()
+        return self._at(start, base)
+
+    def _at(self, start: int, base: Tensor) -> Tensor:
+        view = base.as_strided(self.shape, self.stride, start + self.offset)
         if self.is_conj or self.is_neg or self.dtype.is_complex:
             view = view if view.is_conj() == self.is_conj else view.conj()
             view = view if view.is_neg() == self.is_neg else torch._neg_view(view)
         return view
 
     def _typed(self, base: Tensor) -> Tensor:
-        """The memory of the base in another type; parts of complex numbers lie side by side whatever their strides."""
+        """All of the base's storage in another type; parts of complex numbers lie side by side."""
+        width = max(base.element_size(), self.dtype.itemsize)
+        count = base.untyped_storage().nbytes() // width * width // base.element_size()
+        everything = base.as_strided((count,), (1,), 0)
         if base.is_complex() and not self.dtype.is_complex:
-            return torch.view_as_real(base.conj() if base.is_conj() else base).view(self.dtype)
-        return base.view(self.dtype)
+            plain = everything.conj() if base.is_conj() else everything
+            return torch.view_as_real(plain).view(-1).view(self.dtype)
+        return everything.view(self.dtype)
 
 
 @dataclass(frozen=True)
 class Own:
-    """The output is memory of the capture; `name` and `where` say which value it is."""
+    """The output is memory of the capture."""
 
     tensor: Tensor
-    name: str
-    where: Where | None
+    result: Result
 
 
 @dataclass(frozen=True)
@@ -93,13 +100,13 @@ def describe(
     outputs: Sequence[Any],
     given: Sequence[int | None],
     inputs: Sequence[Any],
-    names: Sequence[tuple[str, Where | None]],
+    results: Sequence[Result],
 ) -> tuple[Output, ...]:
     """Says of each output what it is; `given` holds the input index of outputs that are placeholders."""
     storages = {t.untyped_storage()._cdata: i for i, t in enumerate(inputs) if isinstance(t, Tensor)}
     found: list[Output] = []
-    again = repeated(names)
-    for place, (value, index, (name, where)) in enumerate(zip(outputs, given, names, strict=True)):
+    again = repeated(results)
+    for place, (value, index, result) in enumerate(zip(outputs, given, results, strict=True)):
         if index is not None:
             found.append(Given(index))
         elif place in again:
@@ -109,7 +116,7 @@ def describe(
         elif value.untyped_storage()._cdata in storages:
             found.append(_view(value, storages[value.untyped_storage()._cdata], inputs))
         else:
-            found.append(Own(value, name, where))
+            found.append(Own(value, result))
     return tuple(found)
 
 
@@ -136,7 +143,7 @@ def finisher(
     """The function from the arguments of a call to its outputs; `seen` is shown the copies among them."""
     own = [output for output in outputs if isinstance(output, Own)]
     if mode in ("clone", "kept"):
-        clone = cloner([output.tensor for output in own])
+        clone = cloner([output.tensor for output in own], [output.result.owns for output in own])
         if seen is not None:
             clone = _shown(clone, seen)
         return mixed(outputs, clone) if len(own) < len(outputs) else lambda args: tuple(clone())
@@ -205,8 +212,12 @@ def _maker(output: Output) -> Callable[[Sequence[Any], Iterator[Tensor]], Any]:
     return lambda args, rest: value
 
 
-def cloner(tensors: Sequence[Tensor]) -> Callable[[], list[Tensor]]:
-    """Copies all tensors; those that share a storage share one in the copy."""
+def cloner(tensors: Sequence[Tensor], owning: Sequence[bool]) -> Callable[[], list[Tensor]]:
+    """Copies all tensors; those that share a storage share one in the copy.
+
+    The one of these that owns the memory in eager is no view, to which autograd would forbid writes; the others are
+    views of it, or all of them of one tensor: the next graph wants to know that they share memory.
+    """
     groups: dict[int, list[int]] = {}
     for index, tensor in enumerate(tensors):
         groups.setdefault(tensor.untyped_storage()._cdata, []).append(index)
@@ -216,7 +227,8 @@ def cloner(tensors: Sequence[Tensor]) -> Callable[[], list[Tensor]]:
     def clone() -> list[Tensor]:
         made: list[Tensor | None] = [None] * len(tensors)
         for group in groups.values():
-            for index, copy in zip(group, _clone_together([tensors[i] for i in group]), strict=True):
+            copies = _clone_together([tensors[i] for i in group], [owning[i] for i in group])
+            for index, copy in zip(group, copies, strict=True):
                 made[index] = copy
         return [tensor for tensor in made if tensor is not None]
 
@@ -230,39 +242,27 @@ def _is_dense(tensor: Tensor) -> bool:
     return extent(tensor) == tensor.numel() and not overlaps_itself(tensor)
 
 
-def _clone_together(tensors: Sequence[Tensor]) -> list[Tensor]:
+def _clone_together(tensors: Sequence[Tensor], owning: Sequence[bool]) -> list[Tensor]:
     """Copies the stretch of memory that the tensors cover to where it lies in a storage like theirs."""
     if len(tensors) == 1 and _is_dense(tensors[0]):
         return [tensors[0].clone()]
-    base = _base_of(tensors)
-    if base is not None:
-        return _views_of_a_copy(tensors, base)
     source = tensors[0].untyped_storage()
     low, high = used_of(tensors)
     empty = torch.empty(0, dtype=torch.uint8, device=tensors[0].device)
-    copy = torch.empty(source.nbytes(), dtype=torch.uint8, device=tensors[0].device)
-    copy[low:high].copy_(empty.set_(source, low, (high - low,), (1,)))
-    return [same_place(t, copy.untyped_storage()) for t in tensors]
+    bytes_copied = torch.empty(source.nbytes(), dtype=torch.uint8, device=tensors[0].device)
+    bytes_copied[low:high].copy_(empty.set_(source, low, (high - low,), (1,)))
+    copy = bytes_copied.untyped_storage()
+    base = next((t for t, owns in zip(tensors, owning, strict=True) if owns), _base_of(tensors))
+    if base is None or any(t.dtype != base.dtype or t.is_conj() or t.is_neg() for t in tensors):
+        return [same_place(t, copy) for t in tensors]
+    same = same_place(base, copy)
+    return [same if t is base else same.as_strided(t.shape, t.stride(), t.storage_offset()) for t in tensors]
 
 
 def _base_of(tensors: Sequence[Tensor]) -> Tensor | None:
-    """The tensor that all of several tensors are, or are views of; None where there is none of their type."""
-    (base, *others) = {id(b): b for b in (t if t._base is None else t._base for t in tensors)}.values()
-    if others or len(tensors) == 1 or base.untyped_storage().nbytes() % base.element_size():
-        return None
-    alike = all(t.dtype == base.dtype and not t.is_conj() and not t.is_neg() for t in tensors)
-    return base if alike else None
-
-
-def _views_of_a_copy(tensors: Sequence[Tensor], base: Tensor) -> list[Tensor]:
-    """The same, as views of one tensor: autograd and the graph that gets them next know that they share memory."""
-    source, width = tensors[0].untyped_storage(), base.element_size()
-    low, high = (edge // width for edge in used_of(tensors))
-    empty = torch.empty(0, dtype=base.dtype, device=base.device)
-    flat = torch.empty(source.nbytes() // width, dtype=base.dtype, device=base.device)
-    flat[low:high].copy_(empty.set_(source, low, (high - low,), (1,)))
-    copy = placed(base, flat.untyped_storage(), int(base.storage_offset()))
-    return [copy if t is base else copy.as_strided(t.shape, t.stride(), t.storage_offset()) for t in tensors]
+    """The one tensor that several tensors are, or are views of."""
+    bases = {id(b): b for b in (t if t._base is None else t._base for t in tensors)}
+    return next(iter(bases.values())) if len(bases) == 1 < len(tensors) else None
 
 
 _HARMLESS: Final = frozenset(
@@ -337,7 +337,9 @@ class Ledger:
                 continue
             if storage in storages:
                 tensor.__class__ = _Stale
-                tensor.__dict__["_air_loan"] = _Loan(output.name, output.where, call, self.calls, self.graph)
+                tensor.__dict__["_air_loan"] = _Loan(
+                    output.result.name, output.result.where, call, self.calls, self.graph
+                )
             else:
                 kept.append((reference, output, call, storage))
         self._lent = kept

@@ -38,6 +38,7 @@ class PiecedExecutable:
         pieces: Mapping[str, Any],
         eager: Sequence[LeftOut],
         by_size: Sequence[LeftOut] = (),
+        numbers: Sequence[LeftOut] = (),
         once: Mapping[str, OncePerSize] | None = None,
     ) -> None:
         self.name = name
@@ -46,6 +47,8 @@ class PiecedExecutable:
         """What runs eagerly, and why."""
         self.by_size = tuple(by_size)
         """What the host computes once for each size."""
+        self.numbers = tuple(numbers)
+        """Numbers that are put on the device before the pieces run."""
         self.once = dict(once or {})
         """The parts that do so."""
         self._call = call
@@ -65,7 +68,7 @@ class PiecedExecutable:
 
     def pin(self, *args: Any) -> Any:
         """Refuses: a handle replays one capture, and this graph has several, with work of the host between them."""
-        first = (*self.eager, *self.by_size)[0]
+        first = (*self.eager, *self.by_size, *self.numbers)[0]
         raise InputRefused(
             f"{self.name} runs in {len(self.pieces)} captured pieces with work of the host between them, and a pinned "
             "handle replays one",
@@ -94,6 +97,9 @@ class PiecedExecutable:
             "graph": self.name,
             "eager": left_out(self.eager),
             "once for each size": [{"operator": e.target, "where": e.source or e.node} for e in self.by_size],
+            "numbers of each call": [
+                {"operator": e.target, "where": e.source or e.node} for e in self.numbers
+            ],
             "pieces": {name: piece.explain() for name, piece in self.pieces.items()},
         }
 

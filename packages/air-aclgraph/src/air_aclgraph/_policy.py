@@ -2,7 +2,9 @@
 
 An input whose address never changes may be bound instead of copied; one that was bound and moves is copied
 from then on; a mutated or static input that moves again and again is copied as well, so that a graph is not
-captured for ever.  Every change is decided for one shape key, and is reported.
+captured for ever.  A static one that moves before its capture has paid for itself, twice in a row, is copied at
+once: FSDP gathers a parameter into other memory in each call.  Every change is decided for one shape key, and is
+reported.
 """
 
 from __future__ import annotations
@@ -19,6 +21,9 @@ from air_aclgraph._slots import Kind, Slot
 #: Recaptures that moving addresses may cause for one slot of one key before the slot is copied.
 MOVES_ALLOWED: Final = 8
 
+#: The same for a static slot whose moves come before the captures have paid for themselves, one after the other.
+HASTY_MOVES_ALLOWED: Final = 1
+
 _BEFORE_VISITS: Final = {Kind.CARRIED: Kind.MUTATED, Kind.COPIED: Kind.STATIC}
 _AFTER_MOVES: Final = {Kind.STATIC: Kind.COPIED, Kind.MUTATED: Kind.CARRIED, Kind.BOUND: Kind.COPIED}
 
@@ -29,10 +34,11 @@ class KeyPolicy:
 
     kinds: list[Kind]
     moves: Counter[int] = field(default_factory=Counter)
+    hasty_moves: Counter[int] = field(default_factory=Counter)
     was_bound: set[int] = field(default_factory=set)
     watched: bool = False
     visiting: set[int] = field(default_factory=set)
-    """Inputs that are carried because callers bring other memory each time."""
+    """Inputs that are carried or copied because callers bring other memory each time."""
     keeping: Keeping = field(default_factory=Keeping)
 
     @classmethod
@@ -40,14 +46,21 @@ class KeyPolicy:
         """Every slot as it was classified."""
         return cls([slot.kind for slot in slots])
 
-    def moved(self, indices: Iterable[int]) -> list[str]:
-        """Notes that these bound inputs have a new address; says which of them are copied from now on."""
+    def moved(self, indices: Iterable[int], *, hasty: bool = False) -> list[str]:
+        """Notes that these bound inputs have a new address; says which of them are copied from now on.
+
+        A move is `hasty` when the capture has been replayed too seldom to be worth another one.
+        """
         notes = []
         for index in indices:
             kind = self.kinds[index]
             self.moves[index] += 1
+            self.hasty_moves[index] = self.hasty_moves[index] + 1 if hasty and kind is Kind.STATIC else 0
             allowed = 0 if kind is Kind.BOUND else MOVES_ALLOWED
-            if self.moves[index] > allowed:
+            restless = self.hasty_moves[index] > HASTY_MOVES_ALLOWED
+            if restless:
+                self.visiting.add(index)
+            if restless or self.moves[index] > allowed:
                 self.kinds[index] = _AFTER_MOVES[kind]
                 notes.append(f"input {index}: {kind.value} -> {self.kinds[index].value}, its address moves")
         return notes

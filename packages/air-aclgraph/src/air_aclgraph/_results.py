@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.fx import GraphModule
 from torch.utils._pytree import tree_flatten
 
+from air_aclgraph.errors import Where
+from air_graph import owning_results
 from air_graph import source_of as where
 
 
-def outputs_of(gm: GraphModule) -> tuple[list[int | None], list[tuple[str, Any]], Any, bool]:
-    """Of each output: the placeholder it is, its name and line; and the structure around them."""
+class Result(NamedTuple):
+    """Which value an output is, the line that computes it, and whether it owns its memory in eager."""
+
+    name: str
+    where: Where | None
+    owns: bool = False
+
+
+def outputs_of(gm: GraphModule) -> tuple[list[int | None], list[Result], Any, bool]:
+    """Of each output: the placeholder it is, and what it is; and the structure around them."""
     placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
     position = {node: index for index, node in enumerate(placeholders)}
     value: Any = gm.graph.output_node().args[0]
@@ -21,14 +31,17 @@ def outputs_of(gm: GraphModule) -> tuple[list[int | None], list[tuple[str, Any]]
     is_flat = isinstance(value, (tuple, list)) and len(leaves) == len(value)
     is_flat = is_flat and all(leaf is item for leaf, item in zip(leaves, value, strict=True))
     given = [position.get(leaf) if isinstance(leaf, torch.fx.Node) else None for leaf in leaves]
-    names = [
-        (leaf.name, where(leaf)) if isinstance(leaf, torch.fx.Node) else (str(leaf), None) for leaf in leaves
-    ]
-    return given, names, spec, is_flat
+    return given, list(map(_result, leaves, owning_results(gm))), spec, is_flat
 
 
-def repeated(names: Sequence[tuple[str, Any]]) -> dict[int, int]:
+def _result(leaf: Any, owns: bool) -> Result:
+    if not isinstance(leaf, torch.fx.Node):
+        return Result(str(leaf), None)
+    return Result(leaf.name, where(leaf), owns)
+
+
+def repeated(results: Sequence[Result]) -> dict[int, int]:
     """The outputs that are an earlier one once more, and which: two outputs of one name are one node."""
     first: dict[str, int] = {}
-    places = ((place, first.setdefault(name, place)) for place, (name, _) in enumerate(names))
+    places = ((place, first.setdefault(result.name, place)) for place, result in enumerate(results))
     return {place: earlier for place, earlier in places if place != earlier}

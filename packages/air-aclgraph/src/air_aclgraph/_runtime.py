@@ -70,6 +70,8 @@ class Request:
     super_kernel_debug_options: dict[str, Any] | None = None
     graph: str = "graph"
     where: Where | None = None
+    owning: tuple[bool, ...] = ()
+    """Of each output, whether it owns its memory in eager; none is said to, where this is empty."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from air_aclgraph._captured import Captured
 from air_aclgraph._key import Key
+from air_aclgraph._results import Result
 from air_aclgraph._update import UpdatePlan
 from air_aclgraph.static_kernel import StaticKernels
 from air_graph import source_of as where
@@ -49,7 +50,7 @@ def explained(
     }  # fmt: skip
 
 
-def capture_text(name: str, key: Key, outputs: Sequence[tuple[str, Any]]) -> str:
+def capture_text(name: str, key: Key, results: Sequence[Result]) -> str:
     """One capture in a line: the graph, the shape key, and the line that computes its last output."""
-    places = [str(place) for _, place in outputs if place is not None]
+    places = [str(result.where) for result in results if result.where is not None]
     return f"the capture of {name} for key {key}" + (f", which ends at {places[-1]}" if places else "")

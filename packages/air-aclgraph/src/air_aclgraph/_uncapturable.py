@@ -4,7 +4,7 @@
     item, equal             the host waits for a value
     x.cpu(), cpu.to(npu)    memory of the host, on a device: a capture would freeze what was in it
     x[mask] = v             on a device the host counts the mask first
-    cond, while_loop        on a device the host looks at the predicate (`_decisions`)
+    cond, while_loop        on a device the host looks at the predicate (`_decisions`), unless it is a conditional node
     your::op(x, object)     on a device the host reads the object, whose state may be another (`_objects`)
     your::op                `register_uncapturable`, or a capture that failed there before
 
@@ -22,6 +22,7 @@ from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
+from air_aclgraph._conditions import is_conditional_node
 from air_aclgraph._decisions import decision
 from air_aclgraph._objects import state_read_by
 from air_aclgraph._slots import STAGING
@@ -121,6 +122,8 @@ def uncapturable(gm: GraphModule, device: torch.device) -> dict[Node, LeftOut]:
         called = operator_of(node)
         if called is not None and (reason := _reason(node, *called, device)) is not None:
             found[node] = LeftOut(node.name, str(called[0]), reason, place_of(node))
+        elif is_conditional_node(node, device, uncapturable):
+            continue
         elif (decided := decision(node, device.type)) is not None:
             found[node] = LeftOut(
                 node.name, decided.operator, decided.reason, str(decided.where) if decided.where else None

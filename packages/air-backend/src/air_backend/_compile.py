@@ -66,6 +66,7 @@ def compile_aten(
         air_graph.mend_long_products(gm)
         air_graph.mend_offsets(gm)
         air_graph.mend_layouts(gm)
+        air_graph.note_owning_results(gm)
         if role == "backward":
             air_streams.drop_forward_copies(gm)
         ground = ground_of(gm)
@@ -95,8 +96,10 @@ def compile_aten(
         held = work.host_constants(gm)
         if work.spare_the_host(gm) or first is not None or held:
             plan = plan.read_again(gm, sync="off")
-        if apart := work.apart(gm):
-            report, plan, run = work.in_pieces(gm, apart, example_inputs, static_inputs, name)
+        numbers = () if plan.is_multi_stream else work.numbers(gm)
+        apart = work.apart(gm)
+        if apart or numbers:
+            report, plan, run = work.in_pieces(gm, apart, example_inputs, static_inputs, name, numbers)
             executor, copies = "reduce-overhead", copies - _copies(gm)
         else:
             report, plan, executor, run = work.whole(gm, example_inputs, plan, static_inputs, name)
@@ -195,6 +198,12 @@ class _Work:
             return ()
         return air_aclgraph.hold_host_constants(gm, self.ground, self.settings.air.host_constant_bytes)
 
+    def numbers(self, gm: fx.GraphModule) -> tuple[fx.Node, ...]:
+        """Has numbers that decide no size put on the device before each replay, where a capture would hold them."""
+        if not self._captures or self.buckets:
+            return ()
+        return air_aclgraph.stage_numbers(gm, self.ground)
+
     def _again_in_pieces(
         self,
         gm: fx.GraphModule,
@@ -213,6 +222,7 @@ class _Work:
         example_inputs: Sequence[Any],
         static_inputs: Sequence[int],
         name: str,
+        numbers: Sequence[fx.Node] = (),
     ) -> tuple[PipelineReport, air_streams.StreamPlan, air_aclgraph.PiecedExecutable]:
         """The same for each piece of a graph that some operators cut up."""
         reports: list[PipelineReport] = []
@@ -226,7 +236,9 @@ class _Work:
             return run
 
         limit = self.settings.air.host_constant_bytes
-        run = _pieces.compile_in_pieces(gm, apart, example_inputs, static_inputs, name, compile_piece, limit)
+        run = _pieces.compile_in_pieces(
+            gm, apart, example_inputs, static_inputs, name, compile_piece, limit, numbers
+        )
         left = [(each.target, each.reason, each.source) for each in run.eager]
         first = next((node for node, each in apart.items() if each in run.eager), None)
         _pieces.tell("reduce-overhead", name, len(run.pieces), left, first)

@@ -18,7 +18,7 @@ from torch import fx
 import air_aclgraph
 import air_graph
 from air_backend.errors import GraphSplit
-from air_graph import source_of
+from air_graph import place_of, source_of
 from air_graph.pieces import LeftOut, compile_parts, cut
 
 log = logging.getLogger(__name__)
@@ -39,10 +39,12 @@ def compile_in_pieces(
     name: str,
     compile_piece: CompilePiece,
     limit: int,
+    numbers: Sequence[fx.Node] = (),
 ) -> air_aclgraph.PiecedExecutable:
     """The graph cut round the nodes of `apart`; operators of streams are left out, since no stream crosses a cut.
 
-    What sizes alone decide runs once for each size, and up to `limit` bytes of it are kept.
+    What sizes alone decide runs once for each size, and up to `limit` bytes of it are kept. `numbers` are put on the
+    device before the pieces run.
     """
     _leave_out_streams(gm)
     by_size = air_aclgraph.decided_by_symbols(gm, apart)
@@ -65,11 +67,17 @@ def compile_in_pieces(
             run = once[part_name] = air_aclgraph.OncePerSize(run, limit)
         return run
 
-    parted = cut(gm, apart, by_size)
+    parted = cut(gm, apart, by_size, numbers)
     by_itself = {part.name for part in parted.parts if part.by_size}
     call, _ = compile_parts(parted, compiled, eager)
     left = tuple(each for node, each in apart.items() if node not in by_size)
-    return air_aclgraph.PiecedExecutable(name, call, pieces, left, [apart[node] for node in by_size], once)
+    sized = [apart[node] for node in by_size]
+    staged = [
+        LeftOut(node.name, str(node.target), "a number of each call", place_of(node))
+        for node in numbers
+        if isinstance(node.meta["val"], torch.Tensor)
+    ]
+    return air_aclgraph.PiecedExecutable(name, call, pieces, left, sized, staged, once)
 
 
 def untouched(gm: fx.GraphModule) -> fx.GraphModule:
@@ -90,13 +98,16 @@ def splitter(
         node: fx.Node, error: air_aclgraph.errors.IllegalDuringCapture
     ) -> air_aclgraph.PiecedExecutable | None:
         called = air_graph.operator_of(node)
-        if called is None:
+        if called is not None:
+            air_aclgraph.register_uncapturable(called[0], f"its capture failed: {error.what}")
+        elif not isinstance(
+            node.target, torch._ops.HigherOrderOperator
+        ):  # a `cond` that was refused is known now
             return None
-        operator, _ = called
-        air_aclgraph.register_uncapturable(operator, f"its capture failed: {error.what}")
         apart = air_aclgraph.uncapturable(gm, ground)
         if not apart:  # an operator that a pass put there
-            air_aclgraph.unregister_uncapturable(operator)
+            if called is not None:
+                air_aclgraph.unregister_uncapturable(called[0])
             return None
         return compile_pieces(apart)
 

@@ -69,10 +69,12 @@ def test_N22_every_way_of_splitting_equals_one_process_on_gloo(ranks: int) -> No
 
 @pytest.mark.slow
 @pytest.mark.npu
-def test_N22_every_way_of_splitting_equals_one_process_on_hccl() -> None:
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("mode", MODES)
+def test_N22_every_way_of_splitting_equals_one_process_on_hccl(mode: str, ranks: int) -> None:
     tables = ("dtensor", "models", "experts", "pipeline")
-    done = launched(CASES, "npu", "--modes", MODES[0], "--cases", *tables)
-    equal_in(MODES[:1], DTENSOR | MORE | MODELS, done)
+    done = launched(CASES, "npu", "--modes", mode, "--cases", *tables, ranks=ranks)
+    equal_in([mode], DTENSOR | MORE | MODELS, done)
 
 
 @pytest.mark.slow
@@ -83,6 +85,7 @@ def test_N22_every_way_of_splitting_equals_one_process_on_hccl() -> None:
         ("cpu", "replay"),
         ("cpu", "engine"),
         pytest.param("npu", "capture", marks=pytest.mark.npu),
+        pytest.param("npu", "replay", marks=pytest.mark.npu),
         pytest.param("npu", "engine", marks=pytest.mark.npu),
     ],
 )

@@ -15,19 +15,30 @@ meaning when
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import torch
+from torch._prims_common import is_contiguous_or_false
 from torch.fx import Node
 from torch.fx.node import map_arg
 
 from air_fxpasses._facts import Facts, Touch
 from air_fxpasses._refusal import Refusal
 from air_fxpasses._scatters import SCATTERS, slot_region, view_arguments
-from air_graph import Region, is_dense, keeps_gaps, repeated_element, same_extents, surely_within
+from air_graph import (
+    DeviceLayouts,
+    Region,
+    is_dense,
+    keeps_gaps,
+    lies_like_operand_on_npu,
+    repeated_element,
+    same_extents,
+    surely_within,
+    surroundings_of,
+)
 
 aten = torch.ops.aten
 
@@ -222,19 +233,25 @@ def _provenance(ask: _Question) -> Refusal | None:
 
 def _reads_absolute_offset(ask: _Question) -> Node | None:
     """Who addresses the value by the offset in its storage, and would find something else there at home."""
-    facts = ask.facts
-    is_same_place = facts.region(ask.home).same(facts.region(ask.value))
-    waiting = list(facts.members(facts.storage(ask.value) or -1))
-    while waiting:
-        member = waiting.pop()
-        for user in member.users:
-            if not user.args or user.args[0] is not member:
-                continue
-            if user.target in _BY_OFFSET and not (is_same_place and _reads_within(ask, user, member)):
-                return user
-            if keeps_gaps(user.target):
-                waiting.extend(facts.members(facts.storage(user) or -1))
+    is_same_place = ask.facts.region(ask.home).same(ask.facts.region(ask.value))
+    for storage in _with_copies(ask, keeps_gaps):
+        for member in ask.facts.members(storage):
+            for user in member.users:
+                if user.target not in _BY_OFFSET or user.args[0] is not member:
+                    continue
+                if not (is_same_place and _reads_within(ask, user, member)):
+                    return user
     return None
+
+
+def _with_copies(ask: _Question, copies_it: Callable[[Any], bool]) -> Iterator[int]:
+    """The storage of the value, and those of what certain operators copy it to, such as it lies."""
+    waiting = [ask.facts.storage(ask.value) or -1]
+    for storage in waiting:
+        yield storage
+        for member in ask.facts.members(storage):
+            copies = (u for u in member.users if copies_it(u.target) and u.args and u.args[0] is member)
+            waiting.extend(ask.facts.storage(copy) or -1 for copy in copies)
 
 
 def _reads_within(ask: _Question, user: Node, member: Node) -> bool:
@@ -260,26 +277,54 @@ def _input(ask: _Question) -> Refusal | None:
 
 
 def _escape(ask: _Question) -> Refusal | None:
-    """The caller receives no memory that is also an input's or another result's."""
+    """The caller receives no memory that is also an input's or another result's, nor that begins elsewhere in it."""
     facts = ask.facts
-    escape = next((t for t in ask.of_value if t.node.op == "output"), None)
+    own, *copies = (_returned(facts, storage) for storage in _with_copies(ask, keeps_gaps))
+    owner = facts.input_of(ask.home_storage)
+    if own is not None and owner is not None:
+        return ask.no(f"the result is returned and would alias the input '{owner.name}'", own)
+    if own is not None and _returned(facts, ask.home_storage) is not None:
+        return ask.no("the result is returned next to another value in that memory", own)
+    escape = own or next(filter(None, copies), None)
+    if escape is None or _is_memory_of_its_own(ask):
+        return _seen_layout(ask)
+    if own is None:
+        return ask.no("a copy of the result is returned with what would lie round it", escape)
+    return ask.no("the result is returned and would lie inside a larger memory", escape)
+
+
+def _seen_layout(ask: _Question) -> Refusal | None:
+    """On an NPU the caller would see that the value took the strides that it found at home."""
+    traced = ask.facts.tensor(ask.home)
+    assert traced is not None  # refused before
+    if traced.device.type != "npu" or not ask.rewrites or lies_like_operand_on_npu(ask.node.target):
+        return None
+    home = DeviceLayouts().of(ask.home)
+    if home is not None and is_contiguous_or_false(home):
+        return None
+    storages = _with_copies(ask, lies_like_operand_on_npu)
+    escape = next(filter(None, (_returned(ask.facts, storage) for storage in storages)), None)
     if escape is None:
         return None
-    owner = facts.input_of(ask.home_storage)
-    if owner is not None:
-        return ask.no(f"the result is returned and would alias the input '{owner.name}'", escape.node)
-    if any(t.node.op == "output" for t in facts.touches(ask.home_storage)):
-        return ask.no("the result is returned next to another value in that memory", escape.node)
-    if not _is_memory_of_its_own(ask):
-        return ask.no("the result is returned and would lie inside a larger memory", escape.node)
-    return None
+    return ask.no("the result is returned, and torch_npu would lay it out densely", escape)
+
+
+def _returned(facts: Facts, storage: int) -> Node | None:
+    """The output, where the caller gets a value that lies in this storage."""
+    return next((t.node for t in facts.touches(storage) if t.node.op == "output"), None)
 
 
 def _is_memory_of_its_own(ask: _Question) -> bool:
-    """Whether a caller finds the value at home as he would find it in fresh memory: same offset, no bytes more."""
+    """Whether a caller finds the value at home as he would find it in fresh memory: same offset, no bytes more.
+
+    An input may begin elsewhere in its storage in each call, and with it a scatter into the input.
+    """
     home, value = ask.facts.tensor(ask.home), ask.facts.tensor(ask.value)
     assert home is not None  # refused before
     assert value is not None
+    copied = surroundings_of(ask.value)
+    if ask.facts.input_of(ask.home_storage) is not None or (copied and copied.op == "placeholder"):
+        return False
     sizes = tuple((tensor.storage_offset(), tensor.untyped_storage().nbytes()) for tensor in (home, value))
     return same_extents(*sizes)
 

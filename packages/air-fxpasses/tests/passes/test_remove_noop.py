@@ -54,6 +54,26 @@ def test_A35_G04_identities_disappear(identity: Callable[[torch.Tensor], torch.T
     ]
 
 
+def test_a_detached_view_that_is_returned_stays_detached() -> None:
+    ops, reasons = removed(lambda x: ((x * 2).t().detach(), (x * 3).detach() + 1), x)
+    assert [op for op in ops if "detach" in op] == ["aten.detach.default"]
+    assert reasons == ["without it the caller gets a view of a differentiable tensor"]
+
+
+def test_a_copy_that_begins_elsewhere_is_kept_for_the_caller() -> None:
+    def copies(x: torch.Tensor) -> Any:
+        part = (x + 1)[1:]
+        copy = x[1:].clone()
+        return part.clone(), part.clone() * 2, torch.select_scatter(copy, copy[0] + 1, 0, 0).view(-1)
+
+    ops, reasons = removed(copies, x)
+    assert ops.count("aten.clone.default") == 2
+    assert sorted(reasons, reverse=True) == [
+        "the result is returned and would lie inside a larger memory",
+        "a copy of the result is returned with what would lie round it",
+    ]
+
+
 @pytest.mark.parametrize("rounding", [torch.ceil, torch.floor, torch.round, torch.trunc])
 def test_rounding_integers_disappears(rounding: Callable[[torch.Tensor], torch.Tensor]) -> None:
     assert removed(lambda n: rounding(n * 2).neg(), n)[0] == ["aten.mul.Tensor", "aten.neg.default"]

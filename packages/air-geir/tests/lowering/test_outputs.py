@@ -209,6 +209,29 @@ def test_a_detached_result_is_another_tensor_over_the_same_memory() -> None:
     assert of_x.data_ptr() == x.data_ptr()
 
 
+def test_what_owns_memory_in_eager_is_no_view() -> None:
+    """Autograd forbids writes to a result of a training step that is a view, or of which there is a view."""
+
+    def results(x: Tensor) -> Any:
+        y, z = x + 1, x.mT * 2
+        w = torch.diagonal_scatter(x @ x.mT, x[0, :2])
+        return y.detach(), y, z[1:], z, w, w.diagonal().detach()
+
+    _, run = compiled(results, counted(2, 3))
+    assert [one._is_view() for one in run(counted(2, 3))] == [False, False, True, False, False, False]
+    agree(results, lambda: [counted(2, 3)], run)
+
+
+def test_a_copy_into_a_part_of_an_argument_begins_where_the_part_begins() -> None:
+    def scattered(x: Tensor) -> Any:
+        part = x[1:]
+        return torch.select_scatter(part, part[0], 0, 1).chunk(2)[0]
+
+    _, run = compiled(scattered, counted(3))
+    agree(scattered, lambda: [counted(3)], run)
+    agree(scattered, lambda: [counted(5)[2:]], run)
+
+
 def test_a_value_that_is_also_written_into_an_input_does_not_share_with_it() -> None:
     def update(x: Tensor) -> Any:
         y = x + 1

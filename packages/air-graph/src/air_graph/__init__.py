@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from air_graph._constants import Symbols, decided_by_sizes
+from air_graph._device_layouts import DeviceLayouts, lies_like_operand_on_npu
 from air_graph._effects import (
     ArgumentEffect,
     Effects,
@@ -34,7 +35,8 @@ from air_graph._out_forms import (
     registered_out_forms,
     unregister_out_form,
 )
-from air_graph._reach import addresses_storage, copies_with_gaps
+from air_graph._owning import note_owning_results, owning_results
+from air_graph._reach import addresses_storage, copies_with_gaps, surroundings_of
 from air_graph._region import (
     Extent,
     Region,
@@ -66,6 +68,7 @@ from air_graph._version import __version__
 
 __all__ = [
     "ArgumentEffect",
+    "DeviceLayouts",
     "Effects",
     "Extent",
     "Link",
@@ -99,6 +102,7 @@ __all__ = [
     "is_written",
     "keeps_gaps",
     "leaf_storages",
+    "lies_like_operand_on_npu",
     "link_of",
     "links_of",
     "mend_layouts",
@@ -107,9 +111,11 @@ __all__ = [
     "name_of",
     "named_arguments",
     "nodes_in",
+    "note_owning_results",
     "operator_of",
     "out_form_of",
     "owner_of",
+    "owning_results",
     "place_of",
     "qualified",
     "register_hidden_writes",
@@ -125,6 +131,7 @@ __all__ = [
     "surely",
     "surely_disjoint",
     "surely_within",
+    "surroundings_of",
     "unregister_out_form",
     "uses_of",
     "written_arguments",

@@ -58,7 +58,7 @@ _MOST_BYTES: Final = 1 << 28
 
 def mend_layouts(gm: GraphModule) -> bool:
     """Gives such values the strides that the kernel gives, and computes anew what follows from them."""
-    suspects = [node for node in gm.graph.nodes if _is_suspect(node)]
+    suspects = {node: None for node in gm.graph.nodes if _is_suspect(node)}
     mode = detect_fake_mode([node.meta["val"] for node in suspects])
     if mode is None:
         return False
@@ -83,7 +83,7 @@ def _is_suspect(node: Node) -> bool:
     if not isinstance(node.meta.get("val"), (Tensor, tuple, list)):
         return False
     given = list(_tensors(tuple(n.meta.get("val") for n in node.all_input_nodes)))
-    if not given or any(x.device.type != "cpu" or depends_on_data(node) for x in given):
+    if not given or any(x.device.type != "cpu" for x in given) or depends_on_data(node):
         return False
     return not all(x.is_contiguous() for x in given) and sum(map(bytes_of, given)) < _MOST_BYTES
 

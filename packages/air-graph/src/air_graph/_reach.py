@@ -9,7 +9,7 @@ base, so what addresses its result sees that as well.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from torch._ops import OpOverload
 from torch.fx import Node
@@ -47,9 +47,23 @@ def copies_with_gaps(node: Node) -> Iterator[Node]:
 
     Each copied what lies round the elements of the one before.
     """
-    if not addresses_storage(node):
-        return
-    value = node.args[0] if node.args else None
+    if addresses_storage(node) and node.args:
+        yield from _scatters(node.args[0])
+
+
+def surroundings_of(node: Node) -> Node | None:
+    """The value that owns the memory which the scatters behind a node copied, with what lies round the elements.
+
+    None when the node lies in the result of no scatter.  The result of a scatter begins as far into its storage as the
+    copied value does.
+    """
+    scatters = list(_scatters(node))
+    copied = scatters[-1].args[0] if scatters else None
+    return owner_of(copied) if isinstance(copied, Node) else None
+
+
+def _scatters(value: Any) -> Iterator[Node]:
+    """The scatter whose result a value lies in, the scatter whose result that one copied, and so on."""
     while isinstance(value, Node):
         owner = owner_of(value)
         if not keeps_gaps(owner.target):

@@ -80,10 +80,16 @@ def is_unbacked(leaf: Any) -> bool:
     return bool(free_unbacked_symbols(leaf))
 
 
-def cut(gm: GraphModule, eager: Collection[Node], by_size: Mapping[Node, Symbols] | None = None) -> Cut:
+def cut(
+    gm: GraphModule,
+    eager: Collection[Node],
+    by_size: Mapping[Node, Symbols] | None = None,
+    first: Collection[Node] = (),
+) -> Cut:
     """The graph in parts; those with a node of `eager`, or of what depends on data, run eagerly.
 
-    Nodes of `by_size` run in the first part; a piece that uses one is given the symbols that decide it.
+    Nodes of `by_size` run in the first part; a piece that uses one is given the symbols that decide it. Those of
+    `first` run eagerly in the part after it.
     """
     decided = by_size or {}
     apart = set(eager)
@@ -96,9 +102,11 @@ def cut(gm: GraphModule, eager: Collection[Node], by_size: Mapping[Node, Symbols
     for node in gm.graph.nodes:
         if _waits(node):
             apart.update(_until_apart(node, apart))
-    first = _with_what_they_need(gm.graph, decided)
-    parts = [Part("sizes", first, is_eager=True, by_size=True)] if first else []
-    parts.extend(_named(_scheduled(gm.graph, apart, first)))
+    sizes = _with_what_they_need(gm.graph, decided)
+    parts = [Part("sizes", sizes, is_eager=True, by_size=True)] if sizes else []
+    begun = tuple(node for node in _with_what_they_need(gm.graph, first) if node not in sizes)
+    parts += [Part("numbers", begun, is_eager=True)] if begun else []
+    parts.extend(_named(_scheduled(gm.graph, apart, {*sizes, *begun})))
     return Cut(_assembled(gm, parts, decided), tuple(parts))
 
 

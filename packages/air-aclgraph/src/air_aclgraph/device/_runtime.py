@@ -22,6 +22,7 @@ from torch.fx import Node
 
 import air_streams
 from air_aclgraph import _addresses, _copies
+from air_aclgraph._conditions import captured, is_conditional_node
 from air_aclgraph._decisions import decision
 from air_aclgraph._kept import claims_of
 from air_aclgraph._memory import tensors_of
@@ -35,6 +36,7 @@ from air_aclgraph._runtime import (
     StreamTest,
     UpdatableCall,
 )
+from air_aclgraph._uncapturable import uncapturable
 from air_aclgraph.device import _npu
 from air_aclgraph.device._driver import replay_error, translate
 from air_aclgraph.device._own import moved_out, reserved, storages, weakened
@@ -70,6 +72,7 @@ class AcceleratorRuntime:
         self._limits: list[tuple[Any, Any]] = []
         self._levels: list[int] = []
         self._groups: TaskGroups | None = None
+        self._graph: Any = None
         self._raw_stream = _raw_stream(self.name, self._module)
 
     # streams and events
@@ -115,9 +118,16 @@ class AcceleratorRuntime:
         return limits["cube_core_num"], limits["vector_core_num"]
 
     def higher_order(self, node: Node) -> Callable[..., Any] | None:
+        if is_conditional_node(node, self.device, uncapturable):
+            return partial(self._condition, node)
         if (found := decision(node, self.name)) is not None:
             raise found.error(self.name)
         return None
+
+    def _condition(self, node: Node, *args: Any) -> Any:
+        """A `cond`: a conditional node where the graph is being captured, a choice of the host elsewhere."""
+        target: Any = node.target
+        return target(*args) if self._graph is None else captured(self._graph, node, args)
 
     def new_event(self) -> Any:
         return self._module.Event()
@@ -135,11 +145,12 @@ class AcceleratorRuntime:
 
     def run(self, body: Body, inputs: Sequence[object]) -> Any:
         outer, self._groups = self._groups, None  # a call inside a capture is no part of its graph's updates
+        graph, self._graph = self._graph, None
         try:
             with torch.no_grad(), self._balanced():
                 return body(*inputs)
         finally:
-            self._groups = outer
+            self._groups, self._graph = outer, graph
 
     @contextmanager
     def _balanced(self) -> Iterator[None]:
@@ -278,8 +289,10 @@ class AcceleratorRuntime:
             with self._limited_as(entry), module.stream(self._capture_stream):
                 try:
                     graph.capture_begin(pool=pool, capture_error_mode=request.error_mode)
+                    self._graph = graph
                     with torch.no_grad(), self._balanced():
                         outputs = tuple(body(*inputs))
+                        self._graph = None
                         if reserve is not None:
                             elsewhere = partial(module.stream, entry)
                             outputs = moved_out(outputs, storages(inputs), reserve, elsewhere)
@@ -288,6 +301,7 @@ class AcceleratorRuntime:
                     self._abandon(graph, pool)
                     raise
         finally:
+            self._graph = None
             if collecting:
                 gc.enable()
         module.current_stream(self.device).wait_stream(self._capture_stream)

@@ -41,7 +41,7 @@ def own_results(args: Sequence[Any], known: set[int], result: Any) -> Any:
     def own(leaf: Any) -> Any:
         if not isinstance(leaf, Tensor) or (promised and leaf.untyped_storage()._cdata in known):
             return leaf
-        return cloner([leaf])()[0]
+        return cloner([leaf], [True])()[0]
 
     return tree_map(own, result)
 

@@ -99,7 +99,7 @@ class HostRuntime:
         constant = _constants(recorder, held)
         first = outputs
         if request.share_outputs:
-            first = _kept(outputs, recorder)
+            first = _kept(outputs, request.owning or [False] * len(outputs), recorder)
             for key in held & recorder.blocks.keys():
                 recorder.blocks[key].last = len(recorder.steps)  # read by the clones after the last task
             held = set()
@@ -282,11 +282,11 @@ def _patcher(
     return replay_with
 
 
-def _kept(outputs: tuple[Any, ...], recorder: Recorder) -> tuple[Any, ...]:
+def _kept(outputs: tuple[Any, ...], owning: Sequence[bool], recorder: Recorder) -> tuple[Any, ...]:
     """The outputs of the recording run as the caller may keep them once their blocks are shared memory."""
     own = [i for i, v in enumerate(outputs) if isinstance(v, Tensor) and storage_id(v) in recorder.blocks]
     kept = list(outputs)
-    for index, copy in zip(own, cloner([outputs[i] for i in own])(), strict=True):
+    for index, copy in zip(own, cloner([outputs[i] for i in own], [owning[i] for i in own])(), strict=True):
         kept[index] = copy
     return tuple(kept)
 

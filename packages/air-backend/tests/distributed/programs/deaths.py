@@ -1,6 +1,7 @@
 """One rank dies where it is told to: while it captures, in a replay, or while Ascend IR is made.
 
-The others are in the collective after it by then, or on their way there. They say what they were told.
+The others are in the collective after it by then, or on their way there. They say what they were told. A replay of a
+device runs no Python: the rank dies before its own, while the others are in theirs.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     x = torch.ones(4, device=device)
 
     def calls() -> None:
-        for _ in range(CALLS):
+        for number in range(CALLS):
+            die_if(options.place == "replay" and device.type != "cpu" and number == CALLS - 1)
             compiled(x).cpu()
 
     survive(calls) if device.type == "cpu" else calls()

@@ -22,7 +22,7 @@ from air_fxpasses._pass import Pass, PassResult
 from air_fxpasses._refusal import Refusal
 from air_fxpasses._scatters import SCATTERS, slot_region
 from air_fxpasses._sharing import may_share, settle
-from air_graph import keeps_gaps, link_of, owner_of, same_extents
+from air_graph import link_of, same_extents
 
 aten = torch.ops.aten
 prims = torch.ops.prims
@@ -63,8 +63,6 @@ def _remove(facts: Facts, node: Node, source: Node) -> Refusal | None:
         verdict = may_share(facts, node, source, node, rewrites=False)
         if isinstance(verdict, Refusal):
             return verdict
-        if _lies_in_an_argument(node) and _reaches_the_caller(node):
-            return Refusal.of("the caller gets a copy that begins where his argument begins", node)
         settle(facts, verdict)
     facts.replace_uses(node, source)
     facts.erase(node)
@@ -78,6 +76,8 @@ def _is_identity_seen_by_caller(facts: Facts, node: Node, source: Node) -> Refus
         or facts.value(node).dtype != facts.value(source).dtype
     ):
         return Refusal.of("it names other elements than its argument", node)
+    if node.target is aten.detach.default and link_of(source) is not None and _reaches_the_caller(node):
+        return Refusal.of("without it the caller gets a view of a differentiable tensor", node)
     output = next((u for u in node.users if u.op == "output"), None)
     if output is None:
         return None
@@ -101,10 +101,8 @@ def _first(facts: Facts, node: Node) -> Node | None:
     if before is None or after is None:
         return None
     same = (
-        before.dtype == after.dtype
+        _lie_alike(before, after)
         and before.device == after.device
-        and same_extents(before.size(), after.size())
-        and same_extents(before.stride(), after.stride())
         and before.is_conj() == after.is_conj()
         and before.is_neg() == after.is_neg()
     )
@@ -152,13 +150,7 @@ def _cat(facts: Facts, node: Node) -> Node | None:
     if len(tensors) != 1 or not isinstance(tensors[0], Node):
         return None
     before, after = facts.tensor(tensors[0]), facts.tensor(node)
-    same = (
-        before is not None
-        and after is not None
-        and before.dtype == after.dtype
-        and same_extents(before.size(), after.size())
-        and same_extents(before.stride(), after.stride())
-    )
+    same = before is not None and after is not None and _lie_alike(before, after)
     return tensors[0] if same else None
 
 
@@ -172,9 +164,9 @@ def _copy(facts: Facts, node: Node) -> Node | None:
     if not isinstance(source, Node):
         return None
     before, after = facts.tensor(source), facts.tensor(node)
-    if before is None or after is None or before.dtype != after.dtype or before.device != after.device:
+    if before is None or after is None or before.device != after.device:
         return None
-    return source if _lie_alike(node, before, after) else None
+    return source if _lie_alike(before, after) else None
 
 
 def _scatter(facts: Facts, node: Node) -> Node | None:
@@ -190,28 +182,19 @@ def _scatter(facts: Facts, node: Node) -> Node | None:
     before, after = facts.tensor(source), facts.tensor(node)
     if before is None or after is None or not slot.same(facts.region(base)):
         return None
-    return source if before.dtype == after.dtype and _lie_alike(node, before, after) else None
+    return source if _lie_alike(before, after) else None
 
 
-def _lie_alike(node: Node, source: torch.Tensor, result: torch.Tensor) -> bool:
-    """Whether a copy into a base may be its source: it lies where the base lies, and a caller may count from there."""
-    if not (same_extents(source.size(), result.size()) and same_extents(source.stride(), result.stride())):
-        return False
-    if same_extents((source.storage_offset(),), (result.storage_offset(),)):
-        return True
-    return not _reaches_the_caller(node)
-
-
-def _lies_in_an_argument(node: Node) -> bool:
-    """Whether a copy begins where an argument begins, which may be elsewhere in each call."""
-    base: Any = node
-    while keeps_gaps(base.target) and isinstance(base.args[0], Node):
-        base = owner_of(base.args[0])
-    return base is not node and base.op == "placeholder"
+def _lie_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return (
+        one.dtype == other.dtype
+        and same_extents(one.size(), other.size())
+        and same_extents(one.stride(), other.stride())
+    )
 
 
 def _reaches_the_caller(node: Node) -> bool:
-    """Whether the caller gets a value, a view of it, or a copy with what lies round its elements."""
+    """Whether the caller gets a value or a view of it."""
     waiting = [node]
     while waiting:
         one = waiting.pop()
@@ -219,8 +202,7 @@ def _reaches_the_caller(node: Node) -> bool:
             if user.op == "output":
                 return True
             link = link_of(user)
-            is_copied = keeps_gaps(user.target) and bool(user.args) and user.args[0] is one
-            if is_copied or (link is not None and link.base is one):
+            if link is not None and link.base is one:
                 waiting.append(user)
     return False
 

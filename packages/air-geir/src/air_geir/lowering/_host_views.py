@@ -39,7 +39,7 @@ class HostViews:
 
     def again(self, node: fx.Node) -> Source:
         """Another tensor object like that of the node."""
-        return self.add(torch.ops.aten.alias.default, self.of(node))
+        return self.add(torch.ops.aten.detach.default, self.of(node))
 
     def add(self, function: Callable[..., Any], source: Source, *arguments: Any, **keywords: Any) -> Source:
         """One more step."""
@@ -51,6 +51,8 @@ class HostViews:
         if link is None:
             return self._base(node)
         base = self.of(link.base)
+        if link.kind == "again" and isinstance(base, ViewOutput):
+            return self.again(link.base)  # a tensor that is detached from what it is a view of
         if link.kind in ("same", "again"):
             return base
         if link.kind == "item":

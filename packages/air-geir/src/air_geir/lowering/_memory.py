@@ -19,11 +19,10 @@ from air_geir.building._sizes import add_input, dims_of
 from air_geir.building._value import Size, Value
 from air_geir.errors import CannotConvert, ExpressionError
 from air_geir.ir import DataType, Dim, Placement, TensorDesc, apply, as_dim, maximum, minimum, symbol
-from air_geir.lowering._device_layouts import DeviceLayouts
 from air_geir.lowering._host_views import HostViews, Source
 from air_geir.lowering._layouts import axes_order, known
 from air_geir.program import ArgOutput, HostStep, SymbolSource, ViewInput, ViewOutput
-from air_graph import links_of, owner_of
+from air_graph import DeviceLayouts, links_of, owner_of
 
 if TYPE_CHECKING:
     from air_geir.building._context import Context

@@ -17,7 +17,6 @@ from air_geir.building._value import Value
 from air_geir.converters import name_of
 from air_geir.errors import CannotConvert, ExpressionError
 from air_geir.ir import Dim, Expr, Port, as_dim, symbol
-from air_geir.lowering._device_layouts import DeviceLayouts
 from air_geir.lowering._host_views import HostViews, Source
 from air_geir.lowering._layouts import axes_order, is_dense, looks_dense
 from air_geir.lowering._source import origin_of, source_of
@@ -31,7 +30,7 @@ from air_geir.program import (
     SizeOutput,
     SymbolSource,
 )
-from air_graph import keeps_gaps, links_of, owner_of
+from air_graph import DeviceLayouts, links_of, owner_of, surroundings_of
 from air_graph.pieces import LeftOut
 
 aten = torch.ops.aten
@@ -155,12 +154,21 @@ class Outputs:
 
     def bindings(self) -> tuple[OutputBinding, ...]:
         """One binding per result; what cannot be given is added to `found`."""
-        made = tuple(self._reported(result) for result in self.wanted.returned)
+        returned = self.wanted.returned
+        found = {
+            at: self._reported(returned[at]) for at in sorted(range(len(returned)), key=self._is_made_later)
+        }
+        made = tuple(found[at] for at in range(len(returned)))
         dims = [d for step in self.views.steps for d in step.dims()]
         dims += [b.value for b in made if isinstance(b, SizeOutput)]
         for name in sorted({name for dim in dims if isinstance(dim, Expr) for name in dim.symbols()}):
             self._source_of_symbol(name)
         return made
+
+    def _is_made_later(self, at: int) -> bool:
+        """Whether a result lies in memory of another value; that value, where it is returned, is the tensor itself."""
+        result = self.wanted.returned[at]
+        return _is_tensor(result) and owner_of(result) is not result
 
     def _reported(self, result: Any) -> OutputBinding:
         try:
@@ -195,7 +203,7 @@ class Outputs:
         if not isinstance(value, Value):
             raise CannotConvert(f"{owner.name} has no value in the graph")
         order = axes_order(like)
-        if order is None or self._argument_behind(owner) is not None:
+        if order is None or surroundings_of(owner) in self.args:
             return self._strided(owner, value, like)
         with self.ctx.graph.origin_of(origin_of(owner)):
             moved = self.ctx.transpose(value, order)
@@ -220,20 +228,13 @@ class Outputs:
         return self.views.add(lay_out, output, stride, offset)
 
     def _begins_at(self, owner: fx.Node, like: torch.Tensor) -> Dim:
-        """Where a result begins: a copy into an argument where the argument of each call begins."""
-        arg = self._argument_behind(owner)
-        if arg is None:
+        """Where a result begins: a copy into an argument as far behind the beginning of each call's argument."""
+        copied = surroundings_of(owner)
+        if copied is None or copied not in self.args:
             return as_dim(like.storage_offset())
-        name = f"offset_of_a{arg}"
-        self.ctx.sizes.sources[name] = SymbolSource(arg, offset=True)
-        return symbol(name)
-
-    def _argument_behind(self, owner: fx.Node) -> int | None:
-        """The argument that a scatter, or a scatter into its result, copies with what lies round its elements."""
-        base = owner
-        while keeps_gaps(base.target) and isinstance(base.args[0], fx.Node):
-            base = owner_of(base.args[0])
-        return self.args.get(base) if base is not owner else None
+        name = f"offset_of_a{self.args[copied]}"
+        self.ctx.sizes.sources[name] = SymbolSource(self.args[copied], offset=True)
+        return symbol(name) + as_dim(like.storage_offset() - self.layouts.of(copied).storage_offset())
 
     def _output(self, value: Value, owner: fx.Node) -> int:
         """The position of a value among the outputs; one that other memory stands for is copied."""

@@ -18,7 +18,6 @@ from air_geir.building._value import Value
 from air_geir.errors import CannotConvert, UnsupportedGraphError
 from air_geir.ir import Expr, Graph, Node, Placement, Port, TensorDesc, as_dim
 from air_geir.lowering._decompose import Expansions, Table, writes_inside
-from air_geir.lowering._device_layouts import DeviceLayouts
 from air_geir.lowering._lower import Lowering
 from air_geir.lowering._memory import Caller
 from air_geir.lowering._outputs import Outputs, Wanted, number_output, returned_by
@@ -32,6 +31,7 @@ from air_geir.program import (
     Program,
     SymbolSource,
 )
+from air_graph import DeviceLayouts
 from air_graph.pieces import LeftOut
 
 _SIZE_READERS = {

@@ -8,13 +8,8 @@ from torch import Tensor
 
 
 def with_axes(dense: Tensor, order: Sequence[int]) -> Tensor:
-    """The same memory with its axes in another order, as a tensor of its own."""
-    return _of_its_own(dense.permute(tuple(order)))
-
-
-def _of_its_own(view: Tensor) -> Tensor:
-    """The same place as a tensor that is no view: autograd forbids writes to views that a function gives back."""
-    return view.new_empty(0).set_(view.untyped_storage(), view.storage_offset(), view.shape, view.stride())
+    """The same memory with its axes in another order; no view, because autograd forbids writes to views of a result."""
+    return dense.permute(tuple(order)).data
 
 
 def lay_out(dense: Tensor, stride: Sequence[int], offset: int = 0) -> Tensor:
@@ -34,4 +29,4 @@ def lay_out(dense: Tensor, stride: Sequence[int], offset: int = 0) -> Tensor:
         if step == 0 and n > 1:
             target, dense = target.narrow(axis, 0, 1), dense.narrow(axis, 0, 1)
     target.copy_(dense)
-    return _of_its_own(laid)
+    return laid.data

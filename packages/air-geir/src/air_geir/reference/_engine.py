@@ -116,7 +116,9 @@ def source_of(plan: Plan, targets: Sequence[int]) -> str:
     for target in targets:
         lines.append(f"    if assigned and assigned[{target}] is not None and assigned[{target}] is not "
                      f"{plan.outputs[target]}: assigned[{target}].copy_({plan.outputs[target]})")  # fmt: skip
-    results = [f"{o}.contiguous(), " if i in plan.strided else f"{o}, " for i, o in enumerate(plan.outputs)]
+    results = [
+        f"{o}.contiguous().data, " if i in plan.strided else f"{o}, " for i, o in enumerate(plan.outputs)
+    ]
     lines.append(f"    return ({''.join(results)})")
     return "\n".join(lines) + "\n"
 

@@ -307,8 +307,8 @@ class Planner:
 
 
 def _dense(value: torch.Tensor) -> torch.Tensor:
-    """A value that a kernel may have made as a view, from the start of its storage and without gaps."""
-    return value if value.is_contiguous() and not value.storage_offset() else _copy(value)
+    """A value that a kernel may have made as a view, from the start of its storage, without gaps, and as no view."""
+    return value.data if value.is_contiguous() and not value.storage_offset() else _copy(value)
 
 
 def _copy(value: torch.Tensor) -> torch.Tensor:

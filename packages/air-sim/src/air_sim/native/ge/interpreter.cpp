@@ -1,7 +1,6 @@
 // Runs graphs: one operator after the other, values in a table.
 #include <c10/core/InferenceMode.h>
 
-#include <algorithm>
 #include <unordered_map>
 
 #include "kernels.h"
@@ -50,11 +49,18 @@ const Table& kernels() {
   }();
   return all;
 }
+std::set<std::string> types_in(const Model& model) {
+  std::set<std::string> types;
+  for (const Op* op : model.order) {
+    types.insert(op->type);
+    for (const auto& body : op->bodies) types.merge(types_in(*body));
+  }
+  return types;
+}
 std::vector<std::string> missing_kernels(const Model& model) {
   std::vector<std::string> missing;
-  for (const Op* op : model.order)
-    if (!kernels().count(op->type) && std::find(missing.begin(), missing.end(), op->type) == missing.end())
-      missing.push_back(op->type);
+  for (const std::string& type : types_in(model))
+    if (!kernels().count(type)) missing.push_back(type);
   return missing;
 }
 

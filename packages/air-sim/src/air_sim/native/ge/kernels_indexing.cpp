@@ -103,6 +103,8 @@ void add_indexing(Table& table) {
   AIR_SIM_GE_OP(GatherElements, at::gather(x[0], c.integer("dim"), x[1].to(at::kLong)));
   AIR_SIM_GE_OP(GatherNd, at::index(x[0], columns(x[1])));
   AIR_SIM_GE_OP(EmbeddingLookup, at::embedding(x[0], x[1]));
+  AIR_SIM_GE_OP(EmbeddingDenseGrad, at::embedding_dense_backward(x[0], x[1].to(at::kLong), c.integer("num_weights"),
+                                                                 c.integer("padding_idx", -1), c.integer("scale_grad_by_freq") != 0));
   AIR_SIM_GE_OP(IndexByTensor, index_by_tensor(c));
   AIR_SIM_GE_OP(IndexPutV2, index_put(c));
   AIR_SIM_GE_OP(ScatterElements, scatter_elements(c));

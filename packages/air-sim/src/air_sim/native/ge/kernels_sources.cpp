@@ -1,4 +1,4 @@
-// Operators without inputs, and those with no result that anybody reads.
+// Operators without inputs, those with no result that anybody reads, and the one that chooses between graphs.
 #include <cstring>
 #include <fstream>
 #include <iostream>
@@ -33,6 +33,15 @@ Tensors print(const Call& c) {
   if (!c.dry) std::cerr << c.in.at(0) << "\n";
   return {};
 }
+// One of two graphs over the values after the condition. A single value counts as its truth, others as not being empty.
+Tensors chosen(const Call& c) {
+  const Tensor& condition = c.in.at(0);
+  const bool truth = condition.numel() == 1 ? condition.item().toBool() : condition.numel() > 0;
+  const Model& body = *c.op.bodies.at(truth ? 0 : 1);
+  Tensors given;
+  for (const Op* data : body.inputs) given.push_back(c.in.at(1 + index_of(data)));
+  return run(body, given, c.dry);
+}
 }  // namespace
 
 void add_sources(Table& table) {
@@ -40,6 +49,7 @@ void add_sources(Table& table) {
   AIR_SIM_GE_OP(Constant, constant(c));
   AIR_SIM_GE_OP(ConstPlaceHolder, placeholder(c));
   AIR_SIM_GE_OP(FileConstant, from_file(c));
+  AIR_SIM_GE_OPS(If, chosen(c));
   AIR_SIM_GE_OPS(NoOp, Tensors());
   AIR_SIM_GE_OPS(Cmo, Tensors());  // a prefetch into a cache that does not exist
   AIR_SIM_GE_OPS(PrintV2, print(c));

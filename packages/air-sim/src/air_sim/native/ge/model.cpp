@@ -9,8 +9,8 @@ namespace air_sim::graph_engine {
 namespace {
 // Field numbers of the graph format (ge.proto).
 namespace field {
-constexpr int kModelGraph = 7, kGraphOutput = 5, kGraphOp = 6;
-constexpr int kOpName = 1, kOpType = 2, kOpInput = 5, kOpAttribute = 10, kOpInputDesc = 33, kOpOutputDesc = 34;
+constexpr int kModelGraph = 7, kGraphName = 1, kGraphOutput = 5, kGraphOp = 6;
+constexpr int kOpName = 1, kOpType = 2, kOpInput = 5, kOpAttribute = 10, kOpInputDesc = 33, kOpOutputDesc = 34, kOpBody = 35;
 constexpr int kEntryKey = 1, kEntryValue = 2;
 constexpr int kList = 1, kText = 2, kInteger = 3, kReal = 4, kFlag = 5, kRaw = 7, kTensor = 12, kType = 15;
 constexpr int kListText = 2, kListInteger = 3, kListReal = 4, kListFlag = 5, kListType = 12;
@@ -95,6 +95,7 @@ Op parse_op(Bytes bytes) {
       case field::kOpInput: op.inputs.push_back(parse_edge(f.bytes.str())); break;
       case field::kOpAttribute: parse_op_attribute(f.bytes, op); break;
       case field::kOpInputDesc: op.input_descs.push_back(parse_desc(f.bytes)); break;
+      case field::kOpBody: op.body_names.push_back(f.bytes.str()); break;
       case field::kOpOutputDesc: op.output_descs.push_back(parse_desc(f.bytes)); break;
       default: break;
     }
@@ -127,11 +128,45 @@ void sort_by_dependence(Model& model) {
   }
   model.order = std::move(sorted);
 }
+// What one graph of a file is made of.
+void parse_graph(Bytes graph, Model& model) {
+  for (const Field& f : fields(graph)) {
+    if (f.number == field::kGraphOp) model.ops.push_back(parse_op(f.bytes));
+    if (f.number == field::kGraphOutput) model.outputs.push_back(parse_edge(f.bytes.str()));
+  }
+  const Op* result = nullptr;
+  for (const Op& op : model.ops) {
+    if (op.type == "Data" || op.type == "RefData")
+      model.inputs.push_back(&op);
+    else if (op.type == "NetOutput")
+      result = &op;
+    else
+      model.order.push_back(&op);
+  }
+  std::stable_sort(model.inputs.begin(), model.inputs.end(),
+                   [](const Op* a, const Op* b) { return index_of(a) < index_of(b); });
+  if (result) {
+    model.outputs.clear();
+    for (const Edge& edge : result->inputs)
+      if (edge.output >= 0) model.outputs.push_back(edge);
+  }
+  sort_by_dependence(model);
+}
+// Gives every operator the graphs that it runs.
+void bind_bodies(Model& model, const std::map<std::string, std::shared_ptr<Model>>& by_name) {
+  for (Op& op : model.ops)
+    for (const std::string& name : op.body_names) {
+      const auto found = by_name.find(name);
+      if (found == by_name.end()) throw std::runtime_error(op.name + " runs graph " + name + ", which the file does not have");
+      op.bodies.push_back(found->second);
+    }
+}
+}  // namespace
+
 int64_t index_of(const Op* op) {
   const auto found = op->attributes.find("index");
   return found == op->attributes.end() ? 0 : found->second.integer;
 }
-}  // namespace
 
 at::ScalarType type_of_graph(int type) {
   for (const TypeRow& row : kTypes)
@@ -153,33 +188,18 @@ std::shared_ptr<Model> parse_model(const void* data, size_t size) {
   auto model = std::make_shared<Model>();
   model->bytes.assign(static_cast<const char*>(data), size);
   const Bytes all{reinterpret_cast<const uint8_t*>(model->bytes.data()), size};
-  Bytes graph;
-  for (const Field& f : fields(all))
-    if (f.number == field::kModelGraph) {
-      graph = f.bytes;
-      break;
-    }
-  for (const Field& f : fields(graph)) {
-    if (f.number == field::kGraphOp) model->ops.push_back(parse_op(f.bytes));
-    if (f.number == field::kGraphOutput) model->outputs.push_back(parse_edge(f.bytes.str()));
+  std::map<std::string, std::shared_ptr<Model>> by_name;
+  std::shared_ptr<Model> main;
+  for (const Field& f : fields(all)) {
+    if (f.number != field::kModelGraph) continue;
+    const auto part = main ? std::make_shared<Model>() : model;
+    main = model;
+    parse_graph(f.bytes, *part);
+    for (const Field& of_graph : fields(f.bytes))
+      if (of_graph.number == field::kGraphName && part != main) by_name[of_graph.bytes.str()] = part;
   }
-  const Op* result = nullptr;
-  for (const Op& op : model->ops) {
-    if (op.type == "Data" || op.type == "RefData")
-      model->inputs.push_back(&op);
-    else if (op.type == "NetOutput")
-      result = &op;
-    else
-      model->order.push_back(&op);
-  }
-  std::stable_sort(model->inputs.begin(), model->inputs.end(),
-                   [](const Op* a, const Op* b) { return index_of(a) < index_of(b); });
-  if (result) {
-    model->outputs.clear();
-    for (const Edge& edge : result->inputs)
-      if (edge.output >= 0) model->outputs.push_back(edge);
-  }
-  sort_by_dependence(*model);
+  bind_bodies(*model, by_name);
+  for (const auto& [name, part] : by_name) bind_bodies(*part, by_name);
   return model;
 }
 }  // namespace air_sim::graph_engine

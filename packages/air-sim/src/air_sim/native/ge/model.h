@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,9 +30,12 @@ struct Edge {
   std::string node;
   int output;  // -1: only an order
 };
+struct Model;
 struct Op {
   std::string name, type;
   std::vector<Edge> inputs;
+  std::vector<std::string> body_names;
+  std::vector<std::shared_ptr<const Model>> bodies;  // graphs of the same file that this operator runs
   std::map<std::string, Attribute> attributes;
   std::vector<Desc> input_descs, output_descs;
 };
@@ -46,6 +50,8 @@ struct Model {
   std::vector<Ints> output_shapes;  // of a static graph, once compiled
   std::vector<at::ScalarType> output_types;
 };
+// The number of the argument that a Data or RefData stands for.
+int64_t index_of(const Op* op);
 // Throws std::runtime_error for bytes that are not a graph.
 std::shared_ptr<Model> parse_model(const void* data, size_t size);
 
@@ -56,6 +62,8 @@ int api_of_type(at::ScalarType type);
 
 // Runs a graph.  `dry`: only shapes matter, nothing outside may be touched (no communication, no printing).
 std::vector<at::Tensor> run(const Model& model, const std::vector<at::Tensor>& inputs, bool dry);
-// Types of operators in the graph that have no kernel.
+// Types of operators in the graph, and in the graphs that its operators run.
+std::set<std::string> types_in(const Model& model);
+// Those that have no kernel.
 std::vector<std::string> missing_kernels(const Model& model);
 }  // namespace air_sim::graph_engine

@@ -100,12 +100,26 @@ bool depends_on_values(const Model& model, std::vector<at::Tensor> inputs, const
 const std::set<std::string> kCounting{"NonZero", "MaskedSelect", "UniqueWithCountsAndSorting", "UniqueConsecutive",
                                       "RepeatInterleave"};
 
+// Whether a choice between graphs decides a size: the graph leaves it open.
+bool chooses_sizes(const Model& model) {
+  for (const auto* op : model.order) {
+    for (const auto& body : op->bodies)
+      if (chooses_sizes(*body)) return true;
+    if (op->bodies.empty()) continue;
+    for (const auto& desc : op->output_descs)
+      for (const int64_t dim : desc.shape)
+        if (dim < 0) return true;
+  }
+  return false;
+}
+
 void compile(Model& model) {
   std::string missing;
   for (const std::string& type : missing_kernels(model)) missing += " " + type;
   if (!missing.empty())
     throw std::runtime_error("air-sim has no kernel for:" + missing + " (kernels are rows of native/ge/kernels_*.cpp)");
-  for (const auto* op : model.order) model.sizes_from_values |= kCounting.count(op->type) != 0;
+  for (const std::string& type : types_in(model)) model.sizes_from_values |= kCounting.count(type) != 0;
+  model.sizes_from_values |= chooses_sizes(model);
   model.is_static = !model.sizes_from_values;
   std::vector<at::Tensor> inputs;
   for (const auto* data : model.inputs) {

@@ -46,8 +46,7 @@ void finish(Graph& graph) {
 }
 }  // namespace
 
-Graph::Graph(uint32_t id_, Stream* origin_, aclmdlRICaptureMode mode_)
-    : id(id_), device(origin_->device), mode(mode_), thread(std::this_thread::get_id()), origin(origin_) {}
+Graph::Graph(uint32_t id_, int device_) : id(id_), device(device_) {}
 Graph::~Graph() {
   release_streams(device, reserved_streams);
   release_events(device, reserved_events);
@@ -119,16 +118,30 @@ aclError join_capture(Stream& stream, const std::shared_ptr<Graph>& graph) {
   return ACL_SUCCESS;
 }
 
-namespace {
-aclError begin(Stream* stream, aclmdlRICaptureMode mode) {
-  std::lock_guard<std::mutex> lock(capture_mutex());
+aclError begin(Stream* stream, const std::shared_ptr<Graph>& graph, aclmdlRICaptureMode mode) {
   if (stream->capture) return fail(ACL_ERROR_RT_STREAM_CAPTURED, "stream %d is already being captured", stream->id);
   if (stream->update) return fail(ACL_ERROR_STREAM_TASK_GROUP_STATUS, "stream %d is updating a task group", stream->id);
-  auto graph = std::make_shared<Graph>(++g_next_graph, stream, mode);
   if (const aclError error = join_capture(*stream, graph)) return error;
+  graph->origin = stream;
+  graph->mode = mode;
+  graph->thread = std::this_thread::get_id();
+  graph->is_open = false;
+  graph->capturing = true;
   graphs()[graph.get()] = graph;
   count_recording(1);
   return ACL_SUCCESS;
+}
+std::shared_ptr<Graph> add_child(Graph& parent) {
+  parent.children.push_back(std::make_shared<Graph>(++g_next_graph, parent.device));
+  const auto& child = parent.children.back();
+  graphs()[child.get()] = child;
+  return child;
+}
+
+namespace {
+void forget(const Graph& graph) {
+  for (const auto& child : graph.children) forget(*child);
+  graphs().erase(const_cast<Graph*>(&graph));
 }
 aclError end(Stream* stream, aclmdlRI* out) {
   std::lock_guard<std::mutex> lock(capture_mutex());
@@ -142,8 +155,11 @@ aclError end(Stream* stream, aclmdlRI* out) {
   bool group_open = false;
   for (const Stream* member : graph->streams) group_open |= member->open_group != nullptr;
   const bool joined = is_joined(*graph);
+  bool branch_open = false;
+  for (const auto& child : graph->children) branch_open |= child->is_open || child->capturing;
   finish(*graph);
-  *out = graph.get();
+  if (out) *out = graph.get();
+  if (branch_open) return fail(ACL_ERROR_RT_STREAM_UNJOINED, "the capture ended before that of a branch of its conditions");
   if (group_open) return fail(ACL_ERROR_STREAM_TASK_GROUP_INTR, "the capture ended inside a task group");
   if (!joined)
     return fail(ACL_ERROR_RT_STREAM_UNJOINED,
@@ -156,7 +172,9 @@ using namespace air_sim;
 
 AIR_SIM_API aclError aclmdlRICaptureBegin(aclrtStream stream, aclmdlRICaptureMode mode) {
   AIR_SIM_ENTRY;
-  return begin(stream_of(stream), mode);
+  Stream* captured = stream_of(stream);
+  std::lock_guard<std::mutex> lock(capture_mutex());
+  return begin(captured, std::make_shared<Graph>(++g_next_graph, captured->device), mode);
 }
 AIR_SIM_API aclError aclmdlRICaptureEnd(aclrtStream stream, aclmdlRI* out) {
   AIR_SIM_ENTRY;
@@ -187,7 +205,7 @@ AIR_SIM_API aclError aclmdlRIDestroy(aclmdlRI handle) {
     graph = find_graph(handle);
     if (!graph) return fail(ACL_ERROR_RT_PARAM_INVALID, "%p is not a graph", handle);
     if (graph->capturing) return fail(ACL_ERROR_RT_MODEL_CAPTURED, "the graph is still being captured");
-    graphs().erase(handle);
+    forget(*graph);
   }
   for (const auto& [callback, argument] : graph->on_destroy) callback(argument);
   return ACL_SUCCESS;

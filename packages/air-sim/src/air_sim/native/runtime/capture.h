@@ -23,20 +23,32 @@ struct Group {
   Graph* graph;
   std::vector<int> nodes;
 };
+// A value in device memory by which a replay chooses; at the start of each it is `initial` where it `resets`.
+struct Condition {
+  Condition(void* value_, uint32_t initial_, bool resets_) : value(value_), initial(initial_), resets(resets_) {}
+  ~Condition();
+  void reset() const;
+  void* const value;
+  const uint32_t initial;
+  const bool resets;
+};
 struct Graph {
-  Graph(uint32_t id, Stream* origin, aclmdlRICaptureMode mode);
+  Graph(uint32_t id, int device);
   ~Graph();
   const uint32_t id;
   const int device;
-  const aclmdlRICaptureMode mode;
-  const std::thread::id thread;
-  Stream* origin;
-  bool capturing = true;
+  aclmdlRICaptureMode mode = ACL_MODEL_RI_CAPTURE_MODE_GLOBAL;
+  std::thread::id thread;
+  Stream* origin = nullptr;
+  bool is_open = true;  // nothing has been captured into it
+  bool capturing = false;
   std::vector<Node> nodes;  // in record order, which is a topological order
   bool is_chain = true;     // every node depends on the one before it: no branches to run at the same time
   std::set<Stream*> streams;
   std::vector<std::unique_ptr<Group>> groups;
   std::mutex task_m;
+  std::vector<std::unique_ptr<Condition>> conditions;
+  std::vector<std::shared_ptr<Graph>> children;  // the branches of its conditions
   int reserved_streams = 0;
   int reserved_events = 0;
   std::vector<std::pair<aclrtCallback, void*>> on_destroy;
@@ -62,6 +74,10 @@ Group* find_group(aclrtTaskGrp handle);
 void add_node(Stream& stream, Task task);
 // Lets a stream take part in a capture; the capture mutex is held.
 aclError join_capture(Stream& stream, const std::shared_ptr<Graph>& graph);
+// Captures a stream into a graph; the capture mutex is held.
+aclError begin(Stream* stream, const std::shared_ptr<Graph>& graph, aclmdlRICaptureMode mode);
+// A graph without tasks that belongs to another; the capture mutex is held.
+std::shared_ptr<Graph> add_child(Graph& parent);
 // Counts streams that record without a capture of their own (task updates) into recording().
 void count_recording(int change);
 // Runs the whole graph, on this thread and helpers, on behalf of `stream`.

@@ -114,6 +114,7 @@ aclError launch(aclmdlRI handle, aclrtStream stream_handle) {
 
 void replay(Graph& graph, Stream& stream) {
   const int64_t threads = switches().replay_threads;
+  for (const auto& condition : graph.conditions) condition->reset();
   if (graph.is_chain) {
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
       const auto task = graph.task_of(static_cast<int>(i));

@@ -205,6 +205,8 @@ void run_task(Stream& stream, const Task& task) {
   t_stream = before;
 }
 
+Stream* running_stream() { return t_stream; }
+
 Stream* stream_of(aclrtStream handle) {
   if (handle) return static_cast<Stream*>(handle);
   Registry& r = registry();

@@ -87,6 +87,8 @@ std::vector<std::shared_ptr<Stream>> streams_of_device(int device);
 int submit(Stream* stream, Task task);
 // Runs one task in the calling thread on behalf of `stream`: with its delay, faults and error state.
 void run_task(Stream& stream, const Task& task);
+// The stream on whose behalf this thread runs a task; null where it runs none.
+Stream* running_stream();
 // Waits by polling until `ready`, or until the stream is killed.
 template <class Ready>
 void wait_until(const Stream& stream, Ready ready) {

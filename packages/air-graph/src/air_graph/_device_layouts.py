@@ -12,17 +12,39 @@ from typing import Any, Final
 import torch
 from torch import fx
 
-from air_graph import link_of
+from air_graph._links import link_of
 
 aten = torch.ops.aten
 
-_KEEP: Final = frozenset({
-    aten.clone.default, aten._to_copy.default, aten.empty_like.default, aten.zeros_like.default,
-    aten.ones_like.default, aten.full_like.default, aten.gelu.default, aten.slice_scatter.default,
-    aten.select_scatter.default, aten.as_strided_scatter.default, aten.copy.default, aten.empty_strided.default,
-    aten.new_empty_strided.default,
-})  # fmt: skip
+_LIKE_OPERAND: Final = frozenset(
+    (
+        aten.clone.default,
+        aten._to_copy.default,
+        aten.empty_like.default,
+        aten.zeros_like.default,
+        aten.ones_like.default,
+        aten.full_like.default,
+        aten.rand_like.default,
+        aten.randn_like.default,
+        aten.randint_like.default,
+        aten.gelu.default,
+        aten.fill.Scalar,
+        aten.fill.Tensor,
+        aten.slice_scatter.default,
+        aten.select_scatter.default,
+        aten.diagonal_scatter.default,
+        aten.as_strided_scatter.default,
+        aten.copy.default,
+        aten.empty_strided.default,
+        aten.new_empty_strided.default,
+    )
+)
 """Operators whose results lie in torch_npu as torch describes them."""
+
+
+def lies_like_operand_on_npu(target: Any) -> bool:
+    """Whether the results of an operator lie in torch_npu as torch describes them."""
+    return target in _LIKE_OPERAND
 
 
 class DeviceLayouts:
@@ -53,7 +75,7 @@ class DeviceLayouts:
             return None if pieces is None else pieces[node.args[1]]
         if link is not None and link.kind == "same":
             return self.of(link.base)
-        if link is not None or node.target in _KEEP:
+        if link is not None or node.target in _LIKE_OPERAND:
             value = self._again(node)
             return value if isinstance(value, torch.Tensor) else None
         return torch.empty(traced.shape, dtype=traced.dtype, device=traced.device)

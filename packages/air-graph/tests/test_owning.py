@@ -1,0 +1,29 @@
+"""Results that own their memory are those of the graph as it was traced."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from air_graph import note_owning_results, owning_results
+
+
+def results(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    y = x * 2
+    return y.t(), y, x[1:]
+
+
+def test_views_of_values_and_of_inputs_own_nothing() -> None:
+    assert owning_results(make_fx(results)(torch.ones(2, 2))) == (False, True, False)
+
+
+def test_what_was_noted_holds_after_passes_moved_a_value() -> None:
+    gm = make_fx(results)(torch.ones(2, 2))
+    note_owning_results(gm)
+    (mul,) = gm.graph.find_nodes(op="call_function", target=torch.ops.aten.mul.Tensor)
+    with gm.graph.inserting_after(mul):
+        view = gm.graph.call_function(torch.ops.aten.view.default, (mul, [2, 2]))
+    view.meta["val"] = mul.meta["val"]
+    mul.replace_all_uses_with(view, delete_user_cb=lambda user: user is not view)
+    assert owning_results(gm) == (False, True, False)
