@@ -35,6 +35,7 @@ BENCHMARKS = {
     ),
     "air-backend": (
         Benchmark("first_call.py"),
+        Benchmark("fused_kernels.py", writes_json=True),
         Benchmark("pieces_cost.py", writes_json=True),
         Benchmark("pieces_cost.py", arguments=("--device", "npu"), simulated=True, writes_json=True),
     ),

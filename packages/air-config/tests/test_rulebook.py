@@ -81,6 +81,11 @@ CASES: dict[str, tuple[Case, Case]] = {
         Case("mode", {}, {"device": "cuda"}),
         Case("mode", {"mode": "reduce-overhead"}, {"device": "cuda"}),
     ),
+    "inductor-kernels-need-reduce-overhead": (ir("air.kernels", "aten"), acl("air.kernels", "inductor")),
+    "inductor-kernels-are-captured": (
+        plus(acl("air.kernels", "aten"), debug__run_eagerly=True),
+        acl("air.kernels", "inductor"),
+    ),
     "fx-passes-need-reduce-overhead": (ir(INPLACEABLE, True), acl(INPLACEABLE, True)),
     "static-kernels-need-reduce-overhead": (ir(STATIC, False), acl(STATIC, True)),
     "streams-need-reduce-overhead": (

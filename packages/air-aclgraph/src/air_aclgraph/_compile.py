@@ -31,7 +31,9 @@ from air_aclgraph._update import UpdatePlan, accepts, plan_updates
 from air_aclgraph.buckets import Bucket, find_buckets, proven_buckets
 from air_aclgraph.device import AcceleratorRuntime
 from air_aclgraph.errors import InputRefused
+from air_aclgraph.fused import Fused, Ground, fuse, refuse_absent
 from air_aclgraph.host import HostRuntime
+from air_aclgraph.host._generated import why_unknown
 from air_aclgraph.static_kernel import CannToolkit, StaticKernels
 from air_aclgraph.static_kernel import Options as KernelOptions
 from air_graph import source_of as where
@@ -101,7 +103,6 @@ def compile_graph(
     options = Options.of(settings)
     refuse_turned_inputs(gm)
     refuse_registered(gm)
-    substitutes = _higher_order(gm, runtime)
     if runtime.device.type != "cpu":
         refuse_frozen_state(gm)
     static = set(inputs_that_stay(gm) if static_inputs is None else static_inputs)
@@ -112,20 +113,32 @@ def compile_graph(
     updates = plan_updates(gm, slots, runtime)
     _refuse_host_tensors(slots, updates)
     strict = options.strict_priorities
+    resources = plan_resources(gm, plan, 0 if updates is None else len(updates.calls))
+    fused = _fused(gm, runtime) if options.kernels == "inductor" else None
+    if fused is not None and fused.regions and plan is not None:
+        plan = plan.read_again(gm, sync="off")
     lowering: Lowering | None = None if plan is None else PlanLowering(plan, runtime, strict=strict)
+    substitutes = _higher_order(gm, runtime)
     if updates is not None:
         substitutes.update(updates.substitutes(runtime))
     progress = progress_of(list(gm.graph.nodes))
     if progress is not None:
         lowering = Reporting(lowering or Plain(), progress)
     body = straighten(gm, lowering=lowering, substitutes=substitutes)
-    body.progress = progress
-    resources = plan_resources(gm, plan, 0 if updates is None else len(updates.calls))
+    body.progress, body.fused = progress, fused
     kernels = static_kernels_of(settings, runtime.device)
     making = Making(gm, body, slots, runtime, options, name, updates)
     if buckets:
         return BucketedExecutable(gm, buckets, making, resources, kernels)
     return Executable(making, resources, kernels)
+
+
+def _fused(gm: GraphModule, runtime: Runtime) -> Fused:
+    """Puts calls of Inductor's kernels in the place of the operators that they fuse."""
+    refuse_absent(runtime.device)
+    if isinstance(runtime, HostRuntime):
+        return fuse(gm, runtime.device, Ground(runtime.generated, why_unknown))
+    return fuse(gm, runtime.device, Ground(is_late=runtime.is_recording))
 
 
 def _higher_order(gm: GraphModule, runtime: Runtime) -> dict[Node, Callable[..., Any]]:

@@ -36,6 +36,7 @@ from air_aclgraph._slots import Kind, refuse_layout, refuse_subclass
 from air_aclgraph._stats import Stats
 from air_aclgraph._told import capture_text, explained
 from air_aclgraph.errors import Closed, IllegalDuringCapture, InputRefused
+from air_aclgraph.fused import Fused
 from air_aclgraph.static_kernel import StaticKernels
 from air_fxpasses import is_left_out
 from air_graph.executors import WholeGraph
@@ -78,6 +79,11 @@ class Executable(Path, WholeGraph):
     def __call__(self, *args: Any) -> Any:
         """Runs the graph on its inputs."""
         return self.boxed(args)
+
+    @property
+    def fused(self) -> Fused | None:
+        """The regions of the graph that Inductor compiles."""
+        return self._body.fused
 
     def boxed_callable(self) -> Callable[[list[Any]], Any]:
         """A plain function for AOTAutograd, which asks a compiled function whether it takes one list."""

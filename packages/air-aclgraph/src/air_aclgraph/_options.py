@@ -22,6 +22,7 @@ class Options:
     """What `compile_graph` was asked for."""
 
     outputs: Outputs = "kept"
+    kernels: Literal["aten", "inductor"] = "aten"
     warmup: int = 1
     bind_after: int = 0
     clone_input: bool = True
@@ -48,7 +49,8 @@ class Options:
         kernels = experimental.aclgraph
         return cls(
             outputs="clone" if debug.enable_output_clone else air.outputs,
-            warmup=air.warmup,
+            kernels=air.kernels,
+            warmup=max(1, air.warmup) if air.kernels == "inductor" else air.warmup,
             bind_after=air.adaptive_slots,
             clone_input=debug.clone_input,
             frozen_parameter=experimental.frozen_parameter,

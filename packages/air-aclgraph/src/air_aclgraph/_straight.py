@@ -27,6 +27,7 @@ from air_graph import attribute
 
 if TYPE_CHECKING:
     from air_aclgraph._progress import Progress
+    from air_aclgraph.fused import Fused
 
 _COUNTER: Final = itertools.count()
 _LITERALS: Final = (bool, int, str, type(None))
@@ -80,6 +81,8 @@ class Straight:
     lines: dict[int, Node]
     keep: Mapping[str, object] = field(repr=False, default_factory=dict)
     progress: Progress | None = field(repr=False, default=None)
+    fused: Fused | None = field(repr=False, default=None)
+    """The regions among its steps that Inductor compiles."""
 
     def __del__(self) -> None:
         linecache.cache.pop(self.filename, None)

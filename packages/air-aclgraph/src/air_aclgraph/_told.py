@@ -44,6 +44,7 @@ def explained(
                      "outputs": executable.handed_out(c.key), "notes": list(c.recording.notes)}
             for c in captured
         ],
+        "fused": {} if executable.fused is None else executable.fused.explain(),
         "static kernels": [] if kernels is None else kernels.explain(),
         "history": list(history),
     }  # fmt: skip

@@ -7,6 +7,7 @@ run_eagerly keeps them in reduce-overhead and drops all in max-autotune.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch.fx import GraphModule
 from air_backend import _foreign_ops
 from air_config import CompilerConfig, Settings
 from air_fxpasses import Pass, default_passes
+from air_fxpasses.passes import ReinplaceInplaceable
 
 
 def chosen(settings: Settings, example_inputs: Sequence[Any], config: CompilerConfig) -> tuple[Pass, ...]:
@@ -22,10 +24,15 @@ def chosen(settings: Settings, example_inputs: Sequence[Any], config: CompilerCo
     captured = settings.mode != "max-autotune"
     if settings.debug.run_eagerly and not captured:
         return ()
-    return default_passes(
+    passes = default_passes(
         lambda one: (captured or not one.places_values) and _is_on(one, settings),
         pre=_bound(settings.post_grad_custom_pre_pass, example_inputs, config),
         post=_bound(settings.post_grad_custom_post_pass, example_inputs, config),
+    )
+    if settings.air.kernels == "aten":
+        return passes
+    return tuple(
+        replace(one, pointwise=False) if isinstance(one, ReinplaceInplaceable) else one for one in passes
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._ops import HigherOrderOperator, OpOverload
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from air_aclgraph._memory import tensors_of
 from air_aclgraph._runtime import UpdatableCall
@@ -38,7 +38,8 @@ class Task:
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     stream: int
-    overload: OpOverload | HigherOrderOperator
+    overload: OpOverload | HigherOrderOperator | str
+    """The operator, or the name of a generated kernel."""
     into: tuple[Tensor, ...] = ()
     positions: tuple[int, ...] = ()
     allocates: bool = False
@@ -155,6 +156,17 @@ class Recorder(TorchDispatchMode):
             return hop(*args, **kwargs)
         finally:
             self._place = (None, frozenset())
+
+    def kernel(self, name: str, call: Callable[..., Any], *args: Any) -> None:
+        """Runs a generated kernel, which may read and write every tensor that it is given, as one task."""
+        with _disable_current_modes():  # nothing here is an operator to record
+            self.stand_ins.settle()
+            for tensor in tensors_of(args):
+                self._meet(tensor)
+            call(*args)
+            args = self.stand_ins.of(args)
+            touched = tuple(dict.fromkeys(storage_id(t) for t in tensors_of(args)))
+            self._append(Task(call, args, {}, touched, touched, self.stream, name))
 
     def _higher_order(
         self, hop: HigherOrderOperator, args: tuple[Any, ...], kwargs: Mapping[str, Any]

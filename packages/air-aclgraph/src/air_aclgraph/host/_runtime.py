@@ -27,6 +27,7 @@ from air_aclgraph._outputs import cloner
 from air_aclgraph._runtime import Abilities, Body, Limits, Recording, Request, UpdatableCall
 from air_aclgraph.errors import Unsupported
 from air_aclgraph.host._arena import Arena, Chunk, place_in, plan
+from air_aclgraph.host._generated import record_generated
 from air_aclgraph.host._program import legal_order, straight_replay
 from air_aclgraph.host._recorder import Patch, Recorder, Task, gives_the_same
 from air_aclgraph.host._stand_ins import Block, storage_id
@@ -206,6 +207,11 @@ class HostRuntime:
             return self._here.recorder.at(place, unused, hop, *args, **kwargs)
 
         return run
+
+    def generated(self, code: Callable[[list[Any]], Sequence[Any]], args: list[Any]) -> Sequence[Any]:
+        """Calls code that Inductor generated; a recording takes its kernels one by one."""
+        recorder = self._here.recorder
+        return code(args) if recorder is None else record_generated(recorder, code, args)
 
     def new_event(self) -> int:
         return next(self._events)

@@ -61,4 +61,6 @@ class Turns:
 
 def may_call_back(operator: object) -> bool:
     """Whether a kernel may be code of the user's, or wait for another thread."""
+    if isinstance(operator, str):  # a generated kernel
+        return False
     return not isinstance(operator, OpOverload) or operator.namespace not in _CLOSED

@@ -134,6 +134,15 @@ class Air(Group):
         area.CAPTURE,
         "experimental",
     )
+    kernels: Literal["aten", "inductor"] = option(
+        "aten",
+        choice("aten", "inductor"),
+        "What computes inside a capture: the kernels of ATen, one for each operator, or those that Inductor generates "
+        "for runs of operators, compiled at the first call of each shape.",
+        area.CAPTURE,
+        "experimental",
+        inert="aten",
+    )
     warmup: int = option(
         1,
         integer(0, 100),

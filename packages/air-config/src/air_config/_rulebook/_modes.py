@@ -68,6 +68,22 @@ PLACE: Final = (
 
 MODES: Final = (
     Rule(
+        "inductor-kernels-need-reduce-overhead",
+        both(MAX_AUTOTUNE, option_is("air.kernels", "inductor")),
+        ("air.kernels",),
+        "refused",
+        "the kernels of Inductor are captured (reduce-overhead); a graph engine compiles its own",
+        ARCHITECTURE,
+    ),
+    Rule(
+        "inductor-kernels-are-captured",
+        both(EAGERLY, option_is("air.kernels", "inductor")),
+        ("air.kernels",),
+        "ignored",
+        "run_eagerly runs the operators of ATen one by one",
+        ARCHITECTURE,
+    ),
+    Rule(
         "fx-passes-need-reduce-overhead",
         MAX_AUTOTUNE,
         REINPLACE,

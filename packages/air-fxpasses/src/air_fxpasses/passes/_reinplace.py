@@ -143,7 +143,9 @@ def _use_mutator(facts: Facts, node: Node, twin: Twin, into_inputs: bool, in_sco
     return write_in_place(facts, node, twin, written, into_inputs)
 
 
-def run_over(facts: Facts, *, into_inputs: bool, in_scope: Scope, off_because: str) -> PassResult:
+def run_over(
+    facts: Facts, *, into_inputs: bool, in_scope: Scope, off_because: str, pointwise: bool = True
+) -> PassResult:
     """Tries every node of the graph once, in program order."""
     if off_because:
         candidates = (n for n in facts.graph.nodes if is_candidate(n))
@@ -151,6 +153,8 @@ def run_over(facts: Facts, *, into_inputs: bool, in_scope: Scope, off_because: s
     done = 0
     refusals: list[Refusal] = []
     for node in list(facts.graph.nodes):
+        if not pointwise and torch.Tag.pointwise in getattr(node.target, "tags", ()):
+            continue
         outcome = reinplace_node(facts, node, into_inputs=into_inputs, in_scope=in_scope)
         if outcome is True:
             done += 1

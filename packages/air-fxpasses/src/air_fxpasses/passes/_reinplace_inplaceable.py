@@ -27,9 +27,17 @@ class ReinplaceInplaceable(Pass):
 
     off_because: str = ""
     """When not empty, the pass does nothing and gives this as the reason for every candidate."""
+    pointwise: bool = True
+    """Whether operators that compute each element by itself are candidates; what fuses them needs them as values."""
 
     def __call__(self, gm: GraphModule, facts: Facts) -> PassResult:
         def in_scope(home: Node) -> bool:
             return True
 
-        return run_over(facts, into_inputs=False, in_scope=in_scope, off_because=self.off_because)
+        return run_over(
+            facts,
+            into_inputs=False,
+            in_scope=in_scope,
+            off_because=self.off_because,
+            pointwise=self.pointwise,
+        )

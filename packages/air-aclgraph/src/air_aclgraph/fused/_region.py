@@ -1,0 +1,171 @@
+"""One region of a graph as a call: compiled by Inductor for the sizes that it is first called with.
+
+    region(x, w)  ->  Inductor's code for float32[8, 16], float32[16, 4]
+
+The code is made for tensors of exactly these sizes and strides, once for each that comes.  What it gives back is laid
+out as the operators of the region would have it, in memory of its own.  Where Inductor fails on a region, the region
+runs its operators, and says why.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule, Interpreter
+from torch.utils._python_dispatch import _disable_current_modes
+
+log = logging.getLogger(__name__)
+
+Code = Callable[[list[Any]], Sequence[Any]]
+"""What Inductor makes of a region: takes its inputs in a list, which it empties."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """How a runtime deals with such code."""
+
+    call: Callable[[Code, list[Any]], Sequence[Any]] = lambda code, args: code(args)
+    why_unknown: Callable[[Code], str | None] = lambda code: None
+    """Why it cannot record a piece of code, if it cannot."""
+    is_late: Callable[[], bool] = lambda: False
+    """Whether it is too late to make code."""
+
+
+INDUCTOR: Final = {
+    "graph_partition": False,
+    "triton.cudagraphs": False,
+    "cpp_wrapper": False,
+    "freezing": False,
+    "memory_planning": False,
+    "emulate_precision_casts": True,
+}
+"""Inductor's own options: plain code whose half-precision results are rounded where eager rounds them."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """The code of a region for one set of sizes; `reason` says why it is the region's operators."""
+
+    code: Code
+    form: tuple[tuple[Any, ...], ...]
+    kernels: tuple[str, ...] = ()
+    reason: str | None = None
+
+
+class Region:
+    """Calls what was made for the sizes of its arguments."""
+
+    def __init__(self, name: str, gm: GraphModule, ground: Ground) -> None:
+        self.__name__ = self.name = name
+        self.gm = gm
+        self.made: dict[Any, Made] = {}
+        self._ground = ground
+
+    def __call__(self, *args: Any) -> tuple[Any, ...]:
+        key = tuple(map(_form, args))
+        made = self.made.get(key)
+        if made is None:
+            made = self.made[key] = self._late() if self._ground.is_late() else self._make(args)
+        if made.reason is not None:
+            return tuple(made.code(list(args)))
+        return _laid_out(self._ground.call(made.code, list(args)), made.form, args)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Region:
+        return self
+
+    def explain(self) -> dict[str, Any]:
+        """How many operators, and what was made of them for which sizes."""
+        return {
+            "region": self.name,
+            "operators": [str(n.target) for n in self.gm.graph.nodes if n.op == "call_function"],
+            "made": [
+                {"kernels": list(made.kernels), "stayed ATen": made.reason or ""}
+                for made in self.made.values()
+            ],
+        }
+
+    def _late(self) -> Made:
+        """Its operators: a device that captures can neither load kernels nor try them out."""
+        return self._operators("these sizes and strides came first inside a capture")
+
+    def _operators(self, reason: str) -> Made:
+        log.warning("%s runs as ATen operators: %s", self.name, reason)
+        return Made(lambda given: Interpreter(self.gm).run(*given), (), reason=reason)
+
+    def _make(self, args: Sequence[Any]) -> Made:
+        try:
+            with _aside():
+                code, form, kernels = compiled(self.gm, args)
+        except Exception as error:  # whatever Inductor raises: the region still has its operators
+            said = str(error).strip().partition("\n")[0]
+            return self._operators(f"Inductor failed: {type(error).__name__}: {said}")
+        unknown = self._ground.why_unknown(code)
+        return Made(code, form, kernels) if unknown is None else self._operators(unknown)
+
+
+@contextlib.contextmanager
+def _aside() -> Iterator[None]:
+    """Inside, nothing is recorded, and tensors are ordinary ones."""
+    with _disable_current_modes(), torch.inference_mode(False), torch.no_grad():
+        yield
+
+
+def compiled(
+    gm: GraphModule, args: Sequence[Any]
+) -> tuple[Code, tuple[tuple[Any, ...], ...], tuple[str, ...]]:
+    """Inductor's code for arguments like these, how its results are to lie, and the names of its kernels."""
+    from torch._guards import TracingContext, tracing
+    from torch._inductor import config
+    from torch._inductor.compile_fx import compile_fx_inner
+    from torch._inductor.decomposition import select_decomp_table
+    from torch._inductor.virtualized import V
+    from torch._subclasses import FakeTensorMode
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    mode = FakeTensorMode()
+    with mode:
+        fakes = [_like(value) for value in args]
+        form = tuple(map(_form, Interpreter(gm).run(*fakes)))
+    with config.patch(INDUCTOR):
+        traced = make_fx(Interpreter(gm).run, decomposition_table=select_decomp_table())(*fakes)
+        results = traced.graph.output_node()
+        results.meta["user_visible_output_idxs"] = range(len(form))
+        with V.set_fake_mode(mode), tracing(TracingContext(mode)):
+            made: Any = compile_fx_inner(traced, fakes, cudagraphs=None, is_inference=True, layout_opt=False)
+    names = getattr(made.current_callable, "__globals__", {})
+    kernels = tuple(name for name in names if name.startswith(("cpp_", "triton_")))
+    return made, form, kernels
+
+
+def _like(value: Any) -> Any:
+    if not isinstance(value, Tensor):
+        return value
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+
+
+def _form(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, Tensor):
+        return (tuple(value.shape), value.stride(), value.dtype, value.device)
+    return (type(value), value)
+
+
+def _laid_out(
+    results: Sequence[Any], form: Sequence[tuple[Any, ...]], args: Sequence[Any]
+) -> tuple[Any, ...]:
+    """The results where they lie as the operators would have them, else copies that do."""
+    taken = {value.untyped_storage()._cdata for value in args if isinstance(value, Tensor)}
+    laid = []
+    for result, wanted in zip(results, form, strict=True):
+        storage = result.untyped_storage()._cdata
+        if storage in taken or result.stride() != wanted[1] or result.storage_offset():
+            own = torch.empty_strided(result.shape, wanted[1], dtype=result.dtype, device=result.device)
+            result = own.copy_(result)
+        taken.add(storage)
+        laid.append(result)
+    return tuple(laid)

@@ -1,0 +1,241 @@
+"""Finds the regions of a graph that Inductor compiles, and puts one call in the place of each.
+
+    mul, add, view, sum, copy_, relu, exp   ->   region_0(mul, add, view, sum), copy_, region_1(relu, exp)
+
+A region is a run of nodes in the order of the graph, so that nothing moves across what writes, waits or marks.  Views
+of its results are taken again after it: they share memory as the graph says.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+from torch.fx import Graph, GraphModule, Node
+from torch.fx.node import map_arg
+from torch.utils._pytree import tree_leaves
+
+from air_aclgraph._uncapturable import registered_uncapturable, why_illegal
+from air_aclgraph.fused._region import Ground, Region
+from air_graph import effects_of, name_of
+
+aten = torch.ops.aten
+
+_ALSO_VIEWS: Final = frozenset({aten._unsafe_view.default, aten._reshape_alias.default})
+_LIBRARY: Final = frozenset(
+    {aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default, aten.convolution.default}
+)
+"""Operators that Inductor calls as they are, beside the kernels that it generates."""
+_DTYPES: Final = frozenset(
+    {torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.bool,
+     torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8}
+)  # fmt: skip
+
+
+@dataclass
+class Fused:
+    """The regions of one graph, and why the other operators stayed as they are."""
+
+    regions: list[Region] = field(default_factory=list)
+    stayed: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def explain(self) -> dict[str, Any]:
+        """The regions with their kernels, and what stayed ATen with the reason."""
+        return {
+            "regions": [region.explain() for region in self.regions],
+            "stayed ATen": [
+                {"operator": name, "times": times, "reason": why}
+                for (name, why), times in self.stayed.items()
+            ],
+        }
+
+
+def fuse(gm: GraphModule, device: torch.device, ground: Ground) -> Fused:
+    """Puts regions in the place of the operators that Inductor compiles"""
+    fused = Fused()
+    _gather_parts(gm.graph)
+    judge = _Judge(device)
+    runs: list[list[Node]] = [[]]
+    inside: set[Node] = set()
+    for node in gm.graph.nodes:
+        if node.op == "call_function" and (reason := judge.why_not(node)) is None:
+            runs[-1].append(node)
+            inside.add(node)
+            continue
+        if node.op == "call_function" and not _is_silent(node):
+            fused.stayed[str(node.target), reason or ""] += 1
+        elif not any(source in inside for source in node.all_input_nodes) and node.op != "output":
+            continue  # it can be had before the region
+        runs.append([])
+        inside.clear()
+    for run in runs:
+        run = _trimmed(run)
+        if _is_worth_it(run):
+            name = f"region_{len(fused.regions)}"
+            fused.regions.append(_replaced(gm, run, name, ground))
+        else:
+            for node in run:
+                if not _is_free(node):
+                    fused.stayed[str(node.target), "alone: there is nothing to fuse it with"] += 1
+    if fused.regions:
+        gm.graph.lint()
+        gm.recompile()
+    return fused
+
+
+class _Judge:
+    """Says of a node why Inductor must not have it."""
+
+    def __init__(self, device: torch.device) -> None:
+        from torch._inductor.decomposition import select_decomp_table
+        from torch._inductor.lowering import fallbacks, lowerings
+
+        self._device = device
+        self._registered = registered_uncapturable()
+        self._lowered = lowerings
+        self._fallbacks = fallbacks
+        self._decomposed = select_decomp_table()
+
+    def why_not(self, node: Node) -> str | None:
+        """The reason, or None where the node may be part of a region."""
+        target = node.target
+        if target is operator.getitem:
+            source: Any = node.args[0]
+            return self.why_not(source) if isinstance(source.target, OpOverload) else "no operator"
+        if not isinstance(target, OpOverload):
+            return "no operator of ATen"
+        if target.namespace not in ("aten", "prims"):
+            return f"an operator of {target.namespace}"
+        if target._schema.is_mutable or effects_of(target).hides_writes:
+            return "it writes to memory that is there before"
+        if "as_strided" in target._schema.name:
+            return "it counts from the start of the memory behind a tensor"
+        if torch.Tag.nondeterministic_seeded in target.tags:
+            return "Inductor would draw other random numbers"
+        args: tuple[Any, ...] = map_arg(node.args, lambda n: n.meta.get("val"))
+        why = self._registered.get(name_of(target)) or why_illegal(target, args, node.kwargs)
+        return why or self._not_served(node, target)
+
+    def _not_served(self, node: Node, target: OpOverload) -> str | None:
+        if not (_is_free(node) or target in self._decomposed or target in self._lowered):
+            return "Inductor has no kernel for it"
+        if target in self._fallbacks and not target.is_view:
+            return "Inductor has no kernel for it"
+        if not any(isinstance(value, Tensor) for value in tree_leaves(node.meta.get("val"))):
+            return "a number of the host"
+        for one in (node, *node.all_input_nodes):
+            for value in tree_leaves(one.meta.get("val")):
+                if isinstance(value, Tensor):
+                    if value.device.type != self._device.type or value.layout is not torch.strided:
+                        return "a tensor of another device or layout"
+                    if value.dtype not in _DTYPES:
+                        return f"a tensor of {value.dtype}"
+                elif not isinstance(value, (int, torch.SymInt)):
+                    return f"a value of {type(value).__name__}"
+        return None
+
+
+def _is_free(node: Node) -> bool:
+    """Whether a node only looks at memory that another one made."""
+    target = node.target
+    if target is operator.getitem:
+        source: Any = node.args[0]
+        return _is_free(source)
+    return isinstance(target, OpOverload) and (target.is_view or target in _ALSO_VIEWS)
+
+
+def _is_silent(node: Node) -> bool:
+    """Whether a node that is no operator on tensors can be had before a region that it does not need."""
+    if node.target is operator.getitem:
+        return True
+    return all(
+        isinstance(value, (int, torch.SymInt)) for value in tree_leaves(node.meta.get("val")) or [None]
+    )
+
+
+def _gather_parts(graph: Graph) -> None:
+    """Moves the parts of each result that is a list right behind it."""
+    for node in list(graph.nodes):
+        if isinstance(node.meta.get("val"), (list, tuple)):
+            at = node
+            for user in list(node.users):
+                if user.target is operator.getitem:
+                    at.append(user)
+                    at = user
+
+
+def _trimmed(run: list[Node]) -> list[Node]:
+    """The run without the views at its ends."""
+    while run and _is_free(run[0]):
+        run = run[1:]
+    while run and _is_free(run[-1]):
+        run = run[:-1]
+    return run
+
+
+def _is_worth_it(run: Sequence[Node]) -> bool:
+    computed = [node for node in run if not _is_free(node) and node.target is not operator.getitem]
+    return len(computed) > 1 and any(node.target not in _LIBRARY for node in computed)
+
+
+def _replaced(gm: GraphModule, run: Sequence[Node], name: str, ground: Ground) -> Region:
+    """One call in the place of the nodes of `run`."""
+    inside = set(run)
+    inputs = list(dict.fromkeys(n for node in run for n in node.all_input_nodes if n not in inside))
+    escaping = [node for node in run if any(user not in inside for user in node.users)]
+    views = _with_sources([node for node in escaping if _is_free(node)], run)
+    behind = {source for node in views for source in node.all_input_nodes if source in inside}
+    wanted = {*escaping, *behind}
+    results = [node for node in run if node in wanted and not _is_free(node)]
+    region = Region(name, _apart(gm, run, inputs, results), ground)
+    graph = gm.graph
+    with graph.inserting_after(run[-1]):
+        one = graph.call_function(region, tuple(inputs))
+    last = next(node for node in reversed(run) if not _is_free(node))
+    one.meta = {**last.meta, "val": tuple(node.meta["val"] for node in results)}
+    after: dict[Node, Node] = {}
+    at = one
+    for index, node in enumerate(results):
+        with graph.inserting_after(at):
+            at = after[node] = graph.call_function(operator.getitem, (one, index))
+        at.meta = dict(node.meta)
+    for node in views:
+        with graph.inserting_after(at):
+            at = after[node] = graph.node_copy(node, lambda source: after.get(source, source))
+    for node, new in after.items():
+        node.replace_all_uses_with(new, delete_user_cb=lambda user: user not in inside)
+    for node in reversed(run):
+        graph.erase_node(node)
+    return region
+
+
+def _with_sources(views: Sequence[Node], run: Sequence[Node]) -> list[Node]:
+    """Views with the views they are taken of, in the order of the run."""
+    inside, found, waiting = set(run), set(views), list(views)
+    while waiting:
+        for source in waiting.pop().all_input_nodes:
+            if source in inside and _is_free(source) and source not in found:
+                found.add(source)
+                waiting.append(source)
+    return [node for node in run if node in found]
+
+
+def _apart(
+    gm: GraphModule, run: Sequence[Node], inputs: Sequence[Node], results: Sequence[Node]
+) -> GraphModule:
+    """The nodes of a run as a graph of their own."""
+    graph = Graph()
+    copies = {}
+    for node in inputs:
+        copies[node] = graph.placeholder(node.name)
+    for node in run:
+        copies[node] = graph.node_copy(node, lambda source: copies[source])
+    graph.output(tuple(copies[node] for node in results))
+    graph.eliminate_dead_code()
+    return GraphModule(torch.nn.Module(), graph)
