@@ -53,15 +53,15 @@ class HostViews:
         if link is None:
             return self._base(node)
         base = self.of(link.base)
+        target: Any = link.node.target
         if link.kind == "again" and isinstance(base, ViewOutput):
-            return self.add(link.node.target, base)  # a tensor that is detached from what it is a view of
+            return self.add(target, base)  # a tensor that is detached from what it is a view of
         if link.kind in ("same", "again"):
             return base
         if link.kind == "item":
             return self.add(operator.getitem, base, node.args[1])
         if not node.args or node.args[0] is not link.base:
             raise CannotConvert("the view does not take its base as its first argument")
-        target: Any = node.target
         arguments = tuple(_plain(argument) for argument in node.args[1:])
         return self.add(target, base, *arguments, **{k: _plain(v) for k, v in node.kwargs.items()})
 
