@@ -47,7 +47,14 @@ from air_graph._region import (
     surely_disjoint,
     surely_within,
 )
-from air_graph._source import SourceLine, calling_line, has_line, place_of, source_of
+from air_graph._source import (
+    SourceLine,
+    calling_line,
+    has_line,
+    nearest_source_of,
+    place_of,
+    source_of,
+)
 from air_graph._static import static_inputs
 from air_graph._storage import StorageKey, leaf_storages, storage_key
 from air_graph._straight_calls import attribute
@@ -110,6 +117,7 @@ __all__ = [
     "mend_offsets",
     "name_of",
     "named_arguments",
+    "nearest_source_of",
     "nodes_in",
     "note_owning_results",
     "operator_of",
