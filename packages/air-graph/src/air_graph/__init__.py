@@ -35,7 +35,7 @@ from air_graph._out_forms import (
     registered_out_forms,
     unregister_out_form,
 )
-from air_graph._owning import note_owning_results, owning_results
+from air_graph._owning import Ownership, note_owning_results, owning_results
 from air_graph._reach import addresses_storage, copies_with_gaps, surroundings_of
 from air_graph._region import (
     Extent,
@@ -81,6 +81,7 @@ __all__ = [
     "Link",
     "Ordering",
     "OutForm",
+    "Ownership",
     "ProgramOrder",
     "Region",
     "SourceLine",
