@@ -48,11 +48,16 @@ class ViewOf:
     is_neg: bool = False
 
     def of(self, base: Tensor) -> Tensor:
-        """The same view of another base; of another type one without a base, from which AOTAutograd would replay it."""
+        """The same view of another base.
+
+        AOTAutograd makes it again: of complex numbers by what it knows of the base, if it is none here, and by autograd
+        of their parts, from which it could not.
+        """
         start = base.storage_offset() * base.element_size() // self.dtype.itemsize
-        if base.dtype != self.dtype:
-            return self._at(start, self._typed(base)).detach()
-        return self._at(start, base)
+        if base.dtype == self.dtype:
+            return self._at(start, base)
+        view = self._at(start, self._typed(base))
+        return view if self.dtype.is_complex else view.detach()
 
     def _at(self, start: int, base: Tensor) -> Tensor:
         view = base.as_strided(self.shape, self.stride, start + self.offset)
@@ -69,6 +74,8 @@ class ViewOf:
         if base.is_complex() and not self.dtype.is_complex:
             plain = everything.conj() if base.is_conj() else everything
             return torch.view_as_real(plain).view(-1).view(self.dtype)
+        if base.is_floating_point() and self.dtype == base.dtype.to_complex():
+            return torch.view_as_complex(everything.view(-1, 2))
         return everything.view(self.dtype)
 
 

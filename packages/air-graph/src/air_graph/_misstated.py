@@ -37,6 +37,7 @@ MISSTATED: Final = frozenset(
         "_native_batch_norm_legit_functional",
         "_native_batch_norm_legit_no_training",
         "_unsafe_index",
+        "angle",
         "as_strided_scatter",
         "channel_shuffle",
         "copysign",
