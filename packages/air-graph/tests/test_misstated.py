@@ -18,6 +18,11 @@ from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 from air_graph import hint_of, mend_layouts
 from air_graph._misstated import MISSTATED
 
+
+def columns(x: Tensor) -> Tensor:
+    return x[:, 0, 0].t().contiguous().t()
+
+
 PROGRAMS: dict[str, Callable[[Tensor], Tensor]] = {
     "batch_norm": lambda x: torch.nn.functional.batch_norm(x.transpose(0, 1), None, None, training=True) * 2,
     "logsigmoid": lambda x: torch.nn.functional.logsigmoid(x.permute(3, 2, 1, 0)),
@@ -26,6 +31,7 @@ PROGRAMS: dict[str, Callable[[Tensor], Tensor]] = {
     "floor": lambda x: torch.div(x.permute(3, 2, 1, 0), x[0, 0, 0, 0], rounding_mode="floor")[1:],
     "angle": lambda x: torch.complex(x, x).permute(3, 2, 1, 0).angle(),
     "index": lambda x: x[0, 0].unfold(0, 3, 1)[:, [1, 0]],
+    "logaddexp": lambda x: torch.logaddexp(columns(x)[:, None], columns(x)),
     "scatter": lambda x: torch.as_strided_scatter(x[:1].expand_as(x), x[0, 0, 0] * 2, (2,), (1,)),
     "shuffle": lambda x: torch.channel_shuffle(x.contiguous(memory_format=torch.channels_last), 2) + 1,
 }

@@ -77,6 +77,10 @@ def _reduction(row: tuple[str, int | None, int | None]) -> Body:
             chosen = op_type
         axes = axes_of(self, args[dim_at] if dim_at is not None else None)
         if not axes:
+            if op_type == "ReduceLogSumExp" and value.dtype.is_complex:
+                ctx.refuse(
+                    "the logarithm of the exponential of one complex number is another", "reduce an axis"
+                )
             return _as(ctx, ctx.emit("TensorMove" if value is self else "Identity", value))
         result = reduce(ctx, chosen, value, axes, bool(args[keep_at]) if keep_at is not None else False)
         return _as(ctx, result)

@@ -27,6 +27,9 @@ from air_graph import effects_of, uses_of
 Overload: TypeAlias = torch._ops.OpOverload
 Table: TypeAlias = Mapping[Overload, Callable[..., Any]]
 
+_RIGHTED: Table = {torch.ops.aten.view_copy.default: lambda self, size: self.reshape(size).clone()}
+"""Where torch's own fails: its reference takes a view, which not every layout has."""
+
 
 class Expansions:
     """The expansions of one lowering, with those of the user in front of torch's."""
@@ -67,7 +70,11 @@ def is_dynamic_leaf(leaf: object) -> bool:
 
 def _decomposition(op: Overload, custom: Table) -> Callable[..., Any] | None:
     found = (
-        custom.get(op) or decomposition_table.get(op) or ATTENTION_LAYERS.get(op) or foreach_decomposition(op)
+        custom.get(op)
+        or _RIGHTED.get(op)
+        or decomposition_table.get(op)
+        or ATTENTION_LAYERS.get(op)
+        or foreach_decomposition(op)
     )
     if found is None and torch._C._dispatch_has_kernel(op.name()) and op._can_decompose():
         return op.decompose

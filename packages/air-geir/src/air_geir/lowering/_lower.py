@@ -202,7 +202,10 @@ class Lowering:
         if not isinstance(op, torch._ops.OpOverload):
             raise CannotConvert(f"{name_of(op)} has no converter")
         metas = pytree.tree_map_only(fx.Node, lambda n: n.meta["val"], (node.args, node.kwargs))
-        body = self.expansions.expand(op, *metas)
+        try:
+            body = self.expansions.expand(op, *metas)
+        except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError) as failed:
+            raise CannotConvert(f"the decomposition of {name_of(op)} failed: {failed}") from failed
         if body is None:
             meta = node.meta.get("val")
             converter = automatic(op) if _is_of_device(meta) else None
