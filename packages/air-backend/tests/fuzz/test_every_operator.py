@@ -1,0 +1,154 @@
+"""Every operator of torch's own table, on operands that lie unusually, gives what eager gives and lays it out so."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.utils._pytree import tree_leaves, tree_map
+
+SHARDS = 4
+#: What draws random numbers, or hands out memory that nobody has written; `resize_` has no rule for such operands.
+LEFT_OUT = (
+    "alpha", "bernoulli", "cauchy", "dropout", "empty", "exponential", "geometric", "jiterator", "log_normal",
+    "multinomial", "nonzero_static", "normal", "rand", "resize", "rrelu", "uniform",
+)  # fmt: skip
+CLOSE = {torch.bfloat16: (4e-2, 4e-2), torch.float16: (2e-2, 2e-2)}
+
+
+class Call(NamedTuple):
+    """A sample of an operator, and how its operands are laid out."""
+
+    operator: Any
+    operands: Any
+    layout: str
+
+    def fresh(self) -> Any:
+        torch.manual_seed(0)
+        return tree_map(lambda x: laid_out(x, self.layout), self.operands)
+
+    def run(self, function: Any) -> Any:
+        """The results, and the gradients where there are some."""
+        operands = self.fresh()
+        results = function(*operands)
+        return results, gradients(results, operands), operands
+
+
+def laid_out(x: Any, layout: str) -> Any:
+    """The same values: axes turned round, at every other place behind an offset, or channels last."""
+    if not isinstance(x, Tensor) or x.layout is not torch.strided:
+        return x
+    plain = x.detach()
+    if layout == "turned" and x.dim() > 1:
+        axes = tuple(reversed(range(x.dim())))
+        made = plain.permute(axes).contiguous().permute(axes)
+    elif layout == "apart" and x.numel():
+        strides = [2 * stride for stride in plain.contiguous().stride()]
+        made = plain.new_zeros(2 * x.numel() + 3).as_strided(x.shape, strides, 3).copy_(plain)
+    elif layout == "channels last" and x.dim() == 4:
+        made = plain.contiguous(memory_format=torch.channels_last)
+    else:
+        made = plain.clone()
+    return made.requires_grad_(x.requires_grad)
+
+
+def gradients(results: Any, operands: Any) -> list[Tensor]:
+    outputs = [x for x in tree_leaves(results) if isinstance(x, Tensor) and x.requires_grad]
+    inputs = [x for x in tree_leaves(operands) if isinstance(x, Tensor) and x.requires_grad]
+    if not outputs or not inputs:
+        return []
+    found = torch.autograd.grad(outputs, inputs, [torch.ones_like(x) for x in outputs], allow_unused=True)
+    return [gradient for gradient in found if gradient is not None]
+
+
+def calls(dtype: torch.dtype, trains: bool, shard: int) -> Iterator[Call]:
+    chance = random.Random(shard)
+    for operator in op_db[shard::SHARDS]:
+        if dtype not in operator.dtypes or any(part in operator.name for part in LEFT_OUT):
+            continue
+        if trains and not operator.supports_autograd:
+            continue
+        samples = list(operator.sample_inputs("cpu", dtype, requires_grad=trains))
+        for sample in chance.sample(samples, min(3, len(samples))):
+            layout = chance.choice(("turned", "turned", "apart", "channels last"))
+            yield Call(operator, (sample.input, sample.args, sample.kwargs), layout)
+
+
+def difference(expected: Any, found: Any) -> str:
+    """What is not as in eager; empty where all is."""
+    theirs, mine = tree_leaves(expected), tree_leaves(found)
+    if len(theirs) != len(mine):
+        return f"{len(mine)} results, {len(theirs)} in eager"
+    return next(filter(None, map(_of_one, theirs, mine)), "")
+
+
+def _of_one(expected: Any, found: Any) -> str:
+    if not isinstance(expected, Tensor) or expected.layout is not torch.strided:
+        return ""
+    for what in ("shape", "dtype", "requires_grad"):
+        if getattr(expected, what) != getattr(found, what):
+            return f"{what} {getattr(found, what)}, {getattr(expected, what)} in eager"
+    strides = zip(expected.shape, expected.stride(), found.stride(), strict=True)
+    if expected.numel() and any(one != other and size > 1 for size, one, other in strides):
+        return f"strides {found.stride()}, {expected.stride()} in eager, of {tuple(expected.shape)}"
+    if expected.numel() and expected.storage_offset() != found.storage_offset():
+        return f"offset {found.storage_offset()}, {expected.storage_offset()} in eager"
+    relative, absolute = CLOSE.get(expected.dtype, (1e-4, 1e-4))
+    plain = [x.detach().resolve_conj().resolve_neg() for x in (found, expected)]
+    try:
+        torch.testing.assert_close(*plain, equal_nan=True, rtol=relative, atol=absolute)
+    except AssertionError as wrong:
+        return str(wrong)
+    return ""
+
+
+def judged(call: Call, backend: str, options: dict[str, str] | None) -> str:
+    def function(first: Any, args: Any, kwargs: Any) -> Any:
+        return call.operator(first, *args, **kwargs)
+
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend=backend, options=options, dynamic=False)
+    try:
+        call.run(compiled)
+        found = call.run(compiled)  # a replay
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return difference(call.run(function), found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+@pytest.mark.parametrize(
+    ("dtype", "trains"),
+    [
+        (torch.float32, False),
+        (torch.float32, True),
+        (torch.complex64, False),
+        (torch.bfloat16, False),
+        (torch.int64, False),
+        (torch.bool, False),
+    ],
+    ids=lambda each: {True: "trains", False: ""}.get(each, str(each)),
+)
+def test_N25_every_operator_gives_what_eager_gives_and_lays_it_out_so(
+    dtype: torch.dtype, trains: bool, mode: str, shard: int
+) -> None:
+    wrong = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for call in calls(dtype, trains, shard):
+            try:
+                call.run(lambda first, args, kwargs, op=call.operator: op(first, *args, **kwargs))
+            except Exception:  # eager does not take this layout
+                continue
+            told = judged(call, "air", {"mode": mode})
+            if told and not judged(call, "aot_eager", None):
+                wrong.append(f"{call.operator.name}, {call.layout}: {told}")
+    assert not wrong, "\n".join(wrong)
