@@ -1,4 +1,4 @@
-"""Fused operators in the graph engine, against torch_npu's own operators that run one by one."""
+"""Operators in the graph engine, the fused ones above all, against torch_npu's own that run one by one."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ FUNCTIONS = {
     "rows of a norm": lambda a, b, g, s: npu.npu_add_rms_norm_dynamic_quant(
         a, b, g, smooth_scale1=s, smooth_scale2=g, output_mask=[True, True]
     ),
+    "a diagonal": lambda a, b, g, s: a @ torch.eye(8, dtype=a.dtype, device=a.device)[:, :5],
+    "numbers in a row": lambda a, b, g, s: a.float() + torch.linspace(-1.0, 2.0, 8, device=a.device),
     "turned batches": lambda a, b, g, s: npu.npu_transpose_batchmatmul(
         a, b.permute(1, 2, 0).contiguous(), perm_x1=[1, 0, 2], perm_y=[1, 0, 2]
     ),
@@ -43,11 +45,11 @@ def compiled(function: Any, seen: list[air_geir.Executable]) -> Any:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_fused_operator_in_the_engine_equals_torch_npus_own(name: str) -> None:
+def test_an_operator_in_the_engine_equals_torch_npus_own(name: str) -> None:
     torch.manual_seed(0)
     function: Any = FUNCTIONS[name]
-    a, b = torch.randn(8, 4, 8).half().npu(), torch.randn(8, 4, 8).half().npu()
-    gamma, smooth = (torch.rand(8).half().npu() + 0.5 for _ in range(2))
+    a, b = torch.randn(8, 4, 8).half().to("npu"), torch.randn(8, 4, 8).half().to("npu")
+    gamma, smooth = (torch.rand(8).half().to("npu") + 0.5 for _ in range(2))
     seen: list[air_geir.Executable] = []
     with torch.no_grad():
         got = compiled(function, seen)(a, b, gamma, smooth)
