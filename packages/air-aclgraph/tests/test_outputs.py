@@ -257,6 +257,17 @@ def test_N25_a_part_of_a_complex_input_that_holds_elements_twice_is_found_by_aut
     assert found.data_ptr() == part(x).data_ptr()
 
 
+def test_N25_a_complex_part_of_a_real_input_is_found_by_autograd() -> None:
+    def part(x: Tensor) -> Tensor:
+        return torch.view_as_complex(x.mT.chunk(2, -1)[1]).t()
+
+    x = torch.arange(24.0).reshape(6, 4).t()
+    with torch.no_grad():
+        found = torch.compile(part, backend=Backend(), dynamic=True)(x)
+    assert torch.equal(found, part(x))
+    assert found.data_ptr() == part(x).data_ptr()
+
+
 @pytest.mark.parametrize("dtype", [torch.int16, torch.float64], ids=["smaller", "larger"])
 def test_N25_a_part_of_an_input_is_another_type_whatever_the_strides_of_the_input(dtype: torch.dtype) -> None:
     def bits(x: Tensor) -> Tensor:

@@ -187,3 +187,16 @@ def test_a_training_step_with_host_constants_gives_eagers_gradients() -> None:
         (expected,) = torch.autograd.grad(function(x, w), w)
         (found,) = torch.autograd.grad(step(x, w), w)
         torch.testing.assert_close(found, expected)
+
+
+def test_places_of_the_host_that_the_backward_graph_wants_are_handed_on() -> None:
+    def function(x: Tensor) -> Tensor:
+        return x[torch.arange(x.shape[0] - 1, -1, -1)].cumsum(0)
+
+    step = compiled(function, False)
+    warnings.simplefilter("ignore", GraphSplit)  # the backward graph reads them in the memory of the host
+    for _ in range(3):
+        x = torch.randn(4, 3).to("npu").requires_grad_()
+        (expected,) = torch.autograd.grad(function(x)[1].sum(), x)
+        (found,) = torch.autograd.grad(step(x)[1].sum(), x)
+        torch.testing.assert_close(found, expected)

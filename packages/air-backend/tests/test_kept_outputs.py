@@ -153,3 +153,18 @@ def test_N25_a_pipeline_without_training_equals_the_whole_batch(device: str, mod
             batch = torch.randn(8, 8, device=device)
             output = pipelining.ScheduleGPipe(stage, microbatches).step(batch)
             torch.testing.assert_close(output, model(batch), rtol=1e-4, atol=1e-4)
+
+
+def test_N25_what_is_detached_needs_no_gradient_beside_a_view_of_the_same_memory(
+    device: str, mode: str
+) -> None:
+    w = torch.ones(4, 2, 2, device=device).requires_grad_()
+
+    def function(x: Tensor) -> tuple[Tensor, Tensor]:
+        product = w @ (w.mT * x)
+        return product.detach(), product[1:]
+
+    detached, part = compiled(function, mode)(torch.ones(2, device=device))
+    assert (detached.requires_grad, detached._is_view()) == (False, False)
+    assert part.requires_grad
+    assert detached.untyped_storage().data_ptr() == part.untyped_storage().data_ptr()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.nn.attention.flex_attention import flex_attention
 
 import air_aclgraph
 from air_aclgraph.errors import IllegalDuringCapture
@@ -126,3 +127,17 @@ def test_N23_an_error_is_given_instead_where_it_is_asked_for() -> None:
     with pytest.raises(IllegalDuringCapture, match=r"test_learned_pieces.py:\d+"):
         run(torch.randn(3, device="npu"))
     assert "air_learned::waits.default" not in air_aclgraph.registered_uncapturable()
+
+
+def test_N23_an_operator_that_torch_composes_is_learned_as_well() -> None:
+    def scored(q: Tensor) -> Tensor:
+        return flex_attention(q * 2, q, q, lambda score, b, h, i, j: score + i - j) + 1
+
+    run = compiled(scored)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(3):
+            q = torch.randn(1, 2, 16, 8, device="npu")
+            torch.testing.assert_close(run(q), scored(q))
+    assert "higher_order::flex_attention.default" in air_aclgraph.registered_uncapturable()
+    air_aclgraph.unregister_uncapturable(torch.ops.higher_order.flex_attention)

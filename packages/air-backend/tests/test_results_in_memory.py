@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -431,3 +432,24 @@ def test_N25_on_an_npu_results_lie_as_torch_npu_lays_them_out(name: str, mode: s
         found, expected = run(x), TURNED[name](x)
         assert torch.equal(found.cpu(), expected.cpu())
         assert (found.stride(), found.storage_offset()) == (expected.stride(), expected.storage_offset())
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("mode", ["max-autotune", "reduce-overhead"])
+def test_what_is_left_to_be_done_of_an_argument_is_done(mode: str, device: str) -> None:
+    run = torch.compile(lambda x: x * 2, backend="air", options={"mode": mode})
+    z = torch.tensor([1 + 2j, 3j], device=device)
+    for given in (z, z.conj(), z.conj().imag, z.imag):
+        assert run(given).resolve_conj().tolist() == (given * 2).resolve_conj().tolist()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("mode", ["max-autotune", "reduce-overhead"])
+def test_the_gradient_of_a_product_with_an_imaginary_number_is_eagers(mode: str, device: str) -> None:
+    run = torch.compile(lambda x: torch.view_as_real(x * 1j), backend="air", options={"mode": mode})
+    x = torch.arange(4.0, device=device).requires_grad_()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        (run(x) * torch.tensor([2.0, 3.0], device=device)).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [3.0] * 4

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from air_geir import compile_graph
-from air_geir._fallback import SplitExecutable
+from air_geir._fallback import SplitExecutable, _as_stated
 from air_geir.building import Context, Value
 from air_geir.converters import converts, unregister
 from air_geir.errors import UnsupportedGraphError
@@ -122,3 +122,24 @@ def test_a_result_that_nobody_wants_need_not_be_given(halves: Any) -> None:
     x = torch.randn(4, 4)
     run = compile_graph(trace(lambda x: halves(x)[0] * 2, (x,)), [x], engine="reference")
     torch.testing.assert_close(run(x)[0], x)
+
+
+class _Turned(torch.nn.Module):
+    """An eager part whose values are not as their examples say: conjugated, and not dense."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return x.conj(), x.t()
+
+
+def test_what_runs_eagerly_reaches_a_piece_as_its_example_values_say() -> None:
+    module = _Turned()
+    gm = torch.fx.symbolic_trace(module)
+    x = torch.complex(torch.randn(2, 3), torch.randn(2, 3))
+    leaves: Any = gm.graph.output_node().args[0]
+    for leaf, stated in zip(leaves, (x, x.t().contiguous()), strict=True):
+        leaf.meta["val"] = stated
+    conjugated, transposed = _as_stated(gm)(x)
+    assert not conjugated.is_conj()
+    assert torch.equal(conjugated, x.conj())
+    assert transposed.is_contiguous()
+    assert torch.equal(transposed, x.t())

@@ -24,6 +24,9 @@ PROGRAMS: dict[str, Callable[[Tensor], Tensor]] = {
     "pow": lambda x: torch.pow(2.0, x.permute(3, 2, 1, 0)),
     "copysign": lambda x: torch.copysign(x.permute(3, 2, 1, 0), x[0, 0, 0, 0]),
     "floor": lambda x: torch.div(x.permute(3, 2, 1, 0), x[0, 0, 0, 0], rounding_mode="floor")[1:],
+    "angle": lambda x: torch.complex(x, x).permute(3, 2, 1, 0).angle(),
+    "index": lambda x: x[0, 0].unfold(0, 3, 1)[:, [1, 0]],
+    "scatter": lambda x: torch.as_strided_scatter(x[:1].expand_as(x), x[0, 0, 0] * 2, (2,), (1,)),
     "shuffle": lambda x: torch.channel_shuffle(x.contiguous(memory_format=torch.channels_last), 2) + 1,
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from air_graph import note_owning_results, owning_results
@@ -14,8 +15,28 @@ def results(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return y.t(), y, x[1:]
 
 
+def places(gm: GraphModule) -> list[tuple[int, bool]]:
+    return [(result.base, result.owns) for result in owning_results(gm)]
+
+
 def test_views_of_values_and_of_inputs_own_nothing() -> None:
-    assert owning_results(make_fx(results)(torch.ones(2, 2))) == (False, True, False)
+    (transposed, doubled, part) = places(make_fx(results)(torch.ones(2, 2)))
+    assert (transposed, doubled) == ((1, False), (1, True))
+    assert part[0] < 0
+    assert not part[1]
+
+
+def test_what_is_detached_is_no_view_though_others_of_its_memory_are() -> None:
+    def function(x: Tensor) -> tuple[Tensor, ...]:
+        y = x * 2
+        z = y.detach()
+        return z, y[1:], y.t(), z[1:]
+
+    detached, part, transposed, of_detached = places(make_fx(function)(torch.ones(2, 2)))
+    assert detached == (0, False)
+    assert part == transposed
+    assert part[0] < 0
+    assert of_detached == (0, False)
 
 
 def test_what_was_noted_holds_after_passes_moved_a_value() -> None:
@@ -26,4 +47,4 @@ def test_what_was_noted_holds_after_passes_moved_a_value() -> None:
         view = gm.graph.call_function(torch.ops.aten.view.default, (mul, [2, 2]))
     view.meta["val"] = mul.meta["val"]
     mul.replace_all_uses_with(view, delete_user_cb=lambda user: user is not view)
-    assert owning_results(gm) == (False, True, False)
+    assert places(gm)[:2] == [(1, False), (1, True)]

@@ -104,7 +104,7 @@ def compile_graph(
     refuse_turned_inputs(gm)
     refuse_registered(gm)
     if runtime.device.type != "cpu":
-        refuse_frozen_state(gm)
+        refuse_frozen_state(gm, runtime.device.type)
     static = set(inputs_that_stay(gm) if static_inputs is None else static_inputs)
     slots = classify(gm, example_inputs, static, runtime.device, clone_input=options.clone_input)
     slots = with_reach(slots, gm)

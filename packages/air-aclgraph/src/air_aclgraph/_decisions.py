@@ -23,8 +23,7 @@ from torch.fx import Node
 from torch.utils._pytree import tree_leaves
 
 from air_aclgraph.errors import IllegalDuringCapture, Where
-from air_graph import bodies_of
-from air_graph import source_of as where
+from air_graph import bodies_of, nearest_source_of
 from air_graph.pieces import is_unbacked
 
 _PREDICATE: Final = "the host looks at its predicate to choose what runs"
@@ -83,7 +82,7 @@ def _of_host(node: Node) -> Decision | None:
         if hop is not None:
             inside = "" if inner is node else f" (inside {node.target})"
             reason = _REASONS[hop]
-            return Decision(hop, reason + inside, _ADVICE[reason], _line(inner, node))
+            return Decision(hop, reason + inside, _ADVICE[reason], nearest_source_of(inner, node))
     return None
 
 
@@ -117,7 +116,7 @@ def _of_results(node: Node) -> Decision | None:
         number = isinstance(leaf, (SymInt, SymFloat, SymBool))
         what = "is a number" if number else f"has the size {tuple(leaf.shape)}"
         reason = f"its result {index} {what} that only a run of it can tell"
-        return Decision(str(node.target), reason, OF_RESULTS, _line(node))
+        return Decision(str(node.target), reason, OF_RESULTS, nearest_source_of(node))
     return None
 
 
@@ -130,9 +129,3 @@ def unused_results(node: Node) -> frozenset[int]:
         return frozenset()
     used = {user.args[1] for user in node.users if user.users}
     return frozenset(index for index in range(len(value)) if index not in used)
-
-
-def _line(*nodes: Node) -> Where | None:
-    """The user's line; a node that the partitioner of training graphs made has none, but its neighbours do."""
-    near = [around for node in nodes for around in (node, *node.all_input_nodes, *node.users)]
-    return next((line for line in map(where, near) if line is not None), None)

@@ -79,7 +79,7 @@ def _copied_by_themselves(gm: GraphModule, decided: Collection[Node], device: to
         if value not in copies:
             with gm.graph.inserting_after(value):
                 copies[value] = gm.graph.call_function(aten._to_copy.default, (value,), {"device": device})
-            copies[value].meta["val"] = value.meta["val"].to(device)
+            copies[value].meta["val"] = _moved(value.meta["val"], device)
             copies[value].meta["stack_trace"] = user.meta.get("stack_trace")
         user.replace_input_with(value, copies[value])
     for node in copies.values():
@@ -126,15 +126,20 @@ def _crossings(gm: GraphModule, decided: Collection[Node]) -> Iterator[tuple[Nod
 def _hold(gm: GraphModule, value: Node, device: torch.device, made: dict[Node, Any]) -> Node:
     """A node for the value as a tensor of the device, which the module keeps."""
     with unset_fake_temporarily(), torch.inference_mode(False), torch.no_grad():
-        tensor = _evaluated(gm, value, made).to(device)
+        tensor = _moved(_evaluated(gm, value, made), device)
     taken = {name for name, _ in gm.named_buffers()}
     name = next(n for number in itertools.count() if (n := f"_host_constant{number}") not in taken)
     gm.register_buffer(name, tensor, persistent=False)
     with gm.graph.inserting_before(next(iter(gm.graph.nodes))):
         node = gm.graph.get_attr(name)
-    node.meta["val"] = value.meta["val"].to(device)
+    node.meta["val"] = _moved(value.meta["val"], device)
     node.meta["stack_trace"] = value.meta.get("stack_trace")
     return node
+
+
+def _moved(tensor: Tensor, device: torch.device) -> Tensor:
+    """The tensor on the device; a copy between devices leaves no conjugation to be done, which fake tensors forget."""
+    return tensor.resolve_conj().resolve_neg().to(device)
 
 
 def _evaluated(gm: GraphModule, value: Node, made: dict[Node, Any]) -> Tensor:

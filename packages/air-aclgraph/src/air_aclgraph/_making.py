@@ -100,7 +100,7 @@ class Making:
             where=place,
             copied=copied,
             sample=sample,
-            owning=tuple(result.owns for result in self.results),
+            owning=tuple(result.owning for result in self.results),
         )
         try:
             return self.runtime.record(self._flat_body, inputs, request)

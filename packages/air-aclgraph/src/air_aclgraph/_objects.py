@@ -18,8 +18,9 @@ from torch._library import opaque_object
 from torch._library.fake_class_registry import FakeScriptObject
 from torch.fx import GraphModule, Node
 
+from air_aclgraph._decisions import decision
 from air_aclgraph.errors import IllegalDuringCapture
-from air_graph import source_of
+from air_graph import nearest_source_of
 
 #: Types, by module and name, that torch registers as having state though what an operator reads of them stays.
 _CONSTANT: Final = frozenset(
@@ -65,14 +66,19 @@ def state_read_by(node: Node) -> str | None:
     return None
 
 
-def refuse_frozen_state(gm: GraphModule) -> None:
-    """Raises for an operator that a capture on a device would give the state that an object has just then."""
+def refuse_frozen_state(gm: GraphModule, device: str) -> None:
+    """Raises for an operator that a capture on a device would give the state that an object has just then.
+
+    An operator that the host decides is left to the runtime, which says what it decides (`_decisions`).
+    """
     for node in gm.graph.nodes:
-        if node.op == "call_function" and (kind := state_read_by(node)) is not None:
+        if node.op != "call_function" or decision(node, device) is not None:
+            continue
+        if (kind := state_read_by(node)) is not None:
             raise IllegalDuringCapture(
                 f"{node.target} cannot run inside a capture: the host reads a {kind}, whose state may be another at "
                 "each call",
-                where=source_of(node),
+                where=nearest_source_of(node),
                 advice="register its type with torch as a value, let the graph be cut there "
                 "(air.uncapturable = 'split'), or run this model with run_eagerly",
                 operator=str(node.target),

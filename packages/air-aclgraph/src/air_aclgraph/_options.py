@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from air_aclgraph._runtime import ErrorMode, Request, Sample
 from air_aclgraph.errors import Where
+from air_graph import Ownership
 
 if TYPE_CHECKING:
     from air_config import Settings
@@ -75,7 +76,7 @@ class Options:
         where: Where | None,
         copied: bool = False,
         sample: Sample | None = None,
-        owning: tuple[bool, ...] = (),
+        owning: tuple[Ownership, ...] = (),
     ) -> Request:
         """How the runtime is to make one capture; `graph` and `where` are for messages, `owning` for its outputs.
 

@@ -23,6 +23,7 @@ from torch import Tensor
 from air_aclgraph._memory import extent, overlaps_itself, same_place, used_of
 from air_aclgraph._results import Result, repeated
 from air_aclgraph.errors import StaleOutput, Where
+from air_graph import Ownership
 
 Finish = Callable[[Sequence[Any]], tuple[Any, ...]]
 
@@ -47,11 +48,16 @@ class ViewOf:
     is_neg: bool = False
 
     def of(self, base: Tensor) -> Tensor:
-        """The same view of another base; of another type one without a base, from which AOTAutograd would replay it."""
+        """The same view of another base.
+
+        AOTAutograd makes it again: of complex numbers by what it knows of the base, if it is none here, and by autograd
+        of their parts, from which it could not.
+        """
         start = base.storage_offset() * base.element_size() // self.dtype.itemsize
-        if base.dtype != self.dtype:
-            return self._at(start, self._typed(base)).detach()
-        return self._at(start, base)
+        if base.dtype == self.dtype:
+            return self._at(start, base)
+        view = self._at(start, self._typed(base))
+        return view if self.dtype.is_complex else view.detach()
 
     def _at(self, start: int, base: Tensor) -> Tensor:
         view = base.as_strided(self.shape, self.stride, start + self.offset)
@@ -68,6 +74,8 @@ class ViewOf:
         if base.is_complex() and not self.dtype.is_complex:
             plain = everything.conj() if base.is_conj() else everything
             return torch.view_as_real(plain).view(-1).view(self.dtype)
+        if base.is_floating_point() and self.dtype == base.dtype.to_complex():
+            return torch.view_as_complex(everything.view(-1, 2))
         return everything.view(self.dtype)
 
 
@@ -143,7 +151,7 @@ def finisher(
     """The function from the arguments of a call to its outputs; `seen` is shown the copies among them."""
     own = [output for output in outputs if isinstance(output, Own)]
     if mode in ("clone", "kept"):
-        clone = cloner([output.tensor for output in own], [output.result.owns for output in own])
+        clone = cloner([output.tensor for output in own], [output.result.owning for output in own])
         if seen is not None:
             clone = _shown(clone, seen)
         return mixed(outputs, clone) if len(own) < len(outputs) else lambda args: tuple(clone())
@@ -212,11 +220,11 @@ def _maker(output: Output) -> Callable[[Sequence[Any], Iterator[Tensor]], Any]:
     return lambda args, rest: value
 
 
-def cloner(tensors: Sequence[Tensor], owning: Sequence[bool]) -> Callable[[], list[Tensor]]:
+def cloner(tensors: Sequence[Tensor], owning: Sequence[Ownership]) -> Callable[[], list[Tensor]]:
     """Copies all tensors; those that share a storage share one in the copy.
 
-    The one of these that owns the memory in eager is no view, to which autograd would forbid writes; the others are
-    views of it, or all of them of one tensor: the next graph wants to know that they share memory.
+    What is no view in eager is none here: autograd forbids some writes to views, and takes a view of a differentiable
+    tensor for one.  The others are views of what they are views of in eager: the next graph wants to know that.
     """
     groups: dict[int, list[int]] = {}
     for index, tensor in enumerate(tensors):
@@ -242,7 +250,7 @@ def _is_dense(tensor: Tensor) -> bool:
     return extent(tensor) == tensor.numel() and not overlaps_itself(tensor)
 
 
-def _clone_together(tensors: Sequence[Tensor], owning: Sequence[bool]) -> list[Tensor]:
+def _clone_together(tensors: Sequence[Tensor], owning: Sequence[Ownership]) -> list[Tensor]:
     """Copies the stretch of memory that the tensors cover to where it lies in a storage like theirs."""
     if len(tensors) == 1 and _is_dense(tensors[0]):
         return [tensors[0].clone()]
@@ -252,12 +260,30 @@ def _clone_together(tensors: Sequence[Tensor], owning: Sequence[bool]) -> list[T
     bytes_copied = torch.empty(source.nbytes(), dtype=torch.uint8, device=tensors[0].device)
     bytes_copied[low:high].copy_(empty.set_(source, low, (high - low,), (1,)))
     copy = bytes_copied.untyped_storage()
-    owner = next((t for t, owns in zip(tensors, owning, strict=True) if owns), None)
-    base = _base_of(tensors) if owner is None else owner
-    if base is None or any(t.dtype != base.dtype or t.is_conj() or t.is_neg() for t in tensors):
-        return [same_place(t, copy) for t in tensors]
-    same = same_place(base, copy)
-    return [same if t is owner else same.as_strided(t.shape, t.stride(), t.storage_offset()) for t in tensors]
+    made = {each.place: same_place(t, copy) for t, each in zip(tensors, owning, strict=True)}
+    for base, views in _views_of(tensors, owning).items():
+        above = made.get(base)
+        if above is None:
+            below = _base_of([tensor for _, tensor in views])
+            above = None if below is None else same_place(below, copy)
+        for place, tensor in views:
+            if above is not None and _lies_plainly_in(tensor, above):
+                made[place] = above.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+    return [made[each.place] for each in owning]
+
+
+def _views_of(tensors: Sequence[Tensor], owning: Sequence[Ownership]) -> dict[int, list[tuple[int, Tensor]]]:
+    """The places and tensors that are views of one tensor, by the number of that."""
+    found: dict[int, list[tuple[int, Tensor]]] = {}
+    for tensor, each in zip(tensors, owning, strict=True):
+        if each.is_view:
+            found.setdefault(each.base, []).append((each.place, tensor))
+    return found
+
+
+def _lies_plainly_in(tensor: Tensor, base: Tensor) -> bool:
+    turned = any(t.is_conj() or t.is_neg() for t in (tensor, base))
+    return tensor.dtype == base.dtype and not turned
 
 
 def _base_of(tensors: Sequence[Tensor]) -> Tensor | None:

@@ -10,16 +10,16 @@ from torch.fx import GraphModule
 from torch.utils._pytree import tree_flatten
 
 from air_aclgraph.errors import Where
-from air_graph import owning_results
+from air_graph import Ownership, owning_results
 from air_graph import source_of as where
 
 
 class Result(NamedTuple):
-    """Which value an output is, the line that computes it, and whether it owns its memory in eager."""
+    """Which value an output is, the line that computes it, and whose memory it lies in in eager."""
 
     name: str
     where: Where | None
-    owns: bool = False
+    owning: Ownership = Ownership(0, 0, False)
 
 
 def outputs_of(gm: GraphModule) -> tuple[list[int | None], list[Result], Any, bool]:
@@ -34,10 +34,10 @@ def outputs_of(gm: GraphModule) -> tuple[list[int | None], list[Result], Any, bo
     return given, list(map(_result, leaves, owning_results(gm))), spec, is_flat
 
 
-def _result(leaf: Any, owns: bool) -> Result:
+def _result(leaf: Any, owning: Ownership) -> Result:
     if not isinstance(leaf, torch.fx.Node):
         return Result(str(leaf), None)
-    return Result(leaf.name, where(leaf), owns)
+    return Result(leaf.name, where(leaf), owning)
 
 
 def repeated(results: Sequence[Result]) -> dict[int, int]:

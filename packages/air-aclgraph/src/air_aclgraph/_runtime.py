@@ -23,6 +23,7 @@ from torch.fx import Node
 from air_aclgraph._addresses import AddressTests
 from air_aclgraph._copies import Copies
 from air_aclgraph.errors import Where
+from air_graph import Ownership
 
 Body = Callable[..., Any]
 Sample = tuple[Sequence[Any], Sequence[Any]]
@@ -70,7 +71,7 @@ class Request:
     super_kernel_debug_options: dict[str, Any] | None = None
     graph: str = "graph"
     where: Where | None = None
-    owning: tuple[bool, ...] = ()
+    owning: tuple[Ownership, ...] = ()
     """Of each output, whether it owns its memory in eager; none is said to, where this is empty."""
 
 

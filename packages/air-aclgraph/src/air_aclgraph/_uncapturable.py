@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
+from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
@@ -55,23 +55,35 @@ _registered: Final[dict[str, str]] = {}
 
 
 def register_uncapturable(
-    operator: str | OpOverload, reason: str = "it was registered as uncapturable"
+    operator: str | OpOverload | HigherOrderOperator, reason: str = "it was registered as uncapturable"
 ) -> None:
     """Declares that an operator (`"ns::op.overload"`) cannot be captured: graphs are cut round it."""
     _registered[_name(operator)] = reason
 
 
-def unregister_uncapturable(operator: str | OpOverload) -> None:
+def unregister_uncapturable(operator: str | OpOverload | HigherOrderOperator) -> None:
     """Takes back a declaration, or what a failed capture taught."""
     _registered.pop(_name(operator), None)
 
 
-def _name(operator: str | OpOverload) -> str:
+def _name(operator: str | OpOverload | HigherOrderOperator) -> str:
+    if isinstance(operator, HigherOrderOperator):
+        return f"higher_order::{operator.name()}.default"
     return (
         name_of(operator)
         if isinstance(operator, OpOverload)
         else qualified(operator, "uncapturable operators")
     )
+
+
+def _registered_reason(node: Node) -> tuple[OpOverload | HigherOrderOperator, str] | None:
+    """The operator of a node that was registered, and why."""
+    called = operator_of(node)
+    operator = node.target if called is None else called[0]
+    if not isinstance(operator, (OpOverload, HigherOrderOperator)):
+        return None
+    reason = _registered.get(_name(operator))
+    return None if reason is None else (operator, reason)
 
 
 def registered_uncapturable() -> dict[str, str]:
@@ -82,15 +94,14 @@ def registered_uncapturable() -> dict[str, str]:
 def refuse_registered(gm: GraphModule) -> None:
     """Raises for an operator that was registered: its author knows what a capture cannot see."""
     for node in gm.graph.nodes:
-        called = operator_of(node)
-        reason = None if called is None else _registered.get(name_of(called[0]))
-        if called is not None and reason is not None:
+        if (found := _registered_reason(node)) is not None:
+            operator, reason = found
             raise IllegalDuringCapture(
-                f"{called[0]} cannot run inside a capture: {reason}",
+                f"{operator} cannot run inside a capture: {reason}",
                 where=source_of(node),
                 advice="keep it outside the compiled function, let the graph be cut there "
                 "(air.uncapturable = 'split'), or run this model with run_eagerly",
-                operator=str(called[0]),
+                operator=str(operator),
             )
 
 
@@ -120,7 +131,9 @@ def uncapturable(gm: GraphModule, device: torch.device) -> dict[Node, LeftOut]:
     found: dict[Node, LeftOut] = {}
     for node in gm.graph.nodes:
         called = operator_of(node)
-        if called is not None and (reason := _reason(node, *called, device)) is not None:
+        if (registered := _registered_reason(node)) is not None:
+            found[node] = LeftOut(node.name, str(registered[0]), registered[1], place_of(node))
+        elif called is not None and (reason := _reason(node, *called, device)) is not None:
             found[node] = LeftOut(node.name, str(called[0]), reason, place_of(node))
         elif is_conditional_node(node, device, uncapturable):
             continue
@@ -139,8 +152,6 @@ def _entry(node: Node, reason: str) -> LeftOut:
 
 def _reason(node: Node, op: OpOverload, at: int, device: torch.device) -> str | None:
     """Why the operator of a node, whose arguments begin `at`, cannot be captured."""
-    if (why := _registered.get(name_of(op))) is not None:
-        return why
     args: tuple[Any, ...] = map_arg(node.args[at:], lambda n: n.meta.get("val"))
     if (why := why_illegal(op, args, node.kwargs)) is not None or device.type == "cpu":
         return why

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import torch
 from torch import fx
+from torch._ops import HigherOrderOperator, OpOverload
 
 import air_aclgraph
 import air_graph
@@ -98,16 +99,16 @@ def splitter(
         node: fx.Node, error: air_aclgraph.errors.IllegalDuringCapture
     ) -> air_aclgraph.PiecedExecutable | None:
         called = air_graph.operator_of(node)
-        if called is not None:
-            air_aclgraph.register_uncapturable(called[0], f"its capture failed: {error.what}")
-        elif not isinstance(
-            node.target, torch._ops.HigherOrderOperator
-        ):  # a `cond` that was refused is known now
+        operator = node.target if called is None else called[0]
+        apart = air_aclgraph.uncapturable(gm, ground)
+        if isinstance(operator, HigherOrderOperator) and any(each.target is operator for each in apart):
+            return compile_pieces(apart)  # a `cond`, of which the device is known now to have none
+        if not isinstance(operator, (OpOverload, HigherOrderOperator)):
             return None
+        air_aclgraph.register_uncapturable(operator, f"its capture failed: {error.what}")
         apart = air_aclgraph.uncapturable(gm, ground)
         if not apart:  # an operator that a pass put there
-            if called is not None:
-                air_aclgraph.unregister_uncapturable(called[0])
+            air_aclgraph.unregister_uncapturable(operator)
             return None
         return compile_pieces(apart)
 
@@ -136,5 +137,5 @@ def _leave_out_streams(gm: fx.GraphModule) -> None:
     """Everything on one stream, in the order of the program."""
     for node in reversed(list(gm.graph.nodes)):
         target = node.target
-        if isinstance(target, torch._ops.OpOverload) and target.namespace == _STREAMS and not node.users:
+        if isinstance(target, OpOverload) and target.namespace == _STREAMS and not node.users:
             gm.graph.erase_node(node)

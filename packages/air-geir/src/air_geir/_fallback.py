@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import fx
@@ -112,9 +112,37 @@ def _compiled(graph: str, parted: Cut, refused: Sequence[LeftOut], compile_piece
         return run
 
     try:
-        call, _ = compile_parts(parted, compiled, lambda part, *_: part.forward)
+        call, _ = compile_parts(parted, compiled, lambda part, *_: _as_stated(part))
     except UnsupportedGraphError:
         for piece in pieces.values():
             piece.close()
         raise
     return SplitExecutable(graph, call, pieces, refused)
+
+
+def _as_stated(part: fx.GraphModule) -> Run:
+    """Runs operators eagerly; what their example values call dense, and done, is dense and done.
+
+    A piece is compiled for its example values, and an engine reads memory. Fake kernels err: that of `_conj` of a
+    number leaves nothing to be done, its kernel does.
+    """
+    leaves: Any = part.graph.output_node().args[0]
+    stated = [leaf.meta.get("val") for leaf in leaves]
+    dense = [value.is_contiguous() if _is_strided(value) else None for value in stated]
+    turned = [isinstance(value, torch.Tensor) and (value.is_conj() or value.is_neg()) for value in stated]
+    forward = part.forward
+
+    def run(*args: Any) -> list[Any]:
+        results = list(forward(*args))
+        for at, is_dense in enumerate(dense):
+            if is_dense is None:
+                continue
+            value = results[at] if turned[at] else results[at].resolve_conj().resolve_neg()
+            results[at] = value.contiguous() if is_dense else value
+        return results
+
+    return run
+
+
+def _is_strided(value: Any) -> TypeGuard[torch.Tensor]:
+    return isinstance(value, torch.Tensor) and value.layout is torch.strided

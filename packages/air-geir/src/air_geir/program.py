@@ -23,6 +23,8 @@ class ArgInput:
     """True for weights: their address stays, so an engine may fix it once."""
     static: bool = False
     """True for tensors whose address was promised to stay (`mark_static_address`)."""
+    turned: bool = False
+    """True when a conjugation or a sign is left to be done: an engine reads memory, and would not do it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ class ViewInput:
     """Position among the program's steps before the run."""
     arg: int
     """Whose memory it is."""
+    turned: bool = False
+    """As that of `ArgInput`."""
 
 
 InputBinding: TypeAlias = "ArgInput | SymInput | SymPackInput | SeedInput | OffsetInput | ViewInput"

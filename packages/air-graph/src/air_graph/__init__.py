@@ -35,7 +35,7 @@ from air_graph._out_forms import (
     registered_out_forms,
     unregister_out_form,
 )
-from air_graph._owning import note_owning_results, owning_results
+from air_graph._owning import Ownership, note_owning_results, owning_results
 from air_graph._reach import addresses_storage, copies_with_gaps, surroundings_of
 from air_graph._region import (
     Extent,
@@ -47,7 +47,14 @@ from air_graph._region import (
     surely_disjoint,
     surely_within,
 )
-from air_graph._source import SourceLine, calling_line, has_line, place_of, source_of
+from air_graph._source import (
+    SourceLine,
+    calling_line,
+    has_line,
+    nearest_source_of,
+    place_of,
+    source_of,
+)
 from air_graph._static import static_inputs
 from air_graph._storage import StorageKey, leaf_storages, storage_key
 from air_graph._straight_calls import attribute
@@ -74,6 +81,7 @@ __all__ = [
     "Link",
     "Ordering",
     "OutForm",
+    "Ownership",
     "ProgramOrder",
     "Region",
     "SourceLine",
@@ -111,6 +119,7 @@ __all__ = [
     "mend_offsets",
     "name_of",
     "named_arguments",
+    "nearest_source_of",
     "nodes_in",
     "note_owning_results",
     "operator_of",

@@ -29,16 +29,22 @@ from air_graph.pieces import depends_on_data
 MISSTATED: Final = frozenset(
     f"aten::{name}"
     for name in (
+        "_batch_norm_with_update",
+        "_fft_c2c",
         "_fft_r2c",
         "_log_softmax_backward_data",
         "_native_batch_norm_legit",
         "_native_batch_norm_legit_functional",
         "_native_batch_norm_legit_no_training",
+        "_unsafe_index",
+        "angle",
+        "as_strided_scatter",
         "channel_shuffle",
         "copysign",
         "div",
         "floor_divide",
         "huber_loss_backward",
+        "index",
         "log_sigmoid_forward",
         "max_unpool2d",
         "mse_loss_backward",

@@ -1,18 +1,35 @@
-"""Which results of a graph own their memory in eager: asked before passes let values live in each other's.
+"""Whose memory the results of a graph lie in, in eager: asked before passes let values live in each other's.
 
-y = x * 2;  return y, y.t()       # autograd lets a caller write to `y`; what is a view in eager may stay a view
+y = x * 2;  return y, y.t()       autograd lets a caller write to `y`; what is a view in eager may stay a view
+return y.t(), y.detach()          `y.t()` is differentiable, and what was detached is not, nor is it a view
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+import torch
 from torch.fx import GraphModule, Node
 from torch.utils._pytree import tree_leaves
 
-from air_graph._links import link_of
+from air_graph._links import link_of, links_of
 
 _NOTED: Final = "air_owning_results"
+
+
+class Ownership(NamedTuple):
+    """What one result of a graph is to the others."""
+
+    place: int
+    base: int
+    """The place of the result that it is a view of, its own where it is no view; below zero, a number for the value
+    that it is a view of, where that is no result."""
+    owns: bool
+    """Whether its memory is its own; what is detached from a value lies in that one's, and is no view."""
+
+    @property
+    def is_view(self) -> bool:
+        return self.place != self.base
 
 
 def note_owning_results(gm: GraphModule) -> None:
@@ -20,13 +37,36 @@ def note_owning_results(gm: GraphModule) -> None:
     gm.graph.output_node().meta[_NOTED] = _now(gm)
 
 
-def owning_results(gm: GraphModule) -> tuple[bool, ...]:
-    """Of each result, whether it owned its memory when that was noted; as it is now where nothing was noted."""
-    noted: tuple[bool, ...] = gm.graph.output_node().meta.get(_NOTED, ())
+def owning_results(gm: GraphModule) -> tuple[Ownership, ...]:
+    """Of each result, what it was to the others when that was noted; as it is now where nothing was noted."""
+    noted: tuple[Ownership, ...] = gm.graph.output_node().meta.get(_NOTED, ())
     now = _now(gm)
     return noted if len(noted) == len(now) else now
 
 
-def _now(gm: GraphModule) -> tuple[bool, ...]:
+def _now(gm: GraphModule) -> tuple[Ownership, ...]:
     returned: Any = gm.graph.output_node().args[0]
-    return tuple(isinstance(leaf, Node) and link_of(leaf) is None for leaf in tree_leaves(returned))
+    leaves = tree_leaves(returned)
+    places: dict[Node, int] = {}
+    for place, leaf in enumerate(leaves):
+        if isinstance(leaf, Node):
+            places.setdefault(leaf, place)
+    found = []
+    for place, leaf in enumerate(leaves):
+        if not isinstance(leaf, Node):
+            found.append(Ownership(place, place, False))
+            continue
+        base = _base_of(leaf)
+        at = place if base is None else places.setdefault(base, -1 - len(places))
+        found.append(Ownership(place, at, link_of(leaf) is None))
+    return tuple(found)
+
+
+def _base_of(node: Node) -> Node | None:
+    """The value that this one is a view of for autograd; None when it is none."""
+    base, is_view = node, False
+    for link in links_of(node):
+        if link.node.target is torch.ops.aten.detach.default:
+            break
+        base, is_view = link.base, is_view or link.kind != "same"
+    return base if is_view else None

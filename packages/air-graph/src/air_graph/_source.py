@@ -84,6 +84,12 @@ def source_of(node: Node | None) -> SourceLine | None:
     return SourceLine(trace)
 
 
+def nearest_source_of(*nodes: Node) -> SourceLine | None:
+    """The first line among those of the nodes and of their neighbours; nodes that a partitioner made have none."""
+    near = (around for node in nodes for around in (node, *node.all_input_nodes, *node.users))
+    return next((line for line in map(source_of, near) if line is not None), None)
+
+
 def place_of(node: Node) -> str:
     """The user's line of a node and the node's name, or only its name where tracing recorded no line."""
     line = source_of(node)

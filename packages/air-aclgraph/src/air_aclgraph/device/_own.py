@@ -74,6 +74,12 @@ def storages(values: Sequence[object]) -> set[int]:
     return {t.untyped_storage()._cdata for t in values if isinstance(t, Tensor)}
 
 
+def not_of_the_capture(inputs: Sequence[object], outputs: Sequence[object]) -> set[int]:
+    """The storages of inputs, and of outputs that lie on the host: constants, of which no replay computes anything."""
+    on_host = (t for t in outputs if isinstance(t, Tensor) and t.device.type == "cpu")
+    return storages((*inputs, *on_host))
+
+
 def _groups(outputs: Sequence[Any], known: set[int]) -> list[list[int]]:
     """The outputs that share a storage, which is not one of `known`."""
     groups: dict[int, list[int]] = {}

@@ -39,7 +39,7 @@ from air_aclgraph._runtime import (
 from air_aclgraph._uncapturable import uncapturable
 from air_aclgraph.device import _npu
 from air_aclgraph.device._driver import replay_error, translate
-from air_aclgraph.device._own import moved_out, reserved, storages, weakened
+from air_aclgraph.device._own import moved_out, not_of_the_capture, reserved, weakened
 from air_aclgraph.device._updates import TaskGroups
 from air_aclgraph.errors import AclGraphError, CaptureFailed, Unsupported
 from air_graph.forks import new_lock
@@ -197,7 +197,7 @@ class AcceleratorRuntime:
             graph.reset()
             raise
         if request.share_outputs:
-            outputs = weakened(outputs, storages(inputs))
+            outputs = weakened(outputs, not_of_the_capture(inputs, outputs))
         nbytes = max(0, self._module.memory_reserved(self.device) - before)
         replay_with = groups.replayer(replay_of(graph), self._updates()) if groups.groups else None
 
@@ -295,7 +295,9 @@ class AcceleratorRuntime:
                         self._graph = None
                         if reserve is not None:
                             elsewhere = partial(module.stream, entry)
-                            outputs = moved_out(outputs, storages(inputs), reserve, elsewhere)
+                            outputs = moved_out(
+                                outputs, not_of_the_capture(inputs, outputs), reserve, elsewhere
+                            )
                     graph.capture_end()
                 except BaseException:
                     self._abandon(graph, pool)

@@ -32,6 +32,7 @@ from air_aclgraph.host._program import legal_order, straight_replay
 from air_aclgraph.host._recorder import Patch, Recorder, Task, gives_the_same
 from air_aclgraph.host._stand_ins import Block, storage_id
 from air_aclgraph.host._turns import Turns, may_call_back
+from air_graph import Ownership
 from air_graph import source_of as where
 
 
@@ -99,7 +100,9 @@ class HostRuntime:
         constant = _constants(recorder, held)
         first = outputs
         if request.share_outputs:
-            first = _kept(outputs, request.owning or [False] * len(outputs), recorder)
+            first = _kept(
+                outputs, request.owning or [Ownership(i, i, True) for i in range(len(outputs))], recorder
+            )
             for key in held & recorder.blocks.keys():
                 recorder.blocks[key].last = len(recorder.steps)  # read by the clones after the last task
             held = set()
@@ -282,7 +285,7 @@ def _patcher(
     return replay_with
 
 
-def _kept(outputs: tuple[Any, ...], owning: Sequence[bool], recorder: Recorder) -> tuple[Any, ...]:
+def _kept(outputs: tuple[Any, ...], owning: Sequence[Ownership], recorder: Recorder) -> tuple[Any, ...]:
     """The outputs of the recording run as the caller may keep them once their blocks are shared memory."""
     own = [i for i, v in enumerate(outputs) if isinstance(v, Tensor) and storage_id(v) in recorder.blocks]
     kept = list(outputs)

@@ -69,8 +69,9 @@ def source_of(program: Program) -> str:
     lines.extend(f"    {name} = {_symbol(program, name)}" for name in used if name not in late)
     lines.extend(_steps("b", program.before, program))
     written = program.written_args()
-    dense = {b.arg: f"d{b.arg}" for b in program.inputs if isinstance(b, ArgInput) and not b.contiguous}
-    lines.extend(f"    {name} = a{arg}.contiguous()" for arg, name in dense.items())
+    laid = [b for b in program.inputs if isinstance(b, ArgInput) and not b.contiguous]
+    dense = {b.arg: f"d{b.arg}" for b in laid}
+    lines.extend(f"    d{b.arg} = a{b.arg}.contiguous(){_resolved(b)}" for b in laid)
     unread = sorted(program.strided & set(program.assigned.values()) - dense.keys())
     lines.extend(f"    d{arg} = a{arg}.new_empty(a{arg}.shape)" for arg in unread)
     dense.update((arg, f"d{arg}") for arg in unread)
@@ -152,8 +153,8 @@ def _input(binding: InputBinding, dense: dict[int, str], written: Collection[int
         return dense.get(binding.arg, f"a{binding.arg}")
     if isinstance(binding, ViewInput):
         if binding.arg in written:  # the graph writes there while it reads this
-            return f"b{binding.step}.clone(memory_format=contiguous)"
-        return f"b{binding.step}.contiguous()"
+            return f"b{binding.step}.clone(memory_format=contiguous){_resolved(binding)}"
+        return f"b{binding.step}.contiguous(){_resolved(binding)}"
     if isinstance(binding, SymInput):
         return f"vector({binding.value}, dtype=int64)"
     if isinstance(binding, SymPackInput):
@@ -161,6 +162,10 @@ def _input(binding: InputBinding, dense: dict[int, str], written: Collection[int
     if isinstance(binding, SeedInput):
         return "generator.seed()"
     return f"generator.offsets({_list(binding.counts)})"
+
+
+def _resolved(binding: ArgInput | ViewInput) -> str:
+    return ".resolve_conj().resolve_neg()" if binding.turned else ""
 
 
 def _list(values: Sequence[Dim]) -> str:

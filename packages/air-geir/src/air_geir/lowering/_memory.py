@@ -181,7 +181,7 @@ class Memory:
             f"{self.owner.name}_view",
             TensorDesc(DataType.of(self.like.dtype), sizes, placement=place),
         )
-        self.ctx.sizes.bindings[port.node] = ViewInput(view.step, arg)
+        self.ctx.sizes.bindings[port.node] = ViewInput(view.step, arg, home.is_conj() or home.is_neg())
         return Value(port, self.like.dtype, sizes)
 
     def _offset_of_argument(self) -> Dim:

@@ -88,8 +88,8 @@ class Wanted:
             sharing.setdefault(owner_of(node), []).append(node)
         self.views = {
             node
-            for node, owns in zip(self.returned, owning_results(gm), strict=True)
-            if _is_tensor(node) and not owns
+            for node, result in zip(self.returned, owning_results(gm), strict=True)
+            if _is_tensor(node) and not result.owns
         }
         """Results that are views in eager of a value that is none of them; passes may have put them in its place."""
         self.direct = {

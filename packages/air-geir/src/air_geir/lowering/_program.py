@@ -261,9 +261,12 @@ class _ProgramBuilder:
 
     def _arg_input(self, arg: int) -> ArgInput:
         example = self.examples[arg] if arg < len(self.examples) else None
+        value = self.holders[arg].meta["val"]
+        turned = bool(value.is_conj() or value.is_neg())
         return ArgInput(
             arg,
-            contiguous=bool(self.holders[arg].meta["val"].is_contiguous()),
+            contiguous=bool(value.is_contiguous()) and not turned,
+            turned=turned,
             parameter=isinstance(example, torch.nn.Parameter),
             static=arg in self.static,
         )
