@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,6 @@ from torch._dynamo.exc import BackendCompilerFailed
 from air_aclgraph.errors import BucketsRefused
 from air_backend import CompilerConfig, _records, get_npu_backend
 from air_backend._ground import best_ground
-from air_backend.errors import CannotSave
 from air_backend.inference import set_dim_buckets, set_dim_gears
 from test_model_families import FAMILIES
 
@@ -147,23 +145,6 @@ def test_N11_the_line_that_forbids_padding_is_the_users() -> None:
     assert cause.where is not None
     assert cause.where.file == __file__
     assert cause.where.code.startswith("return x.t() @ x")
-
-
-@pytest.mark.parametrize("declare", [set_dim_buckets, set_dim_gears])
-def test_N11_G17_declared_sizes_are_not_kept_for_other_processes(
-    declare: Callable[..., None], caplog: pytest.LogCaptureFixture
-) -> None:
-    x = torch.randn(4, 4)
-    declare(x, {0: [4, 8]})
-    run = compiled(lambda x: x * 2, air__cache__save=True)
-    with torch.no_grad(), caplog.at_level(logging.WARNING, "air_backend"):
-        run(x)
-        assert "not kept: sizes are declared on an input" in caplog.text
-        torch._dynamo.reset()
-        with torch._dynamo.config.patch(enable_aot_compile=True):  # torch 2.11 and 2.12 ask for it
-            function = compiled(lambda x: x * 3)
-            with pytest.raises(CannotSave, match="sizes are declared on an input"):
-                function.aot_compile(((x,), {}))
 
 
 def test_G16_references_and_gears_are_refused_together() -> None:

@@ -20,6 +20,7 @@ from air_backend import _saved
 from air_backend._keeping import keeping
 from air_backend._records import alive
 from air_backend.errors import CannotSave
+from air_backend.inference import set_dim_buckets, set_dim_gears
 
 MODES = ("reduce-overhead", "max-autotune")
 X = torch.randn(4, 8, generator=torch.Generator().manual_seed(0))
@@ -218,3 +219,39 @@ def test_aot_compile_refuses_a_graph_with_objects_of_the_process() -> None:
         gm.graph.call_function(torch.ops.streams.record_event.default, (0, 0))
         with pytest.raises(CannotSave, match="a stream or event object of this process"):
             keeping(gm, config, {})
+
+
+def declared(rows: int, declare: Callable[..., None], *sizes: int) -> Tensor:
+    tensor = torch.randn(rows, 8)
+    declare(tensor, {0: list(sizes)})
+    return tensor
+
+
+def test_N11_N18_a_graph_that_is_found_is_padded_to_the_buckets_that_were_declared() -> None:
+    for count in (3, 4):
+        function = compiled(lambda x: x * 2, "reduce-overhead")
+        x = declared(count, set_dim_buckets, 4, 16)
+        with torch.no_grad():
+            torch.testing.assert_close(function(x), x * 2)
+    assert looked_up() == (1, 1)
+    ((_, run),) = alive()
+    assert run.stats()["padded"] == 1
+
+
+def test_N11_N18_other_buckets_are_another_graph() -> None:
+    for sizes in ((4, 16), (4, 32), (4, 16)):
+        function = compiled(lambda x: x * 2, "reduce-overhead")
+        x = declared(3, set_dim_buckets, *sizes)
+        with torch.no_grad():
+            torch.testing.assert_close(function(x), x * 2)
+    assert looked_up() == (1, 2)
+
+
+def test_G16_N18_gears_are_not_kept_in_the_cache_and_a_warning_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    function = compiled(lambda x: x * 2)
+    with torch.no_grad(), caplog.at_level(logging.WARNING, "air_backend"):
+        function(declared(4, set_dim_gears, 4, 8))
+    assert "not kept: gears are declared on an input" in caplog.text
+    assert looked_up() == (0, 0)

@@ -203,3 +203,12 @@ def test_of_a_node_added_after_the_plan_nothing_is_known() -> None:
     assert ordering.concurrent(added, last)
     assert not ordering.happens_before(first, added)
     assert not ordering.concurrent(added, added)
+
+
+def test_what_waits_for_another_stream_is_ordered_and_not_on_its_stream() -> None:
+    graph, nodes = graph_of((Op(0, "write", 0), Op(0, "record", 0), Op(1, "wait", 0), Op(1, "read", 0)), 1)
+    ordering = StreamPlan.of(graph, sync="off").ordering
+    first, last = nodes[0], nodes[3]
+    assert ordering.happens_before(first, last)
+    assert not ordering.same_stream(first, last)
+    assert ordering.same_stream(first, nodes[1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,11 +11,14 @@ from torch._functorch._aot_autograd.utils import make_boxed_func
 
 import air_aclgraph
 import air_graph
+from air_aclgraph import buckets
 from air_backend import _minifier, _records
 from air_backend._compile import compile_aten
 from air_backend._record import Role
 from air_backend.dump import DebugFolder
 from air_config import CompilerConfig
+from air_fxpasses.declared import Declared, declared_by_position
+from air_geir import gears
 
 
 @dataclass(frozen=True)
@@ -25,11 +28,25 @@ class Known:
     role: Role
     static_inputs: tuple[int, ...]
     wrapped: air_aclgraph.Wrapped
+    declared: Mapping[str, Mapping[int, Declared]]
+    """Buckets and gears of the inputs: attribute, position, dim -> sizes."""
 
     @classmethod
     def now(cls, role: Role, gm: fx.GraphModule) -> Known:
         """As the compilation in progress says."""
-        return cls(role, air_graph.static_inputs(gm), air_aclgraph.Wrapped.now())
+        values = [node.meta.get("val") for node in gm.graph.find_nodes(op="placeholder")]
+        return cls(role, air_graph.static_inputs(gm), air_aclgraph.Wrapped.now(), declared_sizes_of(values))
+
+    def declare(self, inputs: Sequence[Any]) -> None:
+        """Declares on the inputs of a graph that was read what was declared on those of the one that was written."""
+        for attribute, positions in self.declared.items():
+            for position, sizes in positions.items():
+                setattr(inputs[position], attribute, sizes)
+
+
+def declared_sizes_of(inputs: Sequence[Any]) -> dict[str, Mapping[int, Declared]]:
+    """Buckets and gears that were declared on inputs of a graph."""
+    return {name: declared_by_position(inputs, name) for name in (buckets.ATTRIBUTE, gears.ATTRIBUTE)}
 
 
 @dataclass(frozen=True)

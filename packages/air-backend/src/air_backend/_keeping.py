@@ -11,7 +11,6 @@ import torch
 from torch import fx
 from torch._dynamo import config as dynamo_config
 
-from air_aclgraph.buckets import find_buckets
 from air_backend.errors import CannotSave
 from air_config import CompilerConfig
 from air_config.trust import why_untrusted
@@ -46,8 +45,8 @@ def _obstacle(gm: fx.GraphModule, decompositions: Mapping[Any, Any], to_file: bo
     if dynamo_config.repro_after is not None:
         return "torch's minifier (repro_after) takes the place of the compiler"
     seen = [node.meta.get("example_value") for node in gm.graph.find_nodes(op="placeholder")]
-    if find_buckets(seen) or find_gears(seen):
-        return "sizes are declared on an input (set_dim_buckets, set_dim_gears), which no key holds"
+    if not to_file and find_gears(seen):
+        return "gears are declared on an input, and torch's cache does not hold their conditions"
     for node in gm.graph.nodes:
         if node.op == "call_function" and _is_of_the_process(node.target):
             return f"{node.name} uses a stream or event object of this process (those with a tag can be kept)"

@@ -31,7 +31,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx._graph_pickler import GraphPickler, Options
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from air_backend._compilation import Compilation, Known
+from air_backend._compilation import Compilation, Known, declared_sizes_of
 from air_backend._record import Role
 from air_backend._version import __version__
 from air_backend.dump import readable
@@ -100,6 +100,7 @@ class Saved(OutputCode):
         gm, mode = self.graph_module()
         with tracing(TracingContext(mode)):
             inputs = [node.meta["val"] for node in gm.graph.find_nodes(op="placeholder")]
+            self._known.declare(inputs)
             compilation = _in_progress.get() or Compilation(self.config)
             self._run = compilation.compile(gm, inputs, self._known)
 
@@ -187,8 +188,12 @@ def _saving(compilation: Compilation, role: Role) -> SerializableAOTDispatchComp
 
 
 def _mark(gm: fx.GraphModule) -> None:
-    """Puts into a graph, and so into torch's key for it, what the key lacks: us, annotations and the user's lines."""
+    """Puts into a graph, and so into torch's key for it, what the key lacks: us, sizes that were declared on inputs,
+    annotations and the user's lines.
+    """
     hasher = hashlib.sha256(f"air {__version__}".encode())
+    inputs = [node.meta.get("example_value") for node in gm.graph.find_nodes(op="placeholder")]
+    hasher.update(repr(declared_sizes_of(inputs)).encode())
     for node in gm.graph.nodes:
         hasher.update(repr((node.meta.get("custom"), node.meta.get("stack_trace"))).encode())
     vars(gm)["_air_key"] = hasher.hexdigest()

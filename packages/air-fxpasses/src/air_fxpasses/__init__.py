@@ -46,7 +46,14 @@ from air_fxpasses.tables import (
     twin_of,
     updatable_of,
 )
-from air_graph import Ordering, ProgramOrder, Region, SourceLine, register_may_return_argument
+from air_graph import (
+    Ordering,
+    ProgramOrder,
+    Region,
+    SourceLine,
+    StreamOrdering,
+    register_may_return_argument,
+)
 from air_graph import register_hidden_writes as register_undeclared_writes
 
 __all__ = [
@@ -76,6 +83,7 @@ __all__ = [
     "Sharing",
     "SourceLine",
     "Step",
+    "StreamOrdering",
     "Touch",
     "Twin",
     "Updatable",

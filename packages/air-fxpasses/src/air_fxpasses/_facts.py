@@ -28,6 +28,7 @@ from air_graph import (
     Ordering,
     ProgramOrder,
     Region,
+    StreamOrdering,
     effects_of_node,
     keeps_gaps,
     leaf_storages,
@@ -287,6 +288,15 @@ class Facts:
         if second.op == "output":
             return True
         return first.op != "output" and self.ordering.happens_before(first, second)
+
+    def on_one_stream(self, a: Node, b: Node) -> bool:
+        """Whether one node could take the place of both; inserted nodes stand where the replaced ones stood."""
+        first, second = self._stand_in(a), self._stand_in(b)
+        if first is second:
+            return True
+        if isinstance(self.ordering, StreamOrdering):
+            return self.ordering.same_stream(first, second)
+        return not self.ordering.concurrent(first, second)
 
     def _stand_in(self, node: Node) -> Node:
         while node in self._stand_ins:

@@ -1,7 +1,8 @@
 """Sizes that a caller declared on tensors: found again by the symbols a compiler sees instead.
 
 A compiler gets fake tensors. The mode that made them remembers the real ones, and so which symbol stands for a
-dimension on which something was declared.
+dimension on which something was declared. A graph that was read from a file has no real ones: there the sizes are
+declared on the fake tensors themselves.
 """
 
 from __future__ import annotations
@@ -56,9 +57,27 @@ def declared_sizes(example_inputs: Sequence[Any], attribute: str) -> Iterator[tu
         pairs = [
             (t, converter.tensor_memo.get(n)) for t, n in list(converter.describer.lookup_tensor.items())
         ]
+        pairs += [(value, value) for value in fakes]
     else:
         pairs = [(value, value) for value in example_inputs if isinstance(value, torch.Tensor)]
     for real, seen in pairs:
         if seen is not None:
             for dim, sizes in (declared_on(real, attribute) or {}).items():
                 yield seen.shape[dim], sizes
+
+
+def declared_by_position(example_inputs: Sequence[Any], attribute: str) -> dict[int, Declared]:
+    """What holds for each input of a graph, by position: every dim that shares the symbol of a declared one has it."""
+    fakes = [value for value in example_inputs if isinstance(value, FakeTensor)]
+    by_symbol = {
+        str(size): sizes for size, sizes in declared_sizes(fakes, attribute) if isinstance(size, torch.SymInt)
+    }
+    found: dict[int, Declared] = {}
+    for position, value in enumerate(example_inputs):
+        if isinstance(value, FakeTensor):
+            own: Declared = {d: by_symbol[str(s)] for d, s in enumerate(value.shape) if str(s) in by_symbol}
+        else:
+            own = (declared_on(value, attribute) if isinstance(value, Tensor) else None) or {}
+        if own:
+            found[position] = own
+    return found

@@ -9,7 +9,15 @@ import pytest
 import torch
 from torch.fx import Node
 
-from air_fxpasses import FusePatterns, FusionPattern, Match, Pipeline, default_passes, register_replacement
+from air_fxpasses import (
+    FusePatterns,
+    FusionPattern,
+    Match,
+    Pipeline,
+    ProgramOrder,
+    default_passes,
+    register_replacement,
+)
 from air_fxpasses.errors import BadRegistration
 from air_fxpasses.patterns import register_pattern, registered_patterns, unregister_pattern
 from air_fxpasses.testing import difference, functional_graph, run_graph
@@ -137,6 +145,19 @@ class MmElsewhere:
 def test_a_match_across_streams_is_refused() -> None:
     _, reasons = fused(linear, x, w, b, ordering=MmElsewhere())
     assert any("several streams" in r for r in reasons)
+
+
+class MmBefore(ProgramOrder):
+    """On a stream of its own, for which the other one waits."""
+
+    def same_stream(self, a: Node, b: Node) -> bool:
+        return (a.target is torch.ops.aten.mm.default) == (b.target is torch.ops.aten.mm.default)
+
+
+def test_a_match_across_streams_is_refused_where_one_waits_for_the_other() -> None:
+    _, reasons = fused(linear, x, w, b, ordering=MmBefore())
+    assert any("several streams" in r for r in reasons)
+    assert "aten.addmm.default" in fused(linear, x, w, b, ordering=ProgramOrder())[0]
 
 
 def test_a_value_written_in_between_is_refused() -> None:

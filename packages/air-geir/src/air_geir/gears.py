@@ -14,10 +14,9 @@ from typing import Any
 
 import torch
 from torch._dynamo import mark_dynamic
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.symbolic_shapes import guard_bool, guard_int
 
-from air_fxpasses.declared import complaint, declared_on, declared_sizes
+from air_fxpasses.declared import complaint, declared_by_position, declared_on
 from air_geir.errors import GearError
 from air_geir.ir import Expr
 from air_geir.program import ArgInput, Program
@@ -69,25 +68,13 @@ def _different(dim: int, sizes: Sequence[int]) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def find_gears(example_inputs: Sequence[Any]) -> dict[int, Gears]:
+def find_gears(example_inputs: Sequence[Any]) -> Mapping[int, Gears]:
     """The gears among a graph's inputs, by position.
 
     A compiler gets fake tensors: gears are then found by the symbol of the dim they were declared on, so that every
     input that shares the symbol has them too.
     """
-    fakes = [v for v in example_inputs if isinstance(v, FakeTensor)]
-    by_symbol = {
-        str(s): sizes for s, sizes in declared_sizes(fakes, ATTRIBUTE) if isinstance(s, torch.SymInt)
-    }
-    found: dict[int, Gears] = {}
-    for position, value in enumerate(example_inputs):
-        if isinstance(value, FakeTensor):
-            own: Gears = {d: by_symbol[str(s)] for d, s in enumerate(value.shape) if str(s) in by_symbol}
-        else:
-            own = (get_dim_gears(value) if isinstance(value, torch.Tensor) else None) or {}
-        if own:
-            found[position] = own
-    return found
+    return declared_by_position(example_inputs, ATTRIBUTE)
 
 
 def guard_gears(example_inputs: Sequence[Any], gears: Mapping[int, Gears]) -> None:

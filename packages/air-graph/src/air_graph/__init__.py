@@ -27,7 +27,7 @@ from air_graph._operators import (
     qualified,
     written_arguments,
 )
-from air_graph._ordering import Ordering, ProgramOrder
+from air_graph._ordering import Ordering, ProgramOrder, StreamOrdering
 from air_graph._out_forms import (
     OutForm,
     out_form_of,
@@ -86,6 +86,7 @@ __all__ = [
     "Region",
     "SourceLine",
     "StorageKey",
+    "StreamOrdering",
     "Symbols",
     "Use",
     "__version__",

@@ -26,6 +26,15 @@ class Ordering(Protocol):
         ...
 
 
+@runtime_checkable
+class StreamOrdering(Ordering, Protocol):
+    """An order that also knows the streams. What joins nodes to one asks it: an order alone is not enough."""
+
+    def same_stream(self, a: Node, b: Node) -> bool:
+        """Whether `a` and `b` are certainly issued on one stream."""
+        ...
+
+
 @dataclass(frozen=True)
 class ProgramOrder:
     """One stream: nodes run in the order of the graph."""

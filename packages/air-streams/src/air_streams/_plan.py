@@ -70,6 +70,10 @@ class PlanOrdering:
         """Whether `a` is certainly done when `b` starts."""
         return self._knows(a, b) and self.clocks.happens_before(a, b)
 
+    def same_stream(self, a: Node, b: Node) -> bool:
+        """Whether both nodes are issued on one stream."""
+        return self._knows(a, b) and self.clocks.stamps[a].stream == self.clocks.stamps[b].stream
+
 
 _FORK: Final = EventId("fork", "fork")
 

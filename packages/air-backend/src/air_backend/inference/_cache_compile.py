@@ -32,6 +32,7 @@ from air_backend.errors import CacheWarning, CannotSave, OptionsOfWrongType, Two
 from air_backend.inference import _store
 from air_backend.inference._key import Key, hooks_of
 from air_backend.inference._local_classes import importable
+from air_backend.inference._marks import Marks, marks_of
 from air_config import CompilerConfig
 from air_config.errors import NotSerializable
 from air_graph import forks
@@ -135,6 +136,7 @@ class CachedFunction:
                 func, backend=backend, fullgraph=True, dynamic=dynamic, options=asked
             )
         self._globals: dict[str, str] = {}
+        self._marks: Marks = {}
         self._store = store
         self._graphs: list[Any] | None = None
         self._keeps = True
@@ -202,7 +204,9 @@ class CachedFunction:
             hooks = hooks_of(self._func) if self._keeps else {}
             with importable(self._func, (args, kwargs)):
                 graph = self._traced(args, kwargs)
-                self._keeps = self._keeps and self._store.write(graph, self._globals, hooks) is not None
+                self._keeps = (
+                    self._keeps and self._store.write(graph, self._globals, self._marks, hooks) is not None
+                )
             graphs.append(graph)
             return graph
 
@@ -215,6 +219,7 @@ class CachedFunction:
         keeps = [
             not g.is_global and not CANNOT_BE_KEPT & {g.guard_type, *g.derived_guard_types} for g in guards
         ]
+        self._marks = marks_of(guards)
         dropped = [g for g, keep in zip(guards, keeps, strict=True) if not keep and g.is_global]
         self._globals = _store.plain_values((g.name for g in dropped), self._func)
         return keeps

@@ -33,6 +33,7 @@ import torch
 
 from air_backend.errors import CacheWarning, NotACache, UnsafeCache
 from air_backend.inference._key import PLAIN, Key, hooks_of
+from air_backend.inference._marks import Marks, put_back
 from air_config.trust import Untrusted, open_trusted, why_untrusted
 from air_graph.errors import CannotWrite
 from air_graph.files import write_text
@@ -44,6 +45,7 @@ WHAT: Final = "a file of cache_compile"
 ABOUT, GRAPH, FUNCTION = "about.json", "graph.txt", "function"
 GLOBALS: Final = "globals"
 HOOKS: Final = "hooks"
+MARKS: Final = "marks"
 MODULES: Final = "modules"
 _IMPORT: Final = "__import_"
 #: What a file system says that has no second names for files.
@@ -73,13 +75,16 @@ class Store:
         log.info("%s: %d graphs from %s", self.key.function, len(graphs), self.folder)
         return graphs
 
-    def write(self, graph: Any, values: Mapping[str, str], hooks: Mapping[str, list[str]]) -> Path | None:
-        """Writes a graph, with the global values and hooks it was traced with, beside those that are there.
+    def write(
+        self, graph: Any, values: Mapping[str, str], marks: Marks, hooks: Mapping[str, list[str]]
+    ) -> Path | None:
+        """Writes a graph, with the global values, marks and hooks it was traced with, beside those that are there.
 
         None, and a warning, where the disk is full or the place cannot be used: the graph itself is none the worse.
         """
         now = datetime.datetime.now(datetime.timezone.utc).isoformat(" ", "seconds")
         facts = {"written": now, GLOBALS: dict(values), HOOKS: dict(hooks), MODULES: _modules(graph)}
+        facts[MARKS] = dict(marks)
         contents = {
             ABOUT: json.dumps({**vars(self.key), **facts}, indent=2),
             GRAPH: graph._artifacts.compiled_fn.text(),
@@ -187,6 +192,7 @@ def _loaded(file: BinaryIO, path: Path, key: Key, func: Callable[..., Any]) -> A
     modules = {name: importlib.import_module(module) for name, module in about[MODULES].items()}
     scope = {**modules, **_function(func).__globals__}
     graph = torch.compiler.load_compiled_function(data, f_globals=scope)
+    put_back(graph, about[MARKS])
     for source in graph.source_info().inlined_sources:  # type: ignore[attr-defined]
         if _checksum(source) != source.checksum:
             raise NotACache(str(path), f"the source code of {source.module} has changed")

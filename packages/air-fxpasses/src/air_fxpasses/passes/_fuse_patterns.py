@@ -133,7 +133,7 @@ def _inside_refusal(match: Match) -> Refusal | None:
 def _stream_refusal(match: Match) -> Refusal | None:
     last = match.nodes[-1]
     for node in match.nodes[:-1]:
-        if match.facts.ordering.concurrent(node, last):
+        if not match.facts.on_one_stream(node, last):
             return _no(match, "its operators run on several streams", node)
     return None
 

@@ -43,6 +43,7 @@ const Table& kernels() {
     add_indexing(table);
     add_searching(table);
     add_layers(table);
+    add_fused(table);
     add_sources(table);
     add_collectives(table);
     return table;

@@ -36,6 +36,7 @@ void add_shapes(Table& table);
 void add_indexing(Table& table);
 void add_searching(Table& table);
 void add_layers(Table& table);
+void add_fused(Table& table);
 void add_sources(Table& table);
 void add_collectives(Table& table);
 }  // namespace air_sim::graph_engine

@@ -114,6 +114,7 @@ void add_shapes(Table& table) {
   AIR_SIM_GE_OP(Fill, fill(c));
   AIR_SIM_GE_OP(FillV2, at::full(c.values(0), c.real("value")));
   AIR_SIM_GE_OP(Range, range(c));
+  AIR_SIM_GE_OP(LinSpace, at::linspace(x[0].item(), x[1].item(), c.value(2), x[0].options()));
   AIR_SIM_GE_OP(OnesLike, at::ones_like(x[0]));
   AIR_SIM_GE_OP(ZerosLike, at::zeros_like(x[0]));
   AIR_SIM_GE_OP(StridedSliceV2, strided_slice(c));

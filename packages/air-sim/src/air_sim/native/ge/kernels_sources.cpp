@@ -17,6 +17,13 @@ Tensor constant(const Call& c) {
   memcpy(t.data_ptr(), value.tensor_data.data(), t.nbytes());
   return t;
 }
+Tensor eye(const Call& c) {
+  const int64_t rows = c.integer("num_rows"), columns = c.integer("num_columns");
+  const Tensor one = at::eye(rows, columns ? columns : rows, type_of_api(c.integer("dtype")));
+  Ints shape = c.ints("batch_shape");
+  shape.insert(shape.end(), {one.size(0), one.size(1)});
+  return one.expand(shape).contiguous();
+}
 // A constant that lives in device memory already.
 Tensor placeholder(const Call& c) {
   void* address = host_address(reinterpret_cast<void*>(c.integer("addr")));
@@ -45,6 +52,7 @@ Tensors chosen(const Call& c) {
 }  // namespace
 
 void add_sources(Table& table) {
+  AIR_SIM_GE_OP(Eye, eye(c));
   AIR_SIM_GE_OP(Const, constant(c));
   AIR_SIM_GE_OP(Constant, constant(c));
   AIR_SIM_GE_OP(ConstPlaceHolder, placeholder(c));

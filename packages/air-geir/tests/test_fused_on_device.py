@@ -1,0 +1,61 @@
+"""Operators in the graph engine, the fused ones above all, against torch_npu's own that run one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch._aot_autograd.utils import make_boxed_func
+
+import air_geir
+from air_config import CompilerConfig, Context, resolve
+
+torch_npu = pytest.importorskip("torch_npu")
+pytestmark = [pytest.mark.npu, pytest.mark.filterwarnings("ignore::FutureWarning")]
+npu: Any = torch.ops.npu
+
+FUNCTIONS = {
+    "norm of a sum": lambda a, b, g, s: npu.npu_add_rms_norm(a, b, g, 1e-5),
+    "norm of a sum, also in 32 bits": lambda a, b, g, s: npu.npu_add_rms_norm_cast(a, b, g, 1e-5),
+    "rows": lambda a, b, g, s: npu.npu_dynamic_quant(a),
+    "smoothed rows": lambda a, b, g, s: npu.npu_dynamic_quant(a, smooth_scales=s),
+    "rows of zeros": lambda a, b, g, s: npu.npu_dynamic_quant(a * 0),
+    "rows of a norm": lambda a, b, g, s: npu.npu_add_rms_norm_dynamic_quant(
+        a, b, g, smooth_scale1=s, smooth_scale2=g, output_mask=[True, True]
+    ),
+    "a diagonal": lambda a, b, g, s: a @ torch.eye(8, dtype=a.dtype, device=a.device)[:, :5],
+    "numbers in a row": lambda a, b, g, s: a.float() + torch.linspace(-1.0, 2.0, 8, device=a.device),
+    "turned batches": lambda a, b, g, s: npu.npu_transpose_batchmatmul(
+        a, b.permute(1, 2, 0).contiguous(), perm_x1=[1, 0, 2], perm_y=[1, 0, 2]
+    ),
+}
+
+
+def compiled(function: Any, seen: list[air_geir.Executable]) -> Any:
+    def inner(gm: torch.fx.GraphModule, inputs: Any) -> Any:
+        seen.append(
+            air_geir.compile_graph(gm, inputs, settings=resolve(CompilerConfig(), Context(device="npu")))
+        )
+        return make_boxed_func(seen[-1])
+
+    torch._dynamo.reset()
+    return torch.compile(function, backend=aot_autograd(fw_compiler=inner), dynamic=False, fullgraph=True)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_an_operator_in_the_engine_equals_torch_npus_own(name: str) -> None:
+    torch.manual_seed(0)
+    function: Any = FUNCTIONS[name]
+    a, b = torch.randn(8, 4, 8).half().to("npu"), torch.randn(8, 4, 8).half().to("npu")
+    gamma, smooth = (torch.rand(8).half().to("npu") + 0.5 for _ in range(2))
+    seen: list[air_geir.Executable] = []
+    with torch.no_grad():
+        got = compiled(function, seen)(a, b, gamma, smooth)
+        wanted = function(a, b, gamma, smooth)
+    assert seen[0].explain()["engine"] == "torchair_extension"
+    one, other = (value if isinstance(value, (list, tuple)) else [value] for value in (got, wanted))
+    for mine, theirs in zip(one, other, strict=True):
+        near = 1 if mine.dtype == torch.int8 else 2e-3
+        torch.testing.assert_close(mine.cpu(), theirs.cpu(), atol=near, rtol=2e-3)
