@@ -56,6 +56,7 @@ MISSTATED: Final = frozenset(
         "max_unpool2d",
         "mse_loss_backward",
         "native_batch_norm",
+        "native_batch_norm_backward",
         "native_channel_shuffle",
         "native_dropout_backward",
         "pow",

@@ -230,9 +230,10 @@ def embedding_bag(op: Operator) -> Run:
     def run(
         weight: Tensor, indices: Tensor, offsets: Tensor | None, weights: Tensor | None
     ) -> tuple[Tensor, ...]:
-        starts = torch.zeros(1, dtype=indices.dtype) if offsets is None else offsets
+        """Torch's kernel takes places to lie densely, and reads others wrongly."""
+        starts = torch.zeros(1, dtype=indices.dtype) if offsets is None else offsets.contiguous()
         out: tuple[Tensor, ...] = torch.ops.aten._embedding_bag.default(
-            weight, indices, starts, scale, mode, False, weights, last, padding
+            weight, indices.contiguous(), starts, scale, mode, False, weights, last, padding
         )
         return out
 
