@@ -164,12 +164,15 @@ def test_a_static_cache_is_filled_in_place_step_by_step() -> None:
     assert copies == []
 
 
-def on_device(made: list[Executable]) -> Any:
+ON_DEVICE = ["torchair_extension", "ge_session"]
+
+
+def on_device(made: list[Executable], engine: str = "auto") -> Any:
     """A backend for graphs of NPU tensors that keeps what it compiled."""
     settings = resolve(CompilerConfig(), Context(device="npu"))
 
     def compiled(gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
-        run = compile_graph(gm, inputs, settings=settings)
+        run = compile_graph(gm, inputs, settings=settings, engine=engine)
         made.append(run)
 
         def boxed(args: list[Any]) -> Any:
@@ -190,7 +193,7 @@ def small(make: Model) -> Any:
     return model
 
 
-def check_on_device(make: Model, inputs: Inputs, dynamic: bool) -> None:
+def check_on_device(make: Model, inputs: Inputs, dynamic: bool, engine: str) -> None:
     pytest.importorskip("torch_npu")
     torch.manual_seed(0)
     torch._dynamo.reset()
@@ -200,17 +203,20 @@ def check_on_device(make: Model, inputs: Inputs, dynamic: bool) -> None:
     calls = [inputs(rows, length) for rows, length in sizes]
     with torch.no_grad():
         expected = [model(**given)[0] for given in calls]
-        run: Any = torch.compile(model.to("npu"), backend=on_device(made), dynamic=dynamic, fullgraph=True)
+        run: Any = torch.compile(
+            model.to("npu"), backend=on_device(made, engine), dynamic=dynamic, fullgraph=True
+        )
         for given, want in zip(calls, expected, strict=True):
             moved = {k: v.to("npu") if isinstance(v, torch.Tensor) else v for k, v in given.items()}
             torch.testing.assert_close(run(**moved)[0].cpu(), want, atol=2e-5, rtol=1e-4)
-    assert [(e.engine, e.program.is_static) for e in made] == [("torchair_extension", not dynamic)]
+    assert [(e.engine, e.program.is_static) for e in made] == [(engine, not dynamic)]
 
 
 @pytest.mark.npu
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-def test_a_layer_of_a_model_of_dynamic_sizes_on_the_graph_engine_equals_eager() -> None:
-    check_on_device(vit, images, True)
+@pytest.mark.parametrize("engine", ON_DEVICE)
+def test_a_layer_of_a_model_of_dynamic_sizes_on_the_graph_engine_equals_eager(engine: str) -> None:
+    check_on_device(vit, images, True, engine)
 
 
 @pytest.mark.slow
@@ -218,14 +224,18 @@ def test_a_layer_of_a_model_of_dynamic_sizes_on_the_graph_engine_equals_eager() 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize(("make", "inputs"), MODELS, ids=[m.__name__ for m, _ in MODELS])
-def test_every_model_on_the_graph_engine_equals_eager(make: Model, inputs: Inputs, dynamic: bool) -> None:
-    check_on_device(make, inputs, dynamic)
+@pytest.mark.parametrize("engine", ON_DEVICE)
+def test_every_model_on_the_graph_engine_equals_eager(
+    make: Model, inputs: Inputs, dynamic: bool, engine: str
+) -> None:
+    check_on_device(make, inputs, dynamic, engine)
 
 
 @pytest.mark.npu
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("make", [llama, pytest.param(qwen2, marks=pytest.mark.slow)])
-def test_a_cache_on_the_device_is_filled_in_place_without_a_copy(make: Model) -> None:
+@pytest.mark.parametrize("engine", ON_DEVICE)
+def test_a_cache_on_the_device_is_filled_in_place_without_a_copy(make: Model, engine: str) -> None:
     pytest.importorskip("torch_npu")
     torch.manual_seed(0)
     torch._dynamo.reset()
@@ -241,7 +251,7 @@ def test_a_cache_on_the_device_is_filled_in_place_without_a_copy(make: Model) ->
         first, *rest = [(ids.to("npu"), at.to("npu")) for ids, at in steps]
         results = [moved(input_ids=first[0], past_key_values=held, cache_position=first[1]).logits]
         addresses = [t.data_ptr() for layer in held.layers for t in (layer.keys, layer.values)]
-        run: Any = torch.compile(moved, backend=on_device(made), fullgraph=True)
+        run: Any = torch.compile(moved, backend=on_device(made, engine), fullgraph=True)
         results += [run(input_ids=i, past_key_values=held, cache_position=at).logits for i, at in rest]
     for result, want in zip(results, expected, strict=True):
         torch.testing.assert_close(result.cpu(), want, atol=2e-5, rtol=1e-4)

@@ -63,7 +63,9 @@ def gradients(results: Any, operands: Any) -> list[Tensor]:
     inputs = [x for x in tree_leaves(operands) if isinstance(x, Tensor) and x.requires_grad]
     if not outputs or not inputs:
         return []
-    found = torch.autograd.grad(outputs, inputs, [torch.ones_like(x) for x in outputs], allow_unused=True)
+    found: Any = torch.autograd.grad(
+        outputs, inputs, [torch.ones_like(x) for x in outputs], allow_unused=True
+    )
     return [gradient for gradient in found if gradient is not None]
 
 
@@ -108,7 +110,7 @@ def _of_one(expected: Any, found: Any) -> str:
     return ""
 
 
-def judged(call: Call, backend: str, options: dict[str, str] | None) -> str:
+def judged(call: Call, backend: str, options: dict[str, Any] | None) -> str:
     def function(first: Any, args: Any, kwargs: Any) -> Any:
         return call.operator(first, *args, **kwargs)
 

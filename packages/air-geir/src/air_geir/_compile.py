@@ -11,7 +11,7 @@ from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from air_geir._bisect import nodes_left_out
-from air_geir._engines import choose_engine, generator_for, options_for
+from air_geir._engines import choose_engine, generator_for, options_for, why
 from air_geir._fallback import SplitExecutable, compile_split
 from air_geir.dump import dump, dump_path
 from air_geir.engines import Idle, bind, held, source_of
@@ -42,8 +42,10 @@ class Executable(WholeGraph):
         report: Report,
         verify: Literal["always", "first", "never"] = "never",
         name: str = "graph",
+        because: str = "",
     ) -> None:
         self.name = name
+        self.because = because
         self.program = program
         self.report = report
         self.engine = engine
@@ -69,6 +71,7 @@ class Executable(WholeGraph):
         """The engine, the calling convention, what each pass did, and the graph."""
         return {
             "engine": self.engine,
+            "because": self.because,
             "call": self.source.splitlines(),
             "passes": self.report.explain().splitlines(),
             "nodes": [repr(node) for node in self.program.graph],
@@ -216,7 +219,16 @@ def _compile(
         options = options_for(chosen, settings, program, gears, dump_nodes)
         compiled = Idle() if program.is_idle else chosen.compile(program, options)
     run = bind(program, compiled, generator=generator_for(chosen))
-    return Executable(run, program, compiled, chosen.name, report, _verified(settings, chosen.name), name)
+    return Executable(
+        run,
+        program,
+        compiled,
+        chosen.name,
+        report,
+        _verified(settings, chosen.name),
+        name,
+        why(engine, chosen),
+    )
 
 
 def _verified(settings: Any, engine: str) -> Literal["always", "first", "never"]:

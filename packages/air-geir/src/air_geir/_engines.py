@@ -12,6 +12,7 @@ from air_config import CompilerConfig, Context, resolve
 from air_geir.engines import (
     Engine,
     EngineOptions,
+    GeSession,
     NpuDevice,
     TorchairExtension,
     dump_config,
@@ -26,10 +27,14 @@ from air_geir.reference import ReferenceEngine
 
 ENGINES: dict[str, Callable[[], Engine]] = {
     "torchair_extension": TorchairExtension,
+    "ge_session": GeSession,
     "reference": ReferenceEngine,
 }
 """Engines by name, best first. Add to it with `register_engine`."""
-_BY_DEVICE: Mapping[str, tuple[str, ...]] = {"npu": ("torchair_extension",), "cpu": ("reference",)}
+_BY_DEVICE: Mapping[str, tuple[str, ...]] = {
+    "npu": ("torchair_extension", "ge_session"),
+    "cpu": ("reference",),
+}
 
 
 def register_engine(name: str, make: Callable[[], Engine]) -> None:
@@ -55,6 +60,16 @@ def choose_engine(name: str, example_inputs: Iterable[Any]) -> Engine:
         f"no engine runs graphs of {device} tensors here" + (f": {'; '.join(reasons)}" if reasons else ""),
         advice="engine='reference' runs any graph on CPU tensors",
     )
+
+
+def why(asked: str, engine: Engine) -> str:
+    """Why this engine was taken, and what hinders those that `"auto"` would have tried before it."""
+    if asked != "auto":
+        return "asked for by name"
+    order = next((names for names in _BY_DEVICE.values() if engine.name in names), (engine.name,))
+    before = order[: order.index(engine.name)]
+    hindered = "; ".join(str(ENGINES[name]().unavailable()) for name in before)
+    return f"the first that is present ({hindered})" if hindered else "the first choice for these tensors"
 
 
 def _named(name: str) -> Engine:

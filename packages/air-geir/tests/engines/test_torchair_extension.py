@@ -1,4 +1,4 @@
-"""The Graph Engine through the wheel's own extension, on a device or air-sim."""
+"""The Graph Engine through the wheel's own extension and through our session, on a device or air-sim."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch
 
 from air_config import CompilerConfig, Context, resolve
 from air_geir import file
-from air_geir.engines import EngineOptions, NpuDevice, TorchairExtension, bind, engine_options
+from air_geir.engines import EngineOptions, GeSession, NpuDevice, TorchairExtension, bind, engine_options
 from air_geir.errors import EngineError, OptionError
 from air_geir.ge_passes import optimize
 from air_geir.ir import DataType, Graph, Placement, TensorDesc, symbol
@@ -56,8 +56,17 @@ def options(made: Program) -> EngineOptions:
     return engine_options(resolve(CompilerConfig(), Context(device="npu")), made, NpuDevice.current())
 
 
-def compiled(made: Program) -> Callable[..., list[Any]]:
-    return bind(made, TorchairExtension().compile(made, options(made)))
+Made = type[TorchairExtension] | type[GeSession]
+
+
+@pytest.fixture(params=[TorchairExtension, GeSession], ids=lambda engine: engine.name)
+def make(request: pytest.FixtureRequest) -> Made:
+    engine: Made = request.param
+    return engine
+
+
+def compiled(made: Program, make: Made = TorchairExtension) -> Callable[..., list[Any]]:
+    return bind(made, make().compile(made, options(made)))
 
 
 def expected(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
@@ -65,16 +74,16 @@ def expected(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
-def test_a_graph_runs_and_equals_eager(dynamic: bool) -> None:
-    run = compiled(layer(dynamic=dynamic))
+def test_a_graph_runs_and_equals_eager(dynamic: bool, make: Made) -> None:
+    run = compiled(layer(dynamic=dynamic), make)
     for rows in (4, 4, 7) if dynamic else (4, 4):
         x, w = random(rows), random(4)
         (result,) = run(x, w)
         torch.testing.assert_close(result, expected(x, w))
 
 
-def test_an_update_is_written_into_the_argument() -> None:
-    run = compiled(layer(update=True))
+def test_an_update_is_written_into_the_argument(make: Made) -> None:
+    run = compiled(layer(update=True), make)
     x, w = random(4), random(4)
     before, address = w.clone(), w.data_ptr()
     (result,) = run(x, w)
@@ -83,18 +92,18 @@ def test_an_update_is_written_into_the_argument() -> None:
     assert w.data_ptr() == address
 
 
-def test_a_graph_read_from_a_file_runs(tmp_path: Path) -> None:
+def test_a_graph_read_from_a_file_runs(tmp_path: Path, make: Made) -> None:
     made = layer()
     path, *_ = file.write(made.graph, tmp_path / "layer.air")
     again = Program(file.read(path), made.inputs, made.outputs, 2)
     x, w = random(4), random(4)
-    (result,) = compiled(again)(x, w)
+    (result,) = compiled(again, make)(x, w)
     torch.testing.assert_close(result, expected(x, w))
 
 
-def test_session_options_cannot_change_and_the_error_names_them() -> None:
+def test_session_options_cannot_change_and_the_error_names_them(make: Made) -> None:
     made = layer()
-    engine = TorchairExtension()
+    engine = make()
     known = options(made)
     engine.compile(made, known)
     other = EngineOptions({**known.session, "ge.oo.level": "O1"}, known.graph)
@@ -102,19 +111,19 @@ def test_session_options_cannot_change_and_the_error_names_them() -> None:
         engine.compile(made, other)
 
 
-def test_an_operator_the_engine_lacks_is_an_engine_error() -> None:
+def test_an_operator_the_engine_lacks_is_an_engine_error(make: Made) -> None:
     graph = Graph("odd")
     x = graph.data("x", WEIGHT)
     graph.output([graph.add("Dawsn", x, outputs=WEIGHT)])
     made = Program(graph, (ArgInput(0),), (GraphOutput(0),), 1)
     optimize(made)
     with pytest.raises(EngineError, match="failed to compile graph odd"):
-        compiled(made)(random(4))
+        compiled(made, make)(random(4))
 
 
-def test_a_closed_graph_says_so() -> None:
+def test_a_closed_graph_says_so(make: Made) -> None:
     made = layer()
-    product = TorchairExtension().compile(made, options(made))
+    product = make().compile(made, options(made))
     product.close()
     with pytest.raises(EngineError, match="was closed"):
         product((random(4), random(4)), ())

@@ -100,7 +100,7 @@ class Air(Group):
         "auto",
         choice("auto", "reference", "torchair_extension", "ge_session", "atc"),
         "What compiles and runs an Ascend IR graph: the best present, our interpreter on the CPU, the extension "
-        "in the torch_npu wheel, CANN's Python session, or the atc command.",
+        "in the torch_npu wheel, CANN's session through our own binding, or the atc command.",
         area.IR,
     )
     unsupported: Literal["split", "error", "eager"] = option(

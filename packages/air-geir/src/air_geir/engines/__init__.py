@@ -10,6 +10,7 @@ from air_geir.engines._addresses import tensors_at
 from air_geir.engines._binding import bind, source_of
 from air_geir.engines._contract import check, held
 from air_geir.engines._extension import NpuDevice, start_dump
+from air_geir.engines._ge_session import GeSession
 from air_geir.engines._options import DeviceFacts, PlainDevice, dump_config, engine_options, tensor_dump
 from air_geir.engines._protocol import Compiled, Engine, EngineOptions, Idle, TensorDump, Unavailable
 from air_geir.engines._torchair_extension import TorchairExtension
@@ -19,6 +20,7 @@ __all__ = [
     "DeviceFacts",
     "Engine",
     "EngineOptions",
+    "GeSession",
     "Idle",
     "NpuDevice",
     "PlainDevice",
