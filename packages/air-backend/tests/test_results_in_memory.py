@@ -453,3 +453,28 @@ def test_the_gradient_of_a_product_with_an_imaginary_number_is_eagers(mode: str,
         (run(x) * torch.tensor([2.0, 3.0], device=device)).sum().backward()
     assert x.grad is not None
     assert x.grad.tolist() == [3.0] * 4
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("mode", ["max-autotune", "reduce-overhead"])
+def test_what_a_scatter_copied_round_its_elements_is_shown_by_strides(mode: str, device: str) -> None:
+    def function(x: Tensor) -> Tensor:
+        return torch.slice_scatter(x, x[2:] * 2, 0, 2).as_strided((4,), (1,), 6)
+
+    x = torch.arange(48.0, device=device).reshape(6, 8)[1:-1, ::2]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = torch.compile(function, backend="air", options={"mode": mode})(x)
+    assert found.tolist() == function(x).tolist()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_gradient_of_a_size_that_only_the_call_tells_is_scattered(device: str) -> None:
+    run = torch.compile(
+        lambda x: x.topk(1, 0).values, backend="air", options={"mode": "max-autotune"}, dynamic=True
+    )
+    for rows in (4, 5):
+        x = torch.arange(2.0 * rows, device=device).reshape(rows, 2)[:, ::2].requires_grad_()
+        run(x).sum().backward()
+        assert x.grad is not None
+        assert x.grad.flatten().tolist() == [0.0] * (rows - 1) + [1.0]

@@ -32,3 +32,15 @@ def test_results_lie_densely_unless_they_are_copies(
     laid = DeviceLayouts().of(result)
     assert laid is not None
     assert laid.stride() == stride
+
+
+def test_what_is_scattered_into_a_part_begins_where_the_part_begins() -> None:
+    def function(x: Tensor) -> Tensor:
+        part = x.unbind(1)[1]
+        return torch.slice_scatter(part, part[1:] * 2, 0, 1)
+
+    gm = make_fx(function, tracing_mode="fake")(torch.zeros(2, 3))
+    (result,) = gm.graph.output_node().all_input_nodes
+    laid = DeviceLayouts().of(result)
+    assert laid is not None
+    assert (laid.storage_offset(), laid.stride()) == (1, (3,))

@@ -13,6 +13,7 @@ import torch
 from torch import fx
 
 from air_graph._links import link_of
+from air_graph._offsets import as_its_base
 
 aten = torch.ops.aten
 
@@ -88,7 +89,8 @@ class DeviceLayouts:
             if first is None:
                 return None
         target: Any = node.target
-        return target(first, *others, **{name: _plain(value) for name, value in node.kwargs.items()})
+        result = target(first, *others, **{name: _plain(value) for name, value in node.kwargs.items()})
+        return as_its_base(target, result, first)
 
 
 def _plain(argument: Any) -> Any:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Collection
 from contextlib import nullcontext
+from typing import Any
 from unittest import mock
 
-from torch import Tensor
 from torch._guards import detect_fake_mode
 from torch._prims_common import clone_preserve_strides
 from torch.fx import GraphModule, Node
@@ -35,20 +35,23 @@ def mend_offsets(gm: GraphModule) -> None:
         for node in gm.graph.nodes:
             if keeps_gaps(node.target) or _is_part_of(node, mended):
                 args, kwargs = map_arg((node.args, node.kwargs), lambda n: n.meta.get("val"))
-                result = node.target(*args, **kwargs)
-                node.meta["val"] = _as_its_base(result, args[0]) if keeps_gaps(node.target) else result
+                node.meta["val"] = as_its_base(node.target, node.target(*args, **kwargs), args[0])
                 mended.add(node)
 
 
-def _as_its_base(result: Tensor, base: Tensor) -> Tensor:
+def as_its_base(target: Any, result: Any, base: Any) -> Any:
     """The result where its base lies: of a scatter over all of the base the fake kernel makes a plain copy."""
-    if 0 in base.stride() or (result.stride(), result.storage_offset()) == (
-        base.stride(),
-        base.storage_offset(),
+    if (
+        not keeps_gaps(target)
+        or 0 in base.stride()
+        or (result.stride(), result.storage_offset())
+        == (
+            base.stride(),
+            base.storage_offset(),
+        )
     ):
         return result
-    kept: Tensor = clone_preserve_strides(base)
-    return kept
+    return clone_preserve_strides(base)
 
 
 def _is_part_of(node: Node, values: Collection[Node]) -> bool:

@@ -30,7 +30,16 @@ from air_geir.program import (
     SizeOutput,
     SymbolSource,
 )
-from air_graph import DeviceLayouts, links_of, owner_of, owning_results, surroundings_of
+from air_graph import (
+    DeviceLayouts,
+    Region,
+    copies_with_gaps,
+    links_of,
+    owner_of,
+    owning_results,
+    surely_within,
+    surroundings_of,
+)
 from air_graph.pieces import LeftOut
 
 aten = torch.ops.aten
@@ -192,6 +201,7 @@ class Outputs:
     def _tensor(self, node: fx.Node) -> OutputBinding:
         if node in self.wanted.direct:
             return GraphOutput(self._output(self.env[node], node))
+        self._refuse_surroundings(node)
         source = self.views.of(node)
         known = self._given.setdefault(source, node)
         is_argument = isinstance(source, ArgOutput) and node not in self.args
@@ -200,6 +210,19 @@ class Outputs:
             source = self.views.again(node)
             self._given[source] = node
         return source
+
+    def _refuse_surroundings(self, node: fx.Node) -> None:
+        """A view by strides may show what a scatter copied with the elements; the graph gives the elements alone."""
+        for link in links_of(node):
+            scatter = next(copies_with_gaps(link.node), None)
+            if scatter is None:
+                continue
+            seen, given = (Region.of(one.meta["val"]) for one in (link.node, scatter))
+            if axes_order(scatter.meta["val"]) is None or not surely_within(seen, given):
+                raise CannotConvert(
+                    f"it shows what lies round the elements of {scatter.name}",
+                    advice="return a copy of the elements that are wanted",
+                )
 
     # values that own memory --------------------------------------------------------------------------------
 

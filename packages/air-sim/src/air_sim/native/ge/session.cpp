@@ -3,6 +3,7 @@
 
 #include <acl/acl_rt.h>
 #include <c10/core/InferenceMode.h>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -132,8 +133,11 @@ void compile(Model& model) {
   try {
     results = run(model, inputs, true);
     model.sizes_from_values = depends_on_values(model, inputs, results);
-  } catch (const c10::IndexError&) {
-    model.sizes_from_values = true;  // numbers made up here lead outside of a table; a call brings others
+  } catch (const std::exception&) {
+    // Numbers made up here lead outside of a table, or stand for sizes that do not fit; a call brings others.
+    if (std::none_of(inputs.begin(), inputs.end(), [](const at::Tensor& t) { return at::isIntegralType(t.scalar_type(), true); }))
+      throw;
+    model.sizes_from_values = true;
   }
   model.is_static = !model.sizes_from_values;
   for (const at::Tensor& t : results) {
