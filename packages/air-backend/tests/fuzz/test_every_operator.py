@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 from torch import Tensor
-from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils._pytree import tree_leaves, tree_map
 
 SHARDS = 4
@@ -70,6 +69,8 @@ def gradients(results: Any, operands: Any) -> list[Tensor]:
 
 
 def calls(dtype: torch.dtype, trains: bool, shard: int) -> Iterator[Call]:
+    from torch.testing._internal.common_methods_invocations import op_db  # seconds, and the test is slow
+
     chance = random.Random(shard)
     for operator in op_db[shard::SHARDS]:
         if dtype not in operator.dtypes or any(part in operator.name for part in LEFT_OUT):
