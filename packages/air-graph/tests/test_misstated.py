@@ -33,6 +33,7 @@ PROGRAMS: dict[str, Callable[[Tensor], Tensor]] = {
     "index": lambda x: x[0, 0].unfold(0, 3, 1)[:, [1, 0]],
     "logaddexp": lambda x: torch.logaddexp(columns(x)[:, None], columns(x)),
     "scatter": lambda x: torch.as_strided_scatter(x[:1].expand_as(x), x[0, 0, 0] * 2, (2,), (1,)),
+    "roll": lambda x: x.contiguous(memory_format=torch.channels_last).roll(3, 2),
     "shuffle": lambda x: torch.channel_shuffle(x.contiguous(memory_format=torch.channels_last), 2) + 1,
 }
 

@@ -26,7 +26,7 @@ from air_aclgraph._runtime import Runtime
 from air_aclgraph._slots import Slot, classify
 from air_aclgraph._straight import Lowering, Plain, straighten
 from air_aclgraph._turned import refuse_turned_inputs
-from air_aclgraph._uncapturable import refuse_registered
+from air_aclgraph._uncapturable import refuse_made_anew, refuse_registered
 from air_aclgraph._update import UpdatePlan, accepts, plan_updates
 from air_aclgraph.buckets import Bucket, find_buckets, proven_buckets
 from air_aclgraph.device import AcceleratorRuntime
@@ -105,6 +105,7 @@ def compile_graph(
     refuse_registered(gm)
     if runtime.device.type != "cpu":
         refuse_frozen_state(gm, runtime.device.type)
+        refuse_made_anew(gm)
     static = set(inputs_that_stay(gm) if static_inputs is None else static_inputs)
     slots = classify(gm, example_inputs, static, runtime.device, clone_input=options.clone_input)
     slots = with_reach(slots, gm)

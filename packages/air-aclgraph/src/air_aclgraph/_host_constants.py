@@ -22,8 +22,8 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
-from air_aclgraph._uncapturable import copies_from_host, is_on_host
-from air_graph import Symbols, attribute, decided_by_sizes, place_of, uses_of
+from air_aclgraph._uncapturable import copies_from_host
+from air_graph import Symbols, attribute, decided_by_sizes, is_on_host, place_of, uses_of
 
 aten = torch.ops.aten
 

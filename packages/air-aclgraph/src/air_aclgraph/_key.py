@@ -72,7 +72,7 @@ def _size_sources(slots: Sequence[Slot], known: set[str]) -> list[tuple[int, int
     sources: list[tuple[int, int | None]] = []
     for slot in slots:
         value = slot.node.meta.get("val")
-        if not isinstance(value, Tensor):
+        if not isinstance(value, Tensor) or slot.kind is Kind.RETURNED:
             continue
         for dim, size in enumerate(value.shape):
             names = _symbols(size)
@@ -92,6 +92,7 @@ def _stride_sources(slots: Sequence[Slot], known: set[str]) -> list[tuple[int, C
         (slot.index, Tensor.stride)
         for slot in slots
         if isinstance(slot.node.meta.get("val"), Tensor)
+        and slot.kind is not Kind.RETURNED
         and any(_symbols(stride) - known for stride in slot.node.meta["val"].stride())
     ]
 

@@ -18,7 +18,7 @@ from air_aclgraph._slots import Kind, Slot
 from air_aclgraph.errors import InputRefused
 from air_graph import addresses_storage, input_roots, keeps_gaps, uses_of
 
-_NO_MEMORY: Final = (Kind.VALUE, Kind.HOST, Kind.TOKEN, Kind.OBJECT)
+_NO_MEMORY: Final = (Kind.VALUE, Kind.HOST, Kind.RETURNED, Kind.TOKEN, Kind.OBJECT)
 
 
 def with_reach(slots: Sequence[Slot], gm: GraphModule) -> tuple[Slot, ...]:

@@ -6,6 +6,7 @@
     bound     like copied, but used where it is              clone_input=False, or found to stay put
     carried   copied in and copied back                      a mutated input that keeps moving
     host      a CPU tensor read on the host                  a host parameter, patched into the replay
+    returned  a CPU tensor that nothing but the caller gets  each call gives back its own
     token     nothing: AOTAutograd passes None               orders operators with effects
     value     a number                                       part of the key
     object    neither tensor nor number (`_objects`)         part of the key where an operator reads it
@@ -39,6 +40,7 @@ class Kind(enum.Enum):
     BOUND = "bound"
     CARRIED = "carried"
     HOST = "host"
+    RETURNED = "returned"
     TOKEN = "token"
     VALUE = "value"
     OBJECT = "object"
@@ -134,6 +136,8 @@ def _host_kind(node: Node, example: Tensor, written: bool) -> tuple[Kind, str]:
             advice="keep it on the device, or update it outside the compiled function",
             input=name,
         )
+    if node.users and all(user.op == "output" for user in node.users):
+        return Kind.RETURNED, "a CPU tensor that no operator reads"
     if all(user.target in STAGING for user in node.users):
         return Kind.COPIED, "a CPU tensor that the graph copies to the device: staged on the device"
     if example.dim() == 0:

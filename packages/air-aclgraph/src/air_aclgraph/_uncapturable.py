@@ -14,13 +14,14 @@ An executor that meets one of them inside a capture refuses it; a compiler that 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import torch
 from torch import Tensor
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
+from torch.utils._pytree import tree_leaves
 
 from air_aclgraph._conditions import is_conditional_node
 from air_aclgraph._decisions import decision
@@ -28,7 +29,7 @@ from air_aclgraph._objects import state_read_by
 from air_aclgraph._slots import STAGING
 from air_aclgraph.errors import IllegalDuringCapture
 from air_fxpasses.tables import updatable_of
-from air_graph import name_of, operator_of, place_of, qualified, source_of
+from air_graph import is_made_anew, is_on_host, name_of, operator_of, place_of, qualified, source_of
 from air_graph.pieces import LeftOut
 
 aten = torch.ops.aten
@@ -37,6 +38,7 @@ _TAGS: Final = {
     torch.Tag.data_dependent_output: "the host has to wait for a value that the device computes",
     torch.Tag.dynamic_output_shape: "the shape of its result depends on the data",
 }
+_OWN: Final = "the host runs it, and its result may be another in each call"
 _MOVES_STORAGE: Final = frozenset(
     (
         "aten::set_",
@@ -95,14 +97,24 @@ def refuse_registered(gm: GraphModule) -> None:
     """Raises for an operator that was registered: its author knows what a capture cannot see."""
     for node in gm.graph.nodes:
         if (found := _registered_reason(node)) is not None:
-            operator, reason = found
-            raise IllegalDuringCapture(
-                f"{operator} cannot run inside a capture: {reason}",
-                where=source_of(node),
-                advice="keep it outside the compiled function, let the graph be cut there "
-                "(air.uncapturable = 'split'), or run this model with run_eagerly",
-                operator=str(operator),
-            )
+            _refuse(node, *found)
+
+
+def refuse_made_anew(gm: GraphModule) -> None:
+    """Raises for what a capture would freeze: random numbers of the host, and what its operators look up."""
+    for node in gm.graph.nodes:
+        if is_made_anew(node):
+            _refuse(node, node.target, _OWN)
+
+
+def _refuse(node: Node, operator: Any, reason: str) -> NoReturn:
+    raise IllegalDuringCapture(
+        f"{operator} cannot run inside a capture: {reason}",
+        where=source_of(node),
+        advice="keep it outside the compiled function, let the graph be cut there "
+        "(air.uncapturable = 'split'), or run this model with run_eagerly",
+        operator=str(operator),
+    )
 
 
 def why_illegal(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
@@ -172,8 +184,10 @@ def _add_host_parts(gm: GraphModule, found: dict[Node, LeftOut]) -> None:
     for node in gm.graph.nodes:
         if node.op != "call_function" or node in found:
             continue
-        sources = [n for n in node.all_input_nodes if isinstance(n.meta.get("val"), Tensor)]
-        if is_on_host(node):
+        sources = [n for n in node.all_input_nodes if _holds_tensors(n)]
+        if is_made_anew(node):
+            found[node] = _entry(node, _OWN)
+        elif is_on_host(node):
             if any(not is_on_host(n) for n in sources):
                 found[node] = _entry(node, "it copies from the device to the host, which waits for it")
             elif any(n in found for n in sources):
@@ -185,6 +199,10 @@ def _add_host_parts(gm: GraphModule, found: dict[Node, LeftOut]) -> None:
             _add_ancestors(node, found)
         elif any(map(_is_given_on_host, sources)) and not _takes_tensors_of_the_host(node):
             found[node] = _entry(node, "it reads an input in the memory of the host")
+
+
+def _holds_tensors(node: Node) -> bool:
+    return any(isinstance(leaf, Tensor) for leaf in tree_leaves(node.meta.get("val")))
 
 
 def _is_given_on_host(node: Node) -> bool:
@@ -204,12 +222,6 @@ def _add_ancestors(node: Node, found: dict[Node, LeftOut]) -> None:
         if one not in found:
             found[one] = _entry(one, "the host computes it for the device")
             waiting.extend(n for n in one.all_input_nodes if _is_computed_on_host(n))
-
-
-def is_on_host(node: Node) -> bool:
-    """Whether a value is a tensor in the memory of the host."""
-    value = node.meta.get("val")
-    return isinstance(value, Tensor) and value.device.type == "cpu"
 
 
 def _is_computed_on_host(node: Node) -> bool:

@@ -10,6 +10,8 @@ from torch.utils._pytree import tree_leaves
 
 from air_geir.ir import DataType, Dim, Expr, Graph, Placement, Port
 
+_VIEWS = frozenset({"Reshape", "Transpose", "Squeeze", "Unsqueeze", "ExpandDims", "Identity", "Bitcast"})
+
 
 @dataclass(frozen=True, slots=True)
 class ArgInput:
@@ -157,6 +159,8 @@ class Promise:
     """`("argument", position)`, or `("result", number)`: results with one number share their memory."""
     absolute: bool = True
     """False when the offset counts from the start of the argument."""
+    device: str | None = None
+    """The kind of the device."""
 
 
 @dataclass
@@ -239,6 +243,19 @@ def is_written(port: Port) -> bool:
         user.prototype is not None and user.input_names[slot] in user.prototype.refs.values()
         for user, slot in port.uses
     )
+
+
+def keeps_its_value(port: Port) -> bool:
+    """True when no operator writes into the memory of this value, or into what it may be a view of.
+
+    Such a value can be read later than the model reads it.
+    """
+    while not is_written(port):
+        base = port.node.inputs[0] if port.node.op_type in _VIEWS else None
+        if base is None:
+            return True
+        port = base
+    return False
 
 
 def _dims_of(binding: InputBinding | OutputBinding) -> tuple[Dim, ...]:

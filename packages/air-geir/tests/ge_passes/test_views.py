@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch._dynamo.backends.common import aot_autograd
 
 from air_config import CompilerConfig, Context, resolve
 from air_geir import Executable, compile_graph
@@ -83,3 +84,26 @@ def test_an_order_of_axes_that_is_computed_stays() -> None:
         perm = graph.data("perm", TensorDesc(DataType.INT64, (3,)))
     second.set_input(1, perm)
     assert FoldViews()(made).changed == 0
+
+
+def test_a_chain_over_what_is_written_reads_it_before_the_write() -> None:
+    def step(cache: torch.Tensor) -> torch.Tensor:
+        turned = cache.permute(3, 0, 1, 2).contiguous(memory_format=torch.channels_last)
+        cache.index_fill_(0, torch.tensor([0]), 2)
+        return turned.transpose(0, -1)
+
+    compiled_step = torch.compile(
+        step,
+        backend=aot_autograd(fw_compiler=_by_the_reference, keep_inference_input_mutations=True),
+        dynamic=False,
+    )
+    mine, eagers = torch.arange(48.0).reshape(2, 4, 2, 3), torch.arange(48.0).reshape(2, 4, 2, 3)
+    assert torch.equal(compiled_step(mine), step(eagers))
+    assert torch.equal(mine, eagers)
+
+
+def _by_the_reference(gm: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Executable:
+    for node in gm.graph.find_nodes(op="call_function", target=torch.ops.aten.lift_fresh_copy.default):
+        node.replace_all_uses_with(node.all_input_nodes[0])  # as a pass does: a constant needs no copy
+        gm.graph.erase_node(node)
+    return compile_graph(gm, inputs, engine="reference")

@@ -19,6 +19,7 @@ from air_graph._links import Link, link_of, links_of, owner_of, shares_storage
 from air_graph._long_products import mend_long_products
 from air_graph._misstated import mend_layouts
 from air_graph._offsets import mend_offsets
+from air_graph._on_host import is_made_anew, is_on_host, needed_on_host
 from air_graph._operators import (
     argument_problem,
     find_operator,
@@ -107,6 +108,8 @@ __all__ = [
     "hint_of",
     "input_roots",
     "is_dense",
+    "is_made_anew",
+    "is_on_host",
     "is_opaque",
     "is_written",
     "keeps_gaps",
@@ -120,6 +123,7 @@ __all__ = [
     "name_of",
     "named_arguments",
     "nearest_source_of",
+    "needed_on_host",
     "nodes_in",
     "note_owning_results",
     "operator_of",

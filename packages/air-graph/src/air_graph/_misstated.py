@@ -61,6 +61,7 @@ MISSTATED: Final = frozenset(
         "native_dropout_backward",
         "pow",
         "replication_pad2d_backward",
+        "roll",
         "smooth_l1_loss_backward",
         "special_xlog1py",
         "xlogy",

@@ -45,8 +45,9 @@ def _facts(
     """What is found, what is promised, and what it is."""
     facts: list[tuple[object, object, str]] = []
     size = tuple(result.shape)
+    facts.append((result.device.type, promise.device or result.device.type, "device"))
     facts.append((size, _filled(promise.size, size, sizes), "size"))
-    if 0 in size or facts[0][0] != facts[0][1]:
+    if 0 in size or any(found != wanted for found, wanted, _ in facts):
         return facts
     kind, position = promise.memory
     if kind == "argument" and not _lies_as_traced(program, position, args[position], sizes):

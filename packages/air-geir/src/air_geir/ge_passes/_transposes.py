@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from air_geir.ge_passes._pass import PassResult, Refusal, refusal
 from air_geir.ir import Graph, Node, Port
-from air_geir.program import Program
+from air_geir.program import Program, keeps_its_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +143,8 @@ def _transposed(value: Port | None) -> Port | str:
         return "the permutation is not known at compile time"
     if order != [*range(len(order) - 2), len(order) - 1, len(order) - 2]:
         return f"permutation {order} is not a swap of the last two dims"
+    if not keeps_its_value(source):
+        return "the graph writes what is transposed"
     return source
 
 

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 
 from air_geir.ge_passes._pass import PassResult
 from air_geir.ir import Node, Port
-from air_geir.program import Program
+from air_geir.program import Program, keeps_its_value
 
 
 @dataclass(frozen=True)
 class FoldViews:
     """A reshape of a reshape, and a transpose of a transpose, read what the first one read.
 
-    The first stays where others read it. An operator that takes part in an explicit order, or that a scope of the
-    model marked with attributes, is left alone, and so are transposes whose order is computed.
+    The first stays where others read it. What is written in the graph is not read later than the model reads it. An
+    operator that takes part in an explicit order, or that a scope of the model marked with attributes, is left alone,
+    and so are transposes whose order is computed.
     """
 
     name: str = "fold_views"
@@ -27,6 +28,8 @@ class FoldViews:
                 continue
             first = node.inputs[0]
             if first is None or first.node.op_type != node.op_type or not _is_plain(first.node):
+                continue
+            if not keeps_its_value(_source(first.node)):
                 continue
             changed += _fold_reshape(node) if node.op_type == "Reshape" else _fold_transpose(node)
         return PassResult(changed)

@@ -40,6 +40,7 @@ class Lowering:
         *,
         caller: Caller | None = None,
         skipped: Collection[fx.Node] = (),
+        apart: Mapping[fx.Node, LeftOut] | None = None,
     ) -> None:
         self.ctx = ctx
         self.expansions = expansions
@@ -53,6 +54,8 @@ class Lowering:
         """The function around the graph, where there is one."""
         self.skipped = skipped
         """Nodes that need no translation: the caller's function makes them."""
+        self.apart = apart or {}
+        """Nodes that must not be translated, each with the reason."""
         self.outer: dict[fx.Node, tuple[Lowering, fx.Node]] = {}
         """Inputs of an expansion, with the values they stand for in the graph around it."""
 
@@ -98,6 +101,10 @@ class Lowering:
 
     def _walk_one(self, module: fx.GraphModule, node: fx.Node) -> None:
         if node in self.skipped:
+            return
+        if node in self.apart:
+            self.found.append(self.apart[node])
+            self.env[node] = self._stand_in(node.meta["val"])
             return
         if node.op == "call_function":
             with self.ctx.graph.origin_of(origin_of(node)):

@@ -15,6 +15,7 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 from air_geir.building._context import Context
 from air_geir.building._sizes import Sizes, dims_of
 from air_geir.building._value import Value
+from air_geir.converters import name_of
 from air_geir.errors import CannotConvert, UnsupportedGraphError
 from air_geir.ir import Expr, Graph, Node, Placement, Port, TensorDesc, as_dim
 from air_geir.lowering._decompose import Expansions, Table, writes_inside
@@ -22,6 +23,7 @@ from air_geir.lowering._lower import Lowering
 from air_geir.lowering._memory import Caller
 from air_geir.lowering._outputs import Outputs, Wanted, number_output, returned_by
 from air_geir.lowering._promises import promises
+from air_geir.lowering._source import source_of
 from air_geir.program import (
     ArgInput,
     ArgOutput,
@@ -31,7 +33,7 @@ from air_geir.program import (
     Program,
     SymbolSource,
 )
-from air_graph import DeviceLayouts
+from air_graph import DeviceLayouts, needed_on_host
 from air_graph.pieces import LeftOut
 
 _SIZE_READERS = {
@@ -120,6 +122,7 @@ class _ProgramBuilder:
             self.found,
             caller=self.caller,
             skipped=self.wanted.skipped if self.wanted is not None else (),
+            apart=self._of_the_host(),
         )
         self._sources(self.holders)
         self._inputs(self.holders)
@@ -130,6 +133,18 @@ class _ProgramBuilder:
         if self.found:
             raise UnsupportedGraphError(self.graph.name, self.found)
         return outputs
+
+    def _of_the_host(self) -> dict[fx.Node, LeftOut]:
+        """What an engine of a device cannot do for a caller who wants memory of the host; views he makes himself."""
+        if self.wanted is None:
+            return {}
+        needed = needed_on_host(self.gm.graph)
+        if self.wanted.skipped.issuperset(needed):
+            return {}
+        return {
+            node: LeftOut(node.name, name_of(node.target), reason, source_of(node))
+            for node, reason in needed.items()
+        }
 
     def _describe(self) -> None:
         """Nodes without a description get one by running the graph on fake tensors."""

@@ -65,6 +65,7 @@ def _of(node: fx.Node, value: Any, memory: tuple[str, int], start: Dim, absolute
         None if offset is None else offset - start,
         memory,
         absolute,
+        value.device.type,
     )
 
 

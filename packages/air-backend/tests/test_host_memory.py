@@ -1,0 +1,121 @@
+"""Tensors of the CPU in a program of a device: results, writes and random numbers are those of eager."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+pytestmark = pytest.mark.npu
+
+Program = Callable[[Tensor, Tensor], tuple[Tensor, ...]]
+HELD = torch.ones(3, 4)
+
+
+def view_and_base(x: Tensor, h: Tensor) -> tuple[Tensor, ...]:
+    y = h * 2
+    return y, y[0], x
+
+
+PROGRAMS: dict[str, Program] = {
+    "computed": lambda x, h: (x * 2, h + 1),
+    "views": lambda x, h: ((h + 1)[1:], (h + 1).t(), x),
+    "shared": view_and_base,
+    "copied": lambda x, h: (x.cpu().topk(2)[0], x.topk(2)[0].cpu(), x + 1),
+    "there and back": lambda x, h: ((x.cpu() + h).to(x.device) * 2,),
+    "parts": lambda x, h: (h.split(2)[0].to(x.device) + 1, h.split(2)[1]),
+    "pair": lambda x, h: (x * 2, h.topk(2)[0]),
+    "constants": lambda x, h: (torch.arange(5) + 1, torch.tensor(2.5), x * torch.tensor(2.5)),
+    "held": lambda x, h: (HELD + h, x * HELD.to(x.device)),
+    "doubles": lambda x, h: ((h.double() / 3).sum(), x),
+    "sized by data": lambda x, h: (h.nonzero(), x.nonzero().cpu(), x * 2),
+    "written": lambda x, h: (h[1].mul_(2), x.cpu().sum(), x * h.sum().to(x.device)),
+    "written from the device": lambda x, h: (h.copy_(x) + 1,),
+    "written to the device": lambda x, h: (x.copy_(h) + 1,),
+    "index": lambda x, h: (x[h[:, 0].long().abs() % 3], h[h[:, 0].long().abs() % 3]),
+}
+
+
+def given(number: int) -> tuple[Tensor, Tensor]:
+    values = torch.arange(12.0).reshape(3, 4) * 5 % 37 - 17
+    return values.to("npu") + number, values + number
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
+def test_N25_results_are_on_the_device_that_eager_gives_them(name: str, mode: str, dynamic: bool) -> None:
+    program = PROGRAMS[name]
+    torch._dynamo.reset()
+    step = torch.compile(program, backend="air", options={"mode": mode}, dynamic=dynamic)
+    for number in range(3):
+        mine, eagers = given(number), given(number)
+        results, expected = step(*mine), program(*eagers)
+        for one, other in zip((*results, *mine), (*expected, *eagers), strict=True):
+            torch.testing.assert_close(one, other)  # the device as well
+            assert (one.stride(), one.storage_offset()) == (other.stride(), other.storage_offset())
+        if name == "shared":
+            results[0].zero_()
+            assert not results[1].any()
+
+
+RANDOM: dict[str, Program] = {
+    "returned": lambda x, h: (x * 2, torch.rand(5)),
+    "moved": lambda x, h: (x * torch.rand(4).to(x.device),),
+    "used": lambda x, h: (x * 2, torch.rand(5).topk(2)[0]),
+    "dropout": lambda x, h: (torch.nn.functional.dropout(h, 0.5), x * 2),
+}
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+@pytest.mark.parametrize("name", RANDOM)
+@pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
+def test_N25_random_numbers_of_the_cpu_are_those_of_its_generator(name: str, mode: str) -> None:
+    program = RANDOM[name]
+    torch._dynamo.reset()
+    step = torch.compile(program, backend="air", options={"mode": mode})
+
+    def drawn(function: Program, number: int) -> tuple[Tensor, ...]:
+        torch.manual_seed(number)
+        return (*function(*given(number)), torch.rand(1))
+
+    for number in range(4):
+        torch.testing.assert_close(drawn(step, number), drawn(program, number))
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+def test_where_no_cut_is_wanted_the_operator_and_the_line_are_named(mode: str) -> None:
+    torch._dynamo.reset()
+    options: dict[str, Any] = {"mode": mode, "air.uncapturable": "error", "air.unsupported": "error"}
+    step = torch.compile(RANDOM["returned"], backend="air", options=options)
+    with pytest.raises(Exception, match=r"(?s)aten.rand.default.*test_host_memory.py"):
+        step(*given(0))
+
+
+def test_what_only_the_device_reads_is_no_cut_in_max_autotune() -> None:
+    torch._dynamo.reset()
+    step = torch.compile(
+        lambda x: x + torch.arange(4).to(x.device), backend="air", options={"mode": "max-autotune"}
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x, _ = given(0)
+        torch.testing.assert_close(step(x), x + torch.arange(4).to("npu"))
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+def test_a_jagged_tensor_runs_as_in_eager(mode: str) -> None:
+    """Its lengths go through the graph as tensors of the CPU that no operator reads."""
+    torch._dynamo.reset()
+    step = torch.compile(lambda x: x.sin() * 2, backend="air", options={"mode": mode})
+    for rows in (2, 3, 4):
+        parts = [torch.randn(2, 4).to("npu"), torch.randn(rows, 4).to("npu")]
+        jagged: Any = torch.nested.nested_tensor(parts, layout=torch.jagged)
+        result: Any = step(jagged)
+        torch.testing.assert_close(result.values(), jagged.values().sin() * 2)
+        torch.testing.assert_close(result.offsets(), jagged.offsets())

@@ -1,0 +1,69 @@
+"""Which values of a graph of a device lie in the memory of the host, and which of them the host itself must make.
+
+torch.arange(4).to(x.device)    an engine may compute it on the device: nobody sees where
+return x.cpu(), torch.ones(2)   the caller wants tensors of the CPU
+torch.rand(4).to(x.device)      the numbers come from the generator of the CPU
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+from torch.fx import Graph, Node
+from torch.utils._pytree import tree_leaves
+
+from air_graph._uses import uses_of
+
+_COPIED: Final = "it copies from the device to the host, which waits for it"
+_COMPUTED: Final = "what it computes is wanted in the memory of the host"
+_OWN: Final = "the host computes it anew in each call"
+_DETERMINISTIC: Final = frozenset({"aten", "prims"})
+
+
+def is_on_host(node: Node) -> bool:
+    """Whether the tensors of a value lie in the memory of the host; a value without tensors lies nowhere."""
+    found = list(_tensors(node))
+    return bool(found) and all(value.device.type == "cpu" for value in found)
+
+
+def is_made_anew(node: Node) -> bool:
+    """Whether the host must run an operator in each call, whatever it is given: random ones, and those of others."""
+    op = node.target
+    if not isinstance(op, OpOverload) or not is_on_host(node):
+        return False
+    return torch.Tag.nondeterministic_seeded in op.tags or op.namespace not in _DETERMINISTIC
+
+
+def needed_on_host(graph: Graph) -> dict[Node, str]:
+    """The calls in a graph of a device that have to run on the host, each with the reason.
+
+    They are what results in the memory of the host are computed from, writes to such memory, and what is made anew.
+    """
+    if not {value.device.type for node in graph.nodes for value in _tensors(node)} - {"cpu", "meta"}:
+        return {}
+    found: dict[Node, str] = {}
+    for node in reversed(graph.nodes):
+        if node.op == "call_function" and is_on_host(node) and _is_needed(node, found):
+            found[node] = _reason(node)
+    return dict(reversed(found.items()))
+
+
+def _is_needed(node: Node, found: dict[Node, str]) -> bool:
+    if is_made_anew(node) or any(use.writes for use in uses_of(node)):
+        return True
+    return any(user.op == "output" or user in found for user in node.users)
+
+
+def _reason(node: Node) -> str:
+    if is_made_anew(node):
+        return _OWN
+    operands = (value for operand in node.all_input_nodes for value in _tensors(operand))
+    return _COMPUTED if all(value.device.type == "cpu" for value in operands) else _COPIED
+
+
+def _tensors(node: Node) -> Iterator[Any]:
+    return (leaf for leaf in tree_leaves(node.meta.get("val")) if isinstance(leaf, Tensor))
