@@ -125,6 +125,7 @@ def test_a_source_that_overlaps_the_target_elsewhere_is_told_from_the_same_one()
 
 def test_branches_of_torch_cond_are_drawn_without_dynamo() -> None:
     torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
     with plainly():
         torch.cond(torch.ones(2).sum() > 0, lambda p: p * 2, lambda p: p - 1, (torch.ones(2),))
     assert not torch._dynamo.utils.counters["frames"]
