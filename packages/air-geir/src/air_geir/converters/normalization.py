@@ -60,7 +60,10 @@ def batch_norm_inference(
     y = ctx.emit(
         "BNInfer", input, scale, offset, running_mean, running_var, epsilon=float(eps), shape=input.shape
     )
-    return y, ctx.fill((0,), 0, ctx.meta[1].dtype), ctx.fill((0,), 0, ctx.meta[2].dtype)
+    mean, rstd = (
+        ctx.fill(tuple(m.shape), 0, m.dtype) for m in ctx.meta[1:]
+    )  # empty on the CPU, zeros on an NPU
+    return y, mean, rstd
 
 
 @converts(

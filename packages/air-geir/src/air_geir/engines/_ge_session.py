@@ -12,6 +12,7 @@ import torch
 from air_geir.engines import _ge_calls as ge
 from air_geir.engines import native
 from air_geir.engines._groups import name_communicators
+from air_geir.engines._in_turn import InTurn
 from air_geir.engines._protocol import Compiled, EngineOptions, Unavailable
 from air_geir.engines._torchair_extension import take_formats
 from air_geir.errors import EngineError
@@ -55,7 +56,7 @@ class GeSession:
                 advice="use engine='torchair_extension', or leave aoe_config unset",
             )
         calls = ge.started(options.session)
-        return CompiledBySession(calls, program, options)
+        return InTurn(CompiledBySession(calls, program, options))
 
 
 class CompiledBySession:

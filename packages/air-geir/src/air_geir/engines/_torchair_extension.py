@@ -12,6 +12,7 @@ import torch
 
 from air_geir.engines import _extension as extension
 from air_geir.engines._groups import name_communicators
+from air_geir.engines._in_turn import InTurn
 from air_geir.engines._protocol import Compiled, EngineOptions, Unavailable
 from air_geir.errors import EngineError
 from air_geir.file import to_bytes
@@ -32,7 +33,7 @@ class TorchairExtension:
         """Start the session; the graph itself is compiled at the first call, which knows the inputs' formats."""
         module = extension.load()
         extension.SESSION.require(module, options.session)
-        return CompiledOnDevice(module, program, options)
+        return InTurn(CompiledOnDevice(module, program, options))
 
 
 class CompiledOnDevice:

@@ -126,7 +126,9 @@ Tensors nll_loss(const Call& c) {
 }
 
 at::Generator generator(const Tensor& seed, const Tensor& offset) {
-  const uint64_t mixed = seed.flatten()[0].item<int64_t>() * 0x9E3779B97F4A7C15ull + offset.flatten()[0].item<int64_t>();
+  // The offset may be a counter of two numbers, the second of which counts.
+  const uint64_t at = offset.to(at::kLong).sum().item<int64_t>();
+  const uint64_t mixed = seed.to(at::kLong).flatten()[0].item<int64_t>() * 0x9E3779B97F4A7C15ull + at;
   return at::detail::createCPUGenerator(mixed);
 }
 // One bit per element, set with the probability of being kept, in bytes padded to 128 elements.

@@ -1,0 +1,70 @@
+"""Calls of a graph on a device, one at a time and in the order of one stream, whoever makes them.
+
+An engine keeps the arguments of a call and the memory of a graph's intermediate values in one place. Two threads would
+overwrite each other's, and so would two streams: the engine's work is on the stream of the first call. A call from
+another stream waits for what that stream was given, and the stream waits for the call.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+
+from air_geir.engines._protocol import Compiled
+
+
+class InTurn:
+    """A compiled graph that threads and streams may share."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self._compiled = compiled
+        self._lock = threading.RLock()
+        self._device: Any = None
+        self._home: Any = None
+        self._name: object = None
+        self._current: Any = None
+
+    def __call__(
+        self, inputs: Sequence[torch.Tensor], assigned: Sequence[torch.Tensor | None]
+    ) -> Sequence[torch.Tensor]:
+        with self._lock:
+            if self._home is None:
+                self._take_home()
+            if self._current() == self._name:
+                return self._compiled(inputs, assigned)
+            return self._from_elsewhere(inputs, assigned)
+
+    def _take_home(self) -> None:
+        import torch_npu  # present whenever an engine of a device is
+
+        self._device = npu = torch.get_device_module("npu")
+        number = npu.current_device()
+        named = getattr(torch_npu._C, "_npu_getCurrentStream", None)
+        self._current = npu.current_stream if named is None else partial(named, number)
+        self._home, self._name = npu.current_stream(), self._current()
+
+    def _from_elsewhere(
+        self, inputs: Sequence[torch.Tensor], assigned: Sequence[torch.Tensor | None]
+    ) -> Sequence[torch.Tensor]:
+        caller = self._device.current_stream()
+        self._home.wait_stream(caller)
+        with self._device.stream(self._home):
+            results = self._compiled(inputs, assigned)
+        caller.wait_stream(self._home)
+        for result in results:
+            if result.device.type == "npu":
+                result.record_stream(caller)
+        return results
+
+    def stats(self) -> Mapping[str, object]:
+        """Numbers about compilation and runs."""
+        return self._compiled.stats()
+
+    def close(self) -> None:
+        """Give everything back."""
+        with self._lock:
+            self._compiled.close()
