@@ -230,7 +230,9 @@ class WritesBoth(torch.nn.Module):
         super().__init__()
         self.linear = torch.nn.Linear(4, 4)
 
-    def forward(self, x: torch.Tensor, y: torch.Tensor, pair: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    def forward(
+        self, x: torch.Tensor, y: torch.Tensor, pair: dict[str, torch.Tensor]
+    ) -> tuple[torch.Tensor, ...]:
         x.mul_(2)
         mixed = self.linear(y) + pair["left"]
         y.add_(1)

@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 def given_once(
     model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]] | None:
-    """The model and its arguments with each tensor where it comes first and None elsewhere; None if none comes twice."""
+    """The model and its arguments, each tensor only where it comes first, None elsewhere; None if none comes twice."""
     leaves, shape = pytree.tree_flatten((args, kwargs))
     first: dict[int, int] = {}
     again = {}
