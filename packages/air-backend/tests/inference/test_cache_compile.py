@@ -197,11 +197,24 @@ def test_files_that_others_may_write_are_not_run(tmp_path: Path) -> None:
     assert "chmod go-w" in failure.value.advice
 
 
-def test_what_ge_makes_is_not_kept_and_a_warning_says_so(tmp_path: Path) -> None:
+def test_G18_without_the_graph_engine_ge_cache_does_nothing_and_a_warning_says_so(tmp_path: Path) -> None:
     model, x = cached_step.made(), cached_step.inputs()
-    with pytest.warns(CacheWarning, match="what GE makes of it is not kept"):
-        function = cache_compile(model.step, cache_dir=tmp_path, ge_cache=True)
+    config = air_backend.CompilerConfig()
+    config.mode = "reduce-overhead"
+    with pytest.warns(CacheWarning, match="ge_cache=True does nothing in mode reduce-overhead"):
+        function = cache_compile(model.step, config=config, cache_dir=tmp_path, ge_cache=True)
     torch.testing.assert_close(function(x), cached_step.expected(x))
+    assert files(function) == ["compiled_module"]
+
+
+def test_G18_on_the_cpu_nothing_is_kept_of_the_reference_engine_and_the_log_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model, x = cached_step.made(), cached_step.inputs()
+    function = cache_compile(model.step, cache_dir=tmp_path, ge_cache=True)
+    with caplog.at_level(logging.WARNING):
+        torch.testing.assert_close(function(x), cached_step.expected(x))
+    assert "engine reference compiles nothing that could be kept" in caplog.text
     assert files(function) == ["compiled_module"]
 
 

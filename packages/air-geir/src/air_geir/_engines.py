@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -17,6 +18,7 @@ from air_geir.engines import (
     TorchairExtension,
     dump_config,
     engine_options,
+    folder_asked,
     start_dump,
     tensor_dump,
 )
@@ -24,6 +26,8 @@ from air_geir.errors import EngineUnavailableError
 from air_geir.gears import Gears, gear_options
 from air_geir.program import Program
 from air_geir.reference import ReferenceEngine
+
+log = logging.getLogger(__name__)
 
 ENGINES: dict[str, Callable[[], Engine]] = {
     "torchair_extension": TorchairExtension,
@@ -99,12 +103,14 @@ def options_for(
 ) -> EngineOptions:
     """What the engine is told: the settings in GE's spelling, for an engine that has a device."""
     if engine.name == "reference":
+        if folder_asked() is not None:
+            log.warning("%s: engine reference compiles nothing that could be kept", program.graph.name)
         return EngineOptions({}, {}, program.graph.name, tensor_dump(settings, sorted(dump_nodes)))
     chosen = settings if settings is not None else resolve(CompilerConfig(), Context(device="npu"))
     path = chosen.dump_config.dump_config_path
     marked = [n.name for n in program.graph if n.origin is not None and n.origin.fx in dump_nodes]
     start_dump(dump_config(chosen, program.graph.name, marked), str(path) if path else None)
-    options = engine_options(chosen, program, NpuDevice.current())
+    options = replace(engine_options(chosen, program, NpuDevice.current()), kept_in=folder_asked())
     if not gears:
         return options
     policy = chosen.inference_config.dynamic_gears_merge_policy

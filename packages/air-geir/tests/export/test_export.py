@@ -221,3 +221,41 @@ def test_G21_two_ranks_write_two_models_and_their_relation(tmp_path: Path) -> No
     assert [g["group_rank_list"] for g in relation["comm_group"]] == ["[0, 1]"]
     graph = file.read(folder / "export0.air")
     assert any(n.op_type == "HcomAllReduce" for n in graph)
+
+
+class WritesBoth(torch.nn.Module):
+    """A module that writes two arguments."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+
+    def forward(
+        self, x: torch.Tensor, y: torch.Tensor, pair: dict[str, torch.Tensor]
+    ) -> tuple[torch.Tensor, ...]:
+        x.mul_(2)
+        mixed = self.linear(y) + pair["left"]
+        y.add_(1)
+        return mixed, x + pair["right"]
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+def test_G20_one_tensor_given_several_times_and_written_is_one_input(tmp_path: Path, dynamic: bool) -> None:
+    model, x, left = WritesBoth().eval(), torch.randn(2, 4), torch.randn(2, 4)
+    pair = {"left": left, "right": x}
+    made = dynamo_export(x, x, pair, model=model, export_path=tmp_path, dynamic=dynamic)
+    graph = file.read(made.model)
+    assert len(graph.inputs) == 2
+    assert len(list(graph.of_type("RefData"))) == 1
+    for rows in (2, 5 if dynamic else 2):
+        given, other = torch.randn(rows, 4), torch.randn(rows, 4)
+        expected = model(eager := given.clone(), eager, {"left": other, "right": eager})
+        results = run(graph, given, other)
+        torch.testing.assert_close(results, list(expected))
+    assert "forward" not in vars(model), "the model is left as it was"
+
+
+def test_G20_arguments_that_overlap_and_are_written_are_still_refused(tmp_path: Path) -> None:
+    x = torch.randn(2, 4)
+    with pytest.raises(ExportError):
+        dynamo_export(x, x[:1], {"left": x, "right": x}, model=WritesBoth(), export_path=tmp_path)

@@ -35,12 +35,14 @@ from air_backend.inference._local_classes import importable
 from air_backend.inference._marks import Marks, marks_of
 from air_config import CompilerConfig
 from air_config.errors import NotSerializable
+from air_geir.engines import kept_in
 from air_graph import forks
 
 log = logging.getLogger(__name__)
 
 HOME: Final = "TORCHAIR_CACHE_HOME"
 DEFAULT_HOME: Final = ".air_cache"
+GE_FILES: Final = "ge"
 RESTARTS: Final = 16
 CANNOT_BE_KEPT: Final = frozenset(CheckFunctionManager.UNSUPPORTED_SERIALIZATION_GUARD_TYPES)
 
@@ -67,12 +69,11 @@ def cache_compile(
     The files lie below `cache_dir`, else below $TORCHAIR_CACHE_HOME, else in `.air_cache` of the working directory.
     It is for inference: calls run without gradients. `options` and `mode`, as torch.compile has them, go before
     `config`. What no file can hold is compiled in each process, and a `CacheWarning` says why.
+    With `ge_cache`, what the Graph Engine makes of a graph (max-autotune on an NPU) is kept beside it.
     """
-    if ge_cache:
-        _warn(
-            "ge_cache=True keeps the traced graph; what GE makes of it is not kept, each process has it compiled"
-        )
     chosen = effective_config(_configuration(config, backend), mode, options)
+    if ge_cache and chosen.mode != "max-autotune":
+        _warn(f"ge_cache=True does nothing in mode {chosen.mode}, which the Graph Engine has no part in")
     decompositions = dict(custom_decompositions or (backend.decompositions if backend is not None else {}))
     owner, function = (func.__self__, func.__func__) if isinstance(func, MethodType) else (None, func)
     if not isinstance(function, FunctionType):
@@ -87,7 +88,9 @@ def cache_compile(
         _warn_not_kept(function, f"an option holds what cannot be written down: {error}")
     except CannotSave as error:
         _warn_not_kept(function, error.reason)
-    compiled = CachedFunction(func, Backend(chosen, decompositions), dynamic, store, fullgraph=fullgraph)
+    compiled = CachedFunction(
+        func, Backend(chosen, decompositions), dynamic, store, fullgraph=fullgraph, ge_cache=ge_cache
+    )
     return compiled.disabled() if disable else compiled
 
 
@@ -122,6 +125,7 @@ class CachedFunction:
         store: _store.Store | None,
         *,
         fullgraph: bool = True,
+        ge_cache: bool = False,
     ) -> None:
         self._func = func
         self._in_process: Callable[..., Any] | None = None
@@ -138,6 +142,7 @@ class CachedFunction:
         self._globals: dict[str, str] = {}
         self._marks: Marks = {}
         self._store = store
+        self._ge_files = store.folder / GE_FILES if ge_cache else None
         self._graphs: list[Any] | None = None
         self._keeps = True
         self._lock = forks.new_lock()
@@ -188,7 +193,7 @@ class CachedFunction:
     def _read(self, given: Any) -> list[Any]:
         with self._lock:
             if self._graphs is None:
-                with importable(self._func, given):
+                with kept_in(self._ge_files), importable(self._func, given):
                     self._graphs = self._store.read(self._func)
             return self._graphs
 
@@ -202,7 +207,7 @@ class CachedFunction:
                     len(graphs),
                 )
             hooks = hooks_of(self._func) if self._keeps else {}
-            with importable(self._func, (args, kwargs)):
+            with kept_in(self._ge_files), importable(self._func, (args, kwargs)):
                 graph = self._traced(args, kwargs)
                 self._keeps = (
                     self._keeps and self._store.write(graph, self._globals, self._marks, hooks) is not None

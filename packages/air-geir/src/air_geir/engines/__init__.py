@@ -11,6 +11,7 @@ from air_geir.engines._binding import bind, source_of
 from air_geir.engines._contract import check, held
 from air_geir.engines._extension import NpuDevice, start_dump
 from air_geir.engines._ge_session import GeSession
+from air_geir.engines._kept import folder_asked, kept_in
 from air_geir.engines._options import DeviceFacts, PlainDevice, dump_config, engine_options, tensor_dump
 from air_geir.engines._protocol import Compiled, Engine, EngineOptions, Idle, TensorDump, Unavailable
 from air_geir.engines._torchair_extension import TorchairExtension
@@ -31,7 +32,9 @@ __all__ = [
     "check",
     "dump_config",
     "engine_options",
+    "folder_asked",
     "held",
+    "kept_in",
     "source_of",
     "start_dump",
     "tensor_dump",

@@ -13,6 +13,7 @@ from air_geir.engines import _ge_calls as ge
 from air_geir.engines import native
 from air_geir.engines._groups import name_communicators
 from air_geir.engines._in_turn import InTurn
+from air_geir.engines._kept import entry_of
 from air_geir.engines._protocol import Compiled, EngineOptions, Unavailable
 from air_geir.engines._torchair_extension import take_formats
 from air_geir.errors import EngineError
@@ -123,9 +124,14 @@ class CompiledBySession:
         name_communicators(graph)
         number = next(_ids)
         model = to_bytes(graph)
-        calls.add(number, self._options.name, model, self._options.graph)
+        with entry_of(graph, self._options, NAME) as kept:
+            calls.add(number, self._options.name, model, {**self._options.graph, **kept.told})
+            try:
+                calls.compile(number, graph.name)
+            except BaseException:
+                calls.remove(number)
+                raise
         try:
-            calls.compile(number, graph.name)
             summary = calls.summary(number, len(self._types), graph.name)
             if summary.shapes is not None:
                 self._memory = calls.give_memory(number, summary, graph.name)
@@ -139,6 +145,7 @@ class CompiledBySession:
             static=summary.shapes is not None,
             constant_bytes=summary.constants,
             feature_bytes=summary.features,
+            kept=kept.state,
         )
 
     def stats(self) -> Mapping[str, object]:

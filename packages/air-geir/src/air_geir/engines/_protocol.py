@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import torch
@@ -48,6 +49,8 @@ class EngineOptions:
     name: str = "graph"
     dump: TensorDump | None = None
     """Tensors to write while the graph runs, for an engine that writes them itself."""
+    kept_in: Path | None = None
+    """Where what the engine makes of the graph is kept for other processes."""
 
 
 class Compiled(Protocol):

@@ -13,6 +13,7 @@ import torch
 from air_geir.engines import _extension as extension
 from air_geir.engines._groups import name_communicators
 from air_geir.engines._in_turn import InTurn
+from air_geir.engines._kept import entry_of
 from air_geir.engines._protocol import Compiled, EngineOptions, Unavailable
 from air_geir.errors import EngineError
 from air_geir.file import to_bytes
@@ -68,12 +69,13 @@ class CompiledOnDevice:
         shapes = [list(node.output.desc.file_shape()) for node in graph.inputs]
         results = [list(s) for s in self._program.output_shapes()]
         try:
-            self._base.load(model, dict(self._options.graph), placements, dtypes, 1)
-            self._base.set_hint_shape(shapes, results)
-            if "aoe_mode" in self._options.graph:
-                self._base.auto_tune((list(inputs), None))
-            loaded = time.perf_counter()
-            self._base.compile()
+            with entry_of(graph, self._options, extension.NAME) as kept:
+                self._base.load(model, {**self._options.graph, **kept.told}, placements, dtypes, 1)
+                self._base.set_hint_shape(shapes, results)
+                if "aoe_mode" in self._options.graph:
+                    self._base.auto_tune((list(inputs), None))
+                loaded = time.perf_counter()
+                self._base.compile()
         except RuntimeError as error:
             raise extension.translated(error, "compile", graph.name) from error
         self._stats.update(
@@ -82,6 +84,7 @@ class CompiledOnDevice:
             load_s=loaded - started,
             compile_s=time.perf_counter() - loaded,
             summary=str(self._base.summary()),
+            kept=kept.state,
         )
         self._run = self._base.run
         return self._run

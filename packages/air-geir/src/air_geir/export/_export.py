@@ -17,6 +17,7 @@ from air_config import CompilerConfig, Context, resolve
 from air_geir import file
 from air_geir.dump import to_pbtxt
 from air_geir.errors import ExportError
+from air_geir.export._given_once import given_once
 from air_geir.export._relation import write_relation
 from air_geir.export._weights import embed
 from air_geir.ge_passes import (
@@ -147,6 +148,18 @@ def _record_modules(graph: Graph, module: torch.fx.GraphModule) -> None:
 
 
 def _trace(
+    model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic: bool
+) -> ExportedProgram:
+    try:
+        return _traced(model, args, kwargs, dynamic)
+    except ExportError:
+        once = given_once(model, args, kwargs)
+        if once is None:
+            raise
+    return _traced(*once, dynamic)
+
+
+def _traced(
     model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic: bool
 ) -> ExportedProgram:
     shapes = None

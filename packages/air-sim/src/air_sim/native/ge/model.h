@@ -55,6 +55,11 @@ int64_t index_of(const Op* op);
 // Throws std::runtime_error for bytes that are not a graph.
 std::shared_ptr<Model> parse_model(const void* data, size_t size);
 
+// A compiled graph in a file: the graph with what its compilation found out.
+void write_compiled(const Model& model, const std::string& path);
+// Null where there is no such file; throws std::runtime_error for one that is broken.
+std::shared_ptr<Model> read_compiled(const std::string& path);
+
 // The two numberings of data types.
 at::ScalarType type_of_graph(int type);
 at::ScalarType type_of_api(int64_t type);

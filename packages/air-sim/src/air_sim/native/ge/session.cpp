@@ -22,6 +22,7 @@ namespace {
 struct State {
   std::mutex m;
   std::map<uint32_t, ModelPtr> models;
+  std::map<uint32_t, std::string> kept;  // files of graphs that other processes shall find compiled
   std::map<const void*, ge::AllocatorPtr> allocators;  // of the outputs of dynamic graphs, by stream
   std::string error;
 };
@@ -51,7 +52,7 @@ std::string quoted(const std::string& text) {
   }
   return out + "\"";
 }
-// AIR_SIM_GE_RECORD: one JSON line per set of options.
+// AIR_SIM_GE_RECORD: one JSON line per set of options, and one per graph whose compilation is kept in a file.
 void record(const char* what, int64_t graph, const ge::Options& options) {
   const char* path = getenv("AIR_SIM_GE_RECORD");
   if (!path || !*path) return;
@@ -145,6 +146,37 @@ void compile(Model& model) {
     model.output_shapes.push_back(t.sizes().vec());
     model.output_types.push_back(t.scalar_type());
   }
+}
+
+std::string option(const ge::Options& options, const char* name) {
+  const auto found = options.find(ge::AscendString(name));
+  return found == options.end() ? "" : found->second.GetString();
+}
+// The file for the graph of these options; none where they name no folder and key.
+std::string file_of(const ge::Options& options) {
+  const std::string folder = option(options, "ge.graph_compiler_cache_dir"), key = option(options, "ge.graph_key");
+  return folder.empty() || key.empty() ? "" : folder + "/" + key + ".om";
+}
+// Compiles a graph, or takes what a file has of it: like the engine's own files, one is taken by its name alone.
+void compile_or_read(uint32_t id) {
+  const ModelPtr model = find_model(id);
+  std::string file;
+  {
+    std::lock_guard<std::mutex> lock(state().m);
+    const auto found = state().kept.find(id);
+    if (found != state().kept.end()) file = found->second;
+  }
+  ModelPtr read = file.empty() ? nullptr : air_sim::graph_engine::read_compiled(file);
+  if (read) {
+    record("ReadCompiledGraph", id, {});
+    std::lock_guard<std::mutex> lock(state().m);
+    state().models[id] = std::move(read);
+    return;
+  }
+  compile(*model);
+  if (file.empty()) return;
+  record("CompileGraph", id, {});
+  air_sim::graph_engine::write_compiled(*model, file);
 }
 
 // Outputs of a dynamic graph: a dry run gives the shapes, the caller's allocator the memory. Where values decide a
@@ -302,16 +334,19 @@ Status Session::AddGraph(uint32_t id, const Graph& graph, const Options& options
     if (!impl || !impl->model) throw std::runtime_error("the graph was not loaded");
     std::lock_guard<std::mutex> lock(state().m);
     state().models[id] = impl->model;
+    const std::string file = file_of(options);
+    if (!file.empty()) state().kept[id] = file;
   });
 }
 Status Session::RemoveGraph(uint32_t id) {
   AIR_SIM_COUNT("ge::Session::RemoveGraph");
   std::lock_guard<std::mutex> lock(state().m);
+  state().kept.erase(id);
   return state().models.erase(id) ? kSuccess : kFailed;
 }
 Status Session::CompileGraph(uint32_t id) {
   AIR_SIM_COUNT("ge::Session::CompileGraph");
-  return guarded("CompileGraph", [&] { compile(*find_model(id)); });
+  return guarded("CompileGraph", [&] { compile_or_read(id); });
 }
 CompiledGraphSummaryPtr Session::GetCompiledGraphSummary(uint32_t id) {
   AIR_SIM_COUNT("ge::Session::GetCompiledGraphSummary");

@@ -1,0 +1,54 @@
+"""`ge_cache=True` on an NPU: the second process traces nothing, and has the engine compile nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch_npu")
+pytestmark = pytest.mark.npu
+
+RUN = """
+import sys, torch, torch_npu, air_backend, cached_step
+from torch._dynamo.utils import counters
+config = air_backend.CompilerConfig()
+config.mode = "max-autotune"
+model, x = cached_step.made().npu(), cached_step.inputs().npu()
+step = air_backend.inference.cache_compile(
+    model.step, config=config, cache_dir=sys.argv[1], dynamic=False, ge_cache=True)
+torch.testing.assert_close(step(x).cpu(), cached_step.expected(x.cpu()))
+torch.testing.assert_close(step(x).cpu(), cached_step.expected(x.cpu()))
+print(counters["stats"].get("unique_graphs", 0), step.folder)
+"""
+TESTS = Path(__file__).parents[1]
+
+
+def ran(folder: Path, number: int) -> tuple[int, list[str], Path]:
+    """How many graphs a process traced, what it had the engine do, and where the files lie."""
+    record = folder / f"{number}.jsonl"
+    path = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path, "AIR_SIM_GE_RECORD": str(record)}
+    command = [sys.executable, "-W", "ignore", "-c", RUN, str(folder / "cache")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    traced, _, place = done.stdout.splitlines()[-1].partition(" ")
+    calls = [json.loads(line)["call"] for line in record.read_text().splitlines()]
+    made = [call for call in calls if call in ("CompileGraph", "ReadCompiledGraph")]
+    return int(traced), made, Path(place)
+
+
+def test_G18_another_process_reads_the_graph_and_what_the_engine_made_of_it(tmp_path: Path) -> None:
+    traced, made, folder = ran(tmp_path, 0)
+    assert (traced, made) == (1, ["CompileGraph"])
+    assert sorted(path.name for path in folder.iterdir()) == ["compiled_module", "ge"]
+    traced, made, _ = ran(tmp_path, 1)
+    assert (traced, made) == (0, ["ReadCompiledGraph"])
+    (entry,) = (folder / "ge").iterdir()
+    (entry / "air.json").write_text("{}")
+    traced, made, _ = ran(tmp_path, 2)
+    assert (traced, made) == (0, ["CompileGraph"])
