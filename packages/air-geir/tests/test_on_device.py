@@ -218,6 +218,28 @@ def test_what_the_graph_engine_computes_is_what_the_cpu_does(
         torch.testing.assert_close(compiled(function, [])(x.to("npu")).cpu(), function(x))
 
 
+def _geglu(x: torch.Tensor) -> torch.Tensor:
+    values, gate = x.chunk(2, -1)
+    return values * torch.nn.functional.gelu(gate, approximate="tanh")
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda x: torch_npu.npu_geglu(x, dim=-1, approximate=1)[0], _geglu),
+        (lambda x: torch_npu.npu_swiglu(x), lambda x: torch.nn.functional.silu(x[:, :3]) * x[:, 3:]),
+    ],
+    ids=["geglu", "swiglu"],
+)
+def test_a_gate_of_torch_npu_is_on_the_graph_engine_what_it_is_in_plain_torch(
+    function: Callable[[torch.Tensor], torch.Tensor], expected: Callable[[torch.Tensor], torch.Tensor]
+) -> None:
+    torch._dynamo.reset()
+    x = torch.randn(4, 6)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(function, [])(x.to("npu")).cpu(), expected(x))
+
+
 def test_the_graph_engine_draws_by_a_key_without_a_sign() -> None:
     torch._dynamo.reset()
     with torch.no_grad():
