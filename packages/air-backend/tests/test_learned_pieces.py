@@ -141,3 +141,21 @@ def test_N23_an_operator_that_torch_composes_is_learned_as_well() -> None:
             torch.testing.assert_close(run(q), scored(q))
     assert "higher_order::flex_attention.default" in air_aclgraph.registered_uncapturable()
     air_aclgraph.unregister_uncapturable(torch.ops.higher_order.flex_attention)
+
+
+def test_N23_an_operator_that_a_pass_has_put_in_place_is_learned_as_the_one_it_was() -> None:
+    """torch_npu computes a mean of scattered values on the host."""
+
+    def program(x: Tensor, index: Tensor) -> Tensor:
+        return torch.zeros(4, device=x.device).scatter_reduce(0, index, x, "mean", include_self=False) * 2
+
+    run = compiled(program)
+    index = torch.tensor([0, 1, 2, 3, 0, 1, 2, 0], device="npu")
+    try:
+        for _ in range(3):
+            x = torch.randn(8, device="npu")
+            torch.testing.assert_close(run(x, index), program(x, index))
+        assert "aten::scatter_reduce.two" in air_aclgraph.registered_uncapturable()
+        assert "aten::scatter_reduce_.two" not in air_aclgraph.registered_uncapturable()
+    finally:
+        air_aclgraph.unregister_uncapturable("aten::scatter_reduce.two")

@@ -186,6 +186,69 @@ def test_values_and_gradients_on_the_graph_engine_equal_eager(function: Callable
     torch.testing.assert_close(given.cpu(), wanted)
 
 
+_PLACES = torch.tensor([0, 2, 2, 1, 0, 2])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.view_as_real(torch.fft.fft2(torch.complex(x, x))),
+        lambda x: torch.view_as_real(torch.fft.ifft(torch.complex(x, x))),
+        lambda x: torch.fft.irfft(torch.fft.rfft(x), n=6),
+        lambda x: torch.nn.functional.fold(x.expand(4, 6).reshape(1, 4, 6), (3, 4), 2),
+        lambda x: torch.nn.functional.interpolate(x.view(1, 1, 4, 6), (7, 9), mode="bilinear"),
+        lambda x: torch.nn.functional.interpolate(x.view(1, 1, 4, 6), (7, 9), mode="bilinear", align_corners=True),
+        lambda x: x.masked_scatter(x > 0, x.flip(0).reshape(-1)),
+        lambda x: torch.nn.functional.pdist(x),
+        lambda x: x.logcumsumexp(1),
+        lambda x: x.scatter_reduce(1, _PLACES.to(x.device).expand(4, 6), x, "amax"),
+        lambda x: x.scatter_reduce(1, _PLACES.to(x.device).expand(4, 6), x, "prod", include_self=False),
+    ],
+    ids=[
+        "fft2", "ifft", "rfft and irfft", "fold", "bilinear", "bilinear of corners", "masked_scatter", "pdist",
+        "logcumsumexp", "scatter the largest", "scatter a product",
+    ],
+)  # fmt: skip
+def test_what_the_graph_engine_computes_is_what_the_cpu_does(
+    function: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    torch._dynamo.reset()
+    x = torch.randn(4, 6)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(function, [])(x.to("npu")).cpu(), function(x))
+
+
+def _geglu(x: torch.Tensor) -> torch.Tensor:
+    values, gate = x.chunk(2, -1)
+    return values * torch.nn.functional.gelu(gate, approximate="tanh")
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda x: torch_npu.npu_geglu(x, dim=-1, approximate=1)[0], _geglu),
+        (lambda x: torch_npu.npu_swiglu(x), lambda x: torch.nn.functional.silu(x[:, :3]) * x[:, 3:]),
+    ],
+    ids=["geglu", "swiglu"],
+)
+def test_a_gate_of_torch_npu_is_on_the_graph_engine_what_it_is_in_plain_torch(
+    function: Callable[[torch.Tensor], torch.Tensor], expected: Callable[[torch.Tensor], torch.Tensor]
+) -> None:
+    torch._dynamo.reset()
+    x = torch.randn(4, 6)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(function, [])(x.to("npu")).cpu(), expected(x))
+
+
+def test_the_graph_engine_draws_by_a_key_without_a_sign() -> None:
+    torch._dynamo.reset()
+    with torch.no_grad():
+        drawn = compiled(lambda x: torch.rand_like(x), [])(torch.empty(4000, device="npu")).cpu()
+    assert float(drawn.min()) >= 0
+    assert float(drawn.max()) < 1
+    assert abs(float(drawn.mean()) - 0.5) < 0.05
+
+
 def test_a_size_that_only_the_call_tells_is_no_size_of_the_graph() -> None:
     run = compiled(lambda a, b: b.new_ones((a.shape[0], 6)), [], dynamic=True)
     with torch.no_grad():

@@ -19,6 +19,7 @@ from torch._ops import HigherOrderOperator, OpOverload
 import air_aclgraph
 import air_graph
 from air_backend.errors import GraphSplit
+from air_fxpasses.tables import twin_of
 from air_graph import place_of, source_of
 from air_graph.pieces import LeftOut, compile_parts, cut
 
@@ -105,14 +106,25 @@ def splitter(
             return compile_pieces(apart)  # a `cond`, of which the device is known now to have none
         if not isinstance(operator, (OpOverload, HigherOrderOperator)):
             return None
-        air_aclgraph.register_uncapturable(operator, f"its capture failed: {error.what}")
-        apart = air_aclgraph.uncapturable(gm, ground)
-        if not apart:  # an operator that a pass put there
-            air_aclgraph.unregister_uncapturable(operator)
-            return None
-        return compile_pieces(apart)
+        for to_blame in (operator, *_written_as(gm, operator, ground)):
+            air_aclgraph.register_uncapturable(to_blame, f"its capture failed: {error.what}")
+            if apart := air_aclgraph.uncapturable(gm, ground):
+                return compile_pieces(apart)
+            air_aclgraph.unregister_uncapturable(to_blame)
+        return None  # an operator that a pass put there, of more than one
 
     return split
+
+
+def _written_as(gm: fx.GraphModule, operator: Any, ground: torch.device) -> list[OpOverload]:
+    """The operators of a graph that passes may have given the form `operator`, in place or with memory for results."""
+    listed = dict.fromkeys(node.target for node in gm.graph.nodes if isinstance(node.target, OpOverload))
+    return [
+        each
+        for each in listed
+        if ((twin := twin_of(each)) is not None and twin.inplace is operator)
+        or ((form := air_graph.out_form_of(each, ground.type)) is not None and form.out is operator)
+    ]
 
 
 def tell(

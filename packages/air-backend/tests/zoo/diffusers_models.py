@@ -15,6 +15,7 @@ from diffusers import ModelMixin
 from torch import Tensor
 
 from zoo.made import Inputs, Made, NotMade, made
+from zoo.npu_calls import give_the_cpu_what_diffusers_calls
 from zoo.shrinking import LADDER, Step, smaller
 
 ROWS, SIDE, LENGTH, TOKENS, FRAMES = 2, 16, 8, 16, 4
@@ -37,6 +38,7 @@ def names() -> list[str]:
 
 
 def make(name: str) -> Made:
+    give_the_cpu_what_diffusers_calls()
     faults: list[str] = []
     for step in LADDER[: len(LADDER) // 2]:
         try:

@@ -70,7 +70,7 @@ def _row(worker: _Worker, architecture: Architecture, seconds: float) -> tuple[R
         while worker.pipe.poll(max(0.0, until - time.monotonic())):
             step: Step = worker.pipe.recv()
             if step.what == "end":
-                return row, True
+                return row, bool(step.done)
             now = step.what
             row = _with(row, step)
     except (EOFError, ConnectionError):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from multiprocessing import Pipe
 from pathlib import Path
 
+import torch
+
+from zoo import running
 from zoo.architectures import Architecture
 from zoo.running import rows
-from zoo.worker import Task
+from zoo.worker import Step, Task, device_works
 
 LIBRARY = "zoo.faulty_models"
 
@@ -19,3 +23,16 @@ def test_what_crashes_or_hangs_is_a_row_and_the_next_one_is_judged(tmp_path: Pat
     assert hung.left_out == "made: not done after 20 s"
     assert [outcome.kind for outcome in good.outcomes.values()] == ["same", "same"]
     assert good.outcomes["reduce-overhead"].captures == 1
+
+
+def test_a_device_that_computes_nothing_any_more_is_told_from_one_that_works() -> None:
+    assert device_works(torch.device("cpu"))
+    assert not device_works(torch.device("meta"))
+
+
+def test_a_process_whose_device_a_model_has_broken_takes_no_other() -> None:
+    ours, theirs = Pipe()
+    for told in (True, False):
+        theirs.send(Step("end", told))
+        _, alive = running._row(running._Worker(None, ours), Architecture(LIBRARY, "good"), seconds=20)
+        assert alive is told

@@ -40,7 +40,7 @@ class Step(NamedTuple):
 
 
 def work(task: Task, pipe: Connection) -> None:
-    """Answers every architecture with steps; the last is called `end`."""
+    """Answers every architecture with steps; the last is called `end`, and says whether the device still works."""
     _quiet(task.log)
     from zoo.unloaded import declare_what_torchvision_lacks
 
@@ -54,7 +54,17 @@ def work(task: Task, pipe: Connection) -> None:
     while (architecture := pipe.recv()) is not None:
         _judge(architecture, task.ways, device, pipe)
         gc.collect()
-        pipe.send(Step("end"))
+        pipe.send(Step("end", device_works(device)))
+
+
+def device_works(device: Any) -> bool:
+    """Whether the device still computes: after a kernel has failed, an NPU refuses all else in the process."""
+    import torch
+
+    try:
+        return int((torch.ones(1, device=device) + 1).item()) == 2
+    except RuntimeError:
+        return False
 
 
 def _judge(architecture: Architecture, ways: Sequence[str], device: Any, pipe: Connection) -> None:

@@ -42,6 +42,7 @@ const Table& kernels() {
     add_shapes(table);
     add_indexing(table);
     add_searching(table);
+    add_signal(table);
     add_layers(table);
     add_fused(table);
     add_sources(table);

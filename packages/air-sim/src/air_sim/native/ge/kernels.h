@@ -35,6 +35,7 @@ void add_functions(Table& table);
 void add_shapes(Table& table);
 void add_indexing(Table& table);
 void add_searching(Table& table);
+void add_signal(Table& table);
 void add_layers(Table& table);
 void add_fused(Table& table);
 void add_sources(Table& table);

@@ -12,6 +12,17 @@ Tensor norm(const Call& c) {
   return at::linalg_vector_norm(c.in[0], c.real("p", 2), axes.empty() ? at::OptionalIntArrayRef() : at::OptionalIntArrayRef(axes),
                                 c.integer("keepdim") != 0);
 }
+// One half times gelu of the other, and that gelu.
+Tensors geglu(const Call& c) {
+  const auto parts = c.in[0].to(at::kFloat).chunk(2, c.integer("dim", -1));
+  const size_t gate = c.integer("activate_left") ? 0 : 1;
+  const Tensor gelu = at::gelu(parts[gate], c.integer("approximate", 1) == 1 ? "tanh" : "none");
+  return {(parts[1 - gate] * gelu).to(c.in[0].scalar_type()), gelu.to(c.in[0].scalar_type())};
+}
+Tensor swiglu(const Call& c) {
+  const auto parts = c.in[0].to(at::kFloat).chunk(2, c.integer("dim", -1));
+  return (at::silu(parts[0]) * parts[1]).to(c.in[0].scalar_type());
+}
 Tensor gelu_grad(const Call& c) { return at::gelu_backward(c.in[0], c.in[1], c.text("approximate", "none")); }
 Tensor threshold(const Call& c) {
   const Tensor other = c.given(2) ? c.in[2] : at::zeros_like(c.in[1]);
@@ -73,6 +84,8 @@ void add_functions(Table& table) {
   AIR_SIM_GE_OP(ReluGrad, at::threshold_backward(x[0], x[1], 0));
   AIR_SIM_GE_OP(ThresholdGradV2D, at::threshold_backward(x[0], x[1], c.real("threshold")));
   AIR_SIM_GE_OP(GeluGradV2, gelu_grad(c));
+  AIR_SIM_GE_OPS(GeGluV2, geglu(c));
+  AIR_SIM_GE_OP(SwiGlu, swiglu(c));
   AIR_SIM_GE_OP(LeakyReluGrad, at::leaky_relu_backward(x[0], x[1], c.real("negative_slope"), false));
   AIR_SIM_GE_OP(HardSwishGrad, at::hardswish_backward(x[0], x[1]));
   AIR_SIM_GE_OP(HardSigmoidGrad, at::hardsigmoid_backward(x[0], x[1]));

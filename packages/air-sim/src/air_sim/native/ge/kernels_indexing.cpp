@@ -53,7 +53,10 @@ Tensor scatter_elements(const Call& c) {
   const int64_t axis = c.integer("axis");
   const Tensor index = c.in[1].to(at::kLong);
   if (how == "none") return c.in[0].scatter(axis, index, c.in[2]);
-  return c.in[0].scatter(axis, index, c.in[2], how == "mul" ? "multiply" : how);
+  static const std::map<std::string, const char*> kNames = {{"add", "sum"}, {"mul", "prod"}, {"max", "amax"}, {"min", "amin"}};
+  const auto name = kNames.find(how);
+  TORCH_CHECK(name != kNames.end(), "reduction ", how, " is not implemented by air-sim");
+  return c.in[0].scatter_reduce(axis, index, c.in[2], name->second);
 }
 c10::List<at::optional<Tensor>> columns(const Tensor& index) {
   c10::List<at::optional<Tensor>> list;
