@@ -85,6 +85,29 @@ def test_the_numbers_are_eagers_and_each_size_is_captured_once(
     assert sum(captures) == 3
 
 
+GIVEN_AWAY: tuple[Callable[[Tensor], Tensor], ...] = (
+    lambda x: torch.arange(x.shape[1]).add(1).to(x.device),
+    lambda x: torch.arange(x.shape[1]).add(1).to(x.device).squeeze(0),
+    lambda x: torch.arange(x.shape[1]).add(1).to(x.device)[:, None].t(),
+)
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("function", GIVEN_AWAY)
+def test_a_constant_that_is_returned_may_be_written(
+    function: Callable[[Tensor], Tensor], dynamic: bool
+) -> None:
+    x = torch.ones(2, 3).to("npu")
+    step = compiled(function, dynamic)
+    first = step(x)
+    expected = first.clone()
+    for _ in range(2):
+        result = step(x)
+        assert torch.equal(result, expected)
+        result.zero_()
+    assert torch.equal(first, expected)
+
+
 def test_what_is_held_is_told_with_its_bytes_and_line() -> None:
     compiled(relative_positions, False)(torch.randn(2, 3).to("npu"))
     (held,) = describe(*last())["host constants"]

@@ -119,3 +119,16 @@ def test_a_jagged_tensor_runs_as_in_eager(mode: str) -> None:
         result: Any = step(jagged)
         torch.testing.assert_close(result.values(), jagged.values().sin() * 2)
         torch.testing.assert_close(result.offsets(), jagged.offsets())
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+@pytest.mark.parametrize("operator", [torch.fmax, torch.hypot, torch.nextafter, torch.maximum])
+@pytest.mark.filterwarnings("ignore:CAUTION", "ignore::air_backend.errors.GraphSplit")
+def test_N25_what_torch_npu_hands_to_the_cpu_lies_as_the_cpu_lays_it(operator: Any, mode: str) -> None:
+    torch._dynamo.reset()
+    step = torch.compile(lambda x, y: operator(x, y.max()), backend="air", options={"mode": mode})
+    x = torch.arange(6.0).reshape(2, 3).to("npu").t()
+    expected = operator(x, x.max())
+    result = step(x, x)
+    torch.testing.assert_close(result, expected)
+    assert result.stride() == expected.stride()

@@ -23,7 +23,15 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
 from air_aclgraph._uncapturable import copies_from_host
-from air_graph import Symbols, attribute, decided_by_sizes, is_on_host, place_of, uses_of
+from air_graph import (
+    Symbols,
+    attribute,
+    decided_by_sizes,
+    is_on_host,
+    place_of,
+    recompute_views,
+    uses_of,
+)
 
 aten = torch.ops.aten
 
@@ -59,9 +67,7 @@ def hold_host_constants(gm: GraphModule, device: torch.device, limit: int) -> tu
             user.replace_all_uses_with(held[value])
         else:
             user.replace_input_with(value, held[value])
-    for node in held.values():
-        if _is_given_away(node):
-            _copy_in_every_call(gm, node)
+    _spare(gm, held.values())
     copied = _copied_by_themselves(gm, by_symbols, device)
     if found or copied:
         _erase_unused(gm, decided)
@@ -82,9 +88,7 @@ def _copied_by_themselves(gm: GraphModule, decided: Collection[Node], device: to
             copies[value].meta["val"] = _moved(value.meta["val"], device)
             copies[value].meta["stack_trace"] = user.meta.get("stack_trace")
         user.replace_input_with(value, copies[value])
-    for node in copies.values():
-        if _is_given_away(node):
-            _copy_in_every_call(gm, node)
+    _spare(gm, copies.values())
     return bool(copies)
 
 
@@ -179,7 +183,13 @@ def _is_given_away(node: Node) -> bool:
     return False
 
 
-def _copy_in_every_call(gm: GraphModule, node: Node) -> None:
+def _spare(gm: GraphModule, kept: Collection[Node]) -> None:
+    """Gives the caller copies of what is kept for other calls; views lie in what they are views of now."""
+    copies = [_copied(gm, node) for node in kept if _is_given_away(node)]
+    recompute_views(gm.graph, [*kept, *copies])
+
+
+def _copied(gm: GraphModule, node: Node) -> Node:
     users = list(node.users)
     with gm.graph.inserting_after(node):
         copy = gm.graph.call_function(aten.clone.default, (node,))
@@ -187,6 +197,7 @@ def _copy_in_every_call(gm: GraphModule, node: Node) -> None:
     copy.meta["stack_trace"] = node.meta.get("stack_trace")
     for user in users:
         user.replace_input_with(node, copy)
+    return copy
 
 
 def _erase_unused(gm: GraphModule, decided: Collection[Node]) -> None:

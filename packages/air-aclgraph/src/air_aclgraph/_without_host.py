@@ -18,7 +18,7 @@ from torch._guards import detect_fake_mode
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
-from air_graph import attribute
+from air_graph import attribute, recompute_views
 
 aten = torch.ops.aten
 
@@ -32,17 +32,18 @@ def spare_the_host(gm: GraphModule, device: torch.device) -> int:
     """Edits the graph of a device in place; says how many operators were written otherwise."""
     if device.type == "cpu":
         return 0
-    count = 0
+    made: list[Node] = []
     for node in list(gm.graph.nodes):
-        made = _where(gm, node) if node.target in _MASKED_WRITES else None
-        if made is not None:
-            node.replace_all_uses_with(made)
+        choice = _where(gm, node) if node.target in _MASKED_WRITES else None
+        if choice is not None:
+            node.replace_all_uses_with(choice)
             gm.graph.erase_node(node)
-            count += 1
-    if count:
+            made.append(choice)
+    if made:
+        recompute_views(gm.graph, made)
         gm.graph.eliminate_dead_code()
         gm.recompile()
-    return count
+    return len(made)
 
 
 def _where(gm: GraphModule, node: Node) -> Node | None:

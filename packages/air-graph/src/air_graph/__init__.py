@@ -38,6 +38,7 @@ from air_graph._out_forms import (
 )
 from air_graph._owning import Ownership, note_owning_results, owning_results
 from air_graph._reach import addresses_storage, copies_with_gaps, surroundings_of
+from air_graph._recompute import recompute_views
 from air_graph._region import (
     Extent,
     Region,
@@ -132,6 +133,7 @@ __all__ = [
     "owning_results",
     "place_of",
     "qualified",
+    "recompute_views",
     "register_hidden_writes",
     "register_may_return_argument",
     "register_out_form",

@@ -1,12 +1,14 @@
 """How torch_npu lays out values, where that is not what torch's example values say.
 
 Torch describes a result of `x.t() + 1` as lying like `x.t()`. The kernels of torch_npu allocate results dense, but for
-the operators that copy their operand as it lies. What leaves a graph on an NPU lies as it does in eager there.
+the operators that copy their operand as it lies, and for those that torch_npu hands to the CPU. What leaves a graph on
+an NPU lies as it does in eager there.
 """
 
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import cache
 from typing import Any, Final
 
 import torch
@@ -14,6 +16,7 @@ from torch import fx
 
 from air_graph._links import link_of
 from air_graph._offsets import as_its_base
+from air_graph._out_forms import out_form_of
 
 aten = torch.ops.aten
 
@@ -45,7 +48,21 @@ _LIKE_OPERAND: Final = frozenset(
 
 def lies_like_operand_on_npu(target: Any) -> bool:
     """Whether the results of an operator lie in torch_npu as torch describes them."""
-    return target in _LIKE_OPERAND
+    return target in _LIKE_OPERAND or (_torch_npu_is_there() and _runs_on_the_cpu(target))
+
+
+def _torch_npu_is_there() -> bool:
+    """Whether kernels of torch_npu are registered, so that it can be asked what else is."""
+    return torch._C._dispatch_has_kernel_for_dispatch_key("aten::add.out", "PrivateUse1")
+
+
+@cache
+def _runs_on_the_cpu(target: Any) -> bool:
+    """Whether torch_npu has no kernel for an operator, nor anybody one that is written with other operators."""
+    if not isinstance(target, torch._ops.OpOverload) or out_form_of(target, "npu") is not None:
+        return False
+    keys = ("PrivateUse1", "CompositeExplicitAutograd", "CompositeImplicitAutograd")
+    return not any(torch._C._dispatch_has_kernel_for_dispatch_key(target.name(), key) for key in keys)
 
 
 class DeviceLayouts:
@@ -76,7 +93,7 @@ class DeviceLayouts:
             return None if pieces is None else pieces[node.args[1]]
         if link is not None and link.kind == "same":
             return self.of(link.base)
-        if link is not None or node.target in _LIKE_OPERAND:
+        if link is not None or lies_like_operand_on_npu(node.target):
             value = self._again(node)
             return value if isinstance(value, torch.Tensor) else None
         return torch.empty(traced.shape, dtype=traced.dtype, device=traced.device)

@@ -41,6 +41,7 @@ KINDS: Final = (
     "raises",
     "structure",
     "dtype",
+    "device",
     "size",
     "value",
     "storage",
@@ -100,7 +101,17 @@ def _of_value(left: Seen, right: Seen, is_exact: bool) -> Iterator[tuple[str, st
         yield "value", f"\n    eager    {_short(left.value)}\n    compiled {_short(right.value)}"
 
 
-_FIELDS: Final = ("dtype", "size", "stride", "offset", "requires_grad", "bits", "storage", "identity")
+_FIELDS: Final = (
+    "dtype",
+    "device",
+    "size",
+    "stride",
+    "offset",
+    "requires_grad",
+    "bits",
+    "storage",
+    "identity",
+)
 
 
 def _trivial(kind: str, left: Seen, right: Seen) -> str:

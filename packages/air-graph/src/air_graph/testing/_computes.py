@@ -61,6 +61,16 @@ CONSTANTS: Final = (
         tag="zeros.to.add_",
     ),
 )
+#: Tensors in the memory of the CPU beside those of a device, and ways there and back.
+HOST: Final = (
+    Row("{x}.cpu()"),
+    Row("{x}.to({t}.device)", tag="to_device"),
+    Row("torch.arange({x}.shape[0]) * 2", some, tag="arange"),
+    Row("torch.ones({x}.shape).tril()", pair, tag="ones"),
+    Row("torch.tensor([1.5, -2.0]) + 1", tag="literal"),
+    Row("{x}.cpu().add(1)", is_number, tag="cpu.add"),
+    Row("{x}.copy_({like}.cpu())", results=0, tag="copy_from_cpu"),
+)
 ARITHMETIC: Final = (
     Row("{x} + {y}", tag="add"),
     Row("{x} + {c}", tag="add"),

@@ -57,6 +57,8 @@ class Plan:
     dtype: str
     layout: str
     needs_gradient: bool = False
+    on_host: bool = False
+    """In the memory of the CPU, whatever the device of the others is."""
 
     def sizes(self, symbols: dict[str, int]) -> Sizes:
         return tuple(symbols[s] if isinstance(s, str) else s for s in self.shape)
@@ -65,7 +67,8 @@ class Plan:
 def draw_plan(chance: random.Random, trains: bool) -> Plan:
     dtype = "float32" if trains and chance.random() < 0.8 else chance.choice(DTYPES)
     needs_gradient = trains and dtype == "float32" and chance.random() < 0.8
-    return Plan(chance.choice(SHAPES), dtype, chance.choice(LAYOUTS), needs_gradient)
+    on_host = chance.random() < 0.1
+    return Plan(chance.choice(SHAPES), dtype, chance.choice(LAYOUTS), needs_gradient, on_host)
 
 
 def draw_symbols(chance: random.Random) -> dict[str, int]:
@@ -93,7 +96,7 @@ def tensor(plan: Plan, sizes: Sizes, seed: int, device: str = "cpu") -> str:
     """An expression for a tensor of these sizes that lies as the plan says."""
 
     def made(count: int) -> str:
-        return values(count, plan.dtype, seed, device)
+        return values(count, plan.dtype, seed, "cpu" if plan.on_host else device)
 
     text = _LAID_OUT[plan.layout if sizes else "contiguous"](made, sizes)
     return f"{text}.requires_grad_()" if plan.needs_gradient else text

@@ -34,6 +34,7 @@ FAMILIES: Final[Mapping[str, tuple[int, Callable[[Scope], bool]]]] = {
     "casts": (4, _of(computes.CASTS)),
     "complex": (4, _of(computes.COMPLEX)),
     "constants": (3, _of(computes.CONSTANTS)),
+    "host": (3, _of(computes.HOST)),
     "outs": (4, _of(OUTS)),
     "foreach": (4, _of(FOREACH)),
     "flow": (4, draw_flow),

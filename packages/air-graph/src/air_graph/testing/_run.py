@@ -31,6 +31,7 @@ class Seen:
     stride: tuple[int, ...] = ()
     offset: int = 0
     dtype: str = ""
+    device: str = ""
     requires_grad: bool = False
     bits: tuple[bool, bool] = (False, False)
     """Whether it is marked as conjugated, and as negated."""
@@ -167,6 +168,7 @@ def _seen(path: str, leaf: Any, memory: Memory, objects: dict[int, str]) -> Seen
         stride=leaf.stride(),
         offset=int(leaf.storage_offset()),
         dtype=str(leaf.dtype),
+        device=str(leaf.device),
         requires_grad=leaf.requires_grad,
         bits=(leaf.is_conj(), leaf.is_neg()),
         storage=memory.name(storage, path),

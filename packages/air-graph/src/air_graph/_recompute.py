@@ -1,0 +1,43 @@
+"""Example values of views, after what they are views of was replaced.
+
+    held -> clone -> squeeze        `squeeze` was traced as a view of something else, and has to lie in the clone now
+
+Who asks which values share memory asks the storages of example values; a view in the storage of a value that is gone
+would look like memory of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection
+from typing import Any
+
+import torch
+from torch._guards import detect_fake_mode
+from torch.fx import Graph, Node
+from torch.fx.node import map_arg
+
+from air_graph._links import link_of
+
+
+def recompute_views(graph: Graph, changed: Collection[Node]) -> int:
+    """Evaluates the views of these values, and views of those, again; says how many there were."""
+    known = set(changed)
+    mode = detect_fake_mode([node.meta["val"] for node in known]) if known else None
+    made = 0
+    with mode or contextlib.nullcontext(), torch.no_grad():
+        for node in graph.nodes:
+            if node in known or not _is_view_of(node, known):
+                continue
+            target: Any = node.target
+            args, kwargs = map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
+            node.meta["val"] = target(*args, **kwargs)
+            known.add(node)
+            made += 1
+    return made
+
+
+def _is_view_of(node: Node, values: Collection[Node]) -> bool:
+    """Whether a value is a view, or several, of one of these values; by the schema, not by where it was traced."""
+    link = link_of(node)
+    return link is not None and link.kind != "same" and link.base in values
