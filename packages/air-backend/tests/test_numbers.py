@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -90,3 +91,16 @@ def test_a_graph_of_several_streams_keeps_numbers_in_the_key(device: str) -> Non
     for number in (3, 5):
         torch.testing.assert_close(run(x, number), (x + 1, torch.arange(4, device=device) + number))
     assert counters["air"]["captures"] == 2
+
+
+def rounded_sizes(x: Tensor) -> Tensor:
+    return x[: int(x.size(0) * 0.5)] * (math.floor(x.size(0) + 1.0) * 3)
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+def test_sizes_that_are_rounded_after_a_product_stay_open(mode: str) -> None:
+    run = compiled(rounded_sizes, mode=mode)
+    for rows in (4, 7, 9):
+        x = torch.randn(rows, 3)
+        torch.testing.assert_close(run(x), rounded_sizes(x))
+    assert counters["stats"]["unique_graphs"] == 1
