@@ -132,3 +132,14 @@ def test_N25_what_torch_npu_hands_to_the_cpu_lies_as_the_cpu_lays_it(operator: A
     result = step(x, x)
     torch.testing.assert_close(result, expected)
     assert result.stride() == expected.stride()
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2], ids=str)
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+def test_eight_bit_floats_are_cast(mode: str, dtype: torch.dtype) -> None:
+    torch._dynamo.reset()
+    step = torch.compile(
+        lambda x, y: (x.to(dtype).float(), y.float() * 2), backend="air", options={"mode": mode}
+    )
+    x = (torch.arange(4.0) / 3).to("npu")
+    torch.testing.assert_close(step(x, x.to(dtype)), (x.to(dtype).float(), x.to(dtype).float() * 2))

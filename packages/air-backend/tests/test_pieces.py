@@ -153,6 +153,20 @@ def test_an_operator_that_was_registered_is_kept_out_of_captures() -> None:
         air_aclgraph.unregister_uncapturable("aten::sin")
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_quantised_tensors_are_kept_out_of_captures() -> None:
+    """Their memory has a scale; torch's example values say that they are plain."""
+
+    def step(x: Tensor) -> Tensor:
+        rounded: Tensor = torch.quantize_per_tensor(x + 1, 0.1, 10, torch.quint8).dequantize()
+        return rounded * 2
+
+    run = compiled(step, "reduce-overhead")
+    for value in (1.0, 2.05, 3.0):
+        x = torch.full((3,), value)
+        torch.testing.assert_close(run(x), step(x))
+
+
 @pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
 def test_N23_what_keeps_its_address_is_known_by_name_in_every_piece() -> None:
     """The numbers of a graph's static inputs are not those of a piece's: frozen, the wrong input stayed as it was."""

@@ -50,6 +50,15 @@ _MOVES_STORAGE: Final = frozenset(
         "inductor::resize_storage_bytes_",
     )
 )
+_QUANTISED: Final = frozenset(
+    (
+        "aten::quantize_per_tensor",
+        "aten::quantize_per_tensor_dynamic",
+        "aten::quantize_per_channel",
+        "aten::dequantize",
+        "aten::int_repr",
+    )
+)
 _MASKED_WRITES: Final = frozenset(
     {aten.index_put.default, aten.index_put_.default, aten._unsafe_index_put.default}
 )
@@ -124,6 +133,8 @@ def why_illegal(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) 
             return reason
     if op._schema.name in _MOVES_STORAGE:
         return "it gives a tensor other memory than the one recorded"
+    if op._schema.name in _QUANTISED:
+        return "a quantised tensor is memory with a scale, which would be that of the capture"
     return None
 
 

@@ -276,10 +276,11 @@ def _refuse_illegal(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, 
 
 def _refuse_layouts(func: OpOverload, outs: Sequence[Tensor]) -> None:
     for tensor in outs:
-        if tensor.layout is not torch.strided:
+        if tensor.layout is not torch.strided or tensor.is_quantized:
+            kind = "is quantised" if tensor.is_quantized else f"has layout {tensor.layout}"
             raise IllegalDuringCapture(
-                f"{func} cannot run inside a capture: its result has layout {tensor.layout}, which is no memory of one "
-                "size that could be written again",
+                f"{func} cannot run inside a capture: its result {kind}, which is no memory of one size that could be "
+                "written again",
                 advice="keep such tensors outside the compiled function, or run this model with run_eagerly",
                 operator=str(func),
             )
