@@ -35,13 +35,19 @@ def rows(task: Task, architectures: Iterable[Architecture], seconds: float = SEC
                 worker = _started(task)
             row, alive = _row(worker, architecture, seconds)
             worker.served += 1
-            if not alive or worker.served >= PER_PROCESS:
+            if not alive or worker.served >= PER_PROCESS or left_a_fault(task, row):
                 _stopped(worker)
                 worker = None
             yield row
     finally:
         if worker is not None:
             _stopped(worker)
+
+
+def left_a_fault(task: Task, row: Row) -> bool:
+    """Whether the next row could meet an error that is not its own: a device reports one at a later call."""
+    failed = row.left_out.startswith("eager") or any(each.kind == "error" for each in row.outcomes.values())
+    return task.ground != "cpu" and failed
 
 
 def _started(task: Task) -> _Worker:
