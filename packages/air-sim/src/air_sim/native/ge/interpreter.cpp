@@ -44,6 +44,7 @@ const Table& kernels() {
     add_searching(table);
     add_layers(table);
     add_fused(table);
+    add_signal(table);
     add_sources(table);
     add_collectives(table);
     return table;

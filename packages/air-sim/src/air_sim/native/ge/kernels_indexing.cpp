@@ -53,7 +53,8 @@ Tensor scatter_elements(const Call& c) {
   const int64_t axis = c.integer("axis");
   const Tensor index = c.in[1].to(at::kLong);
   if (how == "none") return c.in[0].scatter(axis, index, c.in[2]);
-  return c.in[0].scatter(axis, index, c.in[2], how == "mul" ? "multiply" : how);
+  const std::map<std::string, const char*> torchs{{"add", "sum"}, {"mul", "prod"}, {"max", "amax"}, {"min", "amin"}};
+  return c.in[0].scatter_reduce(axis, index, c.in[2], torchs.at(how));
 }
 c10::List<at::optional<Tensor>> columns(const Tensor& index) {
   c10::List<at::optional<Tensor>> list;

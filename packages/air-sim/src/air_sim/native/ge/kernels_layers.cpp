@@ -126,7 +126,8 @@ Tensors nll_loss(const Call& c) {
 }
 
 at::Generator generator(const Tensor& seed, const Tensor& offset) {
-  const uint64_t mixed = seed.flatten()[0].item<int64_t>() * 0x9E3779B97F4A7C15ull + offset.flatten()[0].item<int64_t>();
+  const auto first = [](const Tensor& t) { return static_cast<uint64_t>(t.flatten()[0].to(at::kLong).item<int64_t>()); };
+  const uint64_t mixed = first(seed) * 0x9E3779B97F4A7C15ull + first(offset);
   return at::detail::createCPUGenerator(mixed);
 }
 // One bit per element, set with the probability of being kept, in bytes padded to 128 elements.

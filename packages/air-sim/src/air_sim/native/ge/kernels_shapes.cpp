@@ -65,6 +65,9 @@ Tensor pad(const Call& c) {
     amounts.push_back(pairs[2 * axis + 1]);
   }
   const std::string mode = c.text("mode", "constant");
+  // ATen's borders take no pair for the axes in front that do not grow
+  while (mode != "constant" && amounts.size() > 2 && !amounts.back() && !amounts[amounts.size() - 2])
+    amounts.resize(amounts.size() - 2);
   if (mode != "constant") return at::pad(c.in[0], amounts, mode == "edge" ? "replicate" : mode);
   const at::Scalar fill = c.given(2) ? c.in[2].flatten()[0].item() : at::Scalar(0);
   return at::constant_pad_nd(c.in[0], amounts, fill);

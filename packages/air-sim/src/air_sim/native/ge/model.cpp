@@ -24,8 +24,8 @@ struct TypeRow {
 };
 const TypeRow kTypes[] = {
     {1, 0, at::kFloat},   {2, 1, at::kHalf},   {3, 2, at::kChar},     {4, 4, at::kByte},           {5, 6, at::kShort},
-    {7, 3, at::kInt},     {8, 9, at::kLong},   {11, 12, at::kBool},   {12, 11, at::kDouble},       {16, 16, at::kComplexFloat},
-    {17, 17, at::kComplexDouble}, {27, 27, at::kBFloat16}};
+    {7, 3, at::kInt},     {8, 9, at::kLong},   {10, 10, at::kUInt64}, {11, 12, at::kBool},         {12, 11, at::kDouble},
+    {16, 16, at::kComplexFloat}, {17, 17, at::kComplexDouble}, {27, 27, at::kBFloat16}};
 
 Desc parse_desc(Bytes bytes) {
   Desc desc;
