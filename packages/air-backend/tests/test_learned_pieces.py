@@ -141,3 +141,20 @@ def test_N23_an_operator_that_torch_composes_is_learned_as_well() -> None:
             torch.testing.assert_close(run(q), scored(q))
     assert "higher_order::flex_attention.default" in air_aclgraph.registered_uncapturable()
     air_aclgraph.unregister_uncapturable(torch.ops.higher_order.flex_attention)
+
+
+def test_N23_an_operator_that_a_pass_made_write_in_place_is_learned_as_the_graph_has_it() -> None:
+    def means(x: Tensor, index: Tensor) -> Tensor:
+        return torch.zeros_like(x).scatter_reduce(0, index, x, "mean", include_self=False) + 1
+
+    run = compiled(means)
+    index = torch.arange(6, device="npu") // 2
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for _ in range(3):
+                x = torch.randn(6, device="npu")
+                torch.testing.assert_close(run(x, index), means(x, index))
+        assert "aten::scatter_reduce.two" in air_aclgraph.registered_uncapturable()
+    finally:
+        air_aclgraph.unregister_uncapturable(torch.ops.aten.scatter_reduce.two)

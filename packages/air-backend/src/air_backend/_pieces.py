@@ -19,6 +19,7 @@ from torch._ops import HigherOrderOperator, OpOverload
 import air_aclgraph
 import air_graph
 from air_backend.errors import GraphSplit
+from air_fxpasses.tables import twin_of
 from air_graph import place_of, source_of
 from air_graph.pieces import LeftOut, compile_parts, cut
 
@@ -105,6 +106,7 @@ def splitter(
             return compile_pieces(apart)  # a `cond`, of which the device is known now to have none
         if not isinstance(operator, (OpOverload, HigherOrderOperator)):
             return None
+        operator = _as_traced(gm, operator)
         air_aclgraph.register_uncapturable(operator, f"its capture failed: {error.what}")
         apart = air_aclgraph.uncapturable(gm, ground)
         if not apart:  # an operator that a pass put there
@@ -113,6 +115,15 @@ def splitter(
         return compile_pieces(apart)
 
     return split
+
+
+def _as_traced(gm: fx.GraphModule, operator: OpOverload | HigherOrderOperator) -> Any:
+    """The operator of the graph that a pass made one of that writes to its argument; without one, what is given."""
+    targets = {node.target for node in gm.graph.nodes if isinstance(node.target, OpOverload)}
+    if operator in targets:
+        return operator
+    twins = ((target, twin_of(target)) for target in targets)
+    return next((t for t, twin in twins if twin is not None and twin.inplace is operator), operator)
 
 
 def tell(
