@@ -37,6 +37,9 @@ FUNCTIONS = {
     "frequencies back to numbers": lambda a, b, g, s: torch.fft.irfft(torch.fft.rfft(a.float()), n=8),
     "windows added up": lambda a, b, g, s: torch.nn.functional.fold(a.float(), (3, 5), (2, 2)),
     "a mirrored border": lambda a, b, g, s: torch.nn.functional.pad(a[None].float(), (1, 2, 2, 1), "reflect"),
+    "a mirrored border of nothing": lambda a, b, g, s: torch.nn.functional.pad(
+        a[None], (0, 0, 0, 0), "reflect"
+    ),
     "the largest on each place": lambda a, b, g, s: b.float().scatter_reduce(0, halved(a), a.float(), "amax"),
     "the product on each place": lambda a, b, g, s: b.float().scatter_reduce(0, halved(a), a.float(), "prod"),
     "how many drawn numbers are below 1": lambda a, b, g, s: (torch.rand(64, device=a.device) < 1).sum(),
