@@ -16,6 +16,12 @@ torch_npu = pytest.importorskip("torch_npu")
 pytestmark = [pytest.mark.npu, pytest.mark.filterwarnings("ignore::FutureWarning")]
 npu: Any = torch.ops.npu
 
+
+def halved(like: torch.Tensor) -> torch.Tensor:
+    """Indexes of rows, each of them twice."""
+    return (torch.arange(8, device=like.device) // 2)[:, None, None].expand(like.shape)
+
+
 FUNCTIONS = {
     "norm of a sum": lambda a, b, g, s: npu.npu_add_rms_norm(a, b, g, 1e-5),
     "norm of a sum, also in 32 bits": lambda a, b, g, s: npu.npu_add_rms_norm_cast(a, b, g, 1e-5),
@@ -27,6 +33,16 @@ FUNCTIONS = {
     ),
     "a diagonal": lambda a, b, g, s: a @ torch.eye(8, dtype=a.dtype, device=a.device)[:, :5],
     "numbers in a row": lambda a, b, g, s: a.float() + torch.linspace(-1.0, 2.0, 8, device=a.device),
+    "frequencies": lambda a, b, g, s: torch.fft.fft2(a.float()).real,
+    "frequencies back to numbers": lambda a, b, g, s: torch.fft.irfft(torch.fft.rfft(a.float()), n=8),
+    "windows added up": lambda a, b, g, s: torch.nn.functional.fold(a.float(), (3, 5), (2, 2)),
+    "a mirrored border": lambda a, b, g, s: torch.nn.functional.pad(a[None].float(), (1, 2, 2, 1), "reflect"),
+    "a mirrored border of nothing": lambda a, b, g, s: torch.nn.functional.pad(
+        a[None], (0, 0, 0, 0), "reflect"
+    ),
+    "the largest on each place": lambda a, b, g, s: b.float().scatter_reduce(0, halved(a), a.float(), "amax"),
+    "the product on each place": lambda a, b, g, s: b.float().scatter_reduce(0, halved(a), a.float(), "prod"),
+    "how many drawn numbers are below 1": lambda a, b, g, s: (torch.rand(64, device=a.device) < 1).sum(),
     "turned batches": lambda a, b, g, s: npu.npu_transpose_batchmatmul(
         a, b.permute(1, 2, 0).contiguous(), perm_x1=[1, 0, 2], perm_y=[1, 0, 2]
     ),

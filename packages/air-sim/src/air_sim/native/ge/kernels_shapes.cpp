@@ -1,4 +1,6 @@
 // Operators that only move values: shapes, slices, joins.
+#include <algorithm>
+
 #include "kernels.h"
 
 namespace air_sim::graph_engine {
@@ -65,6 +67,10 @@ Tensor pad(const Call& c) {
     amounts.push_back(pairs[2 * axis + 1]);
   }
   const std::string mode = c.text("mode", "constant");
+  // ATen's borders take pairs for the last axes alone; those in front do not grow
+  const size_t own = 2 * std::max<int64_t>(1, c.in[0].dim() - 2);
+  while (mode != "constant" && amounts.size() > own && !amounts.back() && !amounts[amounts.size() - 2])
+    amounts.resize(amounts.size() - 2);
   if (mode != "constant") return at::pad(c.in[0], amounts, mode == "edge" ? "replicate" : mode);
   const at::Scalar fill = c.given(2) ? c.in[2].flatten()[0].item() : at::Scalar(0);
   return at::constant_pad_nd(c.in[0], amounts, fill);
