@@ -94,7 +94,8 @@ def compile_aten(
         run: Executor
         first = work.prepared(gm, example_inputs)
         held = work.host_constants(gm)
-        if work.spare_the_host(gm) or first is not None or held:
+        copied = work.views(gm)
+        if work.spare_the_host(gm) or first is not None or held or copied:
             plan = plan.read_again(gm, sync="off")
         numbers = () if plan.is_multi_stream else work.numbers(gm)
         apart = work.apart(gm)
@@ -191,6 +192,11 @@ class _Work:
     def spare_the_host(self, gm: fx.GraphModule) -> bool:
         """Writes in other words what waits for the host and need not; says whether there was anything."""
         return self._captures and air_aclgraph.spare_the_host(gm, self.ground) > 0
+
+    def views(self, gm: fx.GraphModule) -> int:
+        """Copies what views on an NPU need; the graph engine views dense values."""
+        engine = self.settings.mode == "max-autotune" and not self.settings.debug.run_eagerly
+        return 0 if engine or self.ground.type != "npu" else air_graph.mend_views_on_npu(gm)
 
     def host_constants(self, gm: fx.GraphModule) -> tuple[air_aclgraph.HostConstant, ...]:
         """Puts what the graph computes on the host from constants alone on the device, once."""

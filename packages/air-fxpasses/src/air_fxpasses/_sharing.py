@@ -51,6 +51,9 @@ _READ_BY_INDEX: Final[dict[object, int]] = {
     aten.index_put_.default: 2,
 }
 
+#: Operators that do nothing but copy.
+_COPIES: Final = (aten.clone.default, aten._to_copy.default)
+
 #: Operators that address their argument by the offset in its storage.
 _BY_OFFSET: Final = (aten.as_strided.default, aten.as_strided_scatter.default, aten.as_strided_copy.default)
 
@@ -195,7 +198,18 @@ def _metadata(ask: _Question) -> Refusal | None:
         return ask.no(why)
     if not same_extents(a.stride(), b.stride()) and not _layout_is_free(ask):
         return ask.no(f"the result has strides {list(b.stride())}, the argument {list(a.stride())}")
+    if ask.node.target in _COPIES and not _lie_alike_on_npu(ask):
+        return ask.no("it is a dense copy of what torch_npu lays out otherwise")
     return None
+
+
+def _lie_alike_on_npu(ask: _Question) -> bool:
+    """Whether a copy lies like its original where torch_npu lays values out: views may need the copy."""
+    if ask.facts.value(ask.home).device.type != "npu":
+        return True
+    layouts = DeviceLayouts()
+    original, copy = layouts.of(ask.home), layouts.of(ask.value)
+    return original is None or copy is None or same_extents(original.stride(), copy.stride())
 
 
 def _writes_value(ask: _Question) -> bool:

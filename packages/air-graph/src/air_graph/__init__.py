@@ -74,6 +74,7 @@ from air_graph._uses import (
     written_inputs,
 )
 from air_graph._version import __version__
+from air_graph._views_on_npu import mend_views_on_npu
 
 __all__ = [
     "ArgumentEffect",
@@ -121,6 +122,7 @@ __all__ = [
     "mend_layouts",
     "mend_long_products",
     "mend_offsets",
+    "mend_views_on_npu",
     "name_of",
     "named_arguments",
     "nearest_source_of",
