@@ -54,7 +54,7 @@ def _fits(node: Node, base: Any, layouts: DeviceLayouts) -> bool:
     laid = layouts.of(base)
     if laid is None or laid is traced:
         return True
-    size = map_arg(node.args[1], lambda value: value.meta["val"])
+    size: Any = map_arg(node.args[1], lambda value: value.meta["val"])
     mode = getattr(traced, "fake_mode", None)
     env = mode.shape_env if mode is not None else None
     with (
