@@ -87,3 +87,13 @@ def test_random_numbers_of_the_host_are_made_anew_and_those_of_the_device_are_no
             torch.empty(3, device=DEVICE)
         )
     assert [node.name for node in gm.graph.nodes if is_made_anew(node)] == ["rand"]
+
+
+def test_operators_of_ours_look_nowhere_else() -> None:
+    """An event that orders streams is a tensor of the CPU in a graph."""
+    library = torch.library.Library("air_streams", "FRAGMENT")
+    library.define("on_host_test() -> Tensor")
+    library.impl("on_host_test", lambda: torch.empty(0), "CompositeExplicitAutograd")
+    with FakeTensorMode():
+        gm = make_fx(lambda x: (x + 1, torch.ops.air_streams.on_host_test()))(torch.empty(3, device=DEVICE))
+    assert not any(map(is_made_anew, gm.graph.nodes))

@@ -21,7 +21,8 @@ from air_graph._uses import uses_of
 _COPIED: Final = "it copies from the device to the host, which waits for it"
 _COMPUTED: Final = "what it computes is wanted in the memory of the host"
 _OWN: Final = "the host computes it anew in each call"
-_DETERMINISTIC: Final = frozenset({"aten", "prims"})
+_KNOWN: Final = frozenset({"aten", "prims", "air", "air_streams", "air_backend", "air_geir"})
+"""Packages of operators whose random ones are tagged, and none of which looks elsewhere."""
 
 
 def is_on_host(node: Node) -> bool:
@@ -35,7 +36,7 @@ def is_made_anew(node: Node) -> bool:
     op = node.target
     if not isinstance(op, OpOverload) or not is_on_host(node):
         return False
-    return torch.Tag.nondeterministic_seeded in op.tags or op.namespace not in _DETERMINISTIC
+    return torch.Tag.nondeterministic_seeded in op.tags or op.namespace not in _KNOWN
 
 
 def needed_on_host(graph: Graph) -> dict[Node, str]:
