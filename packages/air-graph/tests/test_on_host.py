@@ -92,8 +92,10 @@ def test_random_numbers_of_the_host_are_made_anew_and_those_of_the_device_are_no
 def test_operators_of_ours_look_nowhere_else() -> None:
     """An event that orders streams is a tensor of the CPU in a graph."""
     library = torch.library.Library("air_streams", "FRAGMENT")
-    library.define("on_host_test() -> Tensor")
-    library.impl("on_host_test", lambda: torch.empty(0), "CompositeExplicitAutograd")
+    library.define("on_host_test(Tensor x) -> Tensor")
+    library.impl("on_host_test", lambda x: torch.empty_like(x), "CompositeExplicitAutograd")
     with FakeTensorMode():
-        gm = make_fx(lambda x: (x + 1, torch.ops.air_streams.on_host_test()))(torch.empty(3, device=DEVICE))
+        given = torch.empty(3, device=DEVICE), torch.empty(3)
+        gm = make_fx(lambda x, h: (x + 1, torch.ops.air_streams.on_host_test(h)))(*given)
+    assert any("on_host_test" in node.name for node in gm.graph.nodes)
     assert not any(map(is_made_anew, gm.graph.nodes))

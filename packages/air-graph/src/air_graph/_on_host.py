@@ -21,7 +21,7 @@ from air_graph._uses import uses_of
 _COPIED: Final = "it copies from the device to the host, which waits for it"
 _COMPUTED: Final = "what it computes is wanted in the memory of the host"
 _OWN: Final = "the host computes it anew in each call"
-_KNOWN: Final = frozenset({"aten", "prims", "air", "air_streams", "air_backend", "air_geir"})
+_KNOWN: Final = frozenset({"aten", "prims", "air", "air_streams", "air_backend", "air_geir", "npugraph_ex"})
 """Packages of operators whose random ones are tagged, and none of which looks elsewhere."""
 
 
