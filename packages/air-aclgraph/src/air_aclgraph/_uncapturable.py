@@ -21,7 +21,6 @@ from torch import Tensor
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
-from torch.utils._pytree import tree_leaves
 
 from air_aclgraph._conditions import is_conditional_node
 from air_aclgraph._decisions import decision
@@ -29,7 +28,16 @@ from air_aclgraph._objects import state_read_by
 from air_aclgraph._slots import STAGING
 from air_aclgraph.errors import IllegalDuringCapture
 from air_fxpasses.tables import updatable_of
-from air_graph import is_made_anew, is_on_host, name_of, operator_of, place_of, qualified, source_of
+from air_graph import (
+    example_tensors,
+    is_made_anew,
+    is_on_host,
+    name_of,
+    operator_of,
+    place_of,
+    qualified,
+    source_of,
+)
 from air_graph.pieces import LeftOut
 
 aten = torch.ops.aten
@@ -195,7 +203,7 @@ def _add_host_parts(gm: GraphModule, found: dict[Node, LeftOut]) -> None:
     for node in gm.graph.nodes:
         if node.op != "call_function" or node in found:
             continue
-        sources = [n for n in node.all_input_nodes if _holds_tensors(n)]
+        sources = [n for n in node.all_input_nodes if any(True for _ in example_tensors(n))]
         if is_made_anew(node):
             found[node] = _entry(node, _OWN)
         elif is_on_host(node):
@@ -210,10 +218,6 @@ def _add_host_parts(gm: GraphModule, found: dict[Node, LeftOut]) -> None:
             _add_ancestors(node, found)
         elif any(map(_is_given_on_host, sources)) and not _takes_tensors_of_the_host(node):
             found[node] = _entry(node, "it reads an input in the memory of the host")
-
-
-def _holds_tensors(node: Node) -> bool:
-    return any(isinstance(leaf, Tensor) for leaf in tree_leaves(node.meta.get("val")))
 
 
 def _is_given_on_host(node: Node) -> bool:

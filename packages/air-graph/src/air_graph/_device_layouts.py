@@ -7,13 +7,13 @@ an NPU lies as it does in eager there.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from functools import cache
 from typing import Any, Final
 
 import torch
 from torch import fx
 
+from air_graph._examples import computing_examples, mode_of
 from air_graph._links import link_of
 from air_graph._offsets import as_its_base
 from air_graph._out_forms import out_form_of
@@ -75,9 +75,7 @@ class DeviceLayouts:
         """The value; None where torch_npu's layout does not admit the views the graph takes."""
         if node not in self._known:
             traced = node.meta.get("val")
-            mode = getattr(traced, "fake_mode", None)
-            env = mode.shape_env if mode is not None else None
-            with mode or nullcontext(), env.suppress_guards() if env is not None else nullcontext():
+            with computing_examples(mode_of(traced)):
                 try:
                     self._known[node] = self._value(node, traced)
                 except (RuntimeError, TypeError, ValueError, IndexError):

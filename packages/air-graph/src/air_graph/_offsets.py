@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection
-from contextlib import nullcontext
 from typing import Any
 from unittest import mock
 
@@ -19,6 +18,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
 from air_graph._effects import keeps_gaps
+from air_graph._examples import computing_examples
 from air_graph._uses import uses_of
 
 
@@ -29,9 +29,7 @@ def mend_offsets(gm: GraphModule) -> None:
     if mode is None:
         return
     mended: set[Node] = set()
-    env = mode.shape_env
-    unguarded = env.suppress_guards() if env is not None else nullcontext()
-    with mode, unguarded, mock.patch.object(mode, "cache_enabled", False):
+    with computing_examples(mode), mock.patch.object(mode, "cache_enabled", False):
         for node in gm.graph.nodes:
             if keeps_gaps(node.target) or _is_part_of(node, mended):
                 args, kwargs = map_arg((node.args, node.kwargs), lambda n: n.meta.get("val"))
@@ -41,17 +39,13 @@ def mend_offsets(gm: GraphModule) -> None:
 
 def as_its_base(target: Any, result: Any, base: Any) -> Any:
     """The result where its base lies: of a scatter over all of the base the fake kernel makes a plain copy."""
-    if (
-        not keeps_gaps(target)
-        or 0 in base.stride()
-        or (result.stride(), result.storage_offset())
-        == (
-            base.stride(),
-            base.storage_offset(),
-        )
-    ):
+    if not keeps_gaps(target) or 0 in base.stride() or _place(result) == _place(base):
         return result
     return clone_preserve_strides(base)
+
+
+def _place(value: Any) -> tuple[Any, Any]:
+    return value.stride(), value.storage_offset()
 
 
 def _is_part_of(node: Node, values: Collection[Node]) -> bool:

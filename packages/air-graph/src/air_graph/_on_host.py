@@ -7,15 +7,13 @@ torch.rand(4).to(x.device)      the numbers come from the generator of the CPU
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import torch
-from torch import Tensor
 from torch._ops import OpOverload
 from torch.fx import Graph, Node
-from torch.utils._pytree import tree_leaves
 
+from air_graph._examples import example_tensors
 from air_graph._uses import uses_of
 
 _COPIED: Final = "it copies from the device to the host, which waits for it"
@@ -27,7 +25,7 @@ _KNOWN: Final = frozenset({"aten", "prims", "air", "air_streams", "air_backend",
 
 def is_on_host(node: Node) -> bool:
     """Whether the tensors of a value lie in the memory of the host; a value without tensors lies nowhere."""
-    found = list(_tensors(node))
+    found = list(example_tensors(node))
     return bool(found) and all(value.device.type == "cpu" for value in found)
 
 
@@ -44,7 +42,7 @@ def needed_on_host(graph: Graph) -> dict[Node, str]:
 
     They are what results in the memory of the host are computed from, writes to such memory, and what is made anew.
     """
-    if not {value.device.type for node in graph.nodes for value in _tensors(node)} - {"cpu", "meta"}:
+    if not {value.device.type for node in graph.nodes for value in example_tensors(node)} - {"cpu", "meta"}:
         return {}
     found: dict[Node, str] = {}
     for node in reversed(graph.nodes):
@@ -62,9 +60,5 @@ def _is_needed(node: Node, found: dict[Node, str]) -> bool:
 def _reason(node: Node) -> str:
     if is_made_anew(node):
         return _OWN
-    operands = (value for operand in node.all_input_nodes for value in _tensors(operand))
+    operands = (value for operand in node.all_input_nodes for value in example_tensors(operand))
     return _COMPUTED if all(value.device.type == "cpu" for value in operands) else _COPIED
-
-
-def _tensors(node: Node) -> Iterator[Any]:
-    return (leaf for leaf in tree_leaves(node.meta.get("val")) if isinstance(leaf, Tensor))

@@ -8,7 +8,6 @@ out dense: turned back it is not, and in eager `reshape` copies it. A graph has 
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any, Final
 
 import torch
@@ -17,6 +16,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
 from air_graph._device_layouts import DeviceLayouts
+from air_graph._examples import computing_examples, mode_of
 from air_graph._recompute import recompute_views
 
 aten = torch.ops.aten
@@ -26,7 +26,7 @@ _VIEWS: Final = (aten.view.default, aten._unsafe_view.default)
 
 def mend_views_on_npu(gm: GraphModule) -> int:
     """Puts the copies in; says how many."""
-    made = 0
+    copies: list[Node] = []
     layouts = DeviceLayouts()
     for node in [node for node in gm.graph.nodes if node.target in _VIEWS]:
         base = node.args[0]
@@ -38,12 +38,11 @@ def mend_views_on_npu(gm: GraphModule) -> int:
             )
         copy.meta = {**node.meta, "val": base.meta["val"].clone(memory_format=torch.contiguous_format)}
         node.replace_input_with(base, copy)
-        recompute_views(gm.graph, [copy])
-        layouts = DeviceLayouts()
-        made += 1
-    if made:
+        copies.append(copy)
+    if copies:
+        recompute_views(gm.graph, copies)
         gm.recompile()
-    return made
+    return len(copies)
 
 
 def _fits(node: Node, base: Any, layouts: DeviceLayouts) -> bool:
@@ -55,12 +54,7 @@ def _fits(node: Node, base: Any, layouts: DeviceLayouts) -> bool:
     if laid is None or laid is traced:
         return True
     size: Any = map_arg(node.args[1], lambda value: value.meta["val"])
-    mode = getattr(traced, "fake_mode", None)
-    env = mode.shape_env if mode is not None else None
-    with (
-        mode or contextlib.nullcontext(),
-        env.suppress_guards() if env is not None else contextlib.nullcontext(),
-    ):
+    with computing_examples(mode_of(traced)):
         try:
             laid.view(size)
         except (RuntimeError, ValueError):

@@ -1,0 +1,36 @@
+"""Example values of nodes: the tensors in one, and computing with them without a trace in the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch import Tensor
+from torch._subclasses import FakeTensorMode
+from torch.fx import Node
+from torch.utils._pytree import tree_leaves
+
+
+def example_tensors(node: Node) -> Iterator[Tensor]:
+    """The tensors among a node's example values: none for a number, several for a list."""
+    return (leaf for leaf in tree_leaves(node.meta.get("val")) if isinstance(leaf, Tensor))
+
+
+@contextmanager
+def computing_examples(mode: FakeTensorMode | None) -> Iterator[None]:
+    """Inside, operators compute example values of this mode, and what they ask of sizes leaves no guard."""
+    if mode is None:
+        yield
+    elif mode.shape_env is None:
+        with mode:
+            yield
+    else:
+        with mode, mode.shape_env.suppress_guards():
+            yield
+
+
+def mode_of(value: Any) -> FakeTensorMode | None:
+    """The mode that one example value belongs to."""
+    mode = getattr(value, "fake_mode", None)
+    return mode if isinstance(mode, FakeTensorMode) else None
