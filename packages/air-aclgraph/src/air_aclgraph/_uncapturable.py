@@ -203,7 +203,7 @@ def _add_host_parts(gm: GraphModule, found: dict[Node, LeftOut]) -> None:
     for node in gm.graph.nodes:
         if node.op != "call_function" or node in found:
             continue
-        sources = [n for n in node.all_input_nodes if any(True for _ in example_tensors(n))]
+        sources = [n for n in node.all_input_nodes if example_tensors(n)]
         if is_made_anew(node):
             found[node] = _entry(node, _OWN)
         elif is_on_host(node):

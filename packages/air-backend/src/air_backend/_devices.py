@@ -13,7 +13,7 @@ import torch
 from torch import fx
 
 from air_backend.errors import MixedDevices, SecondDevice, UnsupportedDevice
-from air_graph import source_of
+from air_graph import example_tensors, source_of
 
 SERVED: Final[dict[str, tuple[str, ...]]] = {
     "reduce-overhead": ("npu", "cuda", "cpu"),
@@ -28,10 +28,7 @@ _npu_of_process: list[torch.device] = []
 def devices_of(gm: fx.GraphModule) -> Iterator[tuple[torch.device, fx.Node]]:
     """The device of every tensor in the graph, with the node that has it."""
     for node in gm.graph.nodes:
-        value = node.meta.get("val")
-        for item in value if isinstance(value, (list, tuple)) else (value,):
-            if isinstance(item, torch.Tensor):
-                yield item.device, node
+        yield from ((tensor.device, node) for tensor in example_tensors(node))
 
 
 def _line(node: fx.Node) -> str | None:

@@ -14,7 +14,7 @@ from air_graph._effects import (
     register_may_return_argument,
     written_values,
 )
-from air_graph._examples import example_tensors
+from air_graph._examples import device_kinds, example_tensors
 from air_graph._hints import bytes_of, hint_of
 from air_graph._links import Link, link_of, links_of, owner_of, shares_storage
 from air_graph._long_products import mend_long_products
@@ -103,6 +103,7 @@ __all__ = [
     "calling_line",
     "copies_with_gaps",
     "decided_by_sizes",
+    "device_kinds",
     "effects_of",
     "effects_of_node",
     "example_tensors",

@@ -8,13 +8,21 @@ from typing import Any
 
 from torch import Tensor
 from torch._subclasses import FakeTensorMode
-from torch.fx import Node
+from torch.fx import Graph, Node
 from torch.utils._pytree import tree_leaves
 
 
-def example_tensors(node: Node) -> Iterator[Tensor]:
+def example_tensors(node: Node) -> tuple[Tensor, ...]:
     """The tensors among a node's example values: none for a number, several for a list."""
-    return (leaf for leaf in tree_leaves(node.meta.get("val")) if isinstance(leaf, Tensor))
+    value = node.meta.get("val")
+    if isinstance(value, Tensor):
+        return (value,)
+    return tuple(leaf for leaf in tree_leaves(value) if isinstance(leaf, Tensor))
+
+
+def device_kinds(graph: Graph) -> set[str]:
+    """The kinds of devices that the values of a graph live on."""
+    return {value.device.type for node in graph.nodes for value in example_tensors(node)} - {"meta"}
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import torch
 from torch._ops import OpOverload
 from torch.fx import Graph, Node
 
-from air_graph._examples import example_tensors
+from air_graph._examples import device_kinds, example_tensors
 from air_graph._uses import uses_of
 
 _COPIED: Final = "it copies from the device to the host, which waits for it"
@@ -25,7 +25,7 @@ _KNOWN: Final = frozenset({"aten", "prims", "air", "air_streams", "air_backend",
 
 def is_on_host(node: Node) -> bool:
     """Whether the tensors of a value lie in the memory of the host; a value without tensors lies nowhere."""
-    found = list(example_tensors(node))
+    found = example_tensors(node)
     return bool(found) and all(value.device.type == "cpu" for value in found)
 
 
@@ -42,7 +42,7 @@ def needed_on_host(graph: Graph) -> dict[Node, str]:
 
     They are what results in the memory of the host are computed from, writes to such memory, and what is made anew.
     """
-    if not {value.device.type for node in graph.nodes for value in example_tensors(node)} - {"cpu", "meta"}:
+    if not device_kinds(graph) - {"cpu"}:
         return {}
     found: dict[Node, str] = {}
     for node in reversed(graph.nodes):

@@ -131,8 +131,15 @@ def writes_inside(gm: fx.GraphModule) -> bool:
 
     What is passed by keyword, or in a list, is memory made for the result: converters give its new value.
     """
-    calls = (n for n in gm.graph.nodes if isinstance(n.target, Overload) and not effects_of(n.target).opaque)
-    written = ((node, use) for node in calls for use in uses_of(node) if use.writes)
+    written = (
+        (node, use)
+        for node in gm.graph.nodes
+        if isinstance(node.target, Overload)
+        and not (known := effects_of(node.target)).opaque
+        and known.writes
+        for use in uses_of(node)
+        if use.writes
+    )
     return any(
         isinstance(use.key, int) and node.args[use.key] is use.value and use.value.op != "placeholder"
         for node, use in written

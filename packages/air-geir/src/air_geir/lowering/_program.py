@@ -33,7 +33,7 @@ from air_geir.program import (
     Program,
     SymbolSource,
 )
-from air_graph import DeviceLayouts, needed_on_host
+from air_graph import DeviceLayouts, device_kinds, needed_on_host
 from air_graph.pieces import LeftOut
 
 _SIZE_READERS = {
@@ -105,6 +105,7 @@ class _ProgramBuilder:
         self.expansions = Expansions(decompositions)
         self.args: dict[Node, int] = {}
         self.hints: dict[str, int] = {}
+        self.kinds: set[str] = set()
 
     def build(self) -> Program:
         self._describe()
@@ -113,6 +114,7 @@ class _ProgramBuilder:
                 f"graph {self.graph.name} writes in place to values inside it",
                 advice="give AOTAutograd's functional graph: only its final copy_ into inputs may write",
             )
+        self.kinds = device_kinds(self.gm.graph)
         device = self._device_layouts()
         self.wanted = Wanted(self.gm, None if self.training else device) if self.hosted else None
         self.caller = Caller(self.positions, self._host_placement(), device) if self.hosted else None
@@ -188,11 +190,11 @@ class _ProgramBuilder:
             self.hints.setdefault(symbol, int(hint))
 
     def _device_layouts(self) -> DeviceLayouts | None:
-        return DeviceLayouts() if "npu" in devices_of(self.gm) else None
+        return DeviceLayouts() if "npu" in self.kinds else None
 
     def _host_placement(self) -> Placement | None:
         """Where tensors of the CPU live, seen from the graph."""
-        return Placement.HOST if devices_of(self.gm) - {"cpu"} else None
+        return Placement.HOST if self.kinds - {"cpu"} else None
 
     def _inputs(self, holders: Sequence[fx.Node]) -> None:
         placement = self._host_placement()
@@ -285,12 +287,6 @@ class _ProgramBuilder:
             parameter=isinstance(example, torch.nn.Parameter),
             static=arg in self.static,
         )
-
-
-def devices_of(gm: fx.GraphModule) -> set[str]:
-    """The kinds of devices that values of a graph live on."""
-    values = (node.meta.get("val") for node in gm.graph.nodes)
-    return {value.device.type for value in values if isinstance(value, torch.Tensor)} - {"meta"}
 
 
 def _gives_value(node: fx.Node) -> bool:
