@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch._dynamo.utils import counters
+from torch.testing._internal.two_tensor import TwoTensor
 
 from aclgraph_backend import Backend, executable, settings, traced
 from air_aclgraph import HostRuntime, compile_graph
@@ -344,13 +345,22 @@ def test_N09_explain_prints_the_plan_and_the_inputs() -> None:
     assert [entry["kind"] for entry in told["inputs"]] == ["copied", "static"]
 
 
-def test_a_subclass_is_refused_by_name() -> None:
+def test_a_tensor_of_another_class_is_a_tensor() -> None:
     class Mine(Tensor):
         pass
 
     run = executable(scaled, torch.randn(2, 2))
-    with pytest.raises(InputRefused, match=r"x_1.*Mine"):
-        run(torch.randn(2, 2).as_subclass(Mine))
+    for _ in range(3):
+        x = torch.randn(2, 2)
+        (result,) = run(x.as_subclass(Mine))
+        assert type(result) is Tensor
+        torch.testing.assert_close(result, scaled(x)[0])
+
+
+def test_a_tensor_that_stands_for_others_is_refused_by_name() -> None:
+    run = executable(scaled, torch.randn(2, 2))
+    with pytest.raises(InputRefused, match=r"x_1.*TwoTensor"):
+        run(TwoTensor(torch.randn(2, 2), torch.randn(2, 2)))
 
 
 def test_a_sparse_input_is_refused_by_name() -> None:

@@ -409,31 +409,6 @@ def test_N25_views_of_a_value_that_is_no_result_stay_views_when_one_of_them_is_r
     assert all(map(torch.equal, run(*inputs), expected))
 
 
-TURNED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "sum": lambda x: x.t() + 1,
-    "in place": lambda x: (x * 2).t().relu_() * 3,
-    "sorted": lambda x: x.sort(-1).values.transpose(0, -1).relu(),
-    "cast": lambda x: x.half() * torch.arange(x.shape[-1], device=x.device),
-    "cast after a sum": lambda x: ((x + 1).t() * 2).half(),
-    "filled": lambda x: torch.ops.aten.fill.Scalar(x.t(), 1.0),
-    "diagonal": lambda x: torch.diagonal_scatter(x.t(), x[0]),
-}
-
-
-@pytest.mark.npu
-@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
-@pytest.mark.parametrize("name", TURNED)
-def test_N25_on_an_npu_results_lie_as_torch_npu_lays_them_out(name: str, mode: str) -> None:
-    torch._dynamo.reset()
-    run = torch.compile(TURNED[name], backend="air", dynamic=False, options={"mode": mode})
-    for turned in (False, True):
-        x = torch.arange(16.0, device="npu").reshape(4, 4)
-        x = x.t() if turned else x
-        found, expected = run(x), TURNED[name](x)
-        assert torch.equal(found.cpu(), expected.cpu())
-        assert (found.stride(), found.storage_offset()) == (expected.stride(), expected.storage_offset())
-
-
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("mode", ["max-autotune", "reduce-overhead"])
 def test_what_is_left_to_be_done_of_an_argument_is_done(mode: str, device: str) -> None:

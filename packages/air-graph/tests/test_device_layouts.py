@@ -29,7 +29,7 @@ def test_results_lie_densely_unless_they_are_copies(
 ) -> None:
     gm = make_fx(function, tracing_mode="fake")(torch.zeros(2, 3))
     (result,) = gm.graph.output_node().all_input_nodes
-    laid = DeviceLayouts().of(result)
+    laid = DeviceLayouts("cpu").of(result)
     assert laid is not None
     assert laid.stride() == stride
 
@@ -41,6 +41,6 @@ def test_what_is_scattered_into_a_part_begins_where_the_part_begins() -> None:
 
     gm = make_fx(function, tracing_mode="fake")(torch.zeros(2, 3))
     (result,) = gm.graph.output_node().all_input_nodes
-    laid = DeviceLayouts().of(result)
+    laid = DeviceLayouts("cpu").of(result)
     assert laid is not None
     assert (laid.storage_offset(), laid.stride()) == (1, (3,))

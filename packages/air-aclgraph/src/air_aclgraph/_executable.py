@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+import torch
 from torch import Tensor
 
 from air_aclgraph import _captured
@@ -96,7 +97,12 @@ class Executable(Path, WholeGraph):
         return call
 
     def _off_path(self, key: Key, args: list[Any]) -> tuple[Any, ...]:
-        """A call that cannot simply be replayed: finds out why, and captures if that is the answer."""
+        """A call that cannot simply be replayed; what `__torch_function__` of an input does was traced."""
+        with torch._C.DisableTorchFunctionSubclass():
+            return self._served(key, args)
+
+    def _served(self, key: Key, args: list[Any]) -> tuple[Any, ...]:
+        """Finds out why a call is no replay, and captures if that is the answer."""
         self._refuse_closed()
         if self.runtime.is_recording():
             return self.beside(args)

@@ -77,10 +77,13 @@ def placed(tensor: Tensor, storage: torch.UntypedStorage, offset: int) -> Tensor
 
 def same_place(tensor: Tensor, storage: torch.UntypedStorage) -> Tensor:
     """The same place in another storage, with what is left to do for complex values."""
-    same = placed(tensor, storage, int(tensor.storage_offset()))
-    if tensor.is_conj():
-        same = torch._conj(same)
-    return torch._neg_view(same) if tensor.is_neg() else same
+    return turned_like(tensor, placed(tensor, storage, int(tensor.storage_offset())))
+
+
+def turned_like(tensor: Tensor, plain: Tensor) -> Tensor:
+    """The plain memory of a tensor with what is left to do for complex values."""
+    turned = torch._conj(plain) if tensor.is_conj() else plain
+    return torch._neg_view(turned) if tensor.is_neg() else turned
 
 
 @dataclass

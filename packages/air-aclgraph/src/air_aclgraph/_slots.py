@@ -160,10 +160,10 @@ def refuse_layout(name: str, value: Tensor) -> None:
 
 
 def refuse_subclass(name: str, value: Tensor) -> None:
-    """Raises for a tensor subclass, whose memory is not its own."""
-    if type(value) not in (Tensor, torch.nn.Parameter, torch.nn.Buffer):
+    """Raises for a tensor subclass whose memory is not its own; one that only has another class is a tensor."""
+    if type(value).__torch_dispatch__ is not Tensor.__torch_dispatch__:
         raise InputRefused(
-            f"input {name!r} is a {type(value).__name__}, a tensor subclass",
+            f"input {name!r} is a {type(value).__name__}, a tensor that stands for others",
             advice="compile through torch.compile, which unwraps subclasses, or pass the tensors inside it",
             input=name,
         )

@@ -13,7 +13,7 @@ An executor that meets one of them inside a capture refuses it; a compiler that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 import torch
@@ -37,6 +37,7 @@ from air_graph import (
     place_of,
     qualified,
     source_of,
+    written_inputs,
 )
 from air_graph.pieces import LeftOut
 
@@ -161,6 +162,9 @@ def uncapturable(gm: GraphModule, device: torch.device) -> dict[Node, LeftOut]:
     """The nodes of a graph that cannot be captured on a device, with what leads to and from them on the host."""
     found: dict[Node, LeftOut] = {}
     for node in gm.graph.nodes:
+        if (why := _no_plain_memory(node)) is not None:
+            found[node] = _entry(node, why)
+            continue
         called = operator_of(node)
         if (registered := _registered_reason(node)) is not None:
             found[node] = LeftOut(node.name, str(registered[0]), registered[1], place_of(node))
@@ -175,6 +179,18 @@ def uncapturable(gm: GraphModule, device: torch.device) -> dict[Node, LeftOut]:
     if device.type != "cpu":
         _add_host_parts(gm, found)
     return found
+
+
+def _no_plain_memory(node: Node) -> str | None:
+    """Why no capture can hold the values of a call: sparse ones are several tensors of sizes that data decides."""
+    if not node.op.startswith("call_"):
+        return None
+    values = [
+        *example_tensors(node),
+        *(v for operand in node.all_input_nodes for v in example_tensors(operand)),
+    ]
+    other = next((value.layout for value in values if value.layout is not torch.strided), None)
+    return None if other is None else f"a tensor of layout {other} is no memory of one size"
 
 
 def _entry(node: Node, reason: str) -> LeftOut:
@@ -200,29 +216,41 @@ def _reason(node: Node, op: OpOverload, at: int, device: torch.device) -> str | 
 
 def _add_host_parts(gm: GraphModule, found: dict[Node, LeftOut]) -> None:
     """Copies between the host and the device, with what the host computes before and after them."""
+    given = {node for node in gm.graph.find_nodes(op="placeholder") if _is_given_on_host(node)}
+    given.update(node for node in written_inputs(gm) if is_on_host(node))
     for node in gm.graph.nodes:
         if node.op != "call_function" or node in found:
             continue
-        sources = [n for n in node.all_input_nodes if example_tensors(n)]
         if is_made_anew(node):
             found[node] = _entry(node, _OWN)
-        elif is_on_host(node):
-            if any(not is_on_host(n) for n in sources):
-                found[node] = _entry(node, "it copies from the device to the host, which waits for it")
-            elif any(n in found for n in sources):
-                found[node] = _entry(node, "the host computes it from what was copied to it")
-            elif any(map(_is_given_on_host, sources)):
-                found[node] = _entry(node, "the host computes it from an input in its memory")
         elif copies_from_host(node):
             found[node] = _entry(node, "it copies to the device what the host has computed")
             _add_ancestors(node, found)
-        elif any(map(_is_given_on_host, sources)) and not _takes_tensors_of_the_host(node):
-            found[node] = _entry(node, "it reads an input in the memory of the host")
+        elif (reason := _reason_on_host(node, given, found)) is not None:
+            found[node] = _entry(node, reason)
+
+
+def _reason_on_host(node: Node, given: Collection[Node], found: Collection[Node]) -> str | None:
+    """Why a call that the host makes, or that reads memory of the host, cannot be captured."""
+    sources = [n for n in node.all_input_nodes if example_tensors(n)]
+    changes = any(n in found and is_on_host(n) for n in sources)
+    is_read = any(n in given for n in sources)
+    if is_on_host(node):
+        if any(not is_on_host(n) for n in sources):
+            return "it copies from the device to the host, which waits for it"
+        if changes:
+            return "the host computes it from what it has in each call"
+        return "the host computes it from an input in its memory" if is_read else None
+    if _takes_tensors_of_the_host(node):
+        return None
+    if is_read:
+        return "it reads an input in the memory of the host"
+    return "it reads a number that the host computes in each call" if changes else None
 
 
 def _is_given_on_host(node: Node) -> bool:
     """Whether a value is an input in the memory of the host; a number among them is part of the key."""
-    return node.op == "placeholder" and is_on_host(node) and bool(node.meta["val"].dim())
+    return is_on_host(node) and bool(node.meta["val"].dim())
 
 
 def _takes_tensors_of_the_host(node: Node) -> bool:

@@ -194,9 +194,12 @@ class _Work:
         return self._captures and air_aclgraph.spare_the_host(gm, self.ground) > 0
 
     def views(self, gm: fx.GraphModule) -> int:
-        """Copies what views on an NPU need; the graph engine views dense values."""
-        engine = self.settings.mode == "max-autotune" and not self.settings.debug.run_eagerly
-        return 0 if engine or self.ground.type != "npu" else air_graph.mend_views_on_npu(gm)
+        """Says how values on an NPU lie, and copies what views of them need; gives the number of copies."""
+        if self.ground.type != "npu":
+            return 0
+        copies = air_graph.mend_views_on_npu(gm)
+        air_graph.lay_out_as_on_npu(gm)
+        return copies
 
     def host_constants(self, gm: fx.GraphModule) -> tuple[air_aclgraph.HostConstant, ...]:
         """Puts what the graph computes on the host from constants alone on the device, once."""
@@ -330,7 +333,7 @@ def _executor(
             fallback="error" if settings.air.unsupported == "error" else "eager",
             observe=observer.ascend_ir,
             dump_nodes=[node.name for node in gm.graph.nodes if dump.is_marked(node)],
-            training=role == "forward",
+            backward=role == "backward",
         )
         if isinstance(run, air_geir.SplitExecutable):
             left = [(each.target, each.reason, each.source) for each in run.eager]

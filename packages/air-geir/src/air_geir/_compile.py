@@ -22,6 +22,7 @@ from air_geir.ir import Graph
 from air_geir.lowering import Table, lower_program
 from air_geir.program import ArgInput, Program
 from air_geir.verify import verify
+from air_graph import device_kinds, lay_out_as_on_npu
 from air_graph.executors import WholeGraph
 
 log = logging.getLogger(__name__)
@@ -99,7 +100,7 @@ def compile_graph(
     fallback: Literal["error"] = "error",
     observe: Observe | None = None,
     dump_nodes: Collection[str] = (),
-    training: bool = False,
+    backward: bool = False,
 ) -> Executable: ...
 
 
@@ -116,7 +117,7 @@ def compile_graph(
     fallback: Literal["eager"],
     observe: Observe | None = None,
     dump_nodes: Collection[str] = (),
-    training: bool = False,
+    backward: bool = False,
 ) -> Executable | SplitExecutable: ...
 
 
@@ -132,7 +133,7 @@ def compile_graph(
     fallback: Literal["error", "eager"] = "error",
     observe: Observe | None = None,
     dump_nodes: Collection[str] = (),
-    training: bool = False,
+    backward: bool = False,
 ) -> Executable | SplitExecutable:
     """Compiles an AOT inference graph: functional, input mutations kept as `copy_`.
 
@@ -148,13 +149,16 @@ def compile_graph(
             torch between compiled pieces.
         observe: called with `"original"` and `"optimized"` and the graph, before and after the passes on it.
         dump_nodes: FX nodes whose tensors `dump_config` writes, beside those of its `dump_layer`.
-        training: the graph is the forward half of a training step; the backward half reads its results.
+        backward: the graph is the backward half of a training step: what the forward half saved lies as it lies there,
+            which the backward half was not told.
     """
+
+    if "npu" in device_kinds(gm.graph):
+        lay_out_as_on_npu(gm)
 
     def compile_whole(part: fx.GraphModule, inputs: Sequence[Any], *, name: str = name) -> Executable:
         piece = part is not gm
         static = () if piece else static_inputs
-        traced = piece or training
         return _compile(
             part,
             inputs,
@@ -165,8 +169,7 @@ def compile_graph(
             decompositions,
             observe,
             dump_nodes,
-            traced=traced,
-            piece=piece,
+            anyhow=piece or backward,
         )
 
     if left_out := nodes_left_out(gm):
@@ -191,8 +194,7 @@ def _compile(
     observe: Observe | None,
     dump_nodes: Collection[str],
     *,
-    traced: bool,
-    piece: bool,
+    anyhow: bool,
 ) -> Executable:
     gears = find_gears(example_inputs)
     if gears:
@@ -203,10 +205,9 @@ def _compile(
         name=name,
         static_inputs=static_inputs,
         decompositions=decompositions,
-        training=traced,
     )
-    if piece:
-        program = _between(program)
+    if anyhow:
+        program = _lying_anyhow(program)
     values = [node.meta.get("val") for node in gm.graph.nodes]  # a graph without inputs has a device, too
     chosen = choose_engine(engine, [*example_inputs, *values])
     if chosen.name == "reference":
@@ -255,8 +256,8 @@ def _wanted(settings: Any) -> dict[str, bool]:
     return {"references": bool(chosen.enable_ref_data), "fold_views": bool(chosen.enable_view_optimize)}
 
 
-def _between(program: Program) -> Program:
-    """A piece takes what eager operators give: on a device that need not lie as it was traced."""
+def _lying_anyhow(program: Program) -> Program:
+    """A piece takes what eager operators give, a backward half what the forward half saved, however that lies."""
     inputs = tuple(replace(b, contiguous=False) if isinstance(b, ArgInput) else b for b in program.inputs)
     return replace(program, inputs=inputs)
 

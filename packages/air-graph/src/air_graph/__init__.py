@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from air_graph._constants import Symbols, decided_by_sizes
-from air_graph._device_layouts import DeviceLayouts, lies_like_operand_on_npu
+from air_graph._device_layouts import DeviceLayouts, lay_out_as_on_npu, lies_like_operand_on_npu
 from air_graph._effects import (
     ArgumentEffect,
     Effects,
@@ -118,6 +118,7 @@ __all__ = [
     "is_opaque",
     "is_written",
     "keeps_gaps",
+    "lay_out_as_on_npu",
     "leaf_storages",
     "lies_like_operand_on_npu",
     "link_of",

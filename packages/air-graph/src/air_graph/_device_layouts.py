@@ -1,12 +1,13 @@
 """How torch_npu lays out values, where that is not what torch's example values say.
 
 Torch describes a result of `x.t() + 1` as lying like `x.t()`. The kernels of torch_npu allocate results dense, but for
-the operators that copy their operand as it lies, and for those that torch_npu hands to the CPU. What leaves a graph on
+the operators that copy their operand as it lies, and for those that it has no kernel of. What leaves a graph on
 an NPU lies as it does in eager there.
 """
 
 from __future__ import annotations
 
+import operator
 from functools import cache
 from typing import Any, Final
 
@@ -14,9 +15,10 @@ import torch
 from torch import fx
 
 from air_graph._examples import computing_examples, mode_of
-from air_graph._links import link_of
+from air_graph._links import Link, link_of
 from air_graph._offsets import as_its_base
 from air_graph._out_forms import out_form_of
+from air_graph._region import same_extents
 
 aten = torch.ops.aten
 
@@ -41,14 +43,30 @@ _LIKE_OPERAND: Final = frozenset(
         aten.copy.default,
         aten.empty_strided.default,
         aten.new_empty_strided.default,
+        aten._fft_c2c.default,
+        aten._fft_c2r.default,
+        aten._fft_r2c.default,
+        aten.signbit.default,
+        aten.isposinf.default,
+        aten.isneginf.default,
+        aten.triangular_solve.default,
     )
 )
 """Operators whose results lie in torch_npu as torch describes them."""
 
+_OF_KERNELS: Final = frozenset((aten.isinf.default, aten.ldexp.Tensor))
+"""Operators without a kernel, which are written with others that have dense results."""
+
+_OF_DENSE_PARTS: Final = frozenset((aten.rot90.default,))
+"""Views of what torch_npu lays out densely inside the operator."""
+
+_OF_TORCH: Final = frozenset(("aten", "prims"))
+"""Packages of operators whose kernels torch_npu writes; those of others say how their results lie."""
+
 
 def lies_like_operand_on_npu(target: Any) -> bool:
     """Whether the results of an operator lie in torch_npu as torch describes them."""
-    return target in _LIKE_OPERAND or (_torch_npu_is_there() and _runs_on_the_cpu(target))
+    return target in _LIKE_OPERAND or (_torch_npu_is_there() and _has_no_kernel(target))
 
 
 def _torch_npu_is_there() -> bool:
@@ -57,18 +75,40 @@ def _torch_npu_is_there() -> bool:
 
 
 @cache
-def _runs_on_the_cpu(target: Any) -> bool:
-    """Whether torch_npu has no kernel for an operator, nor anybody one that is written with other operators."""
-    if not isinstance(target, torch._ops.OpOverload) or out_form_of(target, "npu") is not None:
+def _has_no_kernel(target: Any) -> bool:
+    """Whether torch_npu leaves an operator to the CPU, or to what is written for all devices."""
+    if not isinstance(target, torch._ops.OpOverload) or target.namespace not in _OF_TORCH:
         return False
-    keys = ("PrivateUse1", "CompositeExplicitAutograd", "CompositeImplicitAutograd")
-    return not any(torch._C._dispatch_has_kernel_for_dispatch_key(target.name(), key) for key in keys)
+    if target in _OF_KERNELS:
+        return False
+    form = out_form_of(target, "npu")
+    kernels = (target,) if form is None else (target, form.out)
+    return not any(
+        torch._C._dispatch_has_kernel_for_dispatch_key(one.name(), "PrivateUse1") for one in kernels
+    )
+
+
+def lay_out_as_on_npu(gm: fx.GraphModule) -> int:
+    """Makes the example values of a graph lie as torch_npu lays them out; says how many lay otherwise.
+
+    Who asks afterwards how a value lies is told what eager operators, captures and callers will find.
+    """
+    layouts = DeviceLayouts("npu")
+    found = [(node, layouts.of(node)) for node in gm.graph.nodes]
+    moved = [(node, value) for node, value in found if value is not None and value is not node.meta["val"]]
+    for node, value in moved:
+        node.meta["val"] = value
+    return len(moved)
 
 
 class DeviceLayouts:
-    """Example values of nodes as torch_npu lays them out: each computed when it is asked for."""
+    """Example values of nodes as torch_npu lays them out: each computed when it is asked for.
 
-    def __init__(self) -> None:
+    A value that lies as it was traced, and whatever is a view of it, is the traced one.
+    """
+
+    def __init__(self, device: str = "npu") -> None:
+        self._device = device
         self._known: dict[fx.Node, torch.Tensor | None] = {}
 
     def of(self, node: fx.Node) -> torch.Tensor | None:
@@ -83,30 +123,60 @@ class DeviceLayouts:
         return self._known[node]
 
     def _value(self, node: fx.Node, traced: Any) -> torch.Tensor | None:
-        if not isinstance(traced, torch.Tensor) or node.op != "call_function":
-            return traced if isinstance(traced, torch.Tensor) else None
+        if not isinstance(traced, torch.Tensor):
+            return None
+        if node.op != "call_function" or traced.device.type != self._device or not _is_strided(traced):
+            return traced
         link = link_of(node)
-        if link is not None and link.kind == "item":
-            pieces = self._again(link.base)
-            return None if pieces is None else pieces[node.args[1]]
-        if link is not None and link.kind == "same":
-            return self.of(link.base)
-        if link is not None or lies_like_operand_on_npu(node.target):
-            value = self._again(node)
-            return value if isinstance(value, torch.Tensor) else None
+        if link is not None:
+            return traced if self._stays(link.base) else self._view(node, link)
+        call: Any = node.args[0] if node.target is operator.getitem else node
+        if call.target in _OF_DENSE_PARTS:
+            return self._result(node, call)
+        if lies_like_operand_on_npu(call.target):
+            return traced if all(map(self._stays, call.all_input_nodes)) else self._result(node, call)
+        if not isinstance(call.target, torch._ops.OpOverload) or call.target.namespace not in _OF_TORCH:
+            return traced
+        dense = torch._prims_common.make_contiguous_strides_for(traced.shape)
+        if same_extents(traced.stride(), dense):
+            return traced
         return torch.empty(traced.shape, dtype=traced.dtype, device=traced.device)
 
+    def _stays(self, node: fx.Node) -> bool:
+        """Whether a value, or what several are views of, lies as it was traced."""
+        value = node.meta.get("val")
+        if isinstance(value, (list, tuple)):
+            return all(map(self._stays, node.all_input_nodes))
+        return not isinstance(value, torch.Tensor) or self.of(node) is value
+
+    def _view(self, node: fx.Node, link: Link) -> torch.Tensor | None:
+        if link.kind == "same":
+            return self.of(link.base)
+        return self._result(node, link.base if link.kind == "item" else node)
+
+    def _result(self, node: fx.Node, call: fx.Node) -> torch.Tensor | None:
+        """What a call gives, or the one of its results that the node takes."""
+        made: Any = self._again(call)
+        if made is not None and node is not call:
+            made = made[node.args[1]]
+        return made if isinstance(made, torch.Tensor) else None
+
     def _again(self, node: fx.Node) -> Any:
-        """What an operator gives for its first operand as torch_npu lays that out."""
-        first, *others = (_plain(argument) for argument in node.args)
-        if isinstance(node.args[0], fx.Node):
-            first = self.of(node.args[0])
-            if first is None:
-                return None
+        """What an operator gives for its operands as torch_npu lays them out; None where that is not known."""
+        tensors = (one for one in node.all_input_nodes if isinstance(one.meta.get("val"), torch.Tensor))
+        if any(self.of(one) is None for one in tensors):
+            return None
+        given: Any = fx.node.map_arg((node.args, node.kwargs), self._operand)
+        args, kwargs = given
+        if node.target in _OF_DENSE_PARTS:
+            args = (args[0].contiguous(), *args[1:])
         target: Any = node.target
-        result = target(first, *others, **{name: _plain(value) for name, value in node.kwargs.items()})
-        return as_its_base(target, result, first)
+        return as_its_base(target, target(*args, **kwargs), args[0])
+
+    def _operand(self, node: fx.Node) -> Any:
+        value = node.meta["val"]
+        return self.of(node) if isinstance(value, torch.Tensor) else value
 
 
-def _plain(argument: Any) -> Any:
-    return fx.node.map_arg(argument, lambda node: node.meta["val"])
+def _is_strided(value: torch.Tensor) -> bool:
+    return value.layout is torch.strided and not value.is_nested and not value.is_quantized

@@ -86,7 +86,7 @@ class CompiledOnDevice:
             summary=str(self._base.summary()),
             kept=kept.state,
         )
-        self._run = self._base.run
+        self._run = _plain_first(self._base.run, inputs)
         return self._run
 
     def stats(self) -> Mapping[str, object]:
@@ -97,6 +97,24 @@ class CompiledOnDevice:
         """Drop the graph; the engine frees its memory."""
         self._run = None
         self._base = None
+
+
+def _plain_first(run: Any, inputs: Sequence[torch.Tensor]) -> Any:
+    """The extension takes tensors and parameters of no other class; Dynamo guards what class each one has."""
+    others = [
+        at for at, tensor in enumerate(inputs) if type(tensor) not in (torch.Tensor, torch.nn.Parameter)
+    ]
+    if not others:
+        return run
+
+    def plain(given: tuple[Sequence[torch.Tensor], Any, Any]) -> Any:
+        tensors = list(given[0])
+        with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
+            for at in others:
+                tensors[at] = tensors[at].as_subclass(torch.Tensor)
+        return run((tensors, *given[1:]))
+
+    return plain
 
 
 def take_formats(graph: Graph, bindings: Sequence[object], inputs: Sequence[torch.Tensor]) -> None:

@@ -22,7 +22,7 @@ from air_geir.ir import DataType, Dim, Placement, TensorDesc, apply, as_dim, max
 from air_geir.lowering._host_views import HostViews, Source
 from air_geir.lowering._layouts import axes_order, known
 from air_geir.program import ArgOutput, HostStep, SymbolSource, ViewInput, ViewOutput
-from air_graph import DeviceLayouts, links_of, owner_of
+from air_graph import links_of, owner_of
 
 if TYPE_CHECKING:
     from air_geir.building._context import Context
@@ -34,12 +34,8 @@ _ADVICE = "make the operand dense before it (.contiguous()), or index it instead
 class Caller:
     """The caller's arguments, of which the function around the graph can make views before it runs."""
 
-    def __init__(
-        self, args: Mapping[fx.Node, int], placement: Placement | None, device: DeviceLayouts | None
-    ) -> None:
+    def __init__(self, args: Mapping[fx.Node, int], placement: Placement | None) -> None:
         self.args = args
-        self.device = device
-        """How values lie in eager on the device of the arguments, where that is not as they were traced."""
         self.steps: list[HostStep] = []
         self.host = placement
 
@@ -121,7 +117,6 @@ class Memory:
                 "begins inside another tensor",
                 advice=_ADVICE,
             )
-        self._agrees(order)
         flat = ctx.reshape(ctx.transpose(value, order), (math.prod(value.dims),))
         if value.dtype == self.like.dtype:
             return flat
@@ -132,19 +127,6 @@ class Memory:
             )
         dtype = self.like.dtype
         return ctx.emit("Bitcast", flat, dtype=dtype, shape=flat.shape, type=dtype)
-
-    def _agrees(self, order: tuple[int, ...]) -> None:
-        """Refuses to guess where torch and the device do not say the same."""
-        caller = self.home.caller
-        if caller is None or caller.device is None:
-            return
-        there = caller.device.of(self.owner)
-        if there is None or axes_order(there) != order:
-            raise CannotConvert(
-                f"it reads memory of {self.owner.name} by strides, which torch describes as lying by "
-                f"{tuple(self.owner.meta['val'].stride())} and torch_npu lays out in another order",
-                advice=_ADVICE,
-            )
 
     # memory of arguments ------------------------------------------------------------------------------------
 

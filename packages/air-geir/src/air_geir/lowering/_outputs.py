@@ -31,7 +31,6 @@ from air_geir.program import (
     SymbolSource,
 )
 from air_graph import (
-    DeviceLayouts,
     Region,
     copies_with_gaps,
     links_of,
@@ -66,31 +65,11 @@ def number_output(value: Any) -> OutputBinding:
     return ConstantOutput(value)
 
 
-class Layouts:
-    """How the results of a graph lie: as they were traced, or as the device lays them out."""
-
-    def __init__(self, returned: Sequence[Any], device: DeviceLayouts | None) -> None:
-        self._device = device
-        self._traced = set()
-        if device is not None:
-            tensors = [node for node in returned if _is_tensor(node)]
-            self._traced = {owner_of(node) for node in tensors if device.of(node) is None}
-
-    def of(self, node: fx.Node) -> torch.Tensor:
-        """An example value, of a result or of the value a result lies in."""
-        traced: torch.Tensor = node.meta["val"]
-        if self._device is None or owner_of(node) in self._traced:
-            return traced
-        found = self._device.of(node)
-        return traced if found is None else found
-
-
 class Wanted:
     """Which results are views that the caller's function makes, and which nodes nobody else needs."""
 
-    def __init__(self, gm: fx.GraphModule, layouts: DeviceLayouts | None = None) -> None:
+    def __init__(self, gm: fx.GraphModule) -> None:
         self.returned = returned_by(gm)
-        self.layouts = Layouts(self.returned, layouts)
         tensors = [node for node in dict.fromkeys(self.returned) if _is_tensor(node)]
         sharing: dict[fx.Node, list[fx.Node]] = {}
         for node in tensors:
@@ -115,7 +94,7 @@ class Wanted:
             return False
         if any(link.node.target not in _IN_ORDER for link in links_of(node)):
             return False
-        return is_dense(self.layouts.of(owner)) and is_dense(self.layouts.of(node))
+        return is_dense(owner.meta["val"]) and is_dense(node.meta["val"])
 
 
 def _is_tensor(node: Any) -> bool:
@@ -149,7 +128,6 @@ class Outputs:
         found: list[LeftOut],
     ) -> None:
         self.ctx = ctx
-        self.layouts = wanted.layouts
         self.wanted = wanted
         self.env = env
         self.args = args
@@ -230,7 +208,7 @@ class Outputs:
         """The tensor of a value with memory of its own, laid out as eager lays it out."""
         if owner in self.args:
             return ArgOutput(self.args[owner])
-        value, like = self.env[owner], self.layouts.of(owner)
+        value, like = self.env[owner], owner.meta["val"]
         if not isinstance(value, Value):
             raise CannotConvert(f"{owner.name} has no value in the graph")
         order = axes_order(like)
@@ -265,7 +243,7 @@ class Outputs:
             return as_dim(like.storage_offset())
         name = f"offset_of_a{self.args[copied]}"
         self.ctx.sizes.sources[name] = SymbolSource(self.args[copied], offset=True)
-        return symbol(name) + as_dim(like.storage_offset() - self.layouts.of(copied).storage_offset())
+        return symbol(name) + as_dim(like.storage_offset() - copied.meta["val"].storage_offset())
 
     def _output(self, value: Value, owner: fx.Node) -> int:
         """The position of a value among the outputs; one that other memory stands for is copied."""

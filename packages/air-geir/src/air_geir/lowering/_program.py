@@ -33,7 +33,7 @@ from air_geir.program import (
     Program,
     SymbolSource,
 )
-from air_graph import DeviceLayouts, device_kinds, needed_on_host
+from air_graph import device_kinds, needed_on_host
 from air_graph.pieces import LeftOut
 
 _SIZE_READERS = {
@@ -54,7 +54,6 @@ def lower_program(
     static_inputs: Sequence[int] = (),
     decompositions: Table | None = None,
     sizes_on_host: bool = True,
-    training: bool = False,
 ) -> Program:
     """Lowers an AOT inference graph.
 
@@ -65,11 +64,9 @@ def lower_program(
         static_inputs: arguments whose address stays the same from call to call.
         decompositions: overloads to write with others, before converters and torch's own table.
         sizes_on_host: let the caller compute sizes (a compiled program); otherwise the graph does (an export).
-        training: another graph reads the results, and was traced with them: they lie as the example values say, also
-            where the device would lay them out otherwise.
     """
     builder = _ProgramBuilder(
-        gm, example_inputs, name, frozenset(static_inputs), sizes_on_host, decompositions, training
+        gm, example_inputs, name, frozenset(static_inputs), sizes_on_host, decompositions
     )
     with unset_fake_temporarily():  # a compiler is called under the tracer's mode: constants must be real
         return builder.build()
@@ -89,9 +86,7 @@ class _ProgramBuilder:
         static: frozenset[int],
         hosted: bool,
         decompositions: Table | None,
-        training: bool,
     ) -> None:
-        self.training = training
         self.gm = gm
         self.examples = list(example_inputs)
         self.static = static
@@ -115,9 +110,8 @@ class _ProgramBuilder:
                 advice="give AOTAutograd's functional graph: only its final copy_ into inputs may write",
             )
         self.kinds = device_kinds(self.gm.graph)
-        device = self._device_layouts()
-        self.wanted = Wanted(self.gm, None if self.training else device) if self.hosted else None
-        self.caller = Caller(self.positions, self._host_placement(), device) if self.hosted else None
+        self.wanted = Wanted(self.gm) if self.hosted else None
+        self.caller = Caller(self.positions, self._host_placement()) if self.hosted else None
         self.lowering = Lowering(
             self.ctx,
             self.expansions,
@@ -189,9 +183,6 @@ class _ProgramBuilder:
         if hint is not None and not (isinstance(hint, torch.SymInt) and hint.node.is_nested_int()):
             self.hints.setdefault(symbol, int(hint))
 
-    def _device_layouts(self) -> DeviceLayouts | None:
-        return DeviceLayouts() if "npu" in self.kinds else None
-
     def _host_placement(self) -> Placement | None:
         """Where tensors of the CPU live, seen from the graph."""
         return Placement.HOST if self.kinds - {"cpu"} else None
@@ -222,7 +213,7 @@ class _ProgramBuilder:
         made = Outputs(self.ctx, self.wanted, self.lowering.env, self.positions, self.found)
         outputs = made.bindings()
         self._end(list(made.ports))
-        promised = promises(self.wanted.returned, self.positions, self.wanted.layouts.of)
+        promised = promises(self.wanted.returned, self.positions)
         program = self._program(outputs)
         return replace(
             program,

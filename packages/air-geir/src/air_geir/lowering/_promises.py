@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -26,12 +26,10 @@ class Promises(NamedTuple):
     arguments: tuple[Promise | None, ...]
 
 
-def promises(
-    returned: Sequence[Any], positions: Mapping[fx.Node, int], example: Callable[[fx.Node], torch.Tensor]
-) -> Promises:
+def promises(returned: Sequence[Any], positions: Mapping[fx.Node, int]) -> Promises:
     """The promises of a graph, by its example values and by whose memory each result lies in."""
     owners: dict[fx.Node, int] = {}
-    results = tuple(_of_result(node, positions, owners, example) for node in returned)
+    results = tuple(_of_result(node, positions, owners) for node in returned)
     arguments = tuple(
         _of(node, node.meta.get("val"), ("argument", at), 0, False) for node, at in positions.items()
     )
@@ -42,11 +40,10 @@ def _of_result(
     node: Any,
     positions: Mapping[fx.Node, int],
     owners: dict[fx.Node, int],
-    example: Callable[[fx.Node], torch.Tensor],
 ) -> Promise | None:
     if not isinstance(node, fx.Node) or not isinstance(node.meta.get("val"), torch.Tensor):
         return None
-    owner, value = owner_of(node), example(node)
+    owner, value = owner_of(node), node.meta["val"]
     if owner not in positions:
         return _of(node, value, ("result", owners.setdefault(owner, len(owners))), 0, True)
     absolute = any(link.node.target in _ADDRESSED for link in links_of(node))

@@ -1,0 +1,75 @@
+"""Parameters and gradients that are tensors of another class or layout: what eager takes, a compiled model takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+DEVICES = ["cpu", pytest.param("npu", marks=pytest.mark.npu)]
+MODES = ["reduce-overhead", "max-autotune"]
+
+
+class Named(nn.Parameter):
+    """A parameter of a class of the user's."""
+
+
+class Loaded(nn.Parameter):
+    """Serving frameworks keep how a weight is loaded beside it, and look at what is done with it."""
+
+    def __new__(cls, data: Tensor, loader: Callable[..., Any] | None = None) -> Loaded:
+        made: Loaded = super().__new__(cls, data=data, requires_grad=False)
+        return made
+
+    def __init__(self, data: Tensor, loader: Callable[..., Any] | None = None) -> None:
+        self.loader = loader
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        handled: Any = super().__torch_function__
+        return handled(func, types, args, kwargs or {})
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", [Named, Loaded])
+@pytest.mark.parametrize("count", [1, 8])
+def test_parameters_of_another_class_are_parameters(
+    count: int, kind: type[nn.Parameter], mode: str, device: str
+) -> None:
+    torch._dynamo.reset()
+    values = [torch.arange(3.0) + number for number in range(count)]
+    weights = nn.ParameterList(kind(value.to(device)) for value in values)
+
+    def product(x: Tensor) -> Tensor:
+        for weight in weights:
+            x = torch.sin(x * weight)
+        return x
+
+    run = torch.compile(product, backend="air", options={"mode": mode})
+    for number in range(4):
+        x = (torch.arange(3.0) - number).to(device)
+        found = run(x)
+        assert type(found) is Tensor
+        torch.testing.assert_close(found, product(x))
+        with torch.no_grad():
+            weights[0].mul_(2)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
+def test_sparse_gradients_of_an_embedding_are_those_of_eager(mode: str, device: str) -> None:
+    torch._dynamo.reset()
+    table = nn.Embedding(10, 4, sparse=True).to(device)
+    run = torch.compile(lambda rows: table(rows) * 2, backend="air", options={"mode": mode})
+    for rows in ([1, 3], [3, 3], [0, 9]):
+        picked = torch.tensor(rows, device=device)
+        (found,) = torch.autograd.grad(run(picked).sum(), [table.weight])
+        (expected,) = torch.autograd.grad((table(picked) * 2).sum(), [table.weight])
+        torch.testing.assert_close(found.to_dense(), expected.to_dense())
