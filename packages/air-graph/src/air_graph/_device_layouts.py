@@ -82,7 +82,7 @@ def _has_no_kernel(target: Any) -> bool:
     if target in _OF_KERNELS:
         return False
     form = out_form_of(target, "npu")
-    kernels = (target,) if form is None else (target, form.out)
+    kernels: list[Any] = [target] if form is None else [target, form.out]
     return not any(
         torch._C._dispatch_has_kernel_for_dispatch_key(one.name(), "PrivateUse1") for one in kernels
     )
