@@ -32,6 +32,7 @@ PROGRAMS: dict[str, Program] = {
     "constants": lambda x, h: (torch.arange(5) + 1, torch.tensor(2.5), x * torch.tensor(2.5)),
     "held": lambda x, h: (HELD + h, x * HELD.to(x.device)),
     "doubles": lambda x, h: ((h.double() / 3).sum(), x),
+    "both in one list": lambda x, h: (*torch._foreach_neg([h, x]), torch._foreach_add([x, h], 1)[1] + 1),
     "sized by data": lambda x, h: (h.nonzero(), x.nonzero().cpu(), x * 2),
     "written": lambda x, h: (h[1].mul_(2), x.cpu().sum(), x * h.sum().to(x.device)),
     "written from the device": lambda x, h: (h.copy_(x) + 1,),

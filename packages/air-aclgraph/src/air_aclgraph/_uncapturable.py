@@ -30,6 +30,7 @@ from air_aclgraph.errors import IllegalDuringCapture
 from air_fxpasses.tables import updatable_of
 from air_graph import (
     example_tensors,
+    is_in_both,
     is_made_anew,
     is_on_host,
     name_of,
@@ -241,6 +242,8 @@ def _reason_on_host(node: Node, given: Collection[Node], found: Collection[Node]
         if changes:
             return "the host computes it from what it has in each call"
         return "the host computes it from an input in its memory" if is_read else None
+    if is_in_both(node):
+        return "the host computes some of its results"
     if _takes_tensors_of_the_host(node):
         return None
     if is_read:
@@ -273,7 +276,7 @@ def _is_computed_on_host(node: Node) -> bool:
 
 def copies_from_host(node: Node) -> bool:
     """Whether a node moves what the host has computed to the device, rather than reading a number of it."""
-    if node.op != "call_function" or is_on_host(node):
+    if node.op != "call_function" or is_on_host(node) or is_in_both(node):
         return False
     if not any(_is_computed_on_host(n) for n in node.all_input_nodes):
         return False

@@ -20,7 +20,7 @@ from air_graph._links import Link, link_of, links_of, owner_of, shares_storage
 from air_graph._long_products import mend_long_products
 from air_graph._misstated import mend_layouts
 from air_graph._offsets import mend_offsets
-from air_graph._on_host import is_made_anew, is_on_host, needed_on_host
+from air_graph._on_host import is_in_both, is_made_anew, is_on_host, needed_on_host
 from air_graph._operators import (
     argument_problem,
     find_operator,
@@ -113,6 +113,7 @@ __all__ = [
     "hint_of",
     "input_roots",
     "is_dense",
+    "is_in_both",
     "is_made_anew",
     "is_on_host",
     "is_opaque",

@@ -18,6 +18,7 @@ from air_graph._uses import uses_of
 
 _COPIED: Final = "it copies from the device to the host, which waits for it"
 _COMPUTED: Final = "what it computes is wanted in the memory of the host"
+_BOTH: Final = "some of its results lie on the device, others in the memory of the host"
 _OWN: Final = "the host computes it anew in each call"
 _KNOWN: Final = frozenset({"aten", "prims", "air", "air_streams", "air_backend", "air_geir", "npugraph_ex"})
 """Packages of operators whose random ones are tagged, and none of which looks elsewhere."""
@@ -27,6 +28,11 @@ def is_on_host(node: Node) -> bool:
     """Whether the tensors of a value lie in the memory of the host; a value without tensors lies nowhere."""
     found = example_tensors(node)
     return bool(found) and all(value.device.type == "cpu" for value in found)
+
+
+def is_in_both(node: Node) -> bool:
+    """Whether a call gives several tensors, some of the host and some of a device."""
+    return len({value.device.type == "cpu" for value in example_tensors(node)}) > 1
 
 
 def is_made_anew(node: Node) -> bool:
@@ -40,14 +46,19 @@ def is_made_anew(node: Node) -> bool:
 def needed_on_host(graph: Graph) -> dict[Node, str]:
     """The calls in a graph of a device that have to run on the host, each with the reason.
 
-    They are what results in the memory of the host are computed from, writes to such memory, and what is made anew.
+    They are what results in the memory of the host are computed from, writes to such memory, what is made anew, and what
+    gives results in both.
     """
     if not device_kinds(graph) - {"cpu"}:
         return {}
     found: dict[Node, str] = {}
     for node in reversed(graph.nodes):
-        if node.op == "call_function" and is_on_host(node) and _is_needed(node, found):
+        if node.op != "call_function":
+            continue
+        if is_on_host(node) and _is_needed(node, found):
             found[node] = _reason(node)
+        elif is_in_both(node):
+            found[node] = _BOTH
     return dict(reversed(found.items()))
 
 
