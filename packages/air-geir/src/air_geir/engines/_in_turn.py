@@ -65,6 +65,8 @@ class InTurn:
         return self._compiled.stats()
 
     def close(self) -> None:
-        """Give everything back."""
+        """Give everything back, once nothing of it runs: the engine itself would wait with Python's lock in its hand."""
         with self._lock:
+            if self._home is not None:
+                self._home.synchronize()
             self._compiled.close()

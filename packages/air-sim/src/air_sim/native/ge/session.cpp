@@ -30,9 +30,12 @@ State& state() {
   static State& it = *new State;
   return it;
 }
-// Runs `body`; what it throws becomes the engine's error text.
+// Runs `body`; what it throws becomes the engine's error text.  The engine's own tensors are no business of Python: one
+// that a mode of Python has seen could only be freed under its lock, also by the thread of a stream.
 template <class Body>
 ge::Status guarded(const char* what, Body body) {
+  const c10::impl::ExcludeDispatchKeyGuard plain(
+      c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot}));
   try {
     body();
     return ge::kSuccess;
