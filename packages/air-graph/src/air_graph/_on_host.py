@@ -46,8 +46,8 @@ def is_made_anew(node: Node) -> bool:
 def needed_on_host(graph: Graph) -> dict[Node, str]:
     """The calls in a graph of a device that have to run on the host, each with the reason.
 
-    They are what results in the memory of the host are computed from, writes to such memory, what is made anew, and what
-    gives results in both.
+    They are what results in the memory of the host are computed from, writes to such memory, what is made anew, and
+    what gives results in both.
     """
     if not device_kinds(graph) - {"cpu"}:
         return {}

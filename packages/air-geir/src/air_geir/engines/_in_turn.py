@@ -65,7 +65,7 @@ class InTurn:
         return self._compiled.stats()
 
     def close(self) -> None:
-        """Give everything back, once nothing of it runs: the engine itself would wait with Python's lock in its hand."""
+        """Give everything back, once nothing runs: the engine would wait holding the lock of Python."""
         with self._lock:
             if self._home is not None:
                 self._home.synchronize()
