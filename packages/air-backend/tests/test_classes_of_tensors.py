@@ -73,3 +73,28 @@ def test_sparse_gradients_of_an_embedding_are_those_of_eager(mode: str, device: 
         (found,) = torch.autograd.grad(run(picked).sum(), [table.weight])
         (expected,) = torch.autograd.grad((table(picked) * 2).sum(), [table.weight])
         torch.testing.assert_close(found.to_dense(), expected.to_dense())
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("mode", MODES)
+def test_gradients_that_are_known_to_be_zero_need_no_memory(mode: str, device: str) -> None:
+    """Autograd gives such a gradient no memory, in a graph and between two of them."""
+    torch._dynamo.reset()
+    options = {"mode": mode}
+
+    def waves(x: Tensor) -> Tensor:
+        return (x * 2).sin()
+
+    sign_of = torch.compile(torch.sgn, backend="air", options=options)
+    waves_of = torch.compile(waves, backend="air", options=options)
+    pairs: list[tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = [
+        (sign_of, torch.sgn),
+        (lambda x: torch.sgn(waves_of(x)), lambda x: torch.sgn(waves(x))),
+        (lambda x: waves_of(sign_of(x) + x), lambda x: waves(torch.sgn(x) + x)),
+    ]
+    for function, eager in pairs:
+        for number in range(3):
+            x = (torch.arange(6.0).reshape(2, 3) - number).to(device).requires_grad_()
+            (found,) = torch.autograd.grad(function(x).sum(), [x])
+            (expected,) = torch.autograd.grad(eager(x).sum(), [x])
+            torch.testing.assert_close(found, expected)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import fx
+from torch import Tensor, fx
 from torch._functorch._aot_autograd.utils import make_boxed_func
 
 import air_aclgraph
@@ -61,6 +61,7 @@ class Compilation:
 
     def compile(self, gm: fx.GraphModule, example_inputs: Sequence[Any], known: Known) -> Callable[..., Any]:
         """Compiles a graph; the result takes one list, which it may empty."""
+        tangents = _tangents(gm) if known.role == "backward" else []
         record, run = compile_aten(
             gm,
             example_inputs,
@@ -73,7 +74,7 @@ class Compilation:
         _records.keep(record, run)
         if known.role == "inference" and isinstance(run, air_aclgraph.Executable):
             return self.passage.enter(run, known.wrapped)
-        return _boxed(run)
+        return _with_memory(_boxed(run), tangents) if tangents else _boxed(run)
 
     def compiler(self, role: Role) -> Callable[..., Any]:
         """A compiler of the graphs with one role, wrapped so that torch's minifier can cut in."""
@@ -82,6 +83,25 @@ class Compilation:
             return self.compile(gm, example_inputs, Known.now(role, gm))
 
         return _minifier.watched(compile_role, self.config)
+
+
+def _tangents(gm: fx.GraphModule) -> list[int]:
+    """Which inputs of a backward half are gradients, by the names that AOTAutograd gives them."""
+    placeholders = gm.graph.find_nodes(op="placeholder")
+    return [at for at, node in enumerate(placeholders) if str(node.target).startswith("tangents")]
+
+
+def _with_memory(boxed: Callable[[list[Any]], Any], tangents: Sequence[int]) -> Callable[[list[Any]], Any]:
+    """A backward half, given zeros that have memory where autograd knows that a gradient is zero and has made none."""
+
+    def call(args: list[Any]) -> Any:
+        for at in tangents:
+            if isinstance(args[at], Tensor) and args[at]._is_zerotensor():
+                args[at] = args[at].new_zeros(args[at].shape)
+        return boxed(args)
+
+    call.__dict__["_boxed_call"] = True  # the mark torch looks for
+    return call
 
 
 def _boxed(run: Callable[..., Any]) -> Callable[..., Any]:

@@ -63,6 +63,7 @@ def compile_aten(
     name = f"graph_{number}"
     observer = Observer(name, number, folder.role(role) if folder is not None else None)
     with dynamo_timed(f"air.{name}", log_pt2_compile_event=True):
+        air_graph.mend_zeros(gm)
         air_graph.mend_long_products(gm)
         air_graph.mend_offsets(gm)
         air_graph.mend_layouts(gm)

@@ -76,6 +76,7 @@ from air_graph._uses import (
 )
 from air_graph._version import __version__
 from air_graph._views_on_npu import mend_views_on_npu
+from air_graph._zeros import mend_zeros
 
 __all__ = [
     "ArgumentEffect",
@@ -128,6 +129,7 @@ __all__ = [
     "mend_long_products",
     "mend_offsets",
     "mend_views_on_npu",
+    "mend_zeros",
     "name_of",
     "named_arguments",
     "nearest_source_of",

@@ -95,7 +95,7 @@ def _named(memory: tuple[str, int]) -> str:
 
 
 def _storage(tensor: Tensor) -> int:
-    if tensor.layout is not torch.strided:
+    if tensor.layout is not torch.strided or tensor._is_zerotensor():
         return 0
     return tensor.untyped_storage().data_ptr()
 
