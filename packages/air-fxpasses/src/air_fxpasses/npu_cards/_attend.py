@@ -12,8 +12,8 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from air_fxpasses.npu_ops._types import wide
-from air_fxpasses.npu_ops.errors import NotCovered
+from air_fxpasses.npu_cards._types import wide
+from air_fxpasses.npu_cards.errors import NotCovered
 
 _UNBOUNDED: Final = 2**31 - 1
 _PERMUTED: Final = {"BNSD": (0, 1, 2, 3), "BSND": (0, 2, 1, 3), "NBSD": (1, 0, 2, 3)}

@@ -12,11 +12,13 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from air_fxpasses.npu_ops._normalise import normalised
-from air_fxpasses.npu_ops._quantise import by_largest, rounded
-from air_fxpasses.npu_ops._row import NpuOp
-from air_fxpasses.npu_ops._types import Code, type_of, wide
-from air_fxpasses.npu_ops.errors import NotCovered
+from air_fxpasses.npu_cards._card import NpuOp
+from air_fxpasses.npu_cards._normalise import normalised
+from air_fxpasses.npu_cards._quantise import by_largest, rounded
+from air_fxpasses.npu_cards._sample import F32, Draw, Sample
+from air_fxpasses.npu_cards._types import Code, type_of, wide
+from air_fxpasses.npu_cards.errors import NotCovered
+from air_fxpasses.padding._by_rows import by_rows
 
 EPSILON: Final = 1e-6
 
@@ -149,16 +151,44 @@ def _nothing(x: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     return x.new_empty((0,), dtype=stored), x.new_empty((0,), dtype=torch.float32)
 
 
+def _added(draw: Draw) -> list[Sample]:
+    return [Sample((draw.real(4, 3, 64), draw.real(4, 3, 64), draw.positive(64)), {"epsilon": 1e-5})]
+
+
+def _rows(draw: Draw) -> tuple[Tensor, Tensor, Tensor]:
+    return draw.real(4, 64), draw.real(4, 64), draw.positive(64)
+
+
+def _by_scale(draw: Draw) -> list[Sample]:
+    args = (*_rows(draw), draw.positive(64, dtype=F32), None)
+    return [
+        Sample(args, unspecified=(1,)),
+        Sample(args, {"div_mode": False}, "multiplied", (1,)),
+    ]
+
+
+def _by_row(draw: Draw) -> list[Sample]:
+    rows, smooth = _rows(draw), {"smooth_scale1": draw.positive(64)}
+    return [
+        Sample(rows, smooth, "one", (1, 4)),
+        Sample(rows, {**smooth, "smooth_scale2": draw.positive(64)}, "two"),
+    ]
+
+
 OPS: Final = (
-    NpuOp("npu_rms_norm", rms_norm),
-    NpuOp("npu_add_rms_norm", add_rms_norm),
     NpuOp(
-        "npu_add_rms_norm_v2",
-        add_rms_norm_v2,
-        functional="npu_add_rms_norm_v2_functional",
+        "npu_rms_norm",
+        rms_norm,
+        lambda draw: [
+            Sample((draw.real(4, 3, 64), draw.positive(64))),
+            Sample((draw.real(4, 3, 64), draw.positive(3, 64), 1e-3), label="two-axes"),
+        ],
+        padding=by_rows("input", mixed="gamma"),
     ),
-    NpuOp("npu_add_rms_norm_v2_functional", add_rms_norm_v2_functional),
-    NpuOp("npu_add_rms_norm_cast", add_rms_norm_cast),
-    NpuOp("npu_add_rms_norm_quant", add_rms_norm_quant),
-    NpuOp("npu_add_rms_norm_dynamic_quant", add_rms_norm_dynamic_quant),
+    NpuOp("npu_add_rms_norm", add_rms_norm, _added, padding=by_rows("x1", "x2", mixed="gamma")),
+    NpuOp("npu_add_rms_norm_v2", add_rms_norm_v2, _added, functional="npu_add_rms_norm_v2_functional"),
+    NpuOp("npu_add_rms_norm_v2_functional", add_rms_norm_v2_functional, _added),
+    NpuOp("npu_add_rms_norm_cast", add_rms_norm_cast, _added, padding=by_rows("x1", "x2", mixed="gamma")),
+    NpuOp("npu_add_rms_norm_quant", add_rms_norm_quant, _by_scale),
+    NpuOp("npu_add_rms_norm_dynamic_quant", add_rms_norm_dynamic_quant, _by_row),
 )

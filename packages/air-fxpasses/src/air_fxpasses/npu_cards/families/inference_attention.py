@@ -8,12 +8,14 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from air_fxpasses.npu_ops._attend import Visible
-from air_fxpasses.npu_ops._infer import Problem, empty_results, infer
-from air_fxpasses.npu_ops._quantise import rounded
-from air_fxpasses.npu_ops._row import NpuOp
-from air_fxpasses.npu_ops._types import type_of, wide
-from air_fxpasses.npu_ops.errors import NotCovered
+from air_fxpasses.npu_cards._attend import Visible
+from air_fxpasses.npu_cards._card import NpuOp
+from air_fxpasses.npu_cards._infer import Problem, empty_results, infer
+from air_fxpasses.npu_cards._laid_out import MASK, heads_first, laid_out
+from air_fxpasses.npu_cards._quantise import rounded
+from air_fxpasses.npu_cards._sample import HALF, Calls, Draw, Sample
+from air_fxpasses.npu_cards._types import type_of, wide
+from air_fxpasses.npu_cards.errors import NotCovered
 
 #: name in `Problem` -> name of the argument, per operator
 _V1: Final = {
@@ -76,7 +78,7 @@ def _problem(
 ) -> Problem:
     known = {*names.values(), *_READ}
     for name, value in given.items():
-        if name not in known and value is not None and value != 0:
+        if name not in known and (isinstance(value, Tensor) or value):
             raise NotCovered(operator, f"the argument {name}")
     fields = {mine: given[theirs] for mine, theirs in names.items() if given.get(theirs) is not None}
     fields = {"heads": 1, "scale": 1.0, "layout": "BSH", "visible": _visible(given), **fields}
@@ -164,23 +166,80 @@ def _workspace(query: Tensor, key: Tensor, value: Tensor, **given: Any) -> Tenso
     return query.new_empty((0,), dtype=torch.uint8)
 
 
+def _scores(draw: Draw) -> list[Sample]:
+    heads = {"num_heads": 4, "num_key_value_heads": 2, "scale": 0.25}
+    sums = {**heads, "softmax_lse_flag": True}
+    calls = [
+        Sample(args, {**sums, "input_layout": layout, **ends}, layout)
+        for layout, args, ends in laid_out(draw, *LENGTHS[:2])
+    ]
+    pages = {"block_table": torch.tensor([[2, 0], [1, 3]], dtype=torch.int32), "block_size": 16}
+    decode = draw.real(2, 4, 1, 16), draw.real(4, 16, 32), draw.real(4, 16, 32)
+    cached = {**heads, **pages, "actual_seq_lengths_kv": [20, 5], "input_layout": "BNSD"}
+    return [
+        *calls,
+        Sample(heads_first(draw), {**sums, "input_layout": "BNSD", "atten_mask": MASK}, "masked"),
+        Sample(decode, cached, "pages"),
+    ]
+
+
+def _scores_v2(draw: Draw) -> list[Sample]:
+    heads = {"num_query_heads": 4, "num_key_value_heads": 2, "softmax_scale": 0.25}
+    return [
+        Sample(args, {**heads, "input_layout": layout, **ends}, layout)
+        for layout, args, ends in laid_out(draw, *LENGTHS_V2)
+    ]
+
+
+def _plain(heads: str, *, into: bool = False) -> Calls:
+    """One call without more than it needs."""
+
+    def calls(draw: Draw) -> list[Sample]:
+        out = {"out": [torch.zeros(2, 4, 6, 16, dtype=HALF), torch.zeros(0)]} if into else {}
+        return [
+            Sample(heads_first(draw), {heads: 4, "num_key_value_heads": 2, "input_layout": "BNSD", **out})
+        ]
+
+    return calls
+
+
+def _prompts(draw: Draw) -> list[Sample]:
+    names = {"num_heads": 4, "num_key_value_heads": 2, "input_layout": "BNSD", "scale_value": 0.25}
+    masked = {**names, "atten_mask": MASK, "next_tokens": 2147483647}
+    return [Sample(heads_first(draw), names), Sample(heads_first(draw), masked, "masked")]
+
+
+def _token(draw: Draw) -> list[Sample]:
+    names = {"num_heads": 4, "num_key_value_heads": 2, "input_layout": "BNSD", "scale_value": 0.25}
+    return [Sample((draw.real(2, 4, 1, 16), *heads_first(draw)[1:]), names)]
+
+
 _FUSED: Final = "npu_fused_infer_attention_score"
+LENGTHS: Final = ("actual_seq_lengths", "actual_seq_lengths_kv", "actual_shared_prefix_len")
+LENGTHS_V2: Final = ("actual_seq_qlen", "actual_seq_kvlen")
 _v1, _v1_fake = _pair(_FUSED, _V1)
 _v2, _v2_fake = _pair(f"{_FUSED}_v2", _V2)
 _prompt, _prompt_fake = _pair("npu_prompt_flash_attention", _PROMPT)
 _incre, _incre_fake = _pair("npu_incre_flash_attention", _INCRE)
 
 OPS: Final = (
-    NpuOp(_FUSED, _v1, _v1_fake),
-    NpuOp(f"{_FUSED}.out", _into(_v1), _out_fake),
-    NpuOp(f"_{_FUSED}_get_max_workspace", _workspace),
-    NpuOp(f"{_FUSED}_v2", _v2, _v2_fake),
-    NpuOp(f"{_FUSED}_v2.out", _into(_v2), _out_fake),
-    NpuOp(f"_{_FUSED}_v2_get_max_workspace", _workspace),
+    NpuOp(_FUSED, _v1, _scores, _v1_fake, updatable=LENGTHS),
+    NpuOp(f"{_FUSED}.out", _into(_v1), _plain("num_heads", into=True), _out_fake, updatable=LENGTHS),
+    NpuOp(f"_{_FUSED}_get_max_workspace", _workspace, _plain("num_heads")),
+    NpuOp(f"{_FUSED}_v2", _v2, _scores_v2, _v2_fake, updatable=LENGTHS_V2),
+    NpuOp(
+        f"{_FUSED}_v2.out",
+        _into(_v2),
+        _plain("num_query_heads", into=True),
+        _out_fake,
+        updatable=LENGTHS_V2,
+    ),
+    NpuOp(f"_{_FUSED}_v2_get_max_workspace", _workspace, _plain("num_query_heads")),
     NpuOp(
         "npu_prompt_flash_attention",
         _first_of(_prompt, {"next_tokens": 0}),
+        _prompts,
         _first_of(_prompt_fake, {"next_tokens": 0}),
     ),
-    NpuOp("npu_incre_flash_attention", _first_of(_incre, {}), _first_of(_incre_fake, {})),
+    NpuOp("npu_incre_flash_attention", _first_of(_incre, {}), _token, _first_of(_incre_fake, {})),
 )

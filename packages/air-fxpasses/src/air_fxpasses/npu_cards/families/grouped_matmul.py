@@ -16,10 +16,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from air_fxpasses.npu_ops._quantise import rounded
-from air_fxpasses.npu_ops._row import NpuOp
-from air_fxpasses.npu_ops._types import Code, type_of, wide
-from air_fxpasses.npu_ops.errors import NotCovered
+from air_fxpasses.npu_cards._card import NpuOp
+from air_fxpasses.npu_cards._quantise import rounded
+from air_fxpasses.npu_cards._sample import Draw, Sample
+from air_fxpasses.npu_cards._types import Code, type_of, wide
+from air_fxpasses.npu_cards.errors import NotCovered
 
 _NAME: Final = "npu_grouped_matmul"
 _ACTIVATIONS: Final[dict[int, Callable[[Tensor], Tensor]]] = {
@@ -166,7 +167,19 @@ def _fake(
     return [t.new_empty((*t.shape[:-1], w.shape[-1]), dtype=dtype) for t, w in zip(x, weight, strict=True)]
 
 
+def _pairs(draw: Draw) -> tuple[list[Tensor], list[Tensor]]:
+    return [draw.real(6, 64), draw.real(2, 64)], [draw.real(64, 32), draw.real(64, 16)]
+
+
+def _groups(draw: Draw) -> list[Sample]:
+    one = [draw.real(6, 64)], [draw.real(3, 64, 32)]
+    ends = {"group_list": torch.tensor([2, 2, 6]), "split_item": 3, "group_type": 0}
+    sizes = {**ends, "group_list": torch.tensor([2, 1, 3]), "group_list_type": 1}
+    separate = {"split_item": 0, "group_type": -1}
+    return [Sample(one, ends), Sample(one, sizes, "sizes"), Sample(_pairs(draw), separate, "separate")]
+
+
 OPS: Final = (
-    NpuOp(_NAME, grouped_matmul, _fake),
-    NpuOp(f"{_NAME}.List", grouped_matmul, _fake),
+    NpuOp(_NAME, grouped_matmul, _groups, _fake),
+    NpuOp(f"{_NAME}.List", grouped_matmul, lambda draw: [Sample(_pairs(draw), {"split_item": 0})], _fake),
 )

@@ -9,7 +9,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from air_fxpasses.npu_ops._attend import (
+from air_fxpasses.npu_cards._attend import (
     Result,
     Visible,
     attend,
@@ -18,8 +18,8 @@ from air_fxpasses.npu_ops._attend import (
     pieces,
     to_heads,
 )
-from air_fxpasses.npu_ops._types import wide
-from air_fxpasses.npu_ops.errors import NotCovered
+from air_fxpasses.npu_cards._types import wide
+from air_fxpasses.npu_cards.errors import NotCovered
 
 _WHOLE: Final = ("BSH", "BSND", "BNSD", "NSD")
 _PACKED: Final = ("TND", "NTD")

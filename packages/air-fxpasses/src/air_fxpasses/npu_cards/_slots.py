@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from air_fxpasses.npu_ops.errors import NotCovered
+from air_fxpasses.npu_cards.errors import NotCovered
 
 _KNOWN = ("", "Norm", "PA", "PA_BNSD", "PA_BSND", "PA_NZ", "PA_BLK_BNSD", "PA_BLK_BSND", "PA_BLK_NZ")
 

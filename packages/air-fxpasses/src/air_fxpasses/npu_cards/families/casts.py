@@ -11,9 +11,11 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from air_fxpasses.npu_ops._row import NpuOp
-from air_fxpasses.npu_ops._types import Code, type_of
-from air_fxpasses.npu_ops.errors import NotCovered
+from air_fxpasses.npu_cards._card import NpuOp
+from air_fxpasses.npu_cards._sample import F32, Draw, Sample
+from air_fxpasses.npu_cards._types import Code, type_of
+from air_fxpasses.npu_cards.errors import NotCovered
+from air_fxpasses.padding._by_rows import by_rows
 
 
 def dtype_cast(input: Tensor, dtype: Code, input_dtype: Code = None) -> Tensor:
@@ -59,11 +61,23 @@ def _plain(operator: str, *types: Code) -> None:
         raise NotCovered(operator, "values stored as another type (customize_dtype, input_dtype)")
 
 
+def _to_float(draw: Draw) -> list[Sample]:
+    return [Sample((draw.real(4, 32), F32))]
+
+
+def _to_format(draw: Draw) -> list[Sample]:
+    return [Sample((draw.real(4, 32), 2))]
+
+
+def _to_that_of(draw: Draw) -> list[Sample]:
+    return [Sample((draw.real(4, 32), draw.real(4, 32)))]
+
+
 OPS: Final = (
-    NpuOp("npu_dtype_cast", dtype_cast),
-    NpuOp("_npu_dtype_cast", dtype_cast),
-    NpuOp("npu_format_cast", format_cast),
-    NpuOp("npu_format_cast.Tensor", format_cast_as),
-    NpuOp("npu_format_cast_.acl_format", format_cast_, functional="npu_format_cast"),
-    NpuOp("npu_format_cast_", format_cast_as_),
+    NpuOp("npu_dtype_cast", dtype_cast, _to_float, padding=by_rows("input", mixed=0)),
+    NpuOp("_npu_dtype_cast", dtype_cast, _to_float, padding=by_rows("input", mixed=0)),
+    NpuOp("npu_format_cast", format_cast, _to_format),
+    NpuOp("npu_format_cast.Tensor", format_cast_as, _to_that_of),
+    NpuOp("npu_format_cast_.acl_format", format_cast_, _to_format, functional="npu_format_cast"),
+    NpuOp("npu_format_cast_", format_cast_as_, _to_that_of),
 )

@@ -12,13 +12,14 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from air_fxpasses.npu_ops._normalise import normalised
-from air_fxpasses.npu_ops._quantise import rounded
-from air_fxpasses.npu_ops._rotate import deinterleaved, rotated
-from air_fxpasses.npu_ops._row import NpuOp
-from air_fxpasses.npu_ops._slots import store
-from air_fxpasses.npu_ops._types import Code, wide
-from air_fxpasses.npu_ops.errors import NotCovered
+from air_fxpasses.npu_cards._card import NpuOp
+from air_fxpasses.npu_cards._normalise import normalised
+from air_fxpasses.npu_cards._quantise import rounded
+from air_fxpasses.npu_cards._rotate import deinterleaved, rotated
+from air_fxpasses.npu_cards._sample import Draw, Sample
+from air_fxpasses.npu_cards._slots import store
+from air_fxpasses.npu_cards._types import Code, wide
+from air_fxpasses.npu_cards.errors import NotCovered
 
 _NAME: Final = "npu_kv_rmsnorm_rope_cache_v2"
 
@@ -122,17 +123,18 @@ def _first_fake(*args: Any, **options: Any) -> tuple[Tensor, Tensor, Tensor, Ten
     return torch.empty_like(args[5]), torch.empty_like(args[6]), *_fake(*args, **options)
 
 
+def _stored(draw: Draw) -> list[Sample]:
+    one = draw.real(2, 1, 1, 576), draw.real(512), draw.real(2, 1, 1, 64), draw.real(2, 1, 1, 64)
+    caches, pages = [(draw.real(*size, 64), draw.real(*size, 512)) for size in ((2, 1, 8), (2, 16, 1))]
+    options = {"is_output_kv": True}
+    return [
+        Sample((*one, torch.tensor([[1], [2]]), *caches), options),
+        Sample((*one, torch.tensor([5, 17]), *pages), {**options, "cache_mode": "PA_BNSD"}, "pages"),
+    ]
+
+
 OPS: Final = (
-    NpuOp(
-        "npu_kv_rmsnorm_rope_cache",
-        kv_rmsnorm_rope_cache,
-        _first_fake,
-    ),
-    NpuOp(
-        "npu_kv_rmsnorm_rope_cache_v2",
-        kv_rmsnorm_rope_cache_v2,
-        _fake,
-        functional="npu_kv_rmsnorm_rope_cache_v2_functional",
-    ),
-    NpuOp("npu_kv_rmsnorm_rope_cache_v2_functional", kv_rmsnorm_rope_cache_v2_functional, _functional_fake),
+    NpuOp("npu_kv_rmsnorm_rope_cache", kv_rmsnorm_rope_cache, _stored, _first_fake),
+    NpuOp(_NAME, kv_rmsnorm_rope_cache_v2, _stored, _fake, functional=f"{_NAME}_functional"),
+    NpuOp(f"{_NAME}_functional", kv_rmsnorm_rope_cache_v2_functional, _stored, _functional_fake),
 )

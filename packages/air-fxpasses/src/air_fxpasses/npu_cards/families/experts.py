@@ -8,10 +8,11 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from air_fxpasses.npu_ops._quantise import by_largest, rounded
-from air_fxpasses.npu_ops._row import NpuOp
-from air_fxpasses.npu_ops._types import wide
-from air_fxpasses.npu_ops.errors import NotCovered
+from air_fxpasses.npu_cards._card import NpuOp
+from air_fxpasses.npu_cards._quantise import by_largest, rounded
+from air_fxpasses.npu_cards._sample import F32, Draw, Sample
+from air_fxpasses.npu_cards._types import wide
+from air_fxpasses.npu_cards.errors import NotCovered
 
 
 def moe_gating_top_k_softmax(
@@ -301,9 +302,43 @@ def _finalize_fake(
     return expanded_permuted_rows.new_empty((count, expanded_permuted_rows.shape[-1]))
 
 
+def _chosen() -> Tensor:
+    return torch.tensor([[0, 1], [2, 1], [3, 0]], dtype=torch.int32)
+
+
+def _gated(draw: Draw) -> list[Sample]:
+    scores, finished = draw.real(5, 8, dtype=F32), torch.tensor([False, True, False, False, True])
+    return [Sample((scores, None, 2)), Sample((scores, finished, 2), label="finished")]
+
+
+def _gated_in_groups(draw: Draw) -> list[Sample]:
+    scores, bias = draw.real(5, 8, dtype=F32), draw.positive(8, dtype=F32)
+    groups = {"norm_type": 1, "k_group": 2, "group_count": 4, "group_select_mode": 1, "out_flag": True}
+    return [Sample((scores, 2), {"out_flag": True}), Sample((scores, 2), {**groups, "bias": bias}, "groups")]
+
+
+def _routed(draw: Draw) -> list[Sample]:
+    args, counted = (
+        (draw.real(3, 16), _chosen()),
+        {"expert_num": 4, "active_num": 6, "active_expert_range": [0, 4]},
+    )
+    counted["expert_tokens_num_flag"] = True
+    kinds = [
+        Sample(args, {**counted, "expert_tokens_num_type": kind}, label, (3,))
+        for kind, label in enumerate(("sums", "counts", "pairs"))
+    ]
+    return [*kinds, Sample(args, {**counted, "expert_tokens_num_type": 1, "quant_mode": 1}, "quantised")]
+
+
+def _finalized(draw: Draw) -> list[Sample]:
+    place, bias = torch.tensor([0, 3, 5, 2, 1, 4], dtype=torch.int32), draw.positive(4, 16)
+    skip, scales = draw.real(3, 16), draw.positive(3, 2)
+    return [Sample((draw.real(6, 16), skip, None, bias, scales, place, _chosen()))]
+
+
 OPS: Final = (
-    NpuOp("npu_moe_gating_top_k_softmax", moe_gating_top_k_softmax),
-    NpuOp("npu_moe_gating_top_k", moe_gating_top_k, _gating_fake),
-    NpuOp("npu_moe_init_routing_v2", moe_init_routing_v2, _init_routing_fake),
-    NpuOp("npu_moe_finalize_routing", moe_finalize_routing, _finalize_fake),
+    NpuOp("npu_moe_gating_top_k_softmax", moe_gating_top_k_softmax, _gated),
+    NpuOp("npu_moe_gating_top_k", moe_gating_top_k, _gated_in_groups, _gating_fake),
+    NpuOp("npu_moe_init_routing_v2", moe_init_routing_v2, _routed, _init_routing_fake),
+    NpuOp("npu_moe_finalize_routing", moe_finalize_routing, _finalized, _finalize_fake),
 )

@@ -14,12 +14,13 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from air_fxpasses.npu_ops._normalise import normalised
-from air_fxpasses.npu_ops._rotate import deinterleaved, rotated
-from air_fxpasses.npu_ops._row import NpuOp
-from air_fxpasses.npu_ops._slots import store
-from air_fxpasses.npu_ops._types import wide
-from air_fxpasses.npu_ops.errors import NotCovered
+from air_fxpasses.npu_cards._card import NpuOp
+from air_fxpasses.npu_cards._normalise import normalised
+from air_fxpasses.npu_cards._rotate import deinterleaved, rotated
+from air_fxpasses.npu_cards._sample import Draw, Sample
+from air_fxpasses.npu_cards._slots import store
+from air_fxpasses.npu_cards._types import wide
+from air_fxpasses.npu_cards.errors import NotCovered
 
 _NAME: Final = "npu_mla_prolog_v3"
 _MODES: Final = ("weight_quant_mode", "kv_cache_quant_mode", "query_quant_mode", "ckvkr_repo_mode")
@@ -138,7 +139,17 @@ def _functional_fake(*args: Any, **options: Any) -> tuple[Tensor, ...]:
     return *_fake(*args, **options), torch.empty_like(args[9]), torch.empty_like(args[10])
 
 
+def _prologs(draw: Draw) -> list[Sample]:
+    tokens, hidden, low, heads, nope, rope, latent = 3, 64, 32, 2, 16, 8, 24
+    sizes: tuple[tuple[int, ...], ...] = (
+        (tokens, hidden), (hidden, low), (low, heads * (nope + rope)), (heads, nope, latent), (hidden, latent + rope),
+        (low,), (latent,), (tokens, rope), (tokens, rope), (2, 16, 1, latent), (2, 16, 1, rope),
+    )  # fmt: skip
+    args = tuple(draw.real(*size, dtype=torch.bfloat16) for size in sizes)
+    return [Sample(args, {"cache_index": torch.arange(4, 4 + tokens)})]
+
+
 OPS: Final = (
-    NpuOp("npu_mla_prolog_v3", mla_prolog_v3, _fake, functional="npu_mla_prolog_v3_functional"),
-    NpuOp("npu_mla_prolog_v3_functional", mla_prolog_v3_functional, _functional_fake),
+    NpuOp(_NAME, mla_prolog_v3, _prologs, _fake, functional=f"{_NAME}_functional"),
+    NpuOp(f"{_NAME}_functional", mla_prolog_v3_functional, _prologs, _functional_fake),
 )

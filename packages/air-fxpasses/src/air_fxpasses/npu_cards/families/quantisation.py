@@ -10,10 +10,14 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from air_fxpasses.npu_ops._quantise import by_largest, rounded
-from air_fxpasses.npu_ops._row import NpuOp
-from air_fxpasses.npu_ops._types import Code, type_of, wide
-from air_fxpasses.npu_ops.errors import NotCovered
+from air_fxpasses.npu_cards._card import NpuOp
+from air_fxpasses.npu_cards._quantise import by_largest, rounded
+from air_fxpasses.npu_cards._sample import F32, Draw, Sample
+from air_fxpasses.npu_cards._types import Code, type_of, wide
+from air_fxpasses.npu_cards.errors import NotCovered
+from air_fxpasses.padding._by_rows import by_rows
+from air_fxpasses.padding._call import Call
+from air_fxpasses.padding._labels import Labels, Unproven
 
 
 def _along(scale: Tensor, x: Tensor, axis: int) -> Tensor:
@@ -86,7 +90,35 @@ def dynamic_quant(
     return values.contiguous(), scale.squeeze(dims[0])
 
 
+def _each_row(call: Call) -> tuple[Labels, ...]:
+    """A scale for each row, where neither the whole tensor nor a group of rows shares one."""
+    if call["quant_mode"] != "pertoken" or call["group_index"] is not None:
+        raise Unproven("rows share a scale")
+    return by_rows("input", mixed=1)(call)
+
+
+def _by_scale(draw: Draw) -> list[Sample]:
+    x, scale = draw.real(4, 64), draw.positive(64, dtype=F32)
+    zero = torch.arange(64, dtype=torch.int32)
+    return [
+        Sample((x, scale, None, torch.qint8, -1, True)),
+        Sample((x, scale, zero, torch.quint8, 1, True), label="zero-points"),
+        Sample((x, draw.positive(64), None, torch.qint8, -1, False), label="multiplied"),
+    ]
+
+
+def _by_row(draw: Draw) -> list[Sample]:
+    x = draw.real(4, 64)
+    groups = {"smooth_scales": draw.positive(2, 64), "group_index": torch.tensor([1, 4], dtype=torch.int32)}
+    return [
+        Sample((x,)),
+        Sample((x,), {"smooth_scales": draw.positive(64)}, "smooth"),
+        Sample((x,), groups, "groups"),
+        Sample((x,), {"quant_mode": "pertensor"}, "pertensor"),
+    ]
+
+
 OPS: Final = (
-    NpuOp("npu_quantize", quantize),
-    NpuOp("npu_dynamic_quant", dynamic_quant),
+    NpuOp("npu_quantize", quantize, _by_scale),
+    NpuOp("npu_dynamic_quant", dynamic_quant, _by_row, padding=_each_row),
 )

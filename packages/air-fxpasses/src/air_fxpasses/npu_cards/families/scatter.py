@@ -7,10 +7,14 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from air_fxpasses.npu_ops._quantise import rounded
-from air_fxpasses.npu_ops._row import NpuOp
-from air_fxpasses.npu_ops._types import Code, type_of, wide
-from air_fxpasses.npu_ops.errors import NotCovered
+from air_fxpasses.npu_cards._card import NpuOp
+from air_fxpasses.npu_cards._quantise import rounded
+from air_fxpasses.npu_cards._sample import F32, Draw, Sample
+from air_fxpasses.npu_cards._types import Code, type_of, wide
+from air_fxpasses.npu_cards.errors import NotCovered
+from air_fxpasses.padding import _writes
+from air_fxpasses.padding._call import Call
+from air_fxpasses.padding._labels import Labels, Unproven
 
 
 def scatter_nd_update_(input: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
@@ -98,11 +102,35 @@ def _itself(input: Tensor, *_: object, **__: object) -> Tensor:
     return input
 
 
+def _padded(call: Call) -> tuple[Labels, ...]:
+    """The last dimension of the indices is the place of one row."""
+    labels, indices, updates = (call.labels(name) for name in ("input", "indices", "updates"))
+    call.require_none(labels, _writes.PADDED)
+    call.require_none(indices[-1:], "the place of a row is taken from several rows")
+    _writes.require_copies(call, call["indices"], call["updates"])
+    if updates[: len(indices) - 1] != indices[:-1] or any(updates[len(indices) - 1 :]):
+        raise Unproven("its operands are padded in different places")
+    return (labels,)
+
+
+def _places(draw: Draw) -> list[Sample]:
+    return [Sample((draw.real(2, 5, 8), torch.tensor([[0, 3], [1, 2]]), draw.real(2, 8)))]
+
+
+def _starts(draw: Draw) -> list[Sample]:
+    return [Sample((draw.real(2, 3, 8, 16), torch.tensor([1, 4]), draw.real(2, 3, 2, 16), -2))]
+
+
+def _quantised(draw: Draw) -> list[Sample]:
+    updates, scales = draw.real(2, 3, 1, 32), draw.positive(32, dtype=F32)
+    return [Sample((draw.small(2, 3, 8, 32), torch.tensor([1, 4], dtype=torch.int32), updates, scales))]
+
+
 OPS: Final = (
-    NpuOp("npu_scatter_nd_update", scatter_nd_update, _like),
-    NpuOp("npu_scatter_nd_update_", scatter_nd_update_, _itself, functional="npu_scatter_nd_update"),
-    NpuOp("scatter_update", scatter_update),
-    NpuOp("scatter_update_", scatter_update_, functional="scatter_update"),
-    NpuOp("npu_quant_scatter", quant_scatter),
-    NpuOp("npu_quant_scatter_", quant_scatter_, functional="npu_quant_scatter"),
+    NpuOp("npu_scatter_nd_update", scatter_nd_update, _places, _like, padding=_padded),
+    NpuOp("npu_scatter_nd_update_", scatter_nd_update_, _places, _itself, functional="npu_scatter_nd_update"),
+    NpuOp("scatter_update", scatter_update, _starts),
+    NpuOp("scatter_update_", scatter_update_, _starts, functional="scatter_update"),
+    NpuOp("npu_quant_scatter", quant_scatter, _quantised),
+    NpuOp("npu_quant_scatter_", quant_scatter_, _quantised, functional="npu_quant_scatter"),
 )

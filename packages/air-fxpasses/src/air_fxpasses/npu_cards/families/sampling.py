@@ -7,8 +7,9 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from air_fxpasses.npu_ops._row import NpuOp
-from air_fxpasses.npu_ops._types import wide
+from air_fxpasses.npu_cards._card import NpuOp
+from air_fxpasses.npu_cards._sample import F32, Draw, Sample
+from air_fxpasses.npu_cards._types import wide
 
 
 def top_k_top_p(logits: Tensor, p: Tensor | None = None, k: Tensor | None = None) -> Tensor:
@@ -24,4 +25,10 @@ def top_k_top_p(logits: Tensor, p: Tensor | None = None, k: Tensor | None = None
     return torch.empty_like(values).scatter_(-1, order, values).to(logits.dtype)
 
 
-OPS: Final = (NpuOp("npu_top_k_top_p", top_k_top_p),)
+def _filtered(draw: Draw) -> list[Sample]:
+    logits = draw.real(3, 8, dtype=F32)
+    k, p = torch.tensor([2, 3, 8], dtype=torch.int32), torch.tensor([0.9, 0.5, 0.1])
+    return [Sample((logits, p, k)), Sample((logits, None, k), label="k")]
+
+
+OPS: Final = (NpuOp("npu_top_k_top_p", top_k_top_p, _filtered),)

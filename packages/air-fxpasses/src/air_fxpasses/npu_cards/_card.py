@@ -1,18 +1,23 @@
-"""One declared operator: a row of the table."""
+"""The card of one operator: all that is known of it, in one place."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from air_fxpasses.npu_ops._schemas import SCHEMAS
+from air_fxpasses.npu_cards._sample import Calls, Draw, Sample
+from air_fxpasses.npu_cards._schemas import SCHEMAS
 from air_graph import hidden_writes, is_written
+
+if TYPE_CHECKING:
+    from air_fxpasses.padding import Labels
+    from air_fxpasses.padding._call import Call
 
 Kernel = Callable[..., Any]
 
@@ -24,13 +29,23 @@ class NpuOp:
     name: str
     reference: Kernel
     """Computes it with plain torch operators; takes the arguments of the schema."""
+    samples: Calls
+    """Calls that its tests make; every operator has some."""
     own_fake: Kernel | None = None
     """Gives results of the right size, type and device without computing; sizes may be symbolic.
 
     Only for operators whose reference looks at values, or takes decisions by sizes: otherwise it foresees itself.
     """
     functional: str | None = None
-    """The operator that returns what this one writes, if there is one."""
+    """The operator that returns what this one writes, if there is one: the same results, then what was written."""
+    updatable: tuple[str, ...] = ()
+    """Lengths of the host that a replay of a captured graph may change."""
+    padding: Callable[[Call], tuple[Labels, ...]] | None = None
+    """What it does to padded sizes, where anybody has shown it; without a rule they are refused."""
+
+    def calls(self) -> tuple[Sample, ...]:
+        """The sample calls, with arguments of their own."""
+        return tuple(replace(sample, operator=self.name) for sample in self.samples(Draw()))
 
     @property
     def fake(self) -> Kernel:

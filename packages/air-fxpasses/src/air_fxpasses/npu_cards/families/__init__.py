@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from air_fxpasses.npu_ops.families import (
+from air_fxpasses.npu_cards.families import (
     activations,
     casts,
     experts,

@@ -7,7 +7,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from air_fxpasses.npu_ops._types import LARGEST, wide
+from air_fxpasses.npu_cards._types import LARGEST, wide
 
 _LIMITS: Final = {torch.int8: (-128, 127), torch.uint8: (0, 255), torch.int32: (-(2**31), 2**31 - 1)}
 _PACKED: Final = 8

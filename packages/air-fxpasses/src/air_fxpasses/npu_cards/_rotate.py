@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from air_fxpasses.npu_ops._types import wide
-from air_fxpasses.npu_ops.errors import NotCovered
+from air_fxpasses.npu_cards._types import wide
+from air_fxpasses.npu_cards.errors import NotCovered
 
 
 def turned(x: Tensor, mode: str, operator: str) -> Tensor:

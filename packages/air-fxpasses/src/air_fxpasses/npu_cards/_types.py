@@ -6,7 +6,7 @@ from typing import Final
 
 import torch
 
-from air_fxpasses.npu_ops.errors import NotCovered
+from air_fxpasses.npu_cards.errors import NotCovered
 
 #: torch's own numbers of its types, as far as the operators know them.
 _CODES: Final = {

@@ -11,9 +11,12 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from air_fxpasses.npu_ops._rotate import deinterleaved, rotated
-from air_fxpasses.npu_ops._row import NpuOp
-from air_fxpasses.npu_ops._types import wide
+from air_fxpasses.npu_cards._card import NpuOp
+from air_fxpasses.npu_cards._rotate import deinterleaved, rotated
+from air_fxpasses.npu_cards._sample import Draw, Sample
+from air_fxpasses.npu_cards._types import wide
+from air_fxpasses.padding._call import Call
+from air_fxpasses.padding._labels import Labels, Unproven, joined
 
 
 def rotary_mul(
@@ -66,12 +69,36 @@ def _interleave_rope_fake(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.empty(x.shape, dtype=x.dtype, device=x.device)
 
 
+def _padded(call: Call) -> tuple[Labels, ...]:
+    """Elements of the last dimension meet, angles are broadcast."""
+    labels = joined([call.one("input"), call.one("r1"), call.one("r2")], len(call.labels("input")))
+    call.require_none(labels[-1:], "it computes across the padded dimension")
+    if call["rotate"] is not None:
+        raise Unproven("nobody has said what its matrix does to padding")
+    return (labels,)
+
+
+def _turns(draw: Draw) -> list[Sample]:
+    args = draw.real(2, 3, 4, 128), draw.real(2, 3, 1, 128), draw.real(2, 3, 1, 128)
+    return [
+        Sample(args),
+        Sample((*args, "interleave"), label="interleave"),
+        Sample((*args, "interleave", draw.real(128, 128)), label="matrix"),
+    ]
+
+
 OPS: Final = (
-    NpuOp("npu_rotary_mul", rotary_mul, _rotary_mul_fake),
+    NpuOp("npu_rotary_mul", rotary_mul, _turns, _rotary_mul_fake, padding=_padded),
     NpuOp(
         "npu_apply_rotary_pos_emb",
         apply_rotary_pos_emb,
+        lambda draw: [Sample((draw.real(2, 3, 4, 128), *(draw.real(2, 3, 1, 128) for _ in range(3))))],
         _apply_rotary_pos_emb_fake,
     ),
-    NpuOp("npu_interleave_rope", interleave_rope, _interleave_rope_fake),
+    NpuOp(
+        "npu_interleave_rope",
+        interleave_rope,
+        lambda draw: [Sample((draw.real(2, 4, 3, 64), draw.real(2, 1, 3, 64), draw.real(2, 1, 3, 64)))],
+        _interleave_rope_fake,
+    ),
 )

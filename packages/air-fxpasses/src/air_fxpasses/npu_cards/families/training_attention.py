@@ -8,9 +8,11 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from air_fxpasses.npu_ops._attend import Result, Visible, attend, from_heads, hidden_keys, pieces, to_heads
-from air_fxpasses.npu_ops._row import NpuOp
-from air_fxpasses.npu_ops.errors import NotCovered
+from air_fxpasses.npu_cards._attend import Result, Visible, attend, from_heads, hidden_keys, pieces, to_heads
+from air_fxpasses.npu_cards._card import NpuOp
+from air_fxpasses.npu_cards._laid_out import MASK, laid_out
+from air_fxpasses.npu_cards._sample import Draw, Sample
+from air_fxpasses.npu_cards.errors import NotCovered
 
 _NAME: Final = "npu_fusion_attention"
 _LAYOUTS: Final = ("BSH", "SBH", "BSND", "BNSD", "TND")
@@ -144,4 +146,13 @@ def _fake(
     return out, largest, torch.empty_like(largest), empty, 0, 0, 0
 
 
-OPS: Final = (NpuOp(_NAME, fusion_attention, _fake),)
+def _trained(draw: Draw) -> list[Sample]:
+    calls = [
+        Sample((*args, 4, layout), {"scale": 0.25, **ends}, layout)
+        for layout, args, ends in laid_out(draw, "actual_seq_qlen", "actual_seq_kvlen")
+    ]
+    plain = next(call for call in calls if call.label == "BNSD")
+    return [*calls, Sample(plain.args, {"atten_mask": MASK}, "masked")]
+
+
+OPS: Final = (NpuOp(_NAME, fusion_attention, _trained, _fake),)

@@ -8,10 +8,11 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from air_fxpasses.npu_ops._quantise import rounded
-from air_fxpasses.npu_ops._row import NpuOp
-from air_fxpasses.npu_ops._types import Code, type_of, wide
-from air_fxpasses.npu_ops.errors import NotCovered
+from air_fxpasses.npu_cards._card import NpuOp
+from air_fxpasses.npu_cards._quantise import rounded
+from air_fxpasses.npu_cards._sample import F32, HALF, Draw, Sample
+from air_fxpasses.npu_cards._types import Code, type_of, wide
+from air_fxpasses.npu_cards.errors import NotCovered
 
 _FLAG: Final = 1 << 46
 
@@ -179,9 +180,30 @@ def _transpose_batchmatmul_fake(
     return input.new_empty(size, dtype=dtype)
 
 
+def _quantised(draw: Draw) -> list[Sample]:
+    args = draw.small(4, 64), draw.small(64, 32), draw.positive(32, dtype=F32)
+    rows = {"output_dtype": torch.bfloat16, "pertoken_scale": draw.positive(4, dtype=F32)}
+    rows["bias"] = torch.arange(32, dtype=torch.int32)
+    return [Sample(args, {"output_dtype": HALF}), Sample(args, rows, "pertoken")]
+
+
+def _narrow_weights(draw: Draw) -> list[Sample]:
+    args = draw.real(4, 64), draw.small(64, 32), draw.positive(32)
+    offset = {"antiquant_offset": draw.positive(32), "bias": draw.positive(32)}
+    return [Sample(args), Sample(args, offset, "offset")]
+
+
+def _turned(draw: Draw) -> list[Sample]:
+    orders = {"perm_x1": [1, 0, 2], "perm_x2": [0, 1, 2], "perm_y": [1, 0, 2], "batch_split_factor": 2}
+    return [
+        Sample((draw.real(2, 3, 128), draw.real(2, 128, 128))),
+        Sample((draw.real(3, 2, 128), draw.real(2, 128, 128)), orders, "split"),
+    ]
+
+
 OPS: Final = (
-    NpuOp("npu_trans_quant_param", trans_quant_param),
-    NpuOp("npu_quant_matmul", quant_matmul),
-    NpuOp("npu_weight_quant_batchmatmul", weight_quant_batchmatmul),
-    NpuOp("npu_transpose_batchmatmul", transpose_batchmatmul, _transpose_batchmatmul_fake),
+    NpuOp("npu_trans_quant_param", trans_quant_param, lambda draw: [Sample((draw.positive(32, dtype=F32),))]),
+    NpuOp("npu_quant_matmul", quant_matmul, _quantised),
+    NpuOp("npu_weight_quant_batchmatmul", weight_quant_batchmatmul, _narrow_weights),
+    NpuOp("npu_transpose_batchmatmul", transpose_batchmatmul, _turned, _transpose_batchmatmul_fake),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from air_fxpasses.npu_ops._types import wide
+from air_fxpasses.npu_cards._types import wide
 
 
 def normalised(x: Tensor, gamma: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
