@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map_only
 
+from air_fxpasses.npu_cards._ir import Ir
 from air_fxpasses.npu_cards._sample import Calls, Draw, Sample
 from air_fxpasses.npu_cards._schemas import SCHEMAS
 from air_graph import hidden_writes, is_written
@@ -42,6 +43,8 @@ class NpuOp:
     """Lengths of the host that a replay of a captured graph may change."""
     padding: Callable[[Call], tuple[Labels, ...]] | None = None
     """What it does to padded sizes, where anybody has shown it; without a rule they are refused."""
+    ir: Ir | None = None
+    """The operator of Ascend IR that computes it, where one does; for the others air-geir has a function."""
 
     def calls(self) -> tuple[Sample, ...]:
         """The sample calls, with arguments of their own."""

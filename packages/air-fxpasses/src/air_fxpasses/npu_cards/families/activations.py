@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from air_fxpasses.npu_cards._card import NpuOp
+from air_fxpasses.npu_cards._ir import Ir
 from air_fxpasses.npu_cards._sample import Sample
 from air_fxpasses.npu_cards._types import wide
 from air_fxpasses.padding._call import Call
@@ -43,5 +44,6 @@ OPS: Final = (
         lambda draw: [Sample((draw.real(3, 16),)), Sample((draw.real(3, 16, 4), 1), label="middle")],
         _swiglu_fake,
         padding=_halves,
+        ir=Ir("SwiGlu", {"x": "input"}),
     ),
 )

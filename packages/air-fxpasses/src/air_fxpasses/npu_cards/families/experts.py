@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from air_fxpasses.npu_cards._card import NpuOp
+from air_fxpasses.npu_cards._ir import Ir
 from air_fxpasses.npu_cards._quantise import by_largest, rounded
 from air_fxpasses.npu_cards._sample import F32, Draw, Sample
 from air_fxpasses.npu_cards._types import wide
@@ -337,8 +338,26 @@ def _finalized(draw: Draw) -> list[Sample]:
 
 
 OPS: Final = (
-    NpuOp("npu_moe_gating_top_k_softmax", moe_gating_top_k_softmax, _gated),
-    NpuOp("npu_moe_gating_top_k", moe_gating_top_k, _gated_in_groups, _gating_fake),
-    NpuOp("npu_moe_init_routing_v2", moe_init_routing_v2, _routed, _init_routing_fake),
-    NpuOp("npu_moe_finalize_routing", moe_finalize_routing, _finalized, _finalize_fake),
+    NpuOp("npu_moe_gating_top_k_softmax", moe_gating_top_k_softmax, _gated, ir=Ir("MoeGatingTopKSoftmax")),
+    NpuOp("npu_moe_gating_top_k", moe_gating_top_k, _gated_in_groups, _gating_fake, ir=Ir("MoeGatingTopK")),
+    NpuOp(
+        "npu_moe_init_routing_v2", moe_init_routing_v2, _routed, _init_routing_fake, ir=Ir("MoeInitRoutingV3")
+    ),
+    NpuOp(
+        "npu_moe_finalize_routing",
+        moe_finalize_routing,
+        _finalized,
+        _finalize_fake,
+        ir=Ir(
+            "MoeFinalizeRoutingV2",
+            {
+                "expanded_x": "expanded_permuted_rows",
+                "expanded_row_idx": "expanded_src_to_dst_row",
+                "x1": "skip1",
+                "x2": "skip2",
+                "expert_idx": "export_for_source_row",
+                "K": "k",
+            },
+        ),
+    ),
 )

@@ -11,6 +11,7 @@ from torch import Tensor
 from air_fxpasses.npu_cards._attend import Visible
 from air_fxpasses.npu_cards._card import NpuOp
 from air_fxpasses.npu_cards._infer import Problem, empty_results, infer
+from air_fxpasses.npu_cards._ir import Fixed, Ir
 from air_fxpasses.npu_cards._laid_out import MASK, heads_first, laid_out
 from air_fxpasses.npu_cards._quantise import rounded
 from air_fxpasses.npu_cards._sample import HALF, Calls, Draw, Sample
@@ -222,17 +223,41 @@ _v2, _v2_fake = _pair(f"{_FUSED}_v2", _V2)
 _prompt, _prompt_fake = _pair("npu_prompt_flash_attention", _PROMPT)
 _incre, _incre_fake = _pair("npu_incre_flash_attention", _INCRE)
 
+_IR: Final = Ir("FusedInferAttentionScore", ignored=("workspace",))
+_IR_V2: Final = Ir(
+    "FusedInferAttentionScore",
+    {
+        "num_heads": "num_query_heads",
+        "scale": "softmax_scale",
+        "actual_seq_lengths": "actual_seq_qlen",
+        "actual_seq_lengths_kv": "actual_seq_kvlen",
+        "key_antiquant_scale": "dequant_scale_key",
+        "key_antiquant_offset": "dequant_offset_key",
+        "value_antiquant_scale": "dequant_scale_value",
+        "value_antiquant_offset": "dequant_offset_value",
+        "key_rope_antiquant_scale": "dequant_scale_key_rope",
+        "key_antiquant_mode": "key_quant_mode",
+        "value_antiquant_mode": "value_quant_mode",
+        "quant_scale2": "quant_scale_out",
+        "quant_offset2": "quant_offset_out",
+        "softmax_lse_flag": "return_softmax_lse",
+        "out_dtype": Fixed(None),
+    },
+    ignored=("out_dtype", "workspace"),
+)
+
 OPS: Final = (
-    NpuOp(_FUSED, _v1, _scores, _v1_fake, updatable=LENGTHS),
-    NpuOp(f"{_FUSED}.out", _into(_v1), _plain("num_heads", into=True), _out_fake, updatable=LENGTHS),
+    NpuOp(_FUSED, _v1, _scores, _v1_fake, updatable=LENGTHS, ir=_IR),
+    NpuOp(f"{_FUSED}.out", _into(_v1), _plain("num_heads", into=True), _out_fake, updatable=LENGTHS, ir=_IR),
     NpuOp(f"_{_FUSED}_get_max_workspace", _workspace, _plain("num_heads")),
-    NpuOp(f"{_FUSED}_v2", _v2, _scores_v2, _v2_fake, updatable=LENGTHS_V2),
+    NpuOp(f"{_FUSED}_v2", _v2, _scores_v2, _v2_fake, updatable=LENGTHS_V2, ir=_IR_V2),
     NpuOp(
         f"{_FUSED}_v2.out",
         _into(_v2),
         _plain("num_query_heads", into=True),
         _out_fake,
         updatable=LENGTHS_V2,
+        ir=_IR_V2,
     ),
     NpuOp(f"_{_FUSED}_v2_get_max_workspace", _workspace, _plain("num_query_heads")),
     NpuOp(
@@ -240,6 +265,13 @@ OPS: Final = (
         _first_of(_prompt, {"next_tokens": 0}),
         _prompts,
         _first_of(_prompt_fake, {"next_tokens": 0}),
+        ir=Ir("PromptFlashAttention"),
     ),
-    NpuOp("npu_incre_flash_attention", _first_of(_incre, {}), _token, _first_of(_incre_fake, {})),
+    NpuOp(
+        "npu_incre_flash_attention",
+        _first_of(_incre, {}),
+        _token,
+        _first_of(_incre_fake, {}),
+        ir=Ir("IncreFlashAttention"),
+    ),
 )

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from air_fxpasses.npu_cards._card import NpuOp
+from air_fxpasses.npu_cards._ir import Ir
 from air_fxpasses.npu_cards._normalise import normalised
 from air_fxpasses.npu_cards._quantise import rounded
 from air_fxpasses.npu_cards._rotate import deinterleaved, rotated
@@ -134,7 +135,26 @@ def _stored(draw: Draw) -> list[Sample]:
 
 
 OPS: Final = (
-    NpuOp("npu_kv_rmsnorm_rope_cache", kv_rmsnorm_rope_cache, _stored, _first_fake),
-    NpuOp(_NAME, kv_rmsnorm_rope_cache_v2, _stored, _fake, functional=f"{_NAME}_functional"),
-    NpuOp(f"{_NAME}_functional", kv_rmsnorm_rope_cache_v2_functional, _stored, _functional_fake),
+    NpuOp(
+        "npu_kv_rmsnorm_rope_cache",
+        kv_rmsnorm_rope_cache,
+        _stored,
+        _first_fake,
+        ir=Ir("KvRmsNormRopeCache", writes={"k_cache": "k_cache", "ckv_cache": "ckv_cache"}),
+    ),
+    NpuOp(
+        _NAME,
+        kv_rmsnorm_rope_cache_v2,
+        _stored,
+        _fake,
+        functional=f"{_NAME}_functional",
+        ir=Ir("KvRmsNormRopeCache", gives=("k_rope", "c_kv")),
+    ),
+    NpuOp(
+        f"{_NAME}_functional",
+        kv_rmsnorm_rope_cache_v2_functional,
+        _stored,
+        _functional_fake,
+        ir=Ir("KvRmsNormRopeCache", gives=("k_rope", "c_kv", "k_cache", "ckv_cache")),
+    ),
 )

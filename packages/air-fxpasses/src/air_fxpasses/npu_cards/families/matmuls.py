@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from air_fxpasses.npu_cards._card import NpuOp
+from air_fxpasses.npu_cards._ir import Fixed, Ir, Or, TypeOfResult
 from air_fxpasses.npu_cards._quantise import rounded
 from air_fxpasses.npu_cards._sample import F32, HALF, Draw, Sample
 from air_fxpasses.npu_cards._types import Code, type_of, wide
@@ -202,8 +203,39 @@ def _turned(draw: Draw) -> list[Sample]:
 
 
 OPS: Final = (
-    NpuOp("npu_trans_quant_param", trans_quant_param, lambda draw: [Sample((draw.positive(32, dtype=F32),))]),
-    NpuOp("npu_quant_matmul", quant_matmul, _quantised),
-    NpuOp("npu_weight_quant_batchmatmul", weight_quant_batchmatmul, _narrow_weights),
-    NpuOp("npu_transpose_batchmatmul", transpose_batchmatmul, _turned, _transpose_batchmatmul_fake),
+    NpuOp(
+        "npu_trans_quant_param",
+        trans_quant_param,
+        lambda draw: [Sample((draw.positive(32, dtype=F32),))],
+        ir=Ir("TransQuantParamV2"),
+    ),
+    NpuOp(
+        "npu_quant_matmul",
+        quant_matmul,
+        _quantised,
+        ir=Ir("QuantBatchMatmulV3", {"dtype": TypeOfResult("output_dtype")}),
+    ),
+    NpuOp(
+        "npu_weight_quant_batchmatmul",
+        weight_quant_batchmatmul,
+        _narrow_weights,
+        ir=Ir("WeightQuantBatchMatmulV2", ignored=("inner_precise",), not_packed=("weight",)),
+    ),
+    NpuOp(
+        "npu_transpose_batchmatmul",
+        transpose_batchmatmul,
+        _turned,
+        _transpose_batchmatmul_fake,
+        ir=Ir(
+            "TransposeBatchMatMul",
+            {
+                "x1": "input",
+                "x2": "weight",
+                "perm_x1": Or("perm_x1", (0, 1, 2)),
+                "perm_x2": Or("perm_x2", (0, 1, 2)),
+                "perm_y": Or("perm_y", (1, 0, 2)),
+                "scale": Fixed(None),
+            },
+        ),
+    ),
 )

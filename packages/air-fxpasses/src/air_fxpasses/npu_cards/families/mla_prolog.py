@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from air_fxpasses.npu_cards._card import NpuOp
+from air_fxpasses.npu_cards._ir import Ir
 from air_fxpasses.npu_cards._normalise import normalised
 from air_fxpasses.npu_cards._rotate import deinterleaved, rotated
 from air_fxpasses.npu_cards._sample import Draw, Sample
@@ -149,7 +150,22 @@ def _prologs(draw: Draw) -> list[Sample]:
     return [Sample(args, {"cache_index": torch.arange(4, 4 + tokens)})]
 
 
+_RESULTS: Final = ("query", "query_rope", "dequant_scale_q_nope", "query_norm", "dequant_scale_q_norm")
+
 OPS: Final = (
-    NpuOp(_NAME, mla_prolog_v3, _prologs, _fake, functional=f"{_NAME}_functional"),
-    NpuOp(f"{_NAME}_functional", mla_prolog_v3_functional, _prologs, _functional_fake),
+    NpuOp(
+        _NAME,
+        mla_prolog_v3,
+        _prologs,
+        _fake,
+        functional=f"{_NAME}_functional",
+        ir=Ir("MlaPrologV3", gives=_RESULTS),
+    ),
+    NpuOp(
+        f"{_NAME}_functional",
+        mla_prolog_v3_functional,
+        _prologs,
+        _functional_fake,
+        ir=Ir("MlaPrologV3", gives=(*_RESULTS, "kv_cache", "kr_cache")),
+    ),
 )

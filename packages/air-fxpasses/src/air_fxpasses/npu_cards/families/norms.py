@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from air_fxpasses.npu_cards._card import NpuOp
+from air_fxpasses.npu_cards._ir import Ir, TypeOfResult
 from air_fxpasses.npu_cards._normalise import normalised
 from air_fxpasses.npu_cards._quantise import by_largest, rounded
 from air_fxpasses.npu_cards._sample import F32, Draw, Sample
@@ -184,11 +185,45 @@ OPS: Final = (
             Sample((draw.real(4, 3, 64), draw.positive(3, 64), 1e-3), label="two-axes"),
         ],
         padding=by_rows("input", mixed="gamma"),
+        ir=Ir("RmsNorm", {"x": "input"}),
     ),
-    NpuOp("npu_add_rms_norm", add_rms_norm, _added, padding=by_rows("x1", "x2", mixed="gamma")),
-    NpuOp("npu_add_rms_norm_v2", add_rms_norm_v2, _added, functional="npu_add_rms_norm_v2_functional"),
-    NpuOp("npu_add_rms_norm_v2_functional", add_rms_norm_v2_functional, _added),
-    NpuOp("npu_add_rms_norm_cast", add_rms_norm_cast, _added, padding=by_rows("x1", "x2", mixed="gamma")),
-    NpuOp("npu_add_rms_norm_quant", add_rms_norm_quant, _by_scale),
-    NpuOp("npu_add_rms_norm_dynamic_quant", add_rms_norm_dynamic_quant, _by_row),
+    NpuOp(
+        "npu_add_rms_norm",
+        add_rms_norm,
+        _added,
+        padding=by_rows("x1", "x2", mixed="gamma"),
+        ir=Ir("AddRmsNorm"),
+    ),
+    NpuOp(
+        "npu_add_rms_norm_v2",
+        add_rms_norm_v2,
+        _added,
+        functional="npu_add_rms_norm_v2_functional",
+        ir=Ir("AddRmsNorm", gives=("rstd",), writes={"x1": "y", "x2": "x"}),
+    ),
+    NpuOp(
+        "npu_add_rms_norm_v2_functional",
+        add_rms_norm_v2_functional,
+        _added,
+        ir=Ir("AddRmsNorm", gives=("rstd", "y", "x")),
+    ),
+    NpuOp(
+        "npu_add_rms_norm_cast",
+        add_rms_norm_cast,
+        _added,
+        padding=by_rows("x1", "x2", mixed="gamma"),
+        ir=Ir("AddRmsNormCast"),
+    ),
+    NpuOp(
+        "npu_add_rms_norm_quant",
+        add_rms_norm_quant,
+        _by_scale,
+        ir=Ir("AddRmsNormQuant", {"dst_type": TypeOfResult("dst_type")}, only={"axis": -1}),
+    ),
+    NpuOp(
+        "npu_add_rms_norm_dynamic_quant",
+        add_rms_norm_dynamic_quant,
+        _by_row,
+        ir=Ir("AddRmsNormDynamicQuant", {"dst_type": TypeOfResult("y_dtype")}),
+    ),
 )

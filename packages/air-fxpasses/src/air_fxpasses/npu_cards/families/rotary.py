@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from air_fxpasses.npu_cards._card import NpuOp
+from air_fxpasses.npu_cards._ir import Coded, Ir
 from air_fxpasses.npu_cards._rotate import deinterleaved, rotated
 from air_fxpasses.npu_cards._sample import Draw, Sample
 from air_fxpasses.npu_cards._types import wide
@@ -94,11 +95,17 @@ OPS: Final = (
         apply_rotary_pos_emb,
         lambda draw: [Sample((draw.real(2, 3, 4, 128), *(draw.real(2, 3, 1, 128) for _ in range(3))))],
         _apply_rotary_pos_emb_fake,
+        ir=Ir(
+            "ApplyRotaryPosEmb",
+            {"layout": Coded("layout", {"BSND": 1, "BSH": 1, "SBND": 2, "BNSD": 3, "TND": 4})},
+            writes={},
+        ),
     ),
     NpuOp(
         "npu_interleave_rope",
         interleave_rope,
         lambda draw: [Sample((draw.real(2, 4, 3, 64), draw.real(2, 1, 3, 64), draw.real(2, 1, 3, 64)))],
         _interleave_rope_fake,
+        ir=Ir("InterleaveRope"),
     ),
 )

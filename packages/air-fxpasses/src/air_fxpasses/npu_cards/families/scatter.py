@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from air_fxpasses.npu_cards._card import NpuOp
+from air_fxpasses.npu_cards._ir import Fixed, Ir
 from air_fxpasses.npu_cards._quantise import rounded
 from air_fxpasses.npu_cards._sample import F32, Draw, Sample
 from air_fxpasses.npu_cards._types import Code, type_of, wide
@@ -126,11 +127,18 @@ def _quantised(draw: Draw) -> list[Sample]:
     return [Sample((draw.small(2, 3, 8, 32), torch.tensor([1, 4], dtype=torch.int32), updates, scales))]
 
 
+_BY_PLACE: Final = Ir("ScatterNdUpdate", {"var": "input"})
+_BY_START: Final = Ir("Scatter", {"var": "input", "reduce": Fixed("update")})
+_BY_SCALE: Final = Ir(
+    "QuantUpdateScatter", {"var": "input"}, only={"reduce": "update"}, ignored=("dst_type",)
+)
+_PLACE: Final = "npu_scatter_nd_update"
+
 OPS: Final = (
-    NpuOp("npu_scatter_nd_update", scatter_nd_update, _places, _like, padding=_padded),
-    NpuOp("npu_scatter_nd_update_", scatter_nd_update_, _places, _itself, functional="npu_scatter_nd_update"),
-    NpuOp("scatter_update", scatter_update, _starts),
-    NpuOp("scatter_update_", scatter_update_, _starts, functional="scatter_update"),
-    NpuOp("npu_quant_scatter", quant_scatter, _quantised),
-    NpuOp("npu_quant_scatter_", quant_scatter_, _quantised, functional="npu_quant_scatter"),
+    NpuOp(_PLACE, scatter_nd_update, _places, _like, padding=_padded, ir=_BY_PLACE),
+    NpuOp(f"{_PLACE}_", scatter_nd_update_, _places, _itself, functional=_PLACE, ir=_BY_PLACE),
+    NpuOp("scatter_update", scatter_update, _starts, ir=_BY_START),
+    NpuOp("scatter_update_", scatter_update_, _starts, functional="scatter_update", ir=_BY_START),
+    NpuOp("npu_quant_scatter", quant_scatter, _quantised, ir=_BY_SCALE),
+    NpuOp("npu_quant_scatter_", quant_scatter_, _quantised, functional="npu_quant_scatter", ir=_BY_SCALE),
 )

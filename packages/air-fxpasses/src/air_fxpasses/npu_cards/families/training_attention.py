@@ -10,6 +10,7 @@ from torch import Tensor
 
 from air_fxpasses.npu_cards._attend import Result, Visible, attend, from_heads, hidden_keys, pieces, to_heads
 from air_fxpasses.npu_cards._card import NpuOp
+from air_fxpasses.npu_cards._ir import Ir
 from air_fxpasses.npu_cards._laid_out import MASK, laid_out
 from air_fxpasses.npu_cards._sample import Draw, Sample
 from air_fxpasses.npu_cards.errors import NotCovered
@@ -155,4 +156,12 @@ def _trained(draw: Draw) -> list[Sample]:
     return [*calls, Sample(plain.args, {"atten_mask": MASK}, "masked")]
 
 
-OPS: Final = (NpuOp(_NAME, fusion_attention, _trained, _fake),)
+_SCORES: Final = Ir(
+    "FlashAttentionScore",
+    {"real_shift": "pse", "scale_value": "scale"},
+    gives=("attention_out", "softmax_max", "softmax_sum", "softmax_out"),
+    only={"keep_prob": 1.0},
+    ignored=("gen_mask_parallel", "sync", "dropout_mask", "seed", "offset"),
+)
+
+OPS: Final = (NpuOp(_NAME, fusion_attention, _trained, _fake, ir=_SCORES),)
