@@ -107,6 +107,20 @@ def test_grouped_product_is_a_product_per_group() -> None:
     close(deep.sum(0), x @ w)
 
 
+def test_a_grouped_product_takes_packed_scales_as_the_product_does() -> None:
+    x, w, scale = torch.ones(4, 8, dtype=torch.int8), torch.ones(2, 8, 4, dtype=torch.int8), torch.rand(2, 4)
+    options = {
+        "group_list": torch.tensor([1, 4]),
+        "split_item": 3,
+        "group_type": 0,
+        "output_dtype": torch.float16,
+    }
+    (plain,) = npu.npu_grouped_matmul([x], [w], scale=[scale], **options)
+    (packed,) = npu.npu_grouped_matmul([x], [w], scale=[npu.npu_trans_quant_param(scale)], **options)
+    close(packed, plain, 1e-2)
+    assert plain.any()
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_is_torchs_attention(causal: bool) -> None:
     q, k, v = torch.randn(2, 4, 6, 8), torch.randn(2, 2, 6, 8), torch.randn(2, 2, 6, 8)

@@ -1,6 +1,7 @@
-"""Every `npu::` operator air-fxpasses declares: converted, run by the reference engine, against its plain kernel.
+"""Every `npu::` operator with a card: converted, run by the reference engine, against its plain kernel.
 
-The two sides share no code: the kernels here go by operator type and by the operators' documentation.
+A fused kernel of the reference engine calls the plain one, so what is compared here is the way there and back: a card says
+which argument goes where, a row of the kernels what each input means. The second opinion on the numbers is air-sim's.
 """
 
 from __future__ import annotations

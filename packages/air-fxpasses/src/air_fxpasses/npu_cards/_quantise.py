@@ -40,6 +40,15 @@ def unpacked(words: Tensor) -> Tensor:
     return torch.where(nibbles >= 8, nibbles - 16, nibbles).flatten(-2)
 
 
+def unpacked_scale(scale: Tensor) -> Tensor:
+    """A scale as a float, also one that `npu_trans_quant_param` packed."""
+    if scale.dtype not in (torch.int64, torch.uint64):
+        return wide(scale)
+    low = scale.view(torch.int64) & 0xFFFFFFFF
+    signed = torch.where(low >= 2**31, low - 2**32, low)
+    return signed.to(torch.int32).view(torch.float32)
+
+
 def by_largest(x: Tensor, dtype: torch.dtype, dims: tuple[int, ...] = (-1,)) -> tuple[Tensor, Tensor]:
     """`x` divided by a scale that maps the largest magnitude along `dims` to the largest value."""
     values = wide(x)

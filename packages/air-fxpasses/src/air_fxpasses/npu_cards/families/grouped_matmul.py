@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from air_fxpasses.npu_cards._card import NpuOp
-from air_fxpasses.npu_cards._quantise import rounded
+from air_fxpasses.npu_cards._quantise import rounded, unpacked_scale
 from air_fxpasses.npu_cards._sample import Draw, Sample
 from air_fxpasses.npu_cards._types import Code, type_of, wide
 from air_fxpasses.npu_cards.errors import NotCovered
@@ -62,7 +62,7 @@ def _product(
     if bias is not None and bias.dtype == torch.int32:
         out = out + bias
     scale = _of(options["scale"], group)
-    out = out if scale is None else out * wide(scale)
+    out = out if scale is None else out * unpacked_scale(scale)
     out = out if row_scale is None else out * wide(row_scale).unsqueeze(-1)
     if bias is not None and bias.dtype != torch.int32:
         out = out + wide(bias)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from air_fxpasses.npu_cards._card import NpuOp
 from air_fxpasses.npu_cards._ir import Fixed, Ir, Or, TypeOfResult
-from air_fxpasses.npu_cards._quantise import rounded
+from air_fxpasses.npu_cards._quantise import rounded, unpacked_scale
 from air_fxpasses.npu_cards._sample import F32, HALF, Draw, Sample
 from air_fxpasses.npu_cards._types import Code, type_of, wide
 from air_fxpasses.npu_cards.errors import NotCovered
@@ -27,15 +27,6 @@ def trans_quant_param(scale: Tensor, offset: Tensor | None = None, round_mode: i
         nine = wide(offset).round().clamp(-256, 255).to(torch.int64) & 0x1FF
         bits = bits | (nine << 37)
     return bits
-
-
-def _plain(scale: Tensor) -> Tensor:
-    """A scale as a float, also one that `npu_trans_quant_param` packed."""
-    if scale.dtype not in (torch.int64, torch.uint64):
-        return wide(scale)
-    low = scale.view(torch.int64) & 0xFFFFFFFF
-    signed = torch.where(low >= 2**31, low - 2**32, low)
-    return signed.to(torch.int32).view(torch.float32)
 
 
 def _refuse(operator: str, **given: object) -> None:
@@ -70,7 +61,7 @@ def quant_matmul(
     integer_bias = bias is not None and bias.dtype == torch.int32
     if bias is not None and integer_bias:
         total = total + bias
-    total = total * _plain(scale)
+    total = total * unpacked_scale(scale)
     if pertoken_scale is not None:
         total = total * wide(pertoken_scale).unsqueeze(-1)
     if bias is not None and not integer_bias:
@@ -112,7 +103,7 @@ def weight_quant_batchmatmul(
         out = out + wide(bias)
     if quant_scale is None:
         return out.to(x.dtype)
-    out = out * _plain(quant_scale)
+    out = out * unpacked_scale(quant_scale)
     return rounded(out if quant_offset is None else out + wide(quant_offset), torch.int8)
 
 
@@ -140,7 +131,7 @@ def transpose_batchmatmul(
     out = torch.bmm(left, right).permute(*(perm_y or (1, 0, 2)))
     dtype = input.dtype
     if scale is not None:
-        out, dtype = out.flatten(1).mul(_plain(scale)).unsqueeze(1), torch.int8
+        out, dtype = out.flatten(1).mul(unpacked_scale(scale)).unsqueeze(1), torch.int8
     split = batch_split_factor or 1
     if split > 1:
         out = out.reshape(out.shape[0], split, -1).transpose(0, 1)
