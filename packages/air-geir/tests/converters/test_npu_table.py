@@ -1,6 +1,6 @@
 """Every `npu::` operator with a card: converted, run by the reference engine, against its plain kernel.
 
-A fused kernel of the reference engine calls the plain one, so what is compared here is the way there and back: a card says
+A fused kernel of the reference engine calls the plain one, so what is compared is the way there and back: a card says
 which argument goes where, a row of the kernels what each input means. The second opinion on the numbers is air-sim's.
 """
 
