@@ -26,48 +26,15 @@ def npu_rotary_mul(
     return ctx.emit("RotaryPositionEmbedding", input, r1, r2, rotate, mode=mode, shape=input.shape)
 
 
-@by_card("npu_geglu")
-def npu_geglu(
-    ctx: Context, input: Value, dim: int, approximate: int, activate_left: bool
-) -> tuple[Value, ...]:
-    return ctx.emit_many("GeGluV2", input, dim=dim, approximate=approximate, activate_left=activate_left)
-
-
-@by_card("npu_gelu")
-def npu_gelu(ctx: Context, input: Value, approximate: str) -> Value:
-    return ctx.emit("GeluV2", input, approximate=approximate)
-
-
-@by_card("npu_fast_gelu", "fast_gelu")
-def npu_fast_gelu(ctx: Context, input: Value) -> Value:
-    return ctx.emit("FastGelu", input)
-
-
-@by_card("npu_linear")
-def npu_linear(ctx: Context, input: Value, weight: Value, bias: Value | None) -> Value:
-    return ctx.emit("MatMulV2", input, weight, bias, transpose_x2=True)
-
-
-@by_card("npu_group_norm_silu")
-def npu_group_norm_silu(
-    ctx: Context, input: Value, weight: Value | None, bias: Value | None, group: int, eps: float
-) -> tuple[Value, ...]:
-    dtypes = [m.dtype for m in ctx.meta]
-    return ctx.emit_many("GroupNormSilu", input, weight, bias, num_groups=group, eps=float(eps), dtype=dtypes)
-
-
-@by_card("npu_moe_compute_expert_tokens")
-def npu_moe_compute_expert_tokens(
-    ctx: Context, sorted_expert_for_source_row: Value, num_expert: int
-) -> Value:
-    return ctx.emit("MoeComputeExpertTokens", sorted_expert_for_source_row, num_experts=num_expert)
-
-
-@by_card("npu_moe_gating_top_k_softmax_v2", ignored=("output_softmax",))
+@by_card("npu_moe_gating_top_k_softmax_v2")
 def npu_moe_gating_top_k_softmax_v2(
-    ctx: Context, x: Value, k: int, finished: Value | None
+    ctx: Context, x: Value, k: int, finished: Value | None, output_softmax: bool | None
 ) -> tuple[Value, ...]:
-    return ctx.emit_many("MoeGatingTopKSoftmaxV2", x, finished, k=k, dtype=[m.dtype for m in ctx.meta])
+    """The operator type gives all likelihoods in any case; who does not want them gets none."""
+    y, experts, every = ctx.emit_many(
+        "MoeGatingTopKSoftmaxV2", x, finished, k=k, dtype=[m.dtype for m in ctx.meta]
+    )
+    return y, experts, every if output_softmax else ctx.fill((0,), 0, torch.float32)
 
 
 @by_card("npu_dtype_cast", "_npu_dtype_cast", ignored=("dtype", "input_dtype"))

@@ -1,4 +1,4 @@
-"""Gated activations."""
+"""Activations: alone, and gated by the other half."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from typing import Final
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from air_fxpasses.npu_cards._card import NpuOp
 from air_fxpasses.npu_cards._ir import Ir
-from air_fxpasses.npu_cards._sample import Sample
+from air_fxpasses.npu_cards._sample import Draw, Sample
 from air_fxpasses.npu_cards._types import wide
+from air_fxpasses.padding._by_rows import by_rows
 from air_fxpasses.padding._call import Call
 from air_fxpasses.padding._labels import Labels
 
@@ -18,7 +20,7 @@ from air_fxpasses.padding._labels import Labels
 def swiglu(input: Tensor, dim: int = -1) -> Tensor:
     """`silu` of the first half along `dim`, times the second half."""
     gate, linear = wide(input).chunk(2, dim)
-    return (torch.nn.functional.silu(gate) * linear).to(input.dtype)
+    return (functional.silu(gate) * linear).to(input.dtype)
 
 
 def _swiglu_fake(input: Tensor, dim: int = -1) -> Tensor:
@@ -28,22 +30,50 @@ def _swiglu_fake(input: Tensor, dim: int = -1) -> Tensor:
     return input.new_empty(size)
 
 
+def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
+    """Exact, or by the formula with `tanh`."""
+    return functional.gelu(wide(input), approximate=approximate).to(input.dtype)
+
+
+def fast_gelu(input: Tensor) -> Tensor:
+    """`x * sigmoid(1.702 x)`."""
+    values = wide(input)
+    return (values * torch.sigmoid(1.702 * values)).to(input.dtype)
+
+
+def geglu(
+    input: Tensor, dim: int = -1, approximate: int = 1, activate_left: bool = False
+) -> tuple[Tensor, Tensor]:
+    """One half along `dim` times the gelu of the other, and that gelu; `approximate=1` is `tanh`."""
+    left, right = wide(input).chunk(2, dim)
+    linear, gate = (right, left) if activate_left else (left, right)
+    activated = functional.gelu(gate, approximate="tanh" if approximate == 1 else "none")
+    return (linear * activated).to(input.dtype), activated.to(input.dtype)
+
+
 def _halves(call: Call) -> tuple[Labels, ...]:
     """Halves of a dimension are multiplied."""
     labels = call.labels("input")
     call.require_none(
         [labels[dim] for dim in call.dims("dim", len(labels))], "halves of the padded dimension meet"
     )
-    return (labels,)
+    return (labels,) * len(call.outputs())
 
+
+def _each(draw: Draw) -> list[Sample]:
+    return [Sample((draw.real(3, 16),))]
+
+
+def _sixteen(draw: Draw) -> list[Sample]:
+    return [Sample((draw.real(3, 16),)), Sample((draw.real(3, 16, 4), 1), label="middle")]
+
+
+_EACH: Final = by_rows("input", mixed=0)
 
 OPS: Final = (
-    NpuOp(
-        "npu_swiglu",
-        swiglu,
-        lambda draw: [Sample((draw.real(3, 16),)), Sample((draw.real(3, 16, 4), 1), label="middle")],
-        _swiglu_fake,
-        padding=_halves,
-        ir=Ir("SwiGlu", {"x": "input"}),
-    ),
+    NpuOp("npu_swiglu", swiglu, _sixteen, _swiglu_fake, padding=_halves, ir=Ir("SwiGlu", {"x": "input"})),
+    NpuOp("npu_geglu", geglu, _sixteen, padding=_halves, ir=Ir("GeGluV2", {"x": "input"})),
+    NpuOp("npu_gelu", gelu, _each, padding=_EACH, ir=Ir("GeluV2", {"x": "input"})),
+    NpuOp("npu_fast_gelu", fast_gelu, _each, padding=_EACH, ir=Ir("FastGelu", {"x": "input"})),
+    NpuOp("fast_gelu", fast_gelu, _each, padding=_EACH, ir=Ir("FastGelu", {"x": "input"})),
 )

@@ -31,6 +31,35 @@ def moe_gating_top_k_softmax(
     return values.to(x.dtype), experts.to(torch.int32), rows.reshape(values.shape).contiguous()
 
 
+def moe_gating_top_k_softmax_v2(
+    x: Tensor,
+    *,
+    k: int = 1,
+    finished: Tensor | None = None,
+    renorm: int | None = 0,
+    output_softmax: bool | None = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """As above, with all softmax values where they are wanted; with `renorm` a softmax of the `k` largest alone."""
+    all_values = wide(x).softmax(-1)
+    values, experts = (wide(x) if renorm else all_values).topk(k, -1)
+    if finished is not None:
+        experts = experts.masked_fill(finished.unsqueeze(-1), x.shape[-1])
+    third = (
+        all_values.to(torch.float32)
+        if output_softmax and not renorm
+        else x.new_empty((0,), dtype=torch.float32)
+    )
+    return (values.softmax(-1) if renorm else values).to(x.dtype), experts.to(torch.int32), third
+
+
+def moe_compute_expert_tokens(sorted_expert_for_source_row: Tensor, num_expert: int) -> Tensor:
+    """How many rows go to each expert and to those before it."""
+    numbers = torch.arange(num_expert, device=sorted_expert_for_source_row.device)
+    return torch.searchsorted(
+        sorted_expert_for_source_row.to(torch.int64), numbers, right=True, out_int32=True
+    )
+
+
 def moe_gating_top_k(
     x: Tensor,
     k: int,
@@ -312,6 +341,18 @@ def _gated(draw: Draw) -> list[Sample]:
     return [Sample((scores, None, 2)), Sample((scores, finished, 2), label="finished")]
 
 
+def _gated_v2(draw: Draw) -> list[Sample]:
+    x, finished = draw.real(5, 8, dtype=F32), torch.tensor([False, True, False, False, True])
+    return [
+        Sample((x,), {"k": 2, "finished": finished, "output_softmax": True}),
+        Sample((x,), {"k": 2}, "two", (2,)),
+    ]
+
+
+def _sorted(draw: Draw) -> list[Sample]:
+    return [Sample((torch.tensor([0, 0, 1, 3], dtype=torch.int32), 4))]
+
+
 def _gated_in_groups(draw: Draw) -> list[Sample]:
     scores, bias = draw.real(5, 8, dtype=F32), draw.positive(8, dtype=F32)
     groups = {"norm_type": 1, "k_group": 2, "group_count": 4, "group_select_mode": 1, "out_flag": True}
@@ -339,6 +380,16 @@ def _finalized(draw: Draw) -> list[Sample]:
 
 OPS: Final = (
     NpuOp("npu_moe_gating_top_k_softmax", moe_gating_top_k_softmax, _gated, ir=Ir("MoeGatingTopKSoftmax")),
+    NpuOp("npu_moe_gating_top_k_softmax_v2", moe_gating_top_k_softmax_v2, _gated_v2),
+    NpuOp(
+        "npu_moe_compute_expert_tokens",
+        moe_compute_expert_tokens,
+        _sorted,
+        ir=Ir(
+            "MoeComputeExpertTokens",
+            {"sorted_experts": "sorted_expert_for_source_row", "num_experts": "num_expert"},
+        ),
+    ),
     NpuOp("npu_moe_gating_top_k", moe_gating_top_k, _gated_in_groups, _gating_fake, ir=Ir("MoeGatingTopK")),
     NpuOp(
         "npu_moe_init_routing_v2", moe_init_routing_v2, _routed, _init_routing_fake, ir=Ir("MoeInitRoutingV3")

@@ -1,4 +1,4 @@
-"""Matrix products with quantised operands, and the batched product that transposes on the way."""
+"""Matrix products: plain, with quantised operands, and the batched one that transposes on the way."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from air_fxpasses.npu_cards._quantise import rounded, unpacked_scale
 from air_fxpasses.npu_cards._sample import F32, HALF, Draw, Sample
 from air_fxpasses.npu_cards._types import Code, type_of, wide
 from air_fxpasses.npu_cards.errors import NotCovered
+from air_fxpasses.padding._by_rows import by_rows
 
 _FLAG: Final = 1 << 46
 
@@ -172,6 +173,18 @@ def _transpose_batchmatmul_fake(
     return input.new_empty(size, dtype=dtype)
 
 
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`input @ weight.T + bias`."""
+    return torch.nn.functional.linear(*(wide(x) for x in (input, weight, bias) if x is not None)).to(
+        input.dtype
+    )
+
+
+def _rows(draw: Draw) -> list[Sample]:
+    args = draw.real(3, 16), draw.real(5, 16)
+    return [Sample(args), Sample((*args, draw.real(5)), label="bias")]
+
+
 def _quantised(draw: Draw) -> list[Sample]:
     args = draw.small(4, 64), draw.small(64, 32), draw.positive(32, dtype=F32)
     rows = {"output_dtype": torch.bfloat16, "pertoken_scale": draw.positive(4, dtype=F32)}
@@ -228,5 +241,12 @@ OPS: Final = (
                 "scale": Fixed(None),
             },
         ),
+    ),
+    NpuOp(
+        "npu_linear",
+        linear,
+        _rows,
+        padding=by_rows("input", mixed=1),
+        ir=Ir("MatMulV2", {"x1": "input", "x2": "weight", "transpose_x2": Fixed(True)}),
     ),
 )

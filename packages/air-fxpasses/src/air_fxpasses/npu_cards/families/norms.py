@@ -152,6 +152,23 @@ def _nothing(x: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     return x.new_empty((0,), dtype=stored), x.new_empty((0,), dtype=torch.float32)
 
 
+def group_norm_silu(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, group: int, eps: float = 1e-5
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Silu of the normalised groups of channels, the mean of each group and its inverse standard deviation."""
+    scale, shift = (None if x is None else wide(x) for x in (weight, bias))
+    y = torch.nn.functional.group_norm(wide(input), group, scale, shift, eps)
+    grouped = wide(input).reshape(input.shape[0], group, -1)
+    rstd = (grouped.var(-1, correction=0) + eps).rsqrt()
+    like = input if weight is None or bias is None else weight
+    return torch.nn.functional.silu(y).to(input.dtype), grouped.mean(-1).to(like.dtype), rstd.to(like.dtype)
+
+
+def _in_groups(draw: Draw) -> list[Sample]:
+    x = draw.real(2, 4, 6)
+    return [Sample((x, draw.positive(4), draw.real(4), 2)), Sample((x, None, None, 2), label="plain")]
+
+
 def _added(draw: Draw) -> list[Sample]:
     return [Sample((draw.real(4, 3, 64), draw.real(4, 3, 64), draw.positive(64)), {"epsilon": 1e-5})]
 
@@ -225,5 +242,11 @@ OPS: Final = (
         add_rms_norm_dynamic_quant,
         _by_row,
         ir=Ir("AddRmsNormDynamicQuant", {"dst_type": TypeOfResult("y_dtype")}),
+    ),
+    NpuOp(
+        "npu_group_norm_silu",
+        group_norm_silu,
+        _in_groups,
+        ir=Ir("GroupNormSilu", {"x": "input", "gamma": "weight", "beta": "bias", "num_groups": "group"}),
     ),
 )

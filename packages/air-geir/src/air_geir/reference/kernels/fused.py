@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from air_geir.reference.kernels._of_card import attribute, calling, of_card
 from air_geir.reference.kernels._registry import Operator, Run, kernel
 
-# norms and rotary positions
+# norms, rotary positions and gated activations
 of_card("RmsNorm", "npu_rms_norm", "input gamma", "epsilon")
 of_card("AddRmsNorm", "npu_add_rms_norm", "x1 x2 gamma", "epsilon")
 of_card("AddRmsNormCast", "npu_add_rms_norm_cast", "x1 x2 gamma", "epsilon")
 of_card("RotaryMul", "npu_rotary_mul", "input r1 r2")
 of_card("InterleaveRope", "npu_interleave_rope", "x cos sin")
+of_card("GroupNormSilu", "npu_group_norm_silu", "input weight bias", "group=num_groups eps")
+of_card("SwiGlu", "npu_swiglu", "input", "dim")
+of_card("GeGluV2", "npu_geglu", "input", "dim approximate activate_left")
 
 # quantisation
 of_card("DynamicQuant", "npu_dynamic_quant", "input smooth_scales group_index", types="dst_type")
@@ -45,6 +47,19 @@ of_card("MlaPrologV3", "npu_mla_prolog_v3",
 
 # mixtures of experts
 of_card("MoeGatingTopKSoftmax", "npu_moe_gating_top_k_softmax", "x finished", "k")
+of_card(
+    "MoeGatingTopKSoftmaxV2",
+    "npu_moe_gating_top_k_softmax_v2",
+    "x finished",
+    "k",
+    fixed={"output_softmax": True},
+)
+of_card(
+    "MoeComputeExpertTokens",
+    "npu_moe_compute_expert_tokens",
+    "sorted_expert_for_source_row",
+    "num_expert=num_experts",
+)
 of_card("MoeGatingTopK", "npu_moe_gating_top_k", "x bias input_ids tid2eid",
         "k k_group group_count group_select_mode renorm norm_type out_flag routed_scaling_factor eps")  # fmt: skip
 of_card("MoeInitRoutingV3", "npu_moe_init_routing_v2", "x expert_idx scale offset",
@@ -168,48 +183,5 @@ def grouped_matmul(op: Operator) -> Run:
         right = [t.transpose(-1, -2) if turns_weight else t for t in weight]
         results: list[Tensor] = compute(left, right, *lists, ends, None if per_token is None else [per_token])
         return results
-
-    return run
-
-
-@kernel("MoeComputeExpertTokens")
-def moe_compute_expert_tokens(op: Operator) -> Run:
-    """How many rows go to each expert and those before it."""
-    experts = int(op.attr("num_experts"))
-
-    def run(sorted_experts: Tensor) -> Tensor:
-        numbers = torch.arange(experts, dtype=sorted_experts.dtype)
-        return torch.searchsorted(sorted_experts, numbers, right=True).to(sorted_experts.dtype)
-
-    return run
-
-
-@kernel("MoeGatingTopKSoftmaxV2")
-def moe_gating_top_k_softmax_v2(op: Operator) -> Run:
-    """The k most likely experts of each row, and all likelihoods."""
-    k = int(op.attr("k"))
-
-    def run(x: Tensor, finished: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        weights = torch.softmax(x.float(), -1)
-        values, experts = torch.topk(weights, k, -1)
-        chosen = experts.to(torch.int32)
-        if finished is not None:
-            chosen = torch.where(finished.unsqueeze(-1), torch.full_like(chosen, x.shape[-1]), chosen)
-        return values.to(x.dtype), chosen, weights
-
-    return run
-
-
-@kernel("GroupNormSilu")
-def group_norm_silu(op: Operator) -> Run:
-    """Group normalisation, then silu; also mean and 1 / standard deviation."""
-    groups, eps = int(op.attr("num_groups")), op.attr("eps")
-
-    def run(x: Tensor, gamma: Tensor | None, beta: Tensor | None) -> tuple[Tensor, ...]:
-        batch, channels = x.shape[:2]
-        y, mean, rstd = torch.native_group_norm(
-            x.contiguous(), gamma, beta, batch, channels, x[0, 0].numel(), groups, eps
-        )
-        return F.silu(y), mean, rstd
 
     return run
