@@ -116,14 +116,16 @@ def _emitting(card: NpuOp, ir: Ir, prototype: Prototype) -> Body:
             **{output: given[source].dtype for source, output in writes.items()},
             **{name: meta.dtype for name, meta in zip(gives, metas, strict=False)},
         }
-        shapes = [given[in_place[name]].dims if name in in_place else None for name in outputs]
+        sizes = {
+            output: given[s].dims for s, output in (*((s, o) for o, s in in_place.items()), *writes.items())
+        }
         made = ctx.emit_many(
             prototype.op_type,
             *(_fed(ctx, port.kind, values.get(port.name)) for port in prototype.inputs),
             attrs={name: _attribute(prototype, name, values[name]) for name in prototype.attr
                    if values.get(name) is not None},
             dtype=[types[name] for name in outputs],
-            shape=shapes,
+            shape=[sizes.get(name) for name in outputs],
         )  # fmt: skip
         found = dict(zip(outputs, made, strict=True))
         for source, output in writes.items():
