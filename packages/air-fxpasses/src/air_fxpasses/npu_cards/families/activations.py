@@ -12,6 +12,7 @@ from air_fxpasses.npu_cards._card import NpuOp
 from air_fxpasses.npu_cards._ir import Ir
 from air_fxpasses.npu_cards._sample import Draw, Sample
 from air_fxpasses.npu_cards._types import wide
+from air_fxpasses.npu_cards.errors import NotCovered
 from air_fxpasses.padding._by_rows import by_rows
 from air_fxpasses.padding._call import Call
 from air_fxpasses.padding._labels import Labels
@@ -51,9 +52,28 @@ def geglu(
     return (linear * activated).to(input.dtype), activated.to(input.dtype)
 
 
+def clipped_swiglu(
+    x: Tensor,
+    *,
+    group_index: Tensor | None = None,
+    dim: int = -1,
+    alpha: float = 1.702,
+    limit: float = 7.0,
+    bias: float = 1.0,
+    interleaved: bool = True,
+) -> Tensor:
+    """`gate * sigmoid(alpha * gate) * (linear + bias)` of neighbours or halves, kept within `limit`."""
+    if group_index is not None:
+        raise NotCovered("npu_clipped_swiglu", "rows of groups (group_index)")
+    values = wide(x).movedim(dim, -1)
+    pairs = (values[..., ::2], values[..., 1::2]) if interleaved else values.chunk(2, -1)
+    gate, linear = pairs[0].clamp(max=limit), pairs[1].clamp(-limit, limit)
+    return (gate * torch.sigmoid(alpha * gate) * (linear + bias)).movedim(-1, dim).to(x.dtype)
+
+
 def _halves(call: Call) -> tuple[Labels, ...]:
     """Halves of a dimension are multiplied."""
-    labels = call.labels("input")
+    labels = call.labels(call.schema.arguments[0].name)
     call.require_none(
         [labels[dim] for dim in call.dims("dim", len(labels))], "halves of the padded dimension meet"
     )
@@ -68,6 +88,11 @@ def _sixteen(draw: Draw) -> list[Sample]:
     return [Sample((draw.real(3, 16),)), Sample((draw.real(3, 16, 4), 1), label="middle")]
 
 
+def _pairs(draw: Draw) -> list[Sample]:
+    halves = {"interleaved": False, "dim": 1, "limit": 0.5}
+    return [Sample((draw.real(3, 16) * 8,)), Sample((draw.real(3, 16, 4),), halves, "halves")]
+
+
 _EACH: Final = by_rows("input", mixed=0)
 
 OPS: Final = (
@@ -76,4 +101,5 @@ OPS: Final = (
     NpuOp("npu_gelu", gelu, _each, padding=_EACH, ir=Ir("GeluV2", {"x": "input"})),
     NpuOp("npu_fast_gelu", fast_gelu, _each, padding=_EACH, ir=Ir("FastGelu", {"x": "input"})),
     NpuOp("fast_gelu", fast_gelu, _each, padding=_EACH, ir=Ir("FastGelu", {"x": "input"})),
+    NpuOp("npu_clipped_swiglu", clipped_swiglu, _pairs, padding=_halves, ir=Ir("ClippedSwiglu")),
 )

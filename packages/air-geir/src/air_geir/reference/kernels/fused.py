@@ -19,6 +19,7 @@ of_card("InterleaveRope", "npu_interleave_rope", "x cos sin")
 of_card("GroupNormSilu", "npu_group_norm_silu", "input weight bias", "group=num_groups eps")
 of_card("SwiGlu", "npu_swiglu", "input", "dim")
 of_card("GeGluV2", "npu_geglu", "input", "dim approximate activate_left")
+of_card("ClippedSwiglu", "npu_clipped_swiglu", "x group_index", "dim alpha limit bias interleaved")
 
 # quantisation
 of_card("DynamicQuant", "npu_dynamic_quant", "input smooth_scales group_index", types="dst_type")
