@@ -47,8 +47,8 @@ def converter_of(name: str) -> Callable[..., Any]:
     card = find(name)
     assert card is not None
     assert card.ir is not None
-    prototype = prototypes.get(card.ir.type)
-    return _converter(name, _emitting(card, card.ir, prototype), _used(card.ir, prototype))
+    emit = _OneType(card, card.ir)
+    return _converter(name, emit, emit.used)
 
 
 def register_cards() -> None:
@@ -68,14 +68,16 @@ def _converter(name: str, body: Body, used: set[str] | None) -> Callable[..., An
     arguments = [a.name for a in schema.arguments]
     defaults = {a.name: a.default_value for a in schema.arguments if a.has_default_value()}
 
+    unread = [] if used is None else [name for name in arguments if name not in used]
+
     def convert(ctx: Context, *args: Any, **kwargs: Any) -> Any:
         given = {**dict.fromkeys(arguments), **defaults, **dict(zip(arguments, args, strict=False)), **kwargs}
-        for argument in given if used is not None else ():
-            value = given[argument]
-            unsaid = isinstance(value, Value) or (value not in (None, [], defaults.get(argument)))
-            if used is not None and argument not in used and unsaid:
-                said = argument if isinstance(value, Value) else f"{argument}={value}"
-                ctx.refuse(f"{said} has no operator here", _ADVICE)
+        for name in unread:
+            value = given[name]
+            if isinstance(value, Value):
+                ctx.refuse(f"{name} has no operator here", _ADVICE)
+            if value not in (None, [], defaults.get(name)):
+                ctx.refuse(f"{name}={value} has no operator here", _ADVICE)
         return body(ctx, given)
 
     convert.__doc__ = SCHEMAS[name].partition("::")[2]
@@ -83,60 +85,66 @@ def _converter(name: str, body: Body, used: set[str] | None) -> Callable[..., An
     return convert
 
 
-def _used(ir: Ir, prototype: Prototype) -> set[str]:
-    sources = [ir.takes.get(name, name) for name in (*prototype.input_index, *prototype.attr)]
-    read = {s if isinstance(s, str) else getattr(s, "argument", "") for s in sources}
-    return read | {*ir.only, *ir.ignored, "out"}
-
-
-def _emitting(card: NpuOp, ir: Ir, prototype: Prototype) -> Body:
+class _OneType:
     """What emits the operator type of a card."""
-    arguments = {a.name for a in card.parsed.arguments}
-    sources = {
-        name: ir.takes.get(name, name)
-        for name in (*prototype.input_index, *prototype.attr)
-        if name in ir.takes or name in arguments
-    }
-    outputs = [port.name for port in prototype.outputs]
-    gives = ir.gives or tuple(outputs)
-    in_place = {output: str(sources[name]) for output, name in prototype.refs.items()}
-    writes = ir.writes
-    if writes is None:
-        writes = {source: output for output, source in in_place.items() if source in card.mutated}
-    numbers = len(card.parsed.returns) - len(gives)
 
-    def emit(ctx: Context, given: dict[str, Any]) -> Any:
-        _check(ctx, ir, given)
-        for output, source in in_place.items():
-            if writes.get(source) != output:
-                given[source] = ctx.emit("TensorMove", given[source], shape=given[source].shape)
-        values = {name: _value(ctx, source, given) for name, source in sources.items()}
-        metas = list(ctx.meta) if isinstance(ctx.meta, (list, tuple)) else [ctx.meta]
-        types: dict[str, torch.dtype] = {
-            **{output: given[source].dtype for source, output in writes.items()},
-            **{name: meta.dtype for name, meta in zip(gives, metas, strict=False)},
+    def __init__(self, card: NpuOp, ir: Ir) -> None:
+        self.ir = ir
+        self.prototype = prototype = prototypes.get(ir.type)
+        arguments = {a.name for a in card.parsed.arguments}
+        self.sources: dict[str, Source] = {
+            name: ir.takes.get(name, name)
+            for name in (*prototype.input_index, *prototype.attr)
+            if name in ir.takes or name in arguments
         }
-        sizes = {
-            output: given[s].dims for s, output in (*((s, o) for o, s in in_place.items()), *writes.items())
-        }
-        made = ctx.emit_many(
-            prototype.op_type,
-            *(_fed(ctx, port.kind, values.get(port.name)) for port in prototype.inputs),
-            attrs={name: _attribute(prototype, name, values[name]) for name in prototype.attr
-                   if values.get(name) is not None},
-            dtype=[types[name] for name in outputs],
-            shape=[sizes.get(name) for name in outputs],
-        )  # fmt: skip
-        found = dict(zip(outputs, made, strict=True))
-        for source, output in writes.items():
-            target = given[source]
-            ctx.written[source] = found[output] if output in in_place else stored(ctx, target, found[output])
-        results = tuple(found[name] for name in gives)
+        self.outputs = [port.name for port in prototype.outputs]
+        self.gives = ir.gives or tuple(self.outputs)
+        self.numbers = len(card.parsed.returns) - len(self.gives)
+        #: what the type writes: output -> argument
+        self.in_place = {output: str(self.sources[name]) for output, name in prototype.refs.items()}
+        #: what the operator writes: output -> argument
+        self.writes = {o: a for o, a in self.in_place.items() if a in card.mutated}
+        if ir.writes is not None:
+            self.writes = {output: argument for argument, output in ir.writes.items()}
+
+    @property
+    def used(self) -> set[str]:
+        """The arguments that are looked at, or may be left out."""
+        named = (s if isinstance(s, str) else getattr(s, "argument", "") for s in self.sources.values())
+        return {*named, *self.ir.only, *self.ir.ignored, "out"}
+
+    def __call__(self, ctx: Context, given: dict[str, Any]) -> Any:
+        _check(ctx, self.ir, given)
+        for output, argument in self.in_place.items():
+            if output not in self.writes:
+                given[argument] = ctx.emit("TensorMove", given[argument], shape=given[argument].shape)
+        found = dict(zip(self.outputs, self._emit(ctx, given), strict=True))
+        for output, argument in self.writes.items():
+            value = found[output]
+            ctx.written[argument] = value if output in self.in_place else stored(ctx, given[argument], value)
+        results = tuple(found[name] for name in self.gives)
         if "out" in given:
             return into(ctx, results, given["out"])
-        return (*results, *[0] * numbers) if isinstance(ctx.meta, (list, tuple)) else results[0]
+        return (*results, *[0] * self.numbers) if isinstance(ctx.meta, (list, tuple)) else results[0]
 
-    return emit
+    def _emit(self, ctx: Context, given: Mapping[str, Any]) -> tuple[Value, ...]:
+        values = {name: _value(ctx, source, given) for name, source in self.sources.items()}
+        metas = list(ctx.meta) if isinstance(ctx.meta, (list, tuple)) else [ctx.meta]
+        like = {output: given[argument] for output, argument in {**self.in_place, **self.writes}.items()}
+        types: dict[str, torch.dtype] = {output: value.dtype for output, value in like.items()}
+        types |= {name: meta.dtype for name, meta in zip(self.gives, metas, strict=False)}
+        attributes = {
+            name: _attribute(self.prototype, name, values[name])
+            for name in self.prototype.attr
+            if values.get(name) is not None
+        }
+        return ctx.emit_many(
+            self.prototype.op_type,
+            *(_fed(ctx, port.kind, values.get(port.name)) for port in self.prototype.inputs),
+            attrs=attributes,
+            dtype=[types[name] for name in self.outputs],
+            shape=[like[name].dims if name in like else None for name in self.outputs],
+        )
 
 
 def _check(ctx: Context, ir: Ir, given: Mapping[str, Any]) -> None:
