@@ -121,6 +121,21 @@ def test_a_grouped_product_takes_packed_scales_as_the_product_does() -> None:
     assert plain.any()
 
 
+@pytest.mark.parametrize("name", ["npu_swiglu", "npu_geglu", "npu_clipped_swiglu"])
+def test_a_gate_that_cannot_be_halved_is_refused(name: str) -> None:
+    with pytest.raises(RuntimeError, match="its size is odd"):
+        getattr(npu, name)(torch.ones(2, 3))
+
+
+def test_a_clipped_gate_is_a_gate_within_its_limits() -> None:
+    x = torch.randn(4, 6) * 5
+    gate, linear = x[:, ::2].clamp(max=7.0), x[:, 1::2].clamp(-7.0, 7.0)
+    expected = gate / (1 + (-1.702 * gate).exp()) * (linear + 1)
+    close(npu.npu_clipped_swiglu(x), expected)
+    halves = torch.cat((x[:, ::2], x[:, 1::2]), -1).t()
+    close(npu.npu_clipped_swiglu(halves, dim=0, interleaved=False), expected.t())
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_is_torchs_attention(causal: bool) -> None:
     q, k, v = torch.randn(2, 4, 6, 8), torch.randn(2, 2, 6, 8), torch.randn(2, 2, 6, 8)

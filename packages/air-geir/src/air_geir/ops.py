@@ -17,13 +17,7 @@ from air_geir.converters.npu_by_card import converter_of
 
 __all__ = ["npu_fused_infer_attention_score", "npu_fused_infer_attention_score_v2"]
 
-LENGTHS: Final = (
-    "actual_seq_lengths",
-    "actual_seq_lengths_kv",
-    "actual_shared_prefix_len",
-    "actual_seq_qlen",
-    "actual_seq_kvlen",
-)
+LENGTHS: Final = frozenset(length for name in __all__ for length in npu_ops.row(name).updatable)
 """Arguments that are numbers in torch_npu's operators and tensors here."""
 _library: Final = torch.library.Library("air_geir", "DEF")
 

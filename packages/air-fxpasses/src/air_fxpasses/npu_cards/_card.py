@@ -81,6 +81,11 @@ class NpuOp:
         return hidden_writes(f"npu::{self.overload}") or ()
 
 
+def like_first(first: Tensor, *_: object, **__: object) -> Tensor:
+    """A fake kernel whose result is as large as the first argument."""
+    return first.new_empty(first.shape)
+
+
 def _foreseen(reference: Kernel, *args: Any, **kwargs: Any) -> Any:
     """What the reference gives for fake values, laid out densely as devices do; an argument is returned as it is."""
     given = {id(leaf) for leaf in tree_leaves((args, kwargs))}

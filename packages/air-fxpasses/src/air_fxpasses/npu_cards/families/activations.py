@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from air_fxpasses.npu_cards._card import NpuOp
 from air_fxpasses.npu_cards._ir import Ir
+from air_fxpasses.npu_cards._rotate import deinterleaved
 from air_fxpasses.npu_cards._sample import Draw, Sample
 from air_fxpasses.npu_cards._types import wide
 from air_fxpasses.npu_cards.errors import NotCovered
@@ -18,17 +19,17 @@ from air_fxpasses.padding._call import Call
 from air_fxpasses.padding._labels import Labels
 
 
+def _halved(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Both halves along `dim`, in 32 bits."""
+    torch._check(x.shape[dim] % 2 == 0, lambda: f"axis {dim} is halved, and its size is odd")
+    first, second = wide(x).chunk(2, dim)
+    return first, second
+
+
 def swiglu(input: Tensor, dim: int = -1) -> Tensor:
     """`silu` of the first half along `dim`, times the second half."""
-    gate, linear = wide(input).chunk(2, dim)
+    gate, linear = _halved(input, dim)
     return (functional.silu(gate) * linear).to(input.dtype)
-
-
-def _swiglu_fake(input: Tensor, dim: int = -1) -> Tensor:
-    size = list(input.shape)
-    torch._check(size[dim] % 2 == 0, lambda: f"npu_swiglu halves axis {dim}, whose size is odd")
-    size[dim] = size[dim] // 2
-    return input.new_empty(size)
 
 
 def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
@@ -46,7 +47,7 @@ def geglu(
     input: Tensor, dim: int = -1, approximate: int = 1, activate_left: bool = False
 ) -> tuple[Tensor, Tensor]:
     """One half along `dim` times the gelu of the other, and that gelu; `approximate=1` is `tanh`."""
-    left, right = wide(input).chunk(2, dim)
+    left, right = _halved(input, dim)
     linear, gate = (right, left) if activate_left else (left, right)
     activated = functional.gelu(gate, approximate="tanh" if approximate == 1 else "none")
     return (linear * activated).to(input.dtype), activated.to(input.dtype)
@@ -65,9 +66,9 @@ def clipped_swiglu(
     """`gate * sigmoid(alpha * gate) * (linear + bias)` of neighbours or halves, kept within `limit`."""
     if group_index is not None:
         raise NotCovered("npu_clipped_swiglu", "rows of groups (group_index)")
-    values = wide(x).movedim(dim, -1)
-    pairs = (values[..., ::2], values[..., 1::2]) if interleaved else values.chunk(2, -1)
-    gate, linear = pairs[0].clamp(max=limit), pairs[1].clamp(-limit, limit)
+    values = x.movedim(dim, -1)
+    gate, linear = _halved(deinterleaved(values) if interleaved else values, -1)
+    gate, linear = gate.clamp(max=limit), linear.clamp(-limit, limit)
     return (gate * torch.sigmoid(alpha * gate) * (linear + bias)).movedim(-1, dim).to(x.dtype)
 
 
@@ -96,7 +97,7 @@ def _pairs(draw: Draw) -> list[Sample]:
 _EACH: Final = by_rows("input", mixed=0)
 
 OPS: Final = (
-    NpuOp("npu_swiglu", swiglu, _sixteen, _swiglu_fake, padding=_halves, ir=Ir("SwiGlu", {"x": "input"})),
+    NpuOp("npu_swiglu", swiglu, _sixteen, padding=_halves, ir=Ir("SwiGlu", {"x": "input"})),
     NpuOp("npu_geglu", geglu, _sixteen, padding=_halves, ir=Ir("GeGluV2", {"x": "input"})),
     NpuOp("npu_gelu", gelu, _each, padding=_EACH, ir=Ir("GeluV2", {"x": "input"})),
     NpuOp("npu_fast_gelu", fast_gelu, _each, padding=_EACH, ir=Ir("FastGelu", {"x": "input"})),

@@ -111,11 +111,6 @@ def _within_groups(scores: Tensor, chosen: int, groups: int, mode: int) -> Tenso
     return reachable.flatten(-2)
 
 
-def _gating_fake(x: Tensor, k: int, **options: Any) -> tuple[Tensor, Tensor, Tensor]:
-    size = (x.shape[0], k)
-    return x.new_empty(size), x.new_empty(size, dtype=torch.int32), x.new_empty(x.shape, dtype=torch.float32)
-
-
 # -- to the experts
 
 
@@ -390,7 +385,7 @@ OPS: Final = (
             {"sorted_experts": "sorted_expert_for_source_row", "num_experts": "num_expert"},
         ),
     ),
-    NpuOp("npu_moe_gating_top_k", moe_gating_top_k, _gated_in_groups, _gating_fake, ir=Ir("MoeGatingTopK")),
+    NpuOp("npu_moe_gating_top_k", moe_gating_top_k, _gated_in_groups, ir=Ir("MoeGatingTopK")),
     NpuOp(
         "npu_moe_init_routing_v2", moe_init_routing_v2, _routed, _init_routing_fake, ir=Ir("MoeInitRoutingV3")
     ),

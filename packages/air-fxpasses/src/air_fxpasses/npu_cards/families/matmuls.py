@@ -147,32 +147,6 @@ def _check_orders(*orders: Sequence[int] | None) -> None:
         torch._check(found in known, lambda text=text: text)
 
 
-def _transpose_batchmatmul_fake(
-    input: Tensor,
-    weight: Tensor,
-    *,
-    bias: Tensor | None = None,
-    scale: Tensor | None = None,
-    perm_x1: Sequence[int] | None = None,
-    perm_x2: Sequence[int] | None = None,
-    perm_y: Sequence[int] | None = None,
-    batch_split_factor: int | None = 1,
-) -> Tensor:
-    if bias is not None:
-        raise NotCovered("npu_transpose_batchmatmul", "a bias")
-    _check_orders(perm_x1, perm_x2, perm_y)
-    first, second = list(perm_x1 or (0, 1, 2)), list(perm_x2 or (0, 1, 2))
-    batches, rows = input.shape[first[0]], input.shape[first[1]]
-    columns, split = weight.shape[second[2]], batch_split_factor or 1
-    dtype = input.dtype if scale is None else torch.int8
-    size: tuple[int | torch.SymInt, ...] = (rows, batches, columns)
-    if scale is not None:
-        size = (rows, 1, batches * columns)
-    if split > 1:
-        size = (split, rows, batches * columns // split)
-    return input.new_empty(size, dtype=dtype)
-
-
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input @ weight.T + bias`."""
     return torch.nn.functional.linear(*(wide(x) for x in (input, weight, bias) if x is not None)).to(
@@ -229,7 +203,6 @@ OPS: Final = (
         "npu_transpose_batchmatmul",
         transpose_batchmatmul,
         _turned,
-        _transpose_batchmatmul_fake,
         ir=Ir(
             "TransposeBatchMatMul",
             {

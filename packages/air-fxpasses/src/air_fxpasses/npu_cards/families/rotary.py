@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-import torch
 from torch import Tensor
 
-from air_fxpasses.npu_cards._card import NpuOp
+from air_fxpasses.npu_cards._card import NpuOp, like_first
 from air_fxpasses.npu_cards._ir import Coded, Ir
 from air_fxpasses.npu_cards._rotate import deinterleaved, rotated
 from air_fxpasses.npu_cards._sample import Draw, Sample
@@ -30,12 +29,6 @@ def rotary_mul(
     return (values * wide(r1) + values @ wide(rotate) * wide(r2)).to(input.dtype)
 
 
-def _rotary_mul_fake(
-    input: Tensor, r1: Tensor, r2: Tensor, rotary_mode: str = "half", rotate: Tensor | None = None
-) -> Tensor:
-    return input.new_empty(input.shape)
-
-
 def apply_rotary_pos_emb(
     query: Tensor,
     key: Tensor,
@@ -50,24 +43,9 @@ def apply_rotary_pos_emb(
     return turned[0], turned[1]
 
 
-def _apply_rotary_pos_emb_fake(
-    query: Tensor,
-    key: Tensor,
-    cos: Tensor,
-    sin: Tensor,
-    layout: str = "BSND",
-    rotary_mode: str = "half",
-) -> tuple[Tensor, Tensor]:
-    return query.new_empty(query.shape), key.new_empty(key.shape)
-
-
 def interleave_rope(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """The even and the odd elements of `x` become its halves, which are then turned."""
     return rotated(deinterleaved(x), cos, sin, "half", "npu_interleave_rope")
-
-
-def _interleave_rope_fake(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    return torch.empty(x.shape, dtype=x.dtype, device=x.device)
 
 
 def _padded(call: Call) -> tuple[Labels, ...]:
@@ -89,12 +67,12 @@ def _turns(draw: Draw) -> list[Sample]:
 
 
 OPS: Final = (
-    NpuOp("npu_rotary_mul", rotary_mul, _turns, _rotary_mul_fake, padding=_padded),
+    NpuOp("npu_rotary_mul", rotary_mul, _turns, like_first, padding=_padded),
     NpuOp(
         "npu_apply_rotary_pos_emb",
         apply_rotary_pos_emb,
         lambda draw: [Sample((draw.real(2, 3, 4, 128), *(draw.real(2, 3, 1, 128) for _ in range(3))))],
-        _apply_rotary_pos_emb_fake,
+        lambda query, key, *_, **__: (query.new_empty(query.shape), key.new_empty(key.shape)),
         ir=Ir(
             "ApplyRotaryPosEmb",
             {"layout": Coded("layout", {"BSND": 1, "BSH": 1, "SBND": 2, "BNSD": 3, "TND": 4})},
@@ -105,7 +83,7 @@ OPS: Final = (
         "npu_interleave_rope",
         interleave_rope,
         lambda draw: [Sample((draw.real(2, 4, 3, 64), draw.real(2, 1, 3, 64), draw.real(2, 1, 3, 64)))],
-        _interleave_rope_fake,
+        like_first,
         ir=Ir("InterleaveRope"),
     ),
 )

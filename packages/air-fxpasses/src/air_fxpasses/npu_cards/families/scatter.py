@@ -7,7 +7,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from air_fxpasses.npu_cards._card import NpuOp
+from air_fxpasses.npu_cards._card import Kernel, NpuOp, like_first
 from air_fxpasses.npu_cards._ir import Fixed, Ir
 from air_fxpasses.npu_cards._quantise import rounded
 from air_fxpasses.npu_cards._sample import F32, Draw, Sample
@@ -24,11 +24,6 @@ def scatter_nd_update_(input: Tensor, indices: Tensor, updates: Tensor) -> Tenso
     return input.index_put_(places, updates.to(input.dtype))
 
 
-def scatter_nd_update(input: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
-    """A copy of `input` with the updates in it."""
-    return scatter_nd_update_(_copy(input), indices, updates)
-
-
 def scatter_update_(input: Tensor, indices: Tensor, updates: Tensor, axis: int) -> Tensor:
     """Batch `b` of `updates` goes to `indices[b]` along `axis`, or to batch and place `indices[b]`."""
     dim = axis % input.dim()
@@ -42,11 +37,6 @@ def scatter_update_(input: Tensor, indices: Tensor, updates: Tensor, axis: int) 
     target = input.movedim(dim, 1)
     target.index_put_((batch.unsqueeze(1), along), updates.movedim(dim, 1).to(input.dtype))
     return input
-
-
-def scatter_update(input: Tensor, indices: Tensor, updates: Tensor, axis: int) -> Tensor:
-    """A copy of `input` with the updates in it."""
-    return scatter_update_(_copy(input), indices, updates, axis)
 
 
 def quant_scatter_(
@@ -74,29 +64,11 @@ def quant_scatter_(
     return scatter_update_(input, indices, rounded(values, input.dtype), axis)
 
 
-def quant_scatter(
-    input: Tensor,
-    indices: Tensor,
-    updates: Tensor,
-    quant_scales: Tensor,
-    quant_zero_points: Tensor | None = None,
-    axis: int = -2,
-    quant_axis: int = -1,
-    reduce: str = "update",
-    dst_type: Code = None,
-    round_mode: str | None = "rint",
-) -> Tensor:
-    """A copy of `input` with the quantised updates in it."""
-    options = (quant_zero_points, axis, quant_axis, reduce, dst_type, round_mode)
-    return quant_scatter_(_copy(input), indices, updates, quant_scales, *options)
-
-
-def _copy(input: Tensor) -> Tensor:
-    return input.clone(memory_format=torch.contiguous_format)
-
-
-def _like(input: Tensor, *_: object, **__: object) -> Tensor:
-    return input.new_empty(input.shape)
+def _on_a_copy(write: Kernel) -> Kernel:
+    """The form that gives the tensor with the updates in it, and leaves its argument alone."""
+    return lambda input, *args, **options: write(
+        input.clone(memory_format=torch.contiguous_format), *args, **options
+    )
 
 
 def _itself(input: Tensor, *_: object, **__: object) -> Tensor:
@@ -135,10 +107,10 @@ _BY_SCALE: Final = Ir(
 _PLACE: Final = "npu_scatter_nd_update"
 
 OPS: Final = (
-    NpuOp(_PLACE, scatter_nd_update, _places, _like, padding=_padded, ir=_BY_PLACE),
+    NpuOp(_PLACE, _on_a_copy(scatter_nd_update_), _places, like_first, padding=_padded, ir=_BY_PLACE),
     NpuOp(f"{_PLACE}_", scatter_nd_update_, _places, _itself, functional=_PLACE, ir=_BY_PLACE),
-    NpuOp("scatter_update", scatter_update, _starts, ir=_BY_START),
+    NpuOp("scatter_update", _on_a_copy(scatter_update_), _starts, ir=_BY_START),
     NpuOp("scatter_update_", scatter_update_, _starts, functional="scatter_update", ir=_BY_START),
-    NpuOp("npu_quant_scatter", quant_scatter, _quantised, ir=_BY_SCALE),
+    NpuOp("npu_quant_scatter", _on_a_copy(quant_scatter_), _quantised, ir=_BY_SCALE),
     NpuOp("npu_quant_scatter_", quant_scatter_, _quantised, functional="npu_quant_scatter", ir=_BY_SCALE),
 )
