@@ -18,6 +18,7 @@ ONE = torch.ones(1, 2, 8)
 def run(op_type: str, *values: Any, **attrs: Any) -> Any:
     found = kernel_for(op_type)
     assert found is not None
+    values += (None,) * (len(get(op_type).inputs) - len(values))
     known = {spec.name: spec.default for spec in get(op_type).attrs if not spec.is_required}
     return found.factory(Operator(op_type, "here", known | attrs, 1))(*values)
 
@@ -38,3 +39,16 @@ def test_text_of_a_graph_that_was_read_from_a_file_is_text() -> None:
     plain = run("FusedInferAttentionScore", ONE, [ONE], [ONE], num_heads=1, input_layout="BSH")
     read = run("FusedInferAttentionScore", ONE, [ONE], [ONE], num_heads=1, input_layout=b"BSH")
     assert torch.equal(plain[0], read[0])
+
+
+def test_an_attribute_that_no_argument_stands_for_is_refused_where_it_is_not_its_default() -> None:
+    x, scale = torch.ones(2, 4), torch.ones(4)
+    assert run("AscendQuantV2", x, scale, None, dst_type=2).dtype == torch.int8
+    with pytest.raises(EngineError, match="AscendQuantV2: sqrt_mode=True is not supported"):
+        run("AscendQuantV2", x, scale, None, dst_type=2, sqrt_mode=True)
+
+
+def test_an_input_that_no_argument_stands_for_is_refused_where_it_is_fed() -> None:
+    starts = [*[None] * 7, torch.zeros(1)]
+    with pytest.raises(EngineError, match="FlashAttentionScore: one of the inputs"):
+        run("FlashAttentionScore", ONE, ONE, ONE, *starts, head_num=1, input_layout="BSH")

@@ -12,6 +12,7 @@ from typing import Any
 from torch import Tensor
 
 from air_fxpasses.npu_cards import NotCovered, reference
+from air_geir.prototypes import get
 from air_geir.reference.kernels._registry import Operator, Run, kernel
 
 
@@ -24,6 +25,7 @@ def of_card(
     types: str = "",
     fixed: Mapping[str, Any] | None = None,
     gives: str = "",
+    ignored: str = "",
     host: Iterable[str] = (),
     writes: Mapping[str, int] | None = None,
 ) -> None:
@@ -32,16 +34,24 @@ def of_card(
     Args:
         op_type: of Ascend IR.
         operator: of `npu::`.
-        ports: the argument for each input in the order of the prototype; `*name` is a list that holds one tensor.
+        ports: the argument for each input in the order of the prototype; `*name` is a list that holds one tensor, `-`
+            an input that no argument stands for.
         attributes: arguments that are attributes, `argument=attribute` where names differ.
         types: those whose attribute is the number of a type.
         fixed: arguments that the operator type has no attribute for.
         gives: for each output the number of a result, or the input it is; left out, the results as they are.
+        ignored: attributes that change no number; any other that is not named is refused unless it has its default.
         host: ports that are handed over as integers.
         writes: ports written in place, with their outputs.
     """
 
+    named = {theirs for _, theirs in (*_pairs(attributes), *_pairs(types))} | set(ignored.split())
+    unread = [spec for spec in get(op_type).attrs if spec.name not in named]
+
     def factory(op: Operator) -> Run:
+        for spec in unread:
+            if (value := attribute(op, spec.name)) != spec.default:
+                raise op.refuse(f"{spec.name}={value!r} is not supported")
         given = {ours: attribute(op, theirs) for ours, theirs in _pairs(attributes)}
         given |= {ours: op.dtype(theirs) for ours, theirs in _pairs(types)} | dict(fixed or {})
         return calling(op, operator, ports, given, gives)
@@ -54,10 +64,12 @@ def calling(op: Operator, operator: str, ports: str, given: Mapping[str, Any], g
     names, outputs, compute = ports.split(), gives.split(), reference(operator)
 
     def run(*values: Any) -> Any:
-        fed = {
-            name.removeprefix("*"): _only(op, value) if name.startswith("*") else value
-            for name, value in zip(names, values, strict=False)
-        }
+        fed = {}
+        for name, value in zip(names, values, strict=True):
+            if name == "-" and value is not None:
+                raise op.refuse("one of the inputs cannot be computed with")
+            if name != "-":
+                fed[name.removeprefix("*")] = _only(op, value) if name.startswith("*") else value
         try:
             results = compute(**fed, **given)
         except NotCovered as why:
@@ -68,8 +80,10 @@ def calling(op: Operator, operator: str, ports: str, given: Mapping[str, Any], g
 
 
 def attribute(op: Operator, name: str) -> Any:
-    """An attribute as an argument: text is a string."""
+    """An attribute as an argument: text is a string, numbers are a tuple."""
     value = op.attr(name)
+    if isinstance(value, list):
+        return tuple(value)
     return value.decode() if isinstance(value, bytes) else value
 
 

@@ -76,11 +76,12 @@ _HEADS = "num_heads num_key_value_heads input_layout"
 _HIDDEN = "pre_tokens next_tokens sparse_mode"
 of_card("PromptFlashAttention", "npu_prompt_flash_attention",
         "query key value pse_shift atten_mask actual_seq_lengths actual_seq_lengths_kv deq_scale1 quant_scale1 "
-        "deq_scale2 quant_scale2 quant_offset2", f"{_HEADS} {_HIDDEN} scale_value", host=_LENGTHS)  # fmt: skip
+        "deq_scale2 quant_scale2 quant_offset2", f"{_HEADS} {_HIDDEN} scale_value",
+        ignored="inner_precise", host=_LENGTHS)  # fmt: skip
 of_card("IncreFlashAttention", "npu_incre_flash_attention",
         "query *key *value pse_shift atten_mask actual_seq_lengths dequant_scale1 quant_scale1 dequant_scale2 "
         "quant_scale2 quant_offset2 antiquant_scale antiquant_offset block_table kv_padding_size",
-        f"{_HEADS} scale_value", host=_LENGTHS[:1])  # fmt: skip
+        f"{_HEADS} scale_value", ignored="inner_precise block_size", host=_LENGTHS[:1])  # fmt: skip
 of_card("FusedInferAttentionScore", "npu_fused_infer_attention_score_v2",
         "query *key *value pse_shift atten_mask actual_seq_qlen actual_seq_kvlen dequant_scale1 quant_scale1 "
         "dequant_scale2 quant_scale_out quant_offset_out antiquant_scale antiquant_offset block_table "
@@ -88,11 +89,12 @@ of_card("FusedInferAttentionScore", "npu_fused_infer_attention_score_v2",
         "dequant_offset_value key_shared_prefix value_shared_prefix actual_shared_prefix_len query_rope key_rope "
         "dequant_scale_key_rope dequant_scale_query learnable_sink q_start_idx kv_start_idx",
         "num_query_heads=num_heads num_key_value_heads input_layout softmax_scale=scale "
-        f"return_softmax_lse=softmax_lse_flag {_HIDDEN}", host=_LENGTHS)  # fmt: skip
+        f"return_softmax_lse=softmax_lse_flag {_HIDDEN}", ignored="inner_precise block_size",
+        host=_LENGTHS)  # fmt: skip
 of_card("FlashAttentionScore", "npu_fusion_attention",
-        "query key value pse dropout_mask padding_mask atten_mask prefix actual_seq_qlen actual_seq_kvlen",
+        "query key value pse dropout_mask padding_mask atten_mask prefix actual_seq_qlen actual_seq_kvlen - -",
         "head_num input_layout scale=scale_value keep_prob pre_tockens next_tockens sparse_mode",
-        gives="1 2 3 0", host=("actual_seq_qlen", "actual_seq_kvlen"))  # fmt: skip
+        gives="1 2 3 0", ignored="inner_precise", host=("actual_seq_qlen", "actual_seq_kvlen"))  # fmt: skip
 
 _TURNS = ("half", "interleave", "quarter")
 _ZERO_POINTS = {"torch.qint8": torch.qint8, "torch.quint8": torch.quint8, "torch.qint32": torch.qint32}
