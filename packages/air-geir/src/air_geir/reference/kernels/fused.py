@@ -7,94 +7,64 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from air_geir.reference.kernels._of_card import attribute, calling, of_card
+from air_geir.reference.kernels._of_card import attribute, calling, register_rows
 from air_geir.reference.kernels._registry import Operator, Run, kernel
 
-# norms, rotary positions and gated activations
-of_card("RmsNorm", "npu_rms_norm", "input gamma", "epsilon")
-of_card("AddRmsNorm", "npu_add_rms_norm", "x1 x2 gamma", "epsilon")
-of_card("AddRmsNormCast", "npu_add_rms_norm_cast", "x1 x2 gamma", "epsilon")
-of_card("RotaryMul", "npu_rotary_mul", "input r1 r2")
-of_card("InterleaveRope", "npu_interleave_rope", "x cos sin")
-of_card("GroupNormSilu", "npu_group_norm_silu", "input weight bias", "group=num_groups eps")
-of_card("SwiGlu", "npu_swiglu", "input", "dim")
-of_card("GeGluV2", "npu_geglu", "input", "dim approximate activate_left")
-of_card("ClippedSwiglu", "npu_clipped_swiglu", "x group_index", "dim alpha limit bias interleaved")
-
-# quantisation
-of_card("DynamicQuant", "npu_dynamic_quant", "input smooth_scales group_index", types="dst_type")
-of_card("AscendQuantV2", "npu_quantize", "input scales zero_points", "axis", types="dtype=dst_type",
-        fixed={"div_mode": False})  # fmt: skip
-of_card("AddRmsNormQuant", "npu_add_rms_norm_quant",
-        "x1 x2 gamma scales1 scales2 zero_points1 zero_points2 beta",
-        "axis epsilon div_mode", types="dst_type")  # fmt: skip
-of_card("AddRmsNormDynamicQuant", "npu_add_rms_norm_dynamic_quant", "x1 x2 gamma smooth_scale1 smooth_scale2 beta",
-        "epsilon output_mask", types="y_dtype=dst_type")  # fmt: skip
-of_card("TransQuantParamV2", "npu_trans_quant_param", "scale offset", "round_mode")
-of_card("QuantUpdateScatter", "npu_quant_scatter_", "input indices updates quant_scales quant_zero_points",
-        "reduce axis quant_axis round_mode", writes={"var": 0})  # fmt: skip
-
-# the caches of latent attention
-of_card("KvRmsNormRopeCache", "npu_kv_rmsnorm_rope_cache",
-        "kv gamma cos sin index k_cache ckv_cache k_rope_scale c_kv_scale k_rope_offset c_kv_offset v",
-        "epsilon cache_mode is_output_kv", writes={"k_cache": 0, "ckv_cache": 1})  # fmt: skip
-of_card("MlaPrologV3", "npu_mla_prolog_v3",
-        "token_x weight_dq weight_uq_qr weight_uk weight_dkv_kr rmsnorm_gamma_cq rmsnorm_gamma_ckv rope_sin rope_cos "
-        "kv_cache kr_cache cache_index dequant_scale_x dequant_scale_w_dq dequant_scale_w_uq_qr "
-        "dequant_scale_w_dkv_kr quant_scale_ckv quant_scale_ckr smooth_scales_cq actual_seq_len k_nope_clip_alpha",
-        "rmsnorm_epsilon_cq rmsnorm_epsilon_ckv cache_mode query_norm_flag weight_quant_mode kv_cache_quant_mode "
-        "query_quant_mode ckvkr_repo_mode qc_qr_scale kc_scale",
-        gives="0 1 kv_cache kr_cache 2 3 4", writes={"kv_cache": 2, "kr_cache": 3})  # fmt: skip
-
-# mixtures of experts
-of_card("MoeGatingTopKSoftmax", "npu_moe_gating_top_k_softmax", "x finished", "k")
-of_card(
-    "MoeGatingTopKSoftmaxV2",
-    "npu_moe_gating_top_k_softmax_v2",
-    "x finished",
-    "k",
-    fixed={"output_softmax": True},
-)
-of_card(
-    "MoeComputeExpertTokens",
-    "npu_moe_compute_expert_tokens",
-    "sorted_expert_for_source_row",
-    "num_expert=num_experts",
-)
-of_card("MoeGatingTopK", "npu_moe_gating_top_k", "x bias input_ids tid2eid",
-        "k k_group group_count group_select_mode renorm norm_type out_flag routed_scaling_factor eps")  # fmt: skip
-of_card("MoeInitRoutingV3", "npu_moe_init_routing_v2", "x expert_idx scale offset",
-        "active_num expert_capacity expert_num drop_pad_mode expert_tokens_num_type expert_tokens_num_flag "
-        "quant_mode active_expert_range row_idx_type")  # fmt: skip
-of_card("MoeFinalizeRoutingV2", "npu_moe_finalize_routing",
-        "expanded_permuted_rows expanded_src_to_dst_row skip1 skip2 bias scales export_for_source_row",
-        "drop_pad_mode k=K")  # fmt: skip
-
-# attention
-_LENGTHS = ("actual_seq_lengths", "actual_seq_lengths_kv")
-_HEADS = "num_heads num_key_value_heads input_layout"
-_HIDDEN = "pre_tokens next_tokens sparse_mode"
-of_card("PromptFlashAttention", "npu_prompt_flash_attention",
-        "query key value pse_shift atten_mask actual_seq_lengths actual_seq_lengths_kv deq_scale1 quant_scale1 "
-        "deq_scale2 quant_scale2 quant_offset2", f"{_HEADS} {_HIDDEN} scale_value",
-        ignored="inner_precise", host=_LENGTHS)  # fmt: skip
-of_card("IncreFlashAttention", "npu_incre_flash_attention",
-        "query *key *value pse_shift atten_mask actual_seq_lengths dequant_scale1 quant_scale1 dequant_scale2 "
-        "quant_scale2 quant_offset2 antiquant_scale antiquant_offset block_table kv_padding_size",
-        f"{_HEADS} scale_value", ignored="inner_precise block_size", host=_LENGTHS[:1])  # fmt: skip
-of_card("FusedInferAttentionScore", "npu_fused_infer_attention_score_v2",
-        "query *key *value pse_shift atten_mask actual_seq_qlen actual_seq_kvlen dequant_scale1 quant_scale1 "
-        "dequant_scale2 quant_scale_out quant_offset_out antiquant_scale antiquant_offset block_table "
-        "query_padding_size kv_padding_size dequant_scale_key dequant_offset_key dequant_scale_value "
-        "dequant_offset_value key_shared_prefix value_shared_prefix actual_shared_prefix_len query_rope key_rope "
-        "dequant_scale_key_rope dequant_scale_query learnable_sink q_start_idx kv_start_idx",
-        "num_query_heads=num_heads num_key_value_heads input_layout softmax_scale=scale "
-        f"return_softmax_lse=softmax_lse_flag {_HIDDEN}", ignored="inner_precise block_size",
-        host=_LENGTHS)  # fmt: skip
-of_card("FlashAttentionScore", "npu_fusion_attention",
-        "query key value pse dropout_mask padding_mask atten_mask prefix actual_seq_qlen actual_seq_kvlen - -",
-        "head_num input_layout scale=scale_value keep_prob pre_tockens next_tockens sparse_mode",
-        gives="1 2 3 0", ignored="inner_precise", host=("actual_seq_qlen", "actual_seq_kvlen"))  # fmt: skip
+_ROWS = """
+RmsNorm(input gamma) = npu_rms_norm {epsilon}
+AddRmsNorm(x1 x2 gamma) = npu_add_rms_norm {epsilon}
+AddRmsNormCast(x1 x2 gamma) = npu_add_rms_norm_cast {epsilon}
+RotaryMul(input r1 r2) = npu_rotary_mul
+InterleaveRope(x cos sin) = npu_interleave_rope
+GroupNormSilu(input weight bias) = npu_group_norm_silu {group=num_groups eps}
+SwiGlu(input) = npu_swiglu {dim}
+GeGluV2(input) = npu_geglu {dim approximate activate_left}
+ClippedSwiglu(x group_index) = npu_clipped_swiglu {dim alpha limit bias interleaved}
+DynamicQuant(input smooth_scales group_index) = npu_dynamic_quant {dst_type=type(dst_type)}
+AscendQuantV2(input scales zero_points) = npu_quantize {axis dtype=type(dst_type) div_mode:=False}
+AddRmsNormQuant(x1 x2 gamma scales1 scales2 zero_points1 zero_points2 beta) = npu_add_rms_norm_quant
+    {axis epsilon div_mode dst_type=type(dst_type)}
+AddRmsNormDynamicQuant(x1 x2 gamma smooth_scale1 smooth_scale2 beta) = npu_add_rms_norm_dynamic_quant
+    {epsilon output_mask y_dtype=type(dst_type)}
+TransQuantParamV2(scale offset) = npu_trans_quant_param {round_mode}
+QuantUpdateScatter(input indices updates quant_scales quant_zero_points) = npu_quant_scatter_
+    {reduce axis quant_axis round_mode}
+KvRmsNormRopeCache(kv gamma cos sin index k_cache ckv_cache k_rope_scale c_kv_scale k_rope_offset c_kv_offset v)
+    = npu_kv_rmsnorm_rope_cache {epsilon cache_mode is_output_kv}
+MlaPrologV3(token_x weight_dq weight_uq_qr weight_uk weight_dkv_kr rmsnorm_gamma_cq rmsnorm_gamma_ckv rope_sin rope_cos
+    kv_cache kr_cache cache_index dequant_scale_x dequant_scale_w_dq dequant_scale_w_uq_qr dequant_scale_w_dkv_kr
+    quant_scale_ckv quant_scale_ckr smooth_scales_cq actual_seq_len k_nope_clip_alpha) = npu_mla_prolog_v3
+    {rmsnorm_epsilon_cq rmsnorm_epsilon_ckv cache_mode query_norm_flag weight_quant_mode kv_cache_quant_mode
+    query_quant_mode ckvkr_repo_mode qc_qr_scale kc_scale} [0 1 kv_cache kr_cache 2 3 4]
+MoeGatingTopKSoftmax(x finished) = npu_moe_gating_top_k_softmax {k}
+MoeGatingTopKSoftmaxV2(x finished) = npu_moe_gating_top_k_softmax_v2 {k output_softmax:=True}
+MoeComputeExpertTokens(sorted_expert_for_source_row) = npu_moe_compute_expert_tokens {num_expert=num_experts}
+MoeGatingTopK(x bias input_ids tid2eid) = npu_moe_gating_top_k
+    {k k_group group_count group_select_mode renorm norm_type out_flag routed_scaling_factor eps}
+MoeInitRoutingV3(x expert_idx scale offset) = npu_moe_init_routing_v2
+    {active_num expert_capacity expert_num drop_pad_mode expert_tokens_num_type expert_tokens_num_flag quant_mode
+    active_expert_range row_idx_type}
+MoeFinalizeRoutingV2(expanded_permuted_rows expanded_src_to_dst_row skip1 skip2 bias scales export_for_source_row)
+    = npu_moe_finalize_routing {drop_pad_mode k=K}
+PromptFlashAttention(query key value pse_shift atten_mask actual_seq_lengths# actual_seq_lengths_kv# deq_scale1
+    quant_scale1 deq_scale2 quant_scale2 quant_offset2) = npu_prompt_flash_attention
+    {num_heads num_key_value_heads input_layout scale_value pre_tokens next_tokens sparse_mode ~inner_precise}
+IncreFlashAttention(query *key *value pse_shift atten_mask actual_seq_lengths# dequant_scale1 quant_scale1
+    dequant_scale2 quant_scale2 quant_offset2 antiquant_scale antiquant_offset block_table kv_padding_size)
+    = npu_incre_flash_attention
+    {num_heads num_key_value_heads input_layout scale_value ~inner_precise ~block_size}
+FusedInferAttentionScore(query *key *value pse_shift atten_mask actual_seq_qlen# actual_seq_kvlen# dequant_scale1
+    quant_scale1 dequant_scale2 quant_scale_out quant_offset_out antiquant_scale antiquant_offset block_table
+    query_padding_size kv_padding_size dequant_scale_key dequant_offset_key dequant_scale_value dequant_offset_value
+    key_shared_prefix value_shared_prefix actual_shared_prefix_len query_rope key_rope dequant_scale_key_rope
+    dequant_scale_query learnable_sink q_start_idx kv_start_idx) = npu_fused_infer_attention_score_v2
+    {num_query_heads=num_heads num_key_value_heads input_layout softmax_scale=scale pre_tokens next_tokens sparse_mode
+    return_softmax_lse=softmax_lse_flag ~inner_precise ~block_size}
+FlashAttentionScore(query key value pse dropout_mask padding_mask atten_mask prefix actual_seq_qlen# actual_seq_kvlen#
+    - -) = npu_fusion_attention
+    {head_num input_layout scale=scale_value keep_prob pre_tockens next_tockens sparse_mode ~inner_precise} [1 2 3 0]
+"""
+register_rows(_ROWS)
 
 _TURNS = ("half", "interleave", "quarter")
 _ZERO_POINTS = {"torch.qint8": torch.qint8, "torch.quint8": torch.quint8, "torch.qint32": torch.qint32}
