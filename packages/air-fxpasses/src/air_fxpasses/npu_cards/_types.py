@@ -66,5 +66,5 @@ def type_of(code: Code, otherwise: torch.dtype, operator: str) -> torch.dtype:
 
 
 def wide(x: torch.Tensor) -> torch.Tensor:
-    """`x` in the precision that kernels compute in: 32 bits, or 64 where the caller has them."""
-    return x if x.dtype == torch.float64 else x.to(torch.float32)
+    """`x` in the precision that kernels compute in: 32 bits, or what the caller has beyond them."""
+    return x if x.dtype == torch.float64 or x.is_complex() else x.to(torch.float32)
