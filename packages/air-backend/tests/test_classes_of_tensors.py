@@ -80,7 +80,7 @@ def test_sparse_gradients_of_an_embedding_are_those_of_eager(mode: str, device: 
 def test_gradients_that_are_known_to_be_zero_need_no_memory(mode: str, device: str) -> None:
     """Autograd gives such a gradient no memory, in a graph and between two of them."""
     torch._dynamo.reset()
-    options = {"mode": mode}
+    options: dict[str, Any] = {"mode": mode}
 
     def waves(x: Tensor) -> Tensor:
         return (x * 2).sin()

@@ -90,7 +90,7 @@ def test_A39_G06_a_users_pattern_is_replaced(mode: str) -> None:
 
 
 HOUSE = (
-    "air_config", "air_graph", "air_fxpasses", "air_fxpasses.npu_ops", "air_streams", "air_aclgraph",
+    "air_config", "air_graph", "air_fxpasses", "air_fxpasses.npu_cards", "air_streams", "air_aclgraph",
     "air_aclgraph.static_kernel", "air_geir", "air_backend",
 )  # fmt: skip
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 import torch_npu
 
-TABLE = Path(__file__).parents[1] / "src" / "air_fxpasses" / "npu_ops" / "schemas.json"
+TABLE = Path(__file__).parents[1] / "src" / "air_fxpasses" / "npu_cards" / "schemas.json"
 
 
 def schemas_of_the_wheel() -> dict[str, str]:

@@ -129,6 +129,19 @@ def test_declarations_step_aside_when_torch_npu_comes_later(tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
 
 
+def test_cards_are_read_without_declaring_anything() -> None:
+    program = (
+        "import air_fxpasses.npu_cards as cards, torch\n"
+        "from air_fxpasses import updatable_of, registered_updatable\n"
+        "assert [r for r in registered_updatable() if r.operator.startswith('npu::')]\n"
+        "assert list(cards.row('npu_rms_norm').calls()) and cards.row('npu_rms_norm').padding\n"
+        "assert not torch._C._jit_get_schemas_for_operator('npu::npu_rms_norm')\n"
+    )
+    env = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.skipif(LIVE, reason="torch_npu is loaded")
 def test_declarations_stay_when_somebody_only_looks_for_torch_npu() -> None:
     npu_ops.declare()

@@ -19,6 +19,7 @@ from padded_runs import accepts, check, symbols_of, traced
 MORE = 3
 PROVEN = (
     "npu_rms_norm", "npu_add_rms_norm", "npu_add_rms_norm_cast", "npu_swiglu", "npu_rotary_mul", "npu_dynamic_quant",
+    "npu_geglu", "npu_gelu", "npu_fast_gelu", "fast_gelu", "npu_linear",
 )  # fmt: skip
 SAMPLES = [
     s for s in samples() if not s.operator.endswith("_") and "v2" not in s.operator and "." not in s.operator

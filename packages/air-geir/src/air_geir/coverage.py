@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import torch
 
 import air_geir.ops  # noqa: F401 -- its operators are ours, and have converters as torch's have
-from air_geir.converters import all_converters, find_converter, resolve, schema_line
+from air_fxpasses.npu_cards import find, operators
+from air_geir.converters import Converter, all_converters, find_converter, resolve, schema_line
 from air_geir.lowering import Expansions
 
 CONVERTER, DECOMPOSITION, SIZES, MISSING = "converter", "decomposition", "computed from sizes", "missing"
@@ -61,6 +62,36 @@ def report(rows: list[Coverage]) -> str:
     return "\n".join(lines)
 
 
+def _samples_of(converter: Converter) -> int:
+    """How many calls its tests make: its own, or those of the card."""
+    card = find(converter.target.removeprefix("npu.")) if converter.target.startswith("npu.") else None
+    return len(card.calls() if card else converter.samples)
+
+
+def _cards() -> list[str]:
+    """The table of the cards: what is known of an operator of torch_npu beyond its signature."""
+    lines = [
+        "",
+        "## Cards of torch_npu's operators",
+        "",
+        "What `air_fxpasses.npu_cards` says of each. One without an operator type is written with several, or with one",
+        "that depends on its arguments; one without a rule for padding is refused where sizes are padded.",
+        "",
+        "| operator | Ascend IR | writes | a replay may change | padding |",
+        "|---|---|---|---|---|",
+    ]
+    for card in sorted(operators(), key=lambda card: card.name):
+        writes = ", ".join(dict.fromkeys((*card.mutated, *card.hides_writes)))
+        cells = (
+            card.ir.type if card.ir else "",
+            writes,
+            ", ".join(card.updatable),
+            "yes" if card.padding else "",
+        )
+        lines.append(f"| `{card.name}` | {' | '.join(cells)} |")
+    return lines
+
+
 def operators_page() -> str:
     """The page docs/operators.md: every converter, its operator types' family and how many samples prove it."""
     rows = core_coverage()
@@ -82,8 +113,12 @@ def operators_page() -> str:
             family = converter.family
             lines += ["", f"## {family}", "", "| operator | signature | samples |", "|---|---|---|"]
         op = resolve(converter.target)
-        schema = schema_line(op).replace("|", "\\|") if op is not None else "loaded with its library"
-        lines.append(f"| `{converter.target}` | `{schema}` | {len(converter.samples)} |")
+        schema = (
+            schema_line(op) if op is not None else converter.function.__doc__ or "loaded with its library"
+        )
+        text = schema.replace("|", "\\|")
+        lines.append(f"| `{converter.target}` | `{text}` | {_samples_of(converter)} |")
+    lines += _cards()
     by_others = [r.name for r in rows if r.way == DECOMPOSITION]
     lines += ["", "## Core ATen by decomposition", "", ", ".join(f"`{name}`" for name in by_others), ""]
     return "\n".join(lines)

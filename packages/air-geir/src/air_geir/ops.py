@@ -12,23 +12,12 @@ import torch
 from torch import Tensor
 
 from air_fxpasses import npu_ops
-from air_geir.converters import converts
-from air_geir.converters.npu_attention import (
-    npu_fused_infer_attention_score as _convert,
-)
-from air_geir.converters.npu_attention import (
-    npu_fused_infer_attention_score_v2 as _convert_v2,
-)
+from air_geir.converters import add
+from air_geir.converters.npu_by_card import converter_of
 
 __all__ = ["npu_fused_infer_attention_score", "npu_fused_infer_attention_score_v2"]
 
-LENGTHS: Final = (
-    "actual_seq_lengths",
-    "actual_seq_lengths_kv",
-    "actual_shared_prefix_len",
-    "actual_seq_qlen",
-    "actual_seq_kvlen",
-)
+LENGTHS: Final = frozenset(length for name in __all__ for length in npu_ops.row(name).updatable)
 """Arguments that are numbers in torch_npu's operators and tensors here."""
 _library: Final = torch.library.Library("air_geir", "DEF")
 
@@ -55,5 +44,5 @@ def _declare(name: str) -> Any:
 
 npu_fused_infer_attention_score: Final = _declare("npu_fused_infer_attention_score")
 npu_fused_infer_attention_score_v2: Final = _declare("npu_fused_infer_attention_score_v2")
-converts(npu_fused_infer_attention_score.default)(_convert)
-converts(npu_fused_infer_attention_score_v2.default)(_convert_v2)
+for _name in __all__:
+    add(getattr(torch.ops.air_geir, _name).default, converter_of(_name), family="npu")

@@ -17,8 +17,6 @@ STATIC_ONLY = {
 """Operators whose operator type takes the sizes as attributes."""
 PROVEN_ELSEWHERE = {
     "npu": "tests/converters/test_npu.py",
-    "npu_attention": "tests/converters/test_npu.py",
-    "npu_fusion_attention": "tests/converters/test_npu.py",
     "collectives": "tests/converters/test_collectives.py",
     "random": "tests/converters/test_random.py",
     "control_flow": "tests/lowering/test_control_flow.py",

@@ -21,10 +21,16 @@ from air_geir.proof import trace
 pytestmark = [pytest.mark.npu, pytest.mark.filterwarnings("ignore")]
 
 SERVED = {
-    "npu_rms_norm", "npu_top_k_top_p", "npu_top_k_top_p-k", "npu_scatter_nd_update", "npu_scatter_nd_update_",
-    "scatter_update", "scatter_update_", "npu_dtype_cast", "_npu_dtype_cast",
+    "npu_rms_norm", "npu_add_rms_norm", "npu_add_rms_norm_v2", "npu_add_rms_norm_v2_functional",
+    "npu_add_rms_norm_cast", "npu_add_rms_norm_dynamic_quant-one", "npu_add_rms_norm_dynamic_quant-two",
+    "npu_swiglu", "npu_swiglu-middle", "npu_geglu", "npu_geglu-middle", "npu_gelu", "npu_fast_gelu", "fast_gelu",
+    "npu_dynamic_quant", "npu_dynamic_quant-smooth", "npu_dynamic_quant-groups", "npu_dynamic_quant-pertensor",
+    "npu_transpose_batchmatmul", "npu_transpose_batchmatmul-split", "npu_linear", "npu_linear-bias",
+    "npu_grouped_matmul", "npu_grouped_matmul-sizes", "npu_scatter_nd_update", "npu_scatter_nd_update_",
+    "scatter_update", "scatter_update_", "npu_dtype_cast", "_npu_dtype_cast", "npu_format_cast_",
+    "npu_format_cast_.acl_format", "npu_top_k_top_p", "npu_top_k_top_p-k",
 }  # fmt: skip
-"""The samples of air-fxpasses whose operator types air-sim's Graph Engine computes; it has no fused attention, no
+"""The samples of the cards whose operator types air-sim's Graph Engine computes; it has no fused attention, no
 quantised product and no routing of experts."""
 SAMPLES = [s for s in samples() if s.name in SERVED]
 

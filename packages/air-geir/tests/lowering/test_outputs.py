@@ -358,6 +358,7 @@ class Copies:
     ("spoil", "said"),
     [
         (lambda result, inputs: result.t().contiguous().t(), r"has strides \(1, 2\), eager gives \(3, 1\)"),
+        (lambda result, inputs: result.flatten(), r"has size \(6,\), eager gives \(2, 3\)"),
         (lambda result, inputs: result[:1], r"has size \(1, 3\), eager gives \(2, 3\)"),
         (lambda result, inputs: torch.cat([result, result])[2:], r"has an offset \(in bytes\) of 24, eager gives 0"),
         (lambda result, inputs: inputs[0], r"shares memory with argument 0, which it does not in eager"),

@@ -8,11 +8,17 @@ The fusion patterns of these operators are registered at the same time.
 
 from __future__ import annotations
 
+from air_fxpasses.npu_cards import (
+    RECORDED_FROM,
+    SCHEMAS,
+    NotAnNpuOperator,
+    NotCovered,
+    NpuOp,
+    operators,
+    reference,
+    row,
+)
 from air_fxpasses.npu_ops._declare import declare, declared, withdraw
-from air_fxpasses.npu_ops._row import NpuOp
-from air_fxpasses.npu_ops._schemas import RECORDED_FROM, SCHEMAS
-from air_fxpasses.npu_ops._table import operators, reference, row
-from air_fxpasses.npu_ops.errors import NotAnNpuOperator, NotCovered
 from air_fxpasses.npu_ops.fusions import PATTERNS, register_fusions
 
 __all__ = [

@@ -16,9 +16,9 @@ from typing import Final
 
 import torch
 
+from air_fxpasses.npu_cards._card import NpuOp
+from air_fxpasses.npu_cards._table import operators
 from air_fxpasses.npu_ops._functionalize import functionalized
-from air_fxpasses.npu_ops._row import NpuOp
-from air_fxpasses.npu_ops._table import operators
 from air_graph import find_operator
 from air_graph.imports import found_by_others
 

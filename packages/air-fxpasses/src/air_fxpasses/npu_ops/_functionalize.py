@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch._subclasses.functional_tensor import CppFunctionalizeAPI
 
-from air_fxpasses.npu_ops._row import NpuOp
+from air_fxpasses.npu_cards._card import NpuOp
 from air_fxpasses.tables import Twin, twin_of
 from air_graph import find_operator
 

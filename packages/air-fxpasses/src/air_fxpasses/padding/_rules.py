@@ -13,7 +13,7 @@ import sympy  # type: ignore[import-untyped]  # sympy ships no annotations
 import torch
 from torch import Tensor
 
-from air_fxpasses.padding import _npu, _shapes, _writes
+from air_fxpasses.padding import _shapes, _writes
 from air_fxpasses.padding._call import Call
 from air_fxpasses.padding._labels import Label, Labels, PaddedSize, Unproven, joined, without
 
@@ -403,4 +403,9 @@ def rule_of(namespace: str, name: str) -> Rule | None:
     """The row of an operator, without its overload; a copying form of a view (`permute_copy`) has that of the view."""
     if namespace == "aten":
         return RULES.get(name) or RULES.get(name.removesuffix("_copy"))
-    return _npu.RULES.get(name) if namespace == "npu" else None
+    if namespace != "npu":
+        return None
+    from air_fxpasses.npu_cards import find  # the cards name rules of this package
+
+    card = find(name)
+    return card.padding if card else None

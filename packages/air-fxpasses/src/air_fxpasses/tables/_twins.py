@@ -16,6 +16,7 @@ import torch
 from torch._ops import OpOverload
 
 from air_fxpasses.errors import BadRegistration
+from air_fxpasses.npu_cards import operators
 from air_graph import (
     argument_problem,
     find_operator,
@@ -68,15 +69,14 @@ class Twin:
 #: functional form -> in-place form, and where each result of the functional form is found
 _rows: dict[str, tuple[str, tuple[str | int, ...]]] = {
     "aten::normal_functional.default": ("aten::normal_.default", ("self",)),
-    "npu::npu_add_rms_norm_v2_functional.default": ("npu::npu_add_rms_norm_v2.default", (0, "x1", "x2")),
-    "npu::npu_kv_rmsnorm_rope_cache_v2_functional.default": (
-        "npu::npu_kv_rmsnorm_rope_cache_v2.default",
-        (0, 1, "k_cache", "ckv_cache"),
-    ),
-    "npu::npu_mla_prolog_v3_functional.default": (
-        "npu::npu_mla_prolog_v3.default",
-        (0, 1, 2, 3, 4, "kv_cache", "kr_cache"),
-    ),
+    **{
+        f"npu::{card.functional}.default": (
+            f"npu::{card.overload}",
+            (*range(len(card.parsed.returns)), *card.mutated),
+        )
+        for card in operators()
+        if (card.functional or "").endswith("_functional")
+    },
 }
 
 

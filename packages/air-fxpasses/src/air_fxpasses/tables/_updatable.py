@@ -12,6 +12,7 @@ from typing import Any
 from torch._ops import OpOverload
 
 from air_fxpasses.errors import BadRegistration
+from air_fxpasses.npu_cards import operators
 from air_graph import find_operator, name_of, qualified
 
 _TABLE = "updatable parameters"
@@ -31,16 +32,7 @@ class Updatable:
 
 
 _ROWS = (
-    Updatable(
-        "npu::npu_fused_infer_attention_score.default",
-        ("actual_seq_lengths", "actual_seq_lengths_kv", "actual_shared_prefix_len"),
-    ),
-    Updatable(
-        "npu::npu_fused_infer_attention_score.out",
-        ("actual_seq_lengths", "actual_seq_lengths_kv", "actual_shared_prefix_len"),
-    ),
-    Updatable("npu::npu_fused_infer_attention_score_v2.default", ("actual_seq_qlen", "actual_seq_kvlen")),
-    Updatable("npu::npu_fused_infer_attention_score_v2.out", ("actual_seq_qlen", "actual_seq_kvlen")),
+    *(Updatable(f"npu::{card.overload}", card.updatable) for card in operators() if card.updatable),
     Updatable("atb::_npu_paged_attention.default", ("context_lens",)),
     Updatable("atb::_npu_paged_attention_splitfuse.default", ("context_lens", "seq_len")),
 )

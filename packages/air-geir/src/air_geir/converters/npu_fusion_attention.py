@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from air_geir.building import Context, Value
-from air_geir.converters._registry import converts
 from air_geir.converters.attention import repeated_heads
+from air_geir.converters.npu_by_card import by_card
 from air_geir.ir import Dim
 
+_NO_NUMBER = (
+    "pre_tockens", "next_tockens", "inner_precise", "gen_mask_parallel", "sync", "softmax_layout",
+)  # fmt: skip
+"""Arguments that are not looked at: the mask says what is hidden."""
 _CAUSAL = {2: False, 3: True}
 """Sparse modes that hide later keys: counted from the first corner, or from the last one."""
 
@@ -91,22 +95,13 @@ def _attention(
     return _back(ctx, result, layout)
 
 
-@converts("npu.npu_fusion_attention_v3.default")
+@by_card("npu_fusion_attention_v3", ignored=_NO_NUMBER)
 def npu_fusion_attention_v3(
-    ctx: Context, query: Value, key: Value, value: Value, head_num: int, input_layout: str,
-    pse: Value | None = None, padding_mask: Value | None = None, atten_mask: Value | None = None,
-    scale: float = 1.0, keep_prob: float = 1.0, pre_tockens: int = 2147483647, next_tockens: int = 2147483647,
-    inner_precise: int = 0, prefix: Any = None, actual_seq_qlen: Any = None, actual_seq_kvlen: Any = None,
-    sparse_mode: int = 0, gen_mask_parallel: bool = True, sync: bool = False, softmax_layout: str = "",
-    sink: Value | None = None,
+    ctx: Context, query: Value, key: Value, value: Value, head_num: int, input_layout: str, pse: Value | None,
+    atten_mask: Value | None, scale: float, keep_prob: float, sparse_mode: int,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """npu_fusion_attention_v3(Tensor query, Tensor key, Tensor value, int head_num, str input_layout, Tensor? pse=None, Tensor? padding_mask=None, Tensor? atten_mask=None, float scale=1., float keep_prob=1., int pre_tockens=2147483647, int next_tockens=2147483647, int inner_precise=0, SymInt[]? prefix=None, Tensor? actual_seq_qlen=None, Tensor? actual_seq_kvlen=None, int sparse_mode=0, bool gen_mask_parallel=True, bool sync=False, str softmax_layout="", Tensor? sink=None) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"""  # noqa: E501
+    """The statistics of a training step are left out."""
     if keep_prob != 1.0:
         ctx.refuse("dropout inside attention is not supported", "compile the model in eval mode")
-    unusual = {"padding_mask": padding_mask, "prefix": prefix, "actual_seq_qlen": actual_seq_qlen,
-               "actual_seq_kvlen": actual_seq_kvlen, "sink": sink}  # fmt: skip
-    given = [name for name, argument in unusual.items() if argument is not None]
-    if given:
-        ctx.refuse(f"{', '.join(given)} of fused attention is not supported")
     result = _attention(ctx, query, key, value, head_num, input_layout, pse, atten_mask, scale, sparse_mode)
     return (result, *[None] * (len(ctx.meta) - 1))

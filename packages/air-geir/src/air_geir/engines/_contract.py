@@ -46,7 +46,8 @@ def _facts(
     facts: list[tuple[object, object, str]] = []
     size = tuple(result.shape)
     facts.append((result.device.type, promise.device or result.device.type, "device"))
-    facts.append((size, _filled(promise.size, size, sizes), "size"))
+    same_rank = len(promise.size) == len(size)
+    facts.append((size, _filled(promise.size, size, sizes) if same_rank else tuple(promise.size), "size"))
     if 0 in size or any(found != wanted for found, wanted, _ in facts):
         return facts
     kind, position = promise.memory

@@ -9,8 +9,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from air_fxpasses.npu_ops._row import Kernel
-from air_fxpasses.npu_ops.families.norms import EPSILON
+from air_fxpasses.npu_cards._card import Kernel
+from air_fxpasses.npu_cards.families.norms import EPSILON
 from air_fxpasses.patterns import FusionPattern, Match
 
 aten = torch.ops.aten

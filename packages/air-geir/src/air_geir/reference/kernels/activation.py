@@ -190,34 +190,6 @@ def glu_grad(op: Operator) -> Run:
     return lambda y_grad, x: torch.ops.aten.glu_backward.default(y_grad, x, dim)
 
 
-@kernel("SwiGlu")
-def swiglu(op: Operator) -> Run:
-    """silu of the first half times the second half."""
-    dim = op.attr("dim")
-
-    def run(x: Tensor) -> Tensor:
-        gate, up = torch.chunk(x, 2, dim)
-        return F.silu(gate) * up
-
-    return run
-
-
-@kernel("GeGluV2")
-def geglu(op: Operator) -> Run:
-    """One half times gelu of the other; also gives the gelu."""
-    dim = op.attr("dim")
-    approximate = "tanh" if op.attr("approximate") == 1 else "none"
-    left = bool(op.attr("activate_left"))
-
-    def run(x: Tensor) -> tuple[Tensor, Tensor]:
-        first, second = torch.chunk(x, 2, dim)
-        gate, up = (first, second) if left else (second, first)
-        gelu = F.gelu(gate, approximate=approximate)
-        return up * gelu, gelu
-
-    return run
-
-
 @kernel("SoftmaxV2")
 def softmax_v2(op: Operator) -> Run:
     """exp(x) over its sum along the axes; half_to_float widens the result."""

@@ -41,20 +41,6 @@ def layer_norm_grad_v3(op: Operator) -> Run:
     return run
 
 
-@kernel("RmsNorm")
-def rms_norm(op: Operator) -> Run:
-    """x over its root mean square along gamma's axes, times gamma; also 1 / root mean square."""
-    epsilon = op.attr("epsilon")
-
-    def run(x: Tensor, gamma: Tensor) -> tuple[Tensor, Tensor]:
-        wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-        axes = tuple(range(x.dim() - gamma.dim(), x.dim()))
-        rstd = torch.rsqrt(wide.pow(2).mean(axes, keepdim=True) + epsilon)
-        return (wide * rstd * gamma.to(wide.dtype)).to(x.dtype), rstd
-
-    return run
-
-
 @kernel("BNInfer")
 def bn_infer(op: Operator) -> Run:
     """(x - mean) / sqrt(variance + epsilon) * scale + offset, per channel."""
@@ -76,20 +62,5 @@ def group_norm_v2(op: Operator) -> Run:
             x.contiguous(), gamma, beta, batch, channels, rest, groups, epsilon
         )
         return out
-
-    return run
-
-
-@kernel("AddRmsNorm")
-def add_rms_norm(op: Operator) -> Run:
-    """RmsNorm of a sum, which is given as well."""
-    epsilon = op.attr("epsilon")
-
-    def run(x1: Tensor, x2: Tensor, gamma: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        x = x1 + x2
-        wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-        axes = tuple(range(x.dim() - gamma.dim(), x.dim()))
-        rstd = torch.rsqrt(wide.pow(2).mean(axes, keepdim=True) + epsilon)
-        return (wide * rstd * gamma.to(wide.dtype)).to(x.dtype), rstd, x
 
     return run

@@ -1,0 +1,33 @@
+"""Cards: all that is known of an operator of `npu::`, one for each. Importing them declares nothing.
+
+`npu_ops` declares the operators; tables, rules about padding, samples and converters to Ascend IR read the cards.
+"""
+
+from __future__ import annotations
+
+from air_fxpasses.npu_cards._card import Kernel, NpuOp
+from air_fxpasses.npu_cards._ir import Coded, Fixed, Ir, Or, Source, TypeOfResult
+from air_fxpasses.npu_cards._sample import Sample
+from air_fxpasses.npu_cards._schemas import RECORDED_FROM, SCHEMAS
+from air_fxpasses.npu_cards._table import find, operators, reference, row
+from air_fxpasses.npu_cards.errors import NotAnNpuOperator, NotCovered
+
+__all__ = [
+    "RECORDED_FROM",
+    "SCHEMAS",
+    "Coded",
+    "Fixed",
+    "Ir",
+    "Kernel",
+    "NotAnNpuOperator",
+    "NotCovered",
+    "NpuOp",
+    "Or",
+    "Sample",
+    "Source",
+    "TypeOfResult",
+    "find",
+    "operators",
+    "reference",
+    "row",
+]

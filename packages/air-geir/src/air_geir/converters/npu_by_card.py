@@ -1,0 +1,209 @@
+"""Converters of torch_npu's operators from their cards: where one operator type computes one, the card says it all.
+
+A converter that is a function has no more parameters than the arguments it reads. Those of the schema that it does not
+name, and that nobody says to ignore, are refused where a call gives them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import torch
+
+from air_fxpasses.npu_cards import SCHEMAS, Fixed, Ir, NpuOp, Or, Source, TypeOfResult, find, operators
+from air_geir import prototypes
+from air_geir.building import Context, Value
+from air_geir.converters._registry import add
+from air_geir.ir import as_dim
+from air_geir.prototypes import PortKind, Prototype
+from air_geir.types import AttrKind, DataType
+
+Body = Callable[[Context, dict[str, Any]], Any]
+_ADVICE: Final = "pass tensors in the types they are meant in, and leave other arguments at their defaults"
+
+
+def by_card(*names: str, ignored: Iterable[str] = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers the function below for operators of `npu::`; it is given the arguments that it names."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        parameters = list(inspect.signature(function).parameters.values())[1:]
+        named = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
+        takes_all = len(named) < len(parameters)
+
+        def body(ctx: Context, given: dict[str, Any]) -> Any:
+            return function(ctx, **(given if takes_all else {name: given.get(name) for name in named}))
+
+        for name in names:
+            _register(name, body, None if takes_all else {*named, *ignored})
+        return function
+
+    return register
+
+
+def converter_of(name: str) -> Callable[..., Any]:
+    """The converter of an operator that one operator type computes."""
+    card = find(name)
+    assert card is not None
+    assert card.ir is not None
+    emit = _OneType(card, card.ir)
+    return _converter(name, emit, emit.used)
+
+
+def register_cards() -> None:
+    """Registers a converter for every card that says which operator type computes it."""
+    for card in operators():
+        if card.ir is not None:
+            add(f"npu.{card.overload}", converter_of(card.name), family="npu")
+
+
+def _register(name: str, body: Body, used: set[str] | None) -> None:
+    add(f"npu.{name}" if "." in name else f"npu.{name}.default", _converter(name, body, used), family="npu")
+
+
+def _converter(name: str, body: Body, used: set[str] | None) -> Callable[..., Any]:
+    """The body under the recorded schema; `used` are the arguments that are read, None for all of them."""
+    schema = torch._C.parse_schema(SCHEMAS[name])
+    arguments = [a.name for a in schema.arguments]
+    defaults = {a.name: a.default_value for a in schema.arguments if a.has_default_value()}
+
+    unread = [] if used is None else [name for name in arguments if name not in used]
+
+    def convert(ctx: Context, *args: Any, **kwargs: Any) -> Any:
+        given = {**dict.fromkeys(arguments), **defaults, **dict(zip(arguments, args, strict=False)), **kwargs}
+        for name in unread:
+            value = given[name]
+            if isinstance(value, Value):
+                ctx.refuse(f"{name} has no operator here", _ADVICE)
+            if value not in (None, [], defaults.get(name)):
+                ctx.refuse(f"{name}={value} has no operator here", _ADVICE)
+        return body(ctx, given)
+
+    convert.__doc__ = SCHEMAS[name].partition("::")[2]
+    convert.arguments = arguments  # type: ignore[attr-defined]  # compared with the schema instead of the parameters
+    return convert
+
+
+class _OneType:
+    """What emits the operator type of a card."""
+
+    def __init__(self, card: NpuOp, ir: Ir) -> None:
+        self.ir = ir
+        self.prototype = prototype = prototypes.get(ir.type)
+        arguments = {a.name for a in card.parsed.arguments}
+        self.sources: dict[str, Source] = {
+            name: ir.takes.get(name, name)
+            for name in (*prototype.input_index, *prototype.attr)
+            if name in ir.takes or name in arguments
+        }
+        self.outputs = [port.name for port in prototype.outputs]
+        self.gives = ir.gives or tuple(self.outputs)
+        self.numbers = len(card.parsed.returns) - len(self.gives)
+        #: what the type writes: output -> argument
+        self.in_place = {output: str(self.sources[name]) for output, name in prototype.refs.items()}
+        #: what the operator writes: output -> argument
+        self.writes = {o: a for o, a in self.in_place.items() if a in card.mutated}
+        if ir.writes is not None:
+            self.writes = {output: argument for argument, output in ir.writes.items()}
+
+    @property
+    def used(self) -> set[str]:
+        """The arguments that are looked at, or may be left out."""
+        named = (s if isinstance(s, str) else getattr(s, "argument", "") for s in self.sources.values())
+        return {*named, *self.ir.only, *self.ir.ignored, "out"}
+
+    def __call__(self, ctx: Context, given: dict[str, Any]) -> Any:
+        _check(ctx, self.ir, given)
+        for output, argument in self.in_place.items():
+            if output not in self.writes:
+                given[argument] = ctx.emit("TensorMove", given[argument], shape=given[argument].shape)
+        found = dict(zip(self.outputs, self._emit(ctx, given), strict=True))
+        for output, argument in self.writes.items():
+            value = found[output]
+            ctx.written[argument] = value if output in self.in_place else stored(ctx, given[argument], value)
+        results = tuple(found[name] for name in self.gives)
+        if "out" in given:
+            return into(ctx, results, given["out"])
+        return (*results, *[0] * self.numbers) if isinstance(ctx.meta, (list, tuple)) else results[0]
+
+    def _emit(self, ctx: Context, given: Mapping[str, Any]) -> tuple[Value, ...]:
+        values = {name: _value(ctx, source, given) for name, source in self.sources.items()}
+        metas = list(ctx.meta) if isinstance(ctx.meta, (list, tuple)) else [ctx.meta]
+        like = {output: given[argument] for output, argument in {**self.in_place, **self.writes}.items()}
+        types: dict[str, torch.dtype] = {output: value.dtype for output, value in like.items()}
+        types |= {name: meta.dtype for name, meta in zip(self.gives, metas, strict=False)}
+        attributes = {
+            name: _attribute(self.prototype, name, values[name])
+            for name in self.prototype.attr
+            if values.get(name) is not None
+        }
+        return ctx.emit_many(
+            self.prototype.op_type,
+            *(_fed(ctx, port.kind, values.get(port.name)) for port in self.prototype.inputs),
+            attrs=attributes,
+            dtype=[types[name] for name in self.outputs],
+            shape=[like[name].dims if name in like else None for name in self.outputs],
+        )
+
+
+def _check(ctx: Context, ir: Ir, given: Mapping[str, Any]) -> None:
+    for name, value in ir.only.items():
+        if given[name] != value:
+            ctx.refuse(f"{name} {given[name]!r} has no operator here", f"use {name}={value!r}")
+    for name in ir.not_packed:
+        if given[name].dtype == torch.int32:
+            ctx.refuse(
+                f"{name} of four bits, eight to a number, has no type in torch", f"use a {name} of 8 bits"
+            )
+
+
+def _value(ctx: Context, source: Source, given: Mapping[str, Any]) -> Any:
+    if isinstance(source, Fixed):
+        return source.value
+    if isinstance(source, TypeOfResult):
+        return DataType.of(ctx.out_dtype)
+    if isinstance(source, str):
+        return given[source]
+    value = given[source.argument]
+    if isinstance(source, Or):
+        return source.otherwise if value is None else value
+    if value not in source.codes:
+        ctx.refuse(
+            f"{source.argument} {value!r} is unknown", f"use one of {', '.join(map(str, source.codes))}"
+        )
+    return source.codes[value]
+
+
+def _fed(ctx: Context, kind: PortKind, value: Any) -> Any:
+    """What an input takes: a value, several of them, or sizes as a vector."""
+    if kind is PortKind.DYNAMIC:
+        return [value] if isinstance(value, Value) else list(value or ())
+    return value if value is None or isinstance(value, Value) else ctx.shape(list(value))
+
+
+def _attribute(prototype: Prototype, name: str, value: Any) -> Any:
+    if prototype.attr[name].kind is AttrKind.FLOAT and isinstance(value, int):
+        return float(value)
+    return list(value) if isinstance(value, (list, tuple)) else value
+
+
+def stored(ctx: Context, target: Value, value: Value) -> Value:
+    """A new value for something that an operator writes: assigned where it is the caller's, else in its place."""
+    value = Value(value.port, value.dtype, target.dims)
+    if target.port.node.op_type in ("Data", "RefData", "Assign"):
+        return ctx.emit("Assign", target, value, shape=target.shape)
+    return value
+
+
+def into(ctx: Context, results: Sequence[Value], out: Sequence[Value]) -> tuple[Value, ...]:
+    """The results in the tensors that were given for them; one of another size was given for nothing."""
+    written = tuple(
+        stored(ctx, target, result) if target.dims == tuple(as_dim(size) for size in meta.shape) else target
+        for target, result, meta in zip(out, results, ctx.meta, strict=True)
+    )
+    ctx.written["out"] = written
+    return written
+
+
+register_cards()
