@@ -35,6 +35,13 @@ class Converter:
     takes_context: bool = True
     """False for converters in TorchAir's style: no context, an optional `meta_outputs`."""
 
+    @property
+    def is_own(self) -> bool:
+        """Whether it is part of this package."""
+        return (
+            str(getattr(self.function, "__module__", "")).partition(".")[0] == __package__.partition(".")[0]
+        )
+
 
 log = logging.getLogger(__name__)
 _CONVERTERS: dict[str, Converter] = {}

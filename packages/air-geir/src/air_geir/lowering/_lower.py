@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import operator
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -24,6 +25,8 @@ from air_geir.lowering._scopes import Scopes
 from air_geir.lowering._source import origin_of, source_of
 from air_graph.pieces import LeftOut
 from air_graph.progress import progress_on_terminal, showing
+
+log = logging.getLogger(__name__)
 
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _SYMBOLIC = (*_SYMBOLS, int, float, bool)
@@ -352,12 +355,25 @@ def _told(refused: GeirError) -> str:
 def call_converter(
     ctx: Context, converter: Converter, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
-    """Runs a converter the way it wants to be called."""
+    """Runs a converter the way it wants to be called.
+
+    A fault in one of AIR's own leaves the operator to eager, which says so; a user sees the fault in his.
+    """
     if not converter.takes_context:
         return converter.function(ctx.meta, *args, **kwargs)
     if "from" in kwargs:
         kwargs = {("from_" if name == "from" else name): value for name, value in kwargs.items()}
-    return converter.function(ctx, *args, **kwargs)
+    try:
+        return converter.function(ctx, *args, **kwargs)
+    except (CannotConvert, ExpressionError, AttributeKindError, UseDecomposition):
+        raise
+    except Exception as fault:
+        if not converter.is_own:
+            raise
+        log.debug("the converter of %s failed", converter.target, exc_info=fault)
+        raise CannotConvert(
+            f"its converter failed with {type(fault).__name__}: {fault}", advice="please report it"
+        ) from fault
 
 
 def _named_arguments(node: fx.Node) -> Iterator[tuple[str, Any]]:
