@@ -30,6 +30,11 @@ def written_in_the_layout_of_a_copy(x: Tensor) -> Tensor:
     return torch.clone(x).addcmul_(x, x, value=2)
 
 
+def chosen(x: Tensor) -> Tensor:
+    result: Tensor = torch.cond(x.sum() > 0, lambda y: y * 2, lambda y: y - 1, (x.t(),))
+    return result
+
+
 TURNED: dict[str, Callable[[Tensor], Any]] = {
     "sum": lambda x: x.t() + 1,
     "in place": lambda x: (x * 2).t().relu_() * 3,
@@ -43,6 +48,7 @@ TURNED: dict[str, Callable[[Tensor], Any]] = {
     "read by strides and cut": read_by_strides_and_cut,
     "written in the layout of a copy": written_in_the_layout_of_a_copy,
     "turned round": torch.rot90,
+    "chosen by a branch": chosen,
 }
 
 

@@ -19,6 +19,7 @@ from air_graph._links import Link, link_of
 from air_graph._offsets import as_its_base
 from air_graph._out_forms import out_form_of
 from air_graph._region import same_extents
+from air_graph._uses import bodies_of
 
 aten = torch.ops.aten
 
@@ -94,11 +95,23 @@ def lay_out_as_on_npu(gm: fx.GraphModule) -> int:
     Who asks afterwards how a value lies is told what eager operators, captures and callers will find.
     """
     layouts = DeviceLayouts("npu")
+    for node in gm.graph.find_nodes(op="call_function", target=torch.ops.higher_order.cond):
+        _lay_out_branches(node, layouts)
     found = [(node, layouts.of(node)) for node in gm.graph.nodes]
     moved = [(node, value) for node, value in found if value is not None and value is not node.meta["val"]]
     for node, value in moved:
         node.meta["val"] = value
     return len(moved)
+
+
+def _lay_out_branches(node: fx.Node, layouts: DeviceLayouts) -> None:
+    """Says in the graphs of both branches how their inputs and values lie."""
+    given: Any = node.args[3]
+    for branch in bodies_of(node):
+        for inside, operand in zip(branch.graph.find_nodes(op="placeholder"), given, strict=True):
+            if isinstance(operand, fx.Node) and (value := layouts.of(operand)) is not None:
+                inside.meta["val"] = value
+        lay_out_as_on_npu(branch)
 
 
 class DeviceLayouts:
@@ -135,12 +148,20 @@ class DeviceLayouts:
             return self._result(node, call)
         if lies_like_operand_on_npu(call.target):
             return traced if all(map(self._stays, call.all_input_nodes)) else self._result(node, call)
+        if call.target is torch.ops.higher_order.cond and call is not node:
+            return self._of_branch(call, node.args[1])
         if not isinstance(call.target, torch._ops.OpOverload) or call.target.namespace not in _OF_TORCH:
             return traced
         dense = torch._prims_common.make_contiguous_strides_for(traced.shape)
         if same_extents(traced.stride(), dense):
             return traced
         return torch.empty(traced.shape, dtype=traced.dtype, device=traced.device)
+
+    def _of_branch(self, node: fx.Node, index: Any) -> torch.Tensor | None:
+        """How a result of either branch lies: both make it alike."""
+        first, *_ = bodies_of(node)
+        results: Any = first.graph.output_node().args[0]
+        return DeviceLayouts(self._device).of(results[index])
 
     def _stays(self, node: fx.Node) -> bool:
         """Whether a value, or what several are views of, lies as it was traced."""
