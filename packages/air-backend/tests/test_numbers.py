@@ -104,3 +104,19 @@ def test_sizes_that_are_rounded_after_a_product_stay_open(mode: str) -> None:
         x = torch.randn(rows, 3)
         torch.testing.assert_close(run(x), rounded_sizes(x))
     assert counters["stats"]["unique_graphs"] == 1
+
+
+@pytest.mark.npu
+def test_integers_are_divided_by_integers_whatever_their_number_is() -> None:
+    """The graph engine asks for the sizes of results before it knows a divisor."""
+    torch._dynamo.reset()
+
+    def divided(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x // y, x % y, torch.fmod(x, y), torch.div(x, y, rounding_mode="trunc")
+
+    run = torch.compile(divided, backend="air", dynamic=True, options={"mode": "max-autotune"})
+    for count in (4, 6, 8):
+        x = torch.arange(-3, count - 3, dtype=torch.int32, device="npu")
+        y = torch.tensor([3, -2] * (count // 2), dtype=torch.int32, device="npu")
+        for found, expected in zip(run(x, y), divided(x, y), strict=True):
+            torch.testing.assert_close(found, expected)

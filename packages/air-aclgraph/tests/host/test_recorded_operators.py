@@ -35,6 +35,20 @@ def test_recorded_operators_repeat_what_eager_computes(part: int) -> None:
     assert tried > 100
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("name", ["binary_cross_entropy", "huber_loss", "mse_loss", "smooth_l1_loss"])
+def test_a_recorded_loss_is_that_of_each_replay(name: str, reduction: str) -> None:
+    """The `.out` kernels of these losses need memory for every element."""
+    loss = getattr(torch.nn.functional, name)
+    given = [torch.rand(5, 5), torch.rand(5, 5)]
+    recording = HostRuntime().record(lambda x, y: (loss(x, y, reduction=reduction),), given, Request())
+    for _ in range(3):
+        for tensor in given:
+            tensor.uniform_()
+        recording.replay()
+        torch.testing.assert_close(recording.outputs[0], loss(*given, reduction=reduction))
+
+
 def _replays_like_eager(op: object, sample: object) -> bool | None:
     leaves, spec = torch.utils._pytree.tree_flatten((sample.input, sample.args, sample.kwargs))  # type: ignore[attr-defined]  # SampleInput
     places = [i for i, v in enumerate(leaves) if isinstance(v, torch.Tensor)]

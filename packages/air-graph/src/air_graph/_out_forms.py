@@ -24,6 +24,15 @@ from air_graph.errors import BadRegistration
 _TABLE: Final = ".out forms"
 _KEYS: Final = {"cpu": "CPU", "cuda": "CUDA"}
 _EVERYWHERE: Final = "CompositeExplicitAutogradNonFunctional"  # torch's own, for structured kernels
+_SPACIOUS: Final = frozenset(
+    (
+        torch.ops.aten.binary_cross_entropy.default,
+        torch.ops.aten.huber_loss.default,
+        torch.ops.aten.mse_loss.default,
+        torch.ops.aten.smooth_l1_loss.default,
+    )
+)
+"""Losses whose `.out` kernels put the losses of all elements into the result, before they are one."""
 _rows: dict[str, str] = {}
 
 
@@ -72,6 +81,8 @@ def unregister_out_form(functional: str) -> None:
 def out_form_of(target: Any, device: str = "cpu") -> OutForm | None:
     """The `.out` form of `target` on devices of a type: registered, or derived from the schemas."""
     if not isinstance(target, OpOverload) or target._schema.is_mutable or not target._schema.returns:
+        return None
+    if target in _SPACIOUS:
         return None
     row = _rows.get(name_of(target))
     if row is not None:

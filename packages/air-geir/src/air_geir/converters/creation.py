@@ -152,6 +152,10 @@ def linspace(
 def _eye(ctx: Context, rows: Any, columns: Any) -> Value:
     if not isinstance(rows, int) or not isinstance(columns, int):
         ctx.refuse("an identity matrix of a size that is not known has no operator")
+    if columns == 0:  # means as many as rows
+        return ctx.emit(
+            "Fill", ctx.shape((rows, 0)), ctx.const(0, ctx.out_dtype), dtype=ctx.out_dtype, shape=(rows, 0)
+        )
     attrs = {"num_rows": rows, "num_columns": columns, "dtype": ctx.out_dtype}
     return ctx.emit("Eye", dtype=ctx.out_dtype, attrs=attrs)
 
@@ -164,7 +168,7 @@ def eye(
     return _eye(ctx, n, n)
 
 
-@converts(aten.eye.m, samples=[Sample(3, 4)])
+@converts(aten.eye.m, samples=[Sample(3, 4), Sample(3, 0), Sample(0, 3)])
 def eye_m(
     ctx: Context, n: Any, m: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
     pin_memory: Any = None,

@@ -188,10 +188,18 @@ void allocate_outputs(const Model& model, const std::vector<ge::Tensor>& inputs,
                       void* stream, std::vector<ge::Tensor>& outputs) {
   const bool waits = model.sizes_from_values && !air_sim::noop();
   if (waits && aclrtSynchronizeStream(stream) != 0) throw std::runtime_error("the stream failed before a size was known");
-  std::vector<at::Tensor> stand_ins;
-  for (size_t i = 0; i < values.size(); ++i)
-    stand_ins.push_back(waits || is_on_host(inputs[i]) ? values[i].clone() : at::zeros_like(values[i]));
-  const auto results = run(model, stand_ins, true);
+  const auto tried = [&](int64_t number) {
+    std::vector<at::Tensor> stand_ins;
+    for (size_t i = 0; i < values.size(); ++i)
+      stand_ins.push_back(waits || is_on_host(inputs[i]) ? values[i].clone() : at::full_like(values[i], number));
+    return run(model, stand_ins, true);
+  };
+  std::vector<at::Tensor> results;
+  try {
+    results = tried(0);  // every index has a place
+  } catch (const std::exception&) {
+    results = tried(1);  // every number divides
+  }
   outputs.resize(results.size());
   ge::AllocatorPtr allocator;
   {
