@@ -113,10 +113,8 @@ def operators_page() -> str:
             family = converter.family
             lines += ["", f"## {family}", "", "| operator | signature | samples |", "|---|---|---|"]
         op = resolve(converter.target)
-        schema = (
-            schema_line(op) if op is not None else converter.function.__doc__ or "loaded with its library"
-        )
-        text = schema.replace("|", "\\|")
+        told = converter.function.__doc__ or "loaded with its library"
+        text = (schema_line(op) if op is not None else told.splitlines()[0]).replace("|", "\\|")
         lines.append(f"| `{converter.target}` | `{text}` | {_samples_of(converter)} |")
     lines += _cards()
     by_others = [r.name for r in rows if r.way == DECOMPOSITION]
