@@ -78,6 +78,7 @@ def test_N22_every_way_of_splitting_equals_one_process_on_hccl(mode: str, ranks:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize(
     ("device", "place"),
     [
@@ -89,8 +90,8 @@ def test_N22_every_way_of_splitting_equals_one_process_on_hccl(mode: str, ranks:
         pytest.param("npu", "engine", marks=pytest.mark.npu),
     ],
 )
-def test_N22_a_rank_that_dies_ends_the_job_with_its_name(device: str, place: str) -> None:
-    done = launched(PROGRAMS / "deaths.py", device, "--place", place)
+def test_N22_a_rank_that_dies_ends_the_job_with_its_name(device: str, place: str, ranks: int) -> None:
+    done = launched(PROGRAMS / "deaths.py", device, "--place", place, ranks=ranks)
     cause = done.stderr.partition("Root Cause")[2]
     assert done.returncode != 0
     assert "went on" not in done.stdout
