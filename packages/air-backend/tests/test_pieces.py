@@ -14,6 +14,7 @@ import air_aclgraph
 from air_backend import _pieces, _records
 from air_backend._describe import describe
 from air_backend.errors import GraphSplit
+from air_graph import testing as _operators_that_wait  # noqa: F401
 
 MODES = ("reduce-overhead", "max-autotune")
 
@@ -72,7 +73,31 @@ def _unique_between(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
     return values.sum() + (x @ w).sum(), places + 1
 
 
+def _rows_of_unknown_number_written(x: Tensor, w: Tensor) -> Tensor:
+    picked: Tensor = torch.atleast_2d((x > 0).nonzero())
+    picked.copy_(picked.flip(0))
+    return picked
+
+
+def _part_of_unknown_length(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+    part = x[:, 1:]
+    rows: Tensor = torch.ops.air_testing.kept(part.chunk(2, 0)[1])
+    return part[: int(part.count_nonzero()) % 2 + 1], rows.sum()
+
+
+def _as_many_as_are_counted(x: Tensor, w: Tensor) -> Tensor:
+    return w.new_full((int((x > 0).sum().item()) + 1,), 2)
+
+
+def _a_range_to_what_is_counted(x: Tensor, w: Tensor) -> Tensor:
+    return torch.arange(int((x > 0).sum()), device=x.device) * 2
+
+
 PROGRAMS = (
+    _as_many_as_are_counted,
+    _a_range_to_what_is_counted,
+    _rows_of_unknown_number_written,
+    _part_of_unknown_length,
     _nonzero_feeds_matmul,
     _number_read,
     _two_cuts,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from air_graph import mend_offsets
 
@@ -35,3 +37,16 @@ def test_one_of_several_views_begins_where_eagers_does() -> None:
     mend_offsets(gm)
     (result,) = gm.graph.output_node().all_input_nodes
     assert result.meta["val"].storage_offset() == function(b).storage_offset()
+
+
+def test_a_size_that_only_a_run_tells_is_not_asked_about() -> None:
+    def function(x: Tensor) -> Tensor:
+        rows = x.nonzero().t()
+        return torch.slice_scatter(rows, rows.flip(0))
+
+    shapes = ShapeEnv(allow_dynamic_output_shape_ops=True)
+    with FakeTensorMode(shape_env=shapes) as mode:
+        gm = make_fx(function)(mode.from_tensor(torch.arange(4)))
+    mend_offsets(gm)
+    (scatter,) = gm.graph.find_nodes(op="call_function", target=torch.ops.aten.slice_scatter.default)
+    assert scatter.meta["val"].storage_offset() == 0

@@ -6,12 +6,13 @@ printed shrunk; `python -m air_graph.testing --backend air --mode MODE --seed S 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pytest
+import torch
 
-from air_graph.testing import Judge, Order, Report, campaign, in_processes
+from air_graph.testing import FAMILIES, Judge, Order, Report, campaign, in_processes
 
 Options = Mapping[str, Any]
 
@@ -57,18 +58,22 @@ VARIED: Final[Mapping[str, tuple[Options, ...]]] = {
 MODES: Final = tuple(VARIED)
 
 
-def run(mode: str, seeds: range, device: str) -> Report:
+#: What cuts a graph into pieces, and what lies on both sides of a cut.
+CUT: Final = ("views", "writes", "arithmetic", "flow", *("waits",) * 5)
+
+
+def run(mode: str, seeds: range, device: str, families: Sequence[str]) -> Report:
     """A short campaign in this process, a long one in others that are replaced now and then."""
     judge = Judge("air", {"mode": mode}, IGNORED[mode])
     plain: Mapping[str, Any] = {}
     options = (plain,) * len(VARIED[mode]) + VARIED[mode]
     if len(seeds) <= IN_ONE_PROCESS:
-        return campaign(judge, seeds, options, device)
-    return in_processes(Order(judge, options, device), seeds)
+        return campaign(judge, seeds, options, device, families)
+    return in_processes(Order(judge, options, device, families), seeds)
 
 
-def check(mode: str, seeds: range, device: str) -> None:
-    report = run(mode, seeds, device)
+def check(mode: str, seeds: range, device: str, families: Sequence[str] = tuple(FAMILIES)) -> None:
+    report = run(mode, seeds, device, families)
     print(report)
     assert report.programs == len(seeds)
     assert not report.findings, str(report)
@@ -87,6 +92,19 @@ def test_random_programs_give_their_caller_what_eager_gives(
     mode: str, shard: int, request: pytest.FixtureRequest
 ) -> None:
     check(mode, seeds_of(request, shard), "cpu")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_N23_random_programs_that_are_cut_give_their_caller_what_eager_gives(
+    mode: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for of_data in (
+        "DYNAMIC_OUTPUT_SHAPE_OPS",
+        "SCALAR_OUTPUTS",
+    ):  # sizes and numbers that are part of a graph
+        monkeypatch.setenv(f"TORCHDYNAMO_CAPTURE_{of_data}", "1")  # for processes that are started
+        monkeypatch.setattr(torch._dynamo.config, f"capture_{of_data.lower()}", True)
+    check(mode, seeds_of(request, 0), "cpu", CUT)
 
 
 @pytest.mark.npu

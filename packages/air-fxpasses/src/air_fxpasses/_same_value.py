@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from air_graph import Region, StorageKey, leaf_storages, storage_key, surely
+from air_graph import Region, StorageKey, leaf_storages, read_alike, storage_key, surely
 
 
 def is_same_value(before: Any, after: Any, node: Node) -> bool:
@@ -24,7 +24,7 @@ def is_same_value(before: Any, after: Any, node: Node) -> bool:
 
 
 def _is_same_tensor(before: torch.Tensor, after: torch.Tensor, inputs: set[StorageKey]) -> bool:
-    if before.dtype != after.dtype or before.device != after.device or before.layout != after.layout:
+    if before.device != after.device or before.layout != after.layout or not read_alike(before, after):
         return False
     old, new = storage_key(before), storage_key(after)
     if old is None or new is None:

@@ -9,7 +9,7 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from air_fxpasses._facts import Facts
-from air_graph import Region, is_dense, repeated_element, surely_within
+from air_graph import Region, is_dense, read_alike, repeated_element, surely_within
 
 aten = torch.ops.aten
 
@@ -48,6 +48,15 @@ def slot_region(facts: Facts, node: Node, base: Node) -> Region | None:
     if view is aten.as_strided.default and not _is_part(replaced, facts.region(base)):
         return None
     return replaced
+
+
+def is_in_slot(facts: Facts, source: Node, base: Node, slot: Region) -> bool:
+    """Whether what a scatter would put into the slot of its base is there already."""
+    return (
+        facts.storage(source) == facts.storage(base)
+        and facts.region(source).same(slot)
+        and read_alike(facts.value(source), facts.value(base))
+    )
 
 
 def _is_part(slot: Region, base: Region) -> bool:

@@ -34,6 +34,7 @@ from air_graph import (
     is_dense,
     keeps_gaps,
     lies_like_operand_on_npu,
+    read_alike,
     repeated_element,
     same_extents,
     surely_within,
@@ -133,6 +134,8 @@ class _Question:
             return False
         source = copy.args[1]
         if not isinstance(source, Node) or self.facts.storage(source) != self.facts.storage(self.value):
+            return False
+        if not read_alike(self.facts.value(source), self.facts.value(touch.value)):
             return False
         target = self.facts.region(touch.value)
         return self._at_home(source).same(target) and self.covers_home(target)

@@ -135,3 +135,15 @@ def test_fuzz_a_scatter_over_its_whole_base_stays_when_more_of_its_storage_is_re
     ops, reasons = removed(window, torch.arange(12.0))
     assert "aten.as_strided_scatter.default" in ops
     assert any("absolute storage offset" in r for r in reasons), reasons
+
+
+@pytest.mark.parametrize("turned", [torch.conj, torch._neg_view], ids=["conjugated", "negated"])
+def test_an_input_that_gets_its_own_numbers_turned_is_written(
+    turned: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    def function(z: torch.Tensor) -> torch.Tensor:
+        turned(z).copy_(z)
+        return z + 1
+
+    ops, _ = removed(function, torch.randn(3, 4, dtype=torch.complex64))
+    assert "aten.copy_.default" in ops

@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 
 import torch
 from torch import fx
+from torch._prims_common import is_contiguous_or_false
 
 from air_geir.converters import name_of
 from air_geir.errors import UnsupportedGraphError
@@ -128,7 +129,7 @@ def _as_stated(part: fx.GraphModule) -> Run:
     """
     leaves: Any = part.graph.output_node().args[0]
     stated = [leaf.meta.get("val") for leaf in leaves]
-    dense = [value.is_contiguous() if _is_strided(value) else None for value in stated]
+    dense = [is_contiguous_or_false(value) if _is_strided(value) else None for value in stated]
     turned = [isinstance(value, torch.Tensor) and (value.is_conj() or value.is_neg()) for value in stated]
     forward = part.forward
 

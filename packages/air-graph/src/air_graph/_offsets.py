@@ -15,6 +15,7 @@ from unittest import mock
 from torch._guards import detect_fake_mode
 from torch._prims_common import clone_preserve_strides
 from torch.fx import GraphModule, Node
+from torch.fx.experimental.symbolic_shapes import guard_or_false
 from torch.fx.node import map_arg
 
 from air_graph._effects import keeps_gaps
@@ -39,13 +40,15 @@ def mend_offsets(gm: GraphModule) -> None:
 
 def as_its_base(target: Any, result: Any, base: Any) -> Any:
     """The result where its base lies: of a scatter over all of the base the fake kernel makes a plain copy."""
-    if not keeps_gaps(target) or 0 in base.stride() or _place(result) == _place(base):
+    if not keeps_gaps(target) or any(guard_or_false(step == 0) for step in base.stride()):
+        return result
+    if all(guard_or_false(one == other) for one, other in zip(_place(result), _place(base), strict=True)):
         return result
     return clone_preserve_strides(base)
 
 
-def _place(value: Any) -> tuple[Any, Any]:
-    return value.stride(), value.storage_offset()
+def _place(value: Any) -> tuple[Any, ...]:
+    return *value.stride(), value.storage_offset()
 
 
 def _is_part_of(node: Node, values: Collection[Node]) -> bool:

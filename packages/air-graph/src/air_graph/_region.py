@@ -26,6 +26,11 @@ def same_extents(a: Sequence[Extent], b: Sequence[Extent]) -> bool:
     return len(a) == len(b) and all(x is y or surely(x == y) for x, y in zip(a, b, strict=True))
 
 
+def read_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether the same bytes are the same numbers to both: regions know no type, and nothing of conjugated views."""
+    return (one.dtype, one.is_conj(), one.is_neg()) == (other.dtype, other.is_conj(), other.is_neg())
+
+
 @dataclass(frozen=True, slots=True)
 class Region:
     """The elements of one storage that a strided tensor touches; offsets and strides count bytes."""

@@ -8,7 +8,7 @@ import re
 import pytest
 import torch
 
-from air_graph.testing import _computes, _views, _writes, draw_case, run_case
+from air_graph.testing import _computes, _views, _waits, _writes, draw_case, run_case
 from air_graph.testing._rows import Row
 from air_graph.testing._run import plainly
 from air_graph.testing._scope import Scope, overlaps_itself, overlaps_partly
@@ -25,6 +25,7 @@ ROWS = (
     *_computes.PRODUCTS,
     *_computes.COMPLEX,
     *_computes.CASTS,
+    *_waits.WAITS,
 )
 CASES = 100
 

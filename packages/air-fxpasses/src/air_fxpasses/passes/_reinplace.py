@@ -21,7 +21,7 @@ from torch.fx import Node
 from air_fxpasses._facts import Facts
 from air_fxpasses._pass import PassResult
 from air_fxpasses._refusal import Refusal
-from air_fxpasses._scatters import SCATTERS, slot_region, view_arguments
+from air_fxpasses._scatters import SCATTERS, is_in_slot, slot_region, view_arguments
 from air_fxpasses._sharing import may_share, settle
 from air_fxpasses.passes._mutators import conflict, write_in_place, written_by
 from air_fxpasses.tables import Twin, twin_of
@@ -82,7 +82,7 @@ def _write_slot(facts: Facts, node: Node, into_inputs: bool, in_scope: Scope) ->
     if slot is None:
         why = repeated_element(facts.region(home))
         return Refusal.of(why or "what it replaces may not be a part of its base", node)
-    in_slot = facts.storage(source) == facts.storage(home) and facts.region(source).same(slot)
+    in_slot = is_in_slot(facts, source, home, slot)
     if not in_slot and facts.may_overlap(source, home):
         return Refusal.of(f"argument '{source.name}' overlaps the memory it would write", node, source)
     verdict = may_share(facts, node, home, node, into_inputs=into_inputs)

@@ -20,9 +20,9 @@ from torch.fx import GraphModule, Node
 from air_fxpasses._facts import Facts
 from air_fxpasses._pass import Pass, PassResult
 from air_fxpasses._refusal import Refusal
-from air_fxpasses._scatters import SCATTERS, slot_region
+from air_fxpasses._scatters import SCATTERS, is_in_slot, slot_region
 from air_fxpasses._sharing import may_share, settle
-from air_graph import link_of, same_extents
+from air_graph import link_of, read_alike, same_extents
 
 aten = torch.ops.aten
 prims = torch.ops.prims
@@ -71,10 +71,8 @@ def _remove(facts: Facts, node: Node, source: Node) -> Refusal | None:
 
 def _is_identity_seen_by_caller(facts: Facts, node: Node, source: Node) -> Refusal | None:
     """Two outputs that alias stay two tensors, and an output that aliases an input is not the input."""
-    if (
-        not facts.region(node).same(facts.region(source))
-        or facts.value(node).dtype != facts.value(source).dtype
-    ):
+    alike = read_alike(facts.value(node), facts.value(source))
+    if not alike or not facts.region(node).same(facts.region(source)):
         return Refusal.of("it names other elements than its argument", node)
     if node.target is aten.detach.default and link_of(source) is not None and _reaches_the_caller(node):
         return Refusal.of("without it the caller gets a view of a differentiable tensor", node)
@@ -100,12 +98,7 @@ def _first(facts: Facts, node: Node) -> Node | None:
     before, after = facts.tensor(source), facts.tensor(node)
     if before is None or after is None:
         return None
-    same = (
-        _lie_alike(before, after)
-        and before.device == after.device
-        and before.is_conj() == after.is_conj()
-        and before.is_neg() == after.is_neg()
-    )
+    same = _lie_alike(before, after) and before.device == after.device
     return source if same else None
 
 
@@ -177,7 +170,7 @@ def _scatter(facts: Facts, node: Node) -> Node | None:
     slot = slot_region(facts, node, base)
     if slot is None:
         return None
-    if facts.storage(base) == facts.storage(source) and facts.region(source).same(slot):
+    if is_in_slot(facts, source, base, slot):
         return _first(facts, node)
     before, after = facts.tensor(source), facts.tensor(node)
     if before is None or after is None or not slot.same(facts.region(base)):
@@ -187,7 +180,7 @@ def _scatter(facts: Facts, node: Node) -> Node | None:
 
 def _lie_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
     return (
-        one.dtype == other.dtype
+        read_alike(one, other)
         and same_extents(one.size(), other.size())
         and same_extents(one.stride(), other.stride())
     )

@@ -9,6 +9,7 @@ from typing import Any
 import sympy  # type: ignore[import-untyped]  # sympy ships no annotations
 import torch
 from torch import fx
+from torch._prims_common import is_contiguous_or_false
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
@@ -273,7 +274,7 @@ class _ProgramBuilder:
         turned = bool(value.is_conj() or value.is_neg())
         return ArgInput(
             arg,
-            contiguous=bool(value.is_contiguous()) and not turned,
+            contiguous=is_contiguous_or_false(value) and not turned,
             turned=turned,
             parameter=isinstance(example, torch.nn.Parameter),
             static=arg in self.static,

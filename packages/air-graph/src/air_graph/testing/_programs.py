@@ -15,6 +15,7 @@ from air_graph.testing._flow import draw_flow
 from air_graph.testing._rows import Row
 from air_graph.testing._scope import Scope
 from air_graph.testing._views import VIEWS
+from air_graph.testing._waits import WAITS
 from air_graph.testing._writes import FOREACH, OUTS, WRITES
 
 
@@ -38,6 +39,7 @@ FAMILIES: Final[Mapping[str, tuple[int, Callable[[Scope], bool]]]] = {
     "outs": (4, _of(OUTS)),
     "foreach": (4, _of(FOREACH)),
     "flow": (4, draw_flow),
+    "waits": (3, _of(WAITS)),
 }
 
 

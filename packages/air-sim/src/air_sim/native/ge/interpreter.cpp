@@ -1,6 +1,7 @@
 // Runs graphs: one operator after the other, values in a table.
 #include <c10/core/InferenceMode.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "kernels.h"
@@ -23,8 +24,13 @@ Ints Call::ints(const char* name, Ints otherwise) const {
   return found == op.attributes.end() ? otherwise : found->second.ints;
 }
 Ints Call::values(size_t input) const {
+  decides(input);
   const Tensor t = in.at(input).to(at::kLong).contiguous().view({-1});
   return Ints(t.data_ptr<int64_t>(), t.data_ptr<int64_t>() + t.numel());
+}
+at::Scalar Call::number(size_t input) const {
+  decides(input);
+  return in.at(input).item();
 }
 at::optional<Tensor> Call::optional(size_t input) const {
   return given(input) ? at::optional<Tensor>(in[input]) : at::nullopt;
@@ -67,19 +73,31 @@ std::vector<std::string> missing_kernels(const Model& model) {
   return missing;
 }
 
-std::vector<Tensor> run(const Model& model, const std::vector<Tensor>& inputs, bool dry) {
+// Operators whose result says nothing of the numbers in their operand.
+const std::set<std::string> kOfShapes{"Rank", "Shape", "ShapeN", "Size"};
+
+std::vector<Tensor> run(const Model& model, const std::vector<Tensor>& inputs, bool dry, Sizes* sizes) {
   const c10::InferenceMode guard(true);
   std::unordered_map<std::string, Tensors> values;
-  for (size_t i = 0; i < model.inputs.size(); ++i) values[model.inputs[i]->name] = {inputs.at(i)};
+  std::set<std::string> on_device;
+  for (size_t i = 0; i < model.inputs.size(); ++i) {
+    values[model.inputs[i]->name] = {inputs.at(i)};
+    if (sizes && sizes->on_device.at(i)) on_device.insert(model.inputs[i]->name);
+  }
   const auto value = [&](const Edge& edge) { return values.at(edge.node).at(edge.output); };
   for (const Op* op : model.order) {
-    Call call{*op, {}, dry};
+    Call call{*op, {}, dry, sizes};
     for (const Edge& edge : op->inputs) {
       if (edge.node.empty())
         call.in.push_back(Tensor());
       else if (edge.output >= 0)
         call.in.push_back(value(edge));
+      else
+        continue;
+      call.on_device.push_back(on_device.count(edge.node) != 0);
     }
+    const auto& known = call.on_device;
+    if (std::find(known.begin(), known.end(), true) != known.end() && !kOfShapes.count(op->type)) on_device.insert(op->name);
     try {
       values[op->name] = kernels().at(op->type)(call);
     } catch (const std::exception& problem) {

@@ -13,6 +13,8 @@ struct Call {
   const Op& op;
   Tensors in;
   bool dry;
+  Sizes* sizes = nullptr;
+  std::vector<bool> on_device = {};  // of each input, where `sizes` is asked for
   bool has(const char* name) const { return op.attributes.count(name) != 0; }
   int64_t integer(const char* name, int64_t otherwise = 0) const;
   double real(const char* name, double otherwise = 0) const;
@@ -21,6 +23,9 @@ struct Call {
   // The values of a small integer tensor: shapes, axes, bounds.
   Ints values(size_t input) const;
   int64_t value(size_t input) const { return values(input).at(0); }
+  // One number that decides a size.
+  at::Scalar number(size_t input) const;
+  void decides(size_t input) const { if (sizes && on_device.at(input)) sizes->from_device = true; }
   bool given(size_t input) const { return input < in.size() && in[input].defined(); }
   at::optional<Tensor> optional(size_t input) const;
   // The type the graph says output `index` has, or `otherwise` when it does not say.

@@ -77,7 +77,7 @@ Tensor pad(const Call& c) {
 }
 Tensor range(const Call& c) {
   const at::ScalarType type = c.in[0].scalar_type();
-  return at::arange(c.in[0].item(), c.in[1].item(), c.in[2].item(), at::TensorOptions(type));
+  return at::arange(c.number(0), c.number(1), c.number(2), at::TensorOptions(type));
 }
 Tensor shape(const Call& c) {
   const Ints sizes = c.in[0].sizes().vec();

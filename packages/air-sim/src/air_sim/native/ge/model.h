@@ -2,6 +2,7 @@
 #pragma once
 #include <ATen/ATen.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <set>
@@ -46,7 +47,7 @@ struct Model {
   std::vector<const Op*> order;   // everything else
   std::vector<Edge> outputs;
   bool is_static = true;
-  bool sizes_from_values = false;  // a size of a result is only known once its operands are
+  mutable std::atomic<bool> sizes_from_values{false};  // a size of a result is only known once its operands are
   std::vector<Ints> output_shapes;  // of a static graph, once compiled
   std::vector<at::ScalarType> output_types;
 };
@@ -65,8 +66,13 @@ at::ScalarType type_of_graph(int type);
 at::ScalarType type_of_api(int64_t type);
 int api_of_type(at::ScalarType type);
 
+// What a run finds out about sizes, given which inputs only a device knows.
+struct Sizes {
+  std::vector<bool> on_device;
+  bool from_device = false;  // an operator read a size from what is computed of them
+};
 // Runs a graph.  `dry`: only shapes matter, nothing outside may be touched (no communication, no printing).
-std::vector<at::Tensor> run(const Model& model, const std::vector<at::Tensor>& inputs, bool dry);
+std::vector<at::Tensor> run(const Model& model, const std::vector<at::Tensor>& inputs, bool dry, Sizes* sizes = nullptr);
 // Types of operators in the graph, and in the graphs that its operators run.
 std::set<std::string> types_in(const Model& model);
 // Those that have no kernel.

@@ -123,8 +123,9 @@ void compile(Model& model) {
   for (const std::string& type : missing_kernels(model)) missing += " " + type;
   if (!missing.empty())
     throw std::runtime_error("air-sim has no kernel for:" + missing + " (kernels are rows of native/ge/kernels_*.cpp)");
-  for (const std::string& type : types_in(model)) model.sizes_from_values |= kCounting.count(type) != 0;
-  model.sizes_from_values |= chooses_sizes(model);
+  bool counts = chooses_sizes(model);
+  for (const std::string& type : types_in(model)) counts |= kCounting.count(type) != 0;
+  model.sizes_from_values = counts;
   model.is_static = !model.sizes_from_values;
   std::vector<at::Tensor> inputs;
   for (const auto* data : model.inputs) {
@@ -135,8 +136,10 @@ void compile(Model& model) {
   if (!model.is_static) return;
   std::vector<at::Tensor> results;
   try {
-    results = run(model, inputs, true);
-    model.sizes_from_values = depends_on_values(model, inputs, results);
+    air_sim::graph_engine::Sizes sizes;
+    for (const at::Tensor& t : inputs) sizes.on_device.push_back(!c10::isIntegralType(t.scalar_type(), /*includeBool=*/false));
+    results = run(model, inputs, true, &sizes);
+    model.sizes_from_values = sizes.from_device || depends_on_values(model, inputs, results);
   } catch (const std::exception&) {
     // Numbers made up here lead outside of a table, or stand for sizes that do not fit; a call brings others.
     if (std::none_of(inputs.begin(), inputs.end(), [](const at::Tensor& t) { return at::isIntegralType(t.scalar_type(), true); }))
@@ -186,19 +189,29 @@ void compile_or_read(uint32_t id) {
 // shape, the dry run is on the values: like the engine, it waits for what makes them.
 void allocate_outputs(const Model& model, const std::vector<ge::Tensor>& inputs, const std::vector<at::Tensor>& values,
                       void* stream, std::vector<ge::Tensor>& outputs) {
-  const bool waits = model.sizes_from_values && !air_sim::noop();
-  if (waits && aclrtSynchronizeStream(stream) != 0) throw std::runtime_error("the stream failed before a size was known");
+  bool waits = model.sizes_from_values && !air_sim::noop();
+  const auto wait = [&] {
+    if (aclrtSynchronizeStream(stream) != 0) throw std::runtime_error("the stream failed before a size was known");
+  };
+  if (waits) wait();
+  air_sim::graph_engine::Sizes sizes;
+  for (const ge::Tensor& t : inputs) sizes.on_device.push_back(!is_on_host(t));
   const auto tried = [&](int64_t number) {
     std::vector<at::Tensor> stand_ins;
     for (size_t i = 0; i < values.size(); ++i)
       stand_ins.push_back(waits || is_on_host(inputs[i]) ? values[i].clone() : at::full_like(values[i], number));
-    return run(model, stand_ins, true);
+    return run(model, stand_ins, true, waits ? nullptr : &sizes);
   };
   std::vector<at::Tensor> results;
   try {
     results = tried(0);  // every index has a place
   } catch (const std::exception&) {
     results = tried(1);  // every number divides
+  }
+  if (sizes.from_device && !air_sim::noop()) {
+    model.sizes_from_values = waits = true;
+    wait();
+    results = tried(0);
   }
   outputs.resize(results.size());
   ge::AllocatorPtr allocator;
