@@ -85,6 +85,10 @@ std::vector<Tensor> run(const Model& model, const std::vector<Tensor>& inputs, b
     if (sizes && sizes->on_device.at(i)) on_device.insert(model.inputs[i]->name);
   }
   const auto value = [&](const Edge& edge) { return values.at(edge.node).at(edge.output); };
+  std::unordered_map<std::string, size_t> readers;
+  for (const Op* op : model.order)
+    for (const Edge& edge : op->inputs) ++readers[edge.node];
+  for (const Edge& edge : model.outputs) ++readers[edge.node];
   for (const Op* op : model.order) {
     Call call{*op, {}, dry, sizes};
     for (const Edge& edge : op->inputs) {
@@ -103,6 +107,9 @@ std::vector<Tensor> run(const Model& model, const std::vector<Tensor>& inputs, b
     } catch (const std::exception& problem) {
       throw std::runtime_error(op->type + " " + op->name + ": " + problem.what());
     }
+    for (const Edge& edge : op->inputs)  // memory is needed for what is still to be read
+      if (--readers[edge.node] == 0) values.erase(edge.node);
+    if (readers[op->name] == 0) values.erase(op->name);
   }
   std::vector<Tensor> results;
   for (const Edge& edge : model.outputs) results.push_back(value(edge));
