@@ -11,18 +11,17 @@ from pathlib import Path
 
 from zoo import architectures, page, results, running
 from zoo.architectures import LIBRARIES, Shard
-from zoo.worker import Task
+from zoo.worker import GROUNDS, Task, ground_of
 
-MODES = ("reduce-overhead", "max-autotune")
 ROOT = Path(__file__).resolve().parents[4]
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="zoo", description=__doc__)
     parser.add_argument("--shard", type=Shard.parsed, default=Shard(0, 1), help="i/n: part i of n, from 0")
-    parser.add_argument("--ground", choices=("cpu", "sim", "npu"), default="cpu")
+    parser.add_argument("--ground", choices=tuple(GROUNDS), default="cpu")
     parser.add_argument("--libraries", type=lambda text: text.split(","), default=list(LIBRARIES))
-    parser.add_argument("--modes", type=lambda text: text.split(","), default=list(MODES))
+    parser.add_argument("--modes", type=lambda text: text.split(","), help="all that the ground serves")
     parser.add_argument("--only", nargs="+", default=(), help="architectures by name")
     parser.add_argument("--missing", action="store_true", help="those alone that no row is kept of")
     parser.add_argument(
@@ -57,7 +56,8 @@ def _run(asked: argparse.Namespace, file: Path) -> None:
     if asked.again:
         wanted = [one for one in wanted if one in kept and page.verdict(kept[one]).split()[0] in asked.again]
     log = Path(tempfile.gettempdir()) / "zoo.log"
-    task = Task(asked.ground, ("aot_eager", *asked.modes), str(log))
+    modes = asked.modes or ground_of(asked.ground).modes
+    task = Task(asked.ground, ("aot_eager", *modes), str(log))
     begun, fresh = time.monotonic(), []
     for number, row in enumerate(running.rows(task, wanted, asked.seconds), 1):
         print(f"{number}/{len(wanted)} {time.monotonic() - begun:5.0f} s  {page.line(row)}", flush=True)

@@ -30,8 +30,8 @@ compared. What `aot_eager` does not compile, or compiles to something else than 
 
 On air-sim `siglip`, `siglip_vision_model`, `gemma4` and `gemma4_text` differ in max-autotune because torch_npu's eager
 GELU ignores `approximate`, and the graph does not ([limits](limits.md)): with the exact GELU in these models both are
-the same. `deformable_detr` differs by rounding: held against the same model in double precision on the CPU, eager is off
-by 0.000069 of the largest value, and max-autotune by 0.000066.
+the same. `deformable_detr` differs by rounding: held against the same model in double precision on the CPU, eager is
+off by 0.000069 of the largest value, and max-autotune by 0.000066.
 
 ## A model of your own
 <!-- features: N26 -->
@@ -56,7 +56,7 @@ for mode in ("reduce-overhead", "max-autotune"):
 TORCH: Final = "aot_eager"
 TOGETHER: Final = "together"
 """The trace that serves all ways: it has an outcome where it did not end."""
-GROUNDS: Final = {"cpu": "Plain CPU tensors", "sim": "The NPU of air-sim", "npu": "An NPU"}
+GROUNDS: Final = {"cpu": "Plain CPU tensors", "sim": "The NPU of air-sim", "npu": "An NPU", "cuda": "A GPU"}
 REASON: Final = 160
 
 Verdict = Literal["good", "fails", "torch", "left out"]

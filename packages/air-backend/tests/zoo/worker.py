@@ -23,6 +23,19 @@ MEMORY: Final = 14 << 30
 """Bytes that a process may ask for."""
 
 
+GROUNDS: Final = {"cpu": "cpu", "sim": "npu", "npu": "npu", "cuda": "cuda"}
+"""The kind of device of each ground."""
+
+
+def ground_of(name: str) -> Any:
+    """The ground of this name, which this machine has to have."""
+    from air_backend._ground import ground_named
+
+    if (ground := ground_named(GROUNDS[name])) is None:
+        raise SystemExit(f"zoo: there is no {GROUNDS[name]} here for --ground {name}")
+    return ground
+
+
 class Task(NamedTuple):
     """What every process is told."""
 
@@ -45,11 +58,8 @@ def work(task: Task, pipe: Connection) -> None:
     from zoo.unloaded import declare_what_torchvision_lacks
 
     declare_what_torchvision_lacks()
-    import torch
 
-    from air_backend._ground import best_ground
-
-    device = torch.device("cpu") if task.ground == "cpu" else best_ground().device
+    device = ground_of(task.ground).device
     pipe.send(Step("ready"))
     while (architecture := pipe.recv()) is not None:
         _judge(architecture, task.ways, device, pipe)
