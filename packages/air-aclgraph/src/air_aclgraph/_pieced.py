@@ -58,6 +58,8 @@ class PiecedExecutable:
 
     def boxed(self, args: Sequence[Any]) -> Any:
         """Runs the graph on its inputs, given in one list or tuple."""
+        if not torch.is_grad_enabled():
+            return self._call(*args)
         with torch.no_grad():
             return self._call(*args)
 
