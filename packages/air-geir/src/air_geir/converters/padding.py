@@ -96,7 +96,10 @@ def _border_back(mode: str) -> Body:
 
 def _back_samples(overload: str) -> tuple[Sample, ...]:
     axes = int(overload.split("pad")[1][0])
-    return (Sample(f32(2, 2, *[7] * axes), f32(2, 2, *[4] * axes), [1, 2] * axes),)
+    return (
+        Sample(f32(2, 2, *[7] * axes), f32(2, 2, *[4] * axes), [1, 2] * axes),
+        Sample(f32(2, 2, *[4] * axes), f32(2, 2, *[4] * axes), [0, 0] * axes),
+    )
 
 
 register_rows(_BORDER_BACK, _border_back, _back_samples, "padding")
