@@ -276,3 +276,24 @@ def test_N23_an_input_in_the_memory_of_the_host_is_read_there_in_every_call(
             x, i = torch.randn(3, 3).to("npu"), torch.tensor([2, last, 1])
             torch.testing.assert_close(run(x, i), function(x, i))
     assert bool(told) == (function is not _staged)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
+def test_N23_an_assert_of_the_program_stops_it(mode: str) -> None:
+    def function(x: Tensor) -> Tensor:
+        torch._assert_async((x > 0).all(), "numbers have to be positive")  # what Dynamo makes of an `assert`
+        return x * 2
+
+    run = compiled(function, mode)
+    assert torch.equal(run(torch.ones(3)), torch.full((3,), 2.0))
+    with pytest.raises(RuntimeError, match="numbers have to be positive"):
+        run(-torch.ones(3))
+
+
+@pytest.mark.npu
+@pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
+def test_N23_an_operator_that_refuses_to_be_captured_runs_between_pieces() -> None:
+    run = compiled(lambda x: torch.bernoulli(x) + 1, "reduce-overhead")
+    chances = torch.tensor([0.0, 1.0, 1.0], device="npu")
+    assert run(chances).tolist() == run(chances).tolist() == [1.0, 2.0, 2.0]

@@ -139,7 +139,12 @@ def translate(error: RuntimeError, limits: Limits) -> AclGraphError:
             available=limits.free_bytes,
         )
     code = driver_code(error)
-    cause = None if code is None else CAUSES.get(code)
+    if code is None:
+        return IllegalDuringCapture(
+            f"the capture failed: {_first_line(error)}",
+            advice="run the model with run_eagerly: if it fails there too, the operator is at fault",
+        )
+    cause = CAUSES.get(code)
     if cause is None:
         return CaptureFailed(
             f"the capture failed: {_first_line(error)}",

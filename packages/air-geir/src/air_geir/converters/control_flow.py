@@ -41,19 +41,27 @@ def _branch(
     return ctx.subgraph(f"{ctx.graph.name}_{name}_{len(ctx.graph)}", body, operands, values)
 
 
-_CHECKS = {"_assert_async.msg": None, "_assert_async.default": None, "_assert_scalar.default": None}
+@converts("aten._assert_scalar.default")
+def assert_scalar(ctx: Context, self: Any, assert_msg: str) -> None:
+    """_assert_scalar(Scalar self, str assert_msg) -> ()
+
+    The trace's own checks of sizes: torch has proved them for the sizes the graph is guarded for.
+    """
 
 
-def _nothing(row: None) -> Body:
-    """The trace's own checks of sizes: torch has proved them for the sizes the graph is guarded for."""
+_CHECKS = {"_assert_async.msg": None, "_assert_async.default": None}
 
-    def convert(ctx: Context, *checked: Any) -> None:
-        return None
+
+def _by_torch(row: None) -> Body:
+    """A check of the program, an `assert` of numbers: the engine has nothing that stops there."""
+
+    def convert(ctx: Context, self: Value, *assert_msg: str) -> None:
+        ctx.refuse("the engine cannot stop where a check of your program fails; torch can")
 
     return convert
 
 
-register_rows(_CHECKS, _nothing, lambda overload: (), "control_flow")
+register_rows(_CHECKS, _by_torch, lambda overload: (), "control_flow")
 
 
 @converts("aten._assert_tensor_metadata.default")
