@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from zoo.architectures import Architecture
 
@@ -23,7 +23,12 @@ MEMORY: Final = 14 << 30
 """Bytes that a process may ask for."""
 
 
-GROUNDS: Final = {"cpu": "cpu", "sim": "npu", "npu": "npu", "cuda": "cuda"}
+GROUNDS: Final[dict[str, Literal["npu", "cuda", "cpu"]]] = {
+    "cpu": "cpu",
+    "sim": "npu",
+    "npu": "npu",
+    "cuda": "cuda",
+}
 """The kind of device of each ground."""
 
 
