@@ -98,10 +98,10 @@ def test_random_programs_give_their_caller_what_eager_gives(
 def test_N23_random_programs_that_are_cut_give_their_caller_what_eager_gives(
     mode: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for of_data in ("DYNAMIC_OUTPUT_SHAPE_OPS", "SCALAR_OUTPUTS"):  # they are part of a graph
-        monkeypatch.setenv(f"TORCHDYNAMO_CAPTURE_{of_data}", "1")  # for processes that are started
-        monkeypatch.setattr(torch._dynamo.config, f"capture_{of_data.lower()}", True)
-    check(mode, seeds_of(request, 0, SHARDS), "cpu", CUT)
+    for of_data in ("DYNAMIC_OUTPUT_SHAPE_OPS", "SCALAR_OUTPUTS"):  # for processes that are started
+        monkeypatch.setenv(f"TORCHDYNAMO_CAPTURE_{of_data}", "1")
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True, capture_scalar_outputs=True):
+        check(mode, seeds_of(request, 0, SHARDS), "cpu", CUT)
 
 
 @pytest.mark.npu
