@@ -49,7 +49,10 @@ def command(module: Module, air: bool, seconds: float, test: str, lines: Path) -
         "--write",
         str(lines),
     ]
-    found += ["--air"] if air else []
+    if module.suite.mode:
+        found += ["--compile", module.suite.mode if air else "aot_eager"]
+    elif air:
+        found += ["--air"]
     found += ["--stub", module.suite.stub] if module.suite.stub else []
     return [*found, "--test", test] if test else found
 
@@ -103,6 +106,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--torchair", type=Path, help="a checkout of TorchAir")
     parser.add_argument("--torch-npu", type=Path, help="a checkout of torch_npu")
     parser.add_argument(
+        "--pytorch", type=Path, help="a checkout of PyTorch, whose tests of compilation are run"
+    )
+    parser.add_argument(
         "--vllm-ascend", type=Path, help="a checkout of vLLM-Ascend, whose compilation/ is run"
     )
     parser.add_argument(
@@ -115,10 +121,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--again", choices=("air", "none"), default="", help=kept)
     parser.add_argument("--wordy", action="store_true", help="also name what is private or fails in both")
     asked = parser.parse_args(arguments)
-    given = {"torchair": asked.torchair, "torch-npu": asked.torch_npu, "vllm-ascend": asked.vllm_ascend}
+    given = {
+        "torchair": asked.torchair,
+        "torch-npu": asked.torch_npu,
+        "vllm-ascend": asked.vllm_ascend,
+        "pytorch": asked.pytorch,
+    }
     checkouts = {name: path for name, path in given.items() if path}
     if not checkouts:
-        parser.error("give a checkout: --torchair PATH, --torch-npu PATH, --vllm-ascend PATH")
+        parser.error("give a checkout: --torchair PATH, --torch-npu PATH, --vllm-ascend PATH, --pytorch PATH")
     asked.results.mkdir(parents=True, exist_ok=True)
     listed = read_list()
     results: list[Judged] = []

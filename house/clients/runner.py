@@ -126,21 +126,31 @@ def _end(child: int) -> None:
         os.waitpid(child, 0)
 
 
-def imported(path: Path, stub: str) -> unittest.TestSuite:
+def imported(path: Path, stub: str, way: str = "") -> unittest.TestSuite:
     """The tests of a module, in the order in which unittest would run them."""
     sys.path.insert(0, str(path.parent))
     sys.argv = [str(path)]  # some read it
+    if way:
+        peers = importlib.import_module("house.clients.peers")
+        peers.swap(way)
+        load = unittest.TestLoader().loadTestsFromTestCase
+        return unittest.TestSuite(map(load, peers.cases(peers.load(path))))
     if stub:
         importlib.import_module(stub)
     return unittest.TestLoader().loadTestsFromModule(importlib.import_module(path.stem))
 
 
 def run(
-    path: Path, stub: str, seconds: float, wanted: str, tell: Callable[[str, str, str, float], None]
+    path: Path,
+    stub: str,
+    seconds: float,
+    wanted: str,
+    tell: Callable[[str, str, str, float], None],
+    way: str = "",
 ) -> None:
     """Runs what a module has, or tells why it cannot be imported."""
     try:
-        tests = list(flat(imported(path, stub)))
+        tests = list(flat(imported(path, stub, way)))
     except BaseException:
         tell(IMPORT, "fail", traceback.format_exc()[-SAID:], 0.0)
         return
@@ -155,6 +165,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m house.clients.runner", description=__doc__)
     parser.add_argument("module", type=Path)
     parser.add_argument("--air", action="store_true", help="AIR stands in")
+    parser.add_argument("--compile", default="", help="compile with this in the place of torch's backends")
     parser.add_argument("--stub", default="", help="imported before the module")
     parser.add_argument("--seconds", type=float, default=60.0, help="for each test")
     parser.add_argument("--test", default="", help="only tests with this in their name")
@@ -170,7 +181,7 @@ def main(arguments: list[str] | None = None) -> int:
             lines.write(json.dumps(row) + "\n")
             lines.flush()
 
-        run(asked.module.resolve(), asked.stub, asked.seconds, asked.test, tell)
+        run(asked.module.resolve(), asked.stub, asked.seconds, asked.test, tell, asked.compile)
     return 0
 
 

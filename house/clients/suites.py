@@ -25,6 +25,7 @@ class Suite:
     stub: str = ""  # a module of ours that stands for one that their build makes
     ours: str = ""  # a folder of ours with the tests, which load modules from the checkout
     variable: str = ""  # where these tests find the checkout
+    mode: str = ""  # of AIR, in the place of torch's backends; held against `aot_eager` instead of a real one
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Module:
         return f"{self.suite.name}/{self.path.stem}"
 
 
+MODES: Final = ("reduce-overhead", "max-autotune")
 #: Need several processes with a card each, or CANN's compiler of kernels.
 CARDS: Final = frozenset({"hcom_static_kernel_test.py"})
 SUITES: Final = (
@@ -56,6 +58,11 @@ SUITES: Final = (
     ),
     Suite("torchair-st", "torchair", "tests/st", "torchair_*_st.py", stub="house.clients.privateuse1"),
     Suite("torchair-st-main", "torchair", "tests/st", "torchair_st.py", stub="house.clients.privateuse1"),
+    *(
+        Suite(f"inductor-{mode}", "pytorch", "test/inductor", "test_torchinductor.py", mode=mode)
+        for mode in MODES
+    ),
+    *(Suite(f"dynamo-{mode}", "pytorch", "test/dynamo", "test_*.py", mode=mode) for mode in MODES),
 )
 
 
