@@ -464,20 +464,20 @@ def demo(session: nox.Session) -> None:
 
 @nox.session(tags=["ci"], venv_params=WITHOUT_PIP)
 def examples(session: nox.Session) -> None:
-    """The examples run as their READMEs say, but for those that take longest."""
-    see(session, site_of(base(session)), *(library(session, text) for text in EXAMPLES_NEED))
+    """The examples run as their READMEs say, but for those that take longest; and every notebook."""
+    needed = (*EXAMPLES_NEED, *NOTEBOOKS_NEED)
+    see(session, site_of(base(session)), *(library(session, text) for text in needed))
     session.install("-q", "--no-build-isolation", *editable("air-backend"), env=ENV)
     session.run("python", "-m", "house.examples", "--quick", *session.posargs, env=ENV)
+    session.run("python", "-m", "house.examples", "--notebooks", env=ENV)
 
 
 @nox.session(name="examples-all", venv_params=WITHOUT_PIP)
 def examples_all(session: nox.Session) -> None:
-    """Every example and every notebook."""
-    needed = (*EXAMPLES_NEED, *NOTEBOOKS_NEED)
-    see(session, site_of(base(session)), *(library(session, text) for text in needed))
+    """Every example."""
+    see(session, site_of(base(session)), *(library(session, text) for text in EXAMPLES_NEED))
     session.install("-q", "--no-build-isolation", *editable("air-backend"), env=ENV)
     session.run("python", "-m", "house.examples", env=ENV)
-    session.run("python", "-m", "house.examples", "--notebooks", env=ENV)
 
 
 @nox.session(tags=["ci"], venv_params=WITHOUT_PIP)
