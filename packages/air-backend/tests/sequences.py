@@ -8,9 +8,9 @@ from __future__ import annotations
 import copy
 import gc
 import itertools
-import threading
 from collections import namedtuple
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import torch
@@ -219,18 +219,12 @@ def autocast_on_and_off(compiled: Compile, device: str) -> list[Any]:
 def several_threads(compiled: Compile, device: str) -> list[Any]:
     step = compiled(lambda x: (x * 2).sin() + x)
     step(numbers(device, 4, 4))
-    results: dict[int, Tensor] = {}
 
-    def run(thread: int) -> None:
-        for call in range(10):
-            results[thread * 10 + call] = step(numbers(device, 4, 4, seed=thread * 10 + call)).clone()
+    def run(thread: int) -> list[Tensor]:
+        return [step(numbers(device, 4, 4, seed=thread * 10 + call)).clone() for call in range(10)]
 
-    threads = [threading.Thread(target=run, args=(thread,)) for thread in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return [results.get(number) for number in range(30)]
+    with ThreadPoolExecutor(3) as pool:
+        return [result for results in pool.map(run, range(3)) for result in results]
 
 
 @sequence

@@ -35,7 +35,7 @@ NPUGRAPH_EX_DEFAULTS: dict[str, Any] = {
     "data_dump_stage": "optimized",
     "data_dump_dir": "./",
     "deadlock_check": False,
-    "capture_error_mode": "global",
+    "capture_error_mode": "thread_local",  # npugraph_ex has "global": another thread's copy fails
     "force_recapture": False,
     "unsafe_skip_npugraph_capture_validation": False,
     "record_statistics_debug_info": False,

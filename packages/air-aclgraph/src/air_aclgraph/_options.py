@@ -33,7 +33,7 @@ class Options:
     share_pool: bool = True
     limit: int = 64
     limit_bytes: int | None = None
-    error_mode: ErrorMode = "global"
+    error_mode: ErrorMode = "thread_local"
     pool: Any = None
     strict_priorities: bool = False
     super_kernel: bool = False

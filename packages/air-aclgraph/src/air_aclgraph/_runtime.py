@@ -60,7 +60,7 @@ class Request:
     of an ordinary run of the same program just before, none does: it is made before the capture, as the sample says.
     """
 
-    error_mode: ErrorMode = "global"
+    error_mode: ErrorMode = "thread_local"
     pool: Any = None
     share_outputs: bool = False
     sample: Sample | None = field(default=None, repr=False)

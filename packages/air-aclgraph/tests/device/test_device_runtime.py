@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -187,6 +188,23 @@ def test_A31_every_capture_error_mode_captures(mode: str) -> None:
     run = compile_graph(gm, [torch.ones(2, device="npu")], settings=chosen)
     for _ in range(2):
         assert run(torch.ones(2, device="npu"))[0].tolist() == [2.0, 2.0]
+
+
+def test_A31_another_thread_copies_to_the_device_while_a_capture_runs() -> None:
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    x.meta["val"] = torch.ones(2, device="npu")
+    copied = graph.call_function(_copied_by_another_thread, (x,))
+    graph.output((graph.call_function(torch.ops.aten.add.Tensor, (copied, 1)),))
+    run = compile_graph(torch.fx.GraphModule(torch.nn.Module(), graph), [torch.ones(2, device="npu")])
+    for _ in range(2):
+        assert run(torch.ones(2, device="npu"))[0].tolist() == [2.0, 2.0]
+
+
+def _copied_by_another_thread(x: Tensor) -> Tensor:
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(lambda: torch.ones(2).to("npu")).result()
+    return x
 
 
 def test_H11_a_length_of_the_attention_operator_changes_without_a_capture() -> None:

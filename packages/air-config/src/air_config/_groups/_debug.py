@@ -75,9 +75,10 @@ class AclGraphDebug(Group):
         "experimental",
     )
     capture_error_mode: Literal["global", "thread_local", "relaxed"] = option(
-        "global",
+        "thread_local",
         choice("global", "thread_local", "relaxed"),
-        "Which calls during a capture are errors: unsafe ones of any thread, of this thread, or none.",
+        "Which calls during a capture are errors: unsafe ones of any thread, of this thread, or none. With "
+        "`global`, a copy that another thread makes in the meantime fails.",
         area.CAPTURE,
         "experimental",
     )

@@ -99,6 +99,7 @@ class Memory:
         except Exception as error:  # an exception cannot pass through C
             self.failure = error
             return 0
+        self._stream.npu_stream  # noqa: B018  # empties torch_npu's queue: work there may still read this block
         address = block.data_ptr()
         self._held[address] = block
         if self.taken is not None:

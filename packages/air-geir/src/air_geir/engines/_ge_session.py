@@ -15,6 +15,7 @@ from air_geir.engines._groups import name_communicators
 from air_geir.engines._in_turn import InTurn
 from air_geir.engines._kept import entry_of
 from air_geir.engines._protocol import Compiled, EngineOptions, Unavailable
+from air_geir.engines._results import taker
 from air_geir.engines._torchair_extension import take_formats
 from air_geir.errors import EngineError
 from air_geir.file import to_bytes
@@ -69,7 +70,7 @@ class CompiledBySession:
         self._options = options
         self._id: int | None = None
         self._memory: list[torch.Tensor] = []
-        self._fixed: list[tuple[int, ...]] | None = None
+        self._take = taker(program)
         self._last: Sequence[torch.Tensor] = ()
         self._types = program.output_dtypes
         self._places = list(program.input_placements)
@@ -83,12 +84,7 @@ class CompiledBySession:
         if self._id is None:
             self._prepare(self._calls, inputs)
         assert self._id is not None
-        given: list[torch.Tensor | None] = [*assigned] if assigned else [None] * len(self._types)
-        if self._fixed is not None:
-            given = [
-                torch.empty(size, dtype=kind.torch, device="npu") if into is None else into
-                for into, size, kind in zip(given, self._fixed, self._types, strict=True)
-            ]
+        given = self._take(inputs, assigned)
         places, name = self._places, self._options.name
         described = [self._described(at, tensor, places[at]) for at, tensor in enumerate(inputs)]
         results = [
@@ -138,7 +134,7 @@ class CompiledBySession:
         except BaseException:
             calls.remove(number)
             raise
-        self._id, self._fixed = number, summary.shapes
+        self._id = number
         self._stats.update(
             compiled=True,
             model_bytes=len(model),

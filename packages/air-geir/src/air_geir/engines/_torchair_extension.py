@@ -15,6 +15,7 @@ from air_geir.engines._groups import name_communicators
 from air_geir.engines._in_turn import InTurn
 from air_geir.engines._kept import entry_of
 from air_geir.engines._protocol import Compiled, EngineOptions, Unavailable
+from air_geir.engines._results import taker
 from air_geir.errors import EngineError
 from air_geir.file import to_bytes
 from air_geir.ir import Format, Graph, Node
@@ -43,6 +44,7 @@ class CompiledOnDevice:
     def __init__(self, module: ModuleType, program: Program, options: EngineOptions) -> None:
         self._base: Any = module.TorchNpuGraphBase(options.name)
         self._run: Any = None
+        self._take = taker(program)
         self._program = program
         self._options = options
         self._stats: dict[str, object] = {"engine": extension.NAME, "compiled": False}
@@ -53,7 +55,7 @@ class CompiledOnDevice:
         run = self._run
         if run is None:
             run = self._prepare(inputs)
-        outputs: Sequence[torch.Tensor] = run((inputs, assigned, None))
+        outputs: Sequence[torch.Tensor] = run((inputs, self._take(inputs, assigned), None))
         return outputs
 
     def _prepare(self, inputs: Sequence[torch.Tensor]) -> Any:
