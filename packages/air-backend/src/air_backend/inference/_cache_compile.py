@@ -30,7 +30,7 @@ from torch._dynamo.guards import CheckFunctionManager
 from air_backend._backend import Backend, effective_config
 from air_backend.errors import CacheWarning, CannotSave, OptionsOfWrongType, TwoConfigurations
 from air_backend.inference import _store
-from air_backend.inference._key import Key, hooks_of
+from air_backend.inference._key import Key, cells_of, hooks_of
 from air_backend.inference._local_classes import importable
 from air_backend.inference._marks import Marks, marks_of
 from air_config import CompilerConfig
@@ -210,7 +210,9 @@ class CachedFunction:
             with kept_in(self._ge_files), importable(self._func, (args, kwargs)):
                 graph = self._traced(args, kwargs)
                 self._keeps = (
-                    self._keeps and self._store.write(graph, self._globals, self._marks, hooks) is not None
+                    self._keeps
+                    and self._store.write(graph, self._globals, self._marks, hooks, cells_of(self._func))
+                    is not None
                 )
             graphs.append(graph)
             return graph

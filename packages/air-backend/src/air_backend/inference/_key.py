@@ -13,7 +13,7 @@ import platform
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
 import torch
@@ -24,6 +24,7 @@ from air_backend._version import __version__
 from air_backend.errors import CannotSave
 from air_config import CompilerConfig
 
+DEFAULT: Final = "default "
 PLAIN: Final = (bool, int, float, str, bytes, type(None))
 #: Dictionary of hooks of a module -> those that say how each is called. Calls run without gradients.
 HOOKS: Final = {
@@ -81,11 +82,16 @@ def _versions() -> dict[str, str]:
     return found
 
 
+def cells_of(func: Callable[..., Any]) -> dict[str, CellType]:
+    """The variables that a function closes over. Files refer to them by name: a reader has a function of his own."""
+    function = getattr(func, "__func__", func)
+    return dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+
+
 def _closed_over(function: Any) -> Iterator[tuple[str, Any]]:
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    yield from ((name, cell.cell_contents) for name, cell in cells)
-    yield from ((f"default {index}", value) for index, value in enumerate(function.__defaults__ or ()))
-    yield from ((f"default {name}", value) for name, value in (function.__kwdefaults__ or {}).items())
+    yield from ((name, cell.cell_contents) for name, cell in cells_of(function).items())
+    yield from ((f"{DEFAULT}{index}", value) for index, value in enumerate(function.__defaults__ or ()))
+    yield from ((f"{DEFAULT}{name}", value) for name, value in (function.__kwdefaults__ or {}).items())
 
 
 def _captured(function: Any) -> dict[str, str]:
@@ -97,6 +103,8 @@ def _captured(function: Any) -> dict[str, str]:
             found[name] = (
                 f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value.__name__)}"
             )
+        elif type(value) is torch.Tensor and not name.startswith(DEFAULT):
+            found[name] = "a tensor"  # read from the function in each call, and checked like an argument
         else:
             raise CannotSave(
                 f"{function.__name__} holds {name!r}, a {type(value).__name__}; give it as an argument"

@@ -26,13 +26,13 @@ import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import CellType, ModuleType
 from typing import Any, BinaryIO, Final
 
 import torch
 
 from air_backend.errors import CacheWarning, NotACache, UnsafeCache
-from air_backend.inference._key import PLAIN, Key, hooks_of
+from air_backend.inference._key import PLAIN, Key, cells_of, hooks_of
 from air_backend.inference._marks import Marks, put_back
 from air_config.trust import Untrusted, open_trusted, why_untrusted
 from air_graph.errors import CannotWrite
@@ -76,7 +76,12 @@ class Store:
         return graphs
 
     def write(
-        self, graph: Any, values: Mapping[str, str], marks: Marks, hooks: Mapping[str, list[str]]
+        self,
+        graph: Any,
+        values: Mapping[str, str],
+        marks: Marks,
+        hooks: Mapping[str, list[str]],
+        cells: Mapping[str, CellType],
     ) -> Path | None:
         """Writes a graph, with the global values, marks and hooks it was traced with, beside those that are there.
 
@@ -88,7 +93,7 @@ class Store:
         contents = {
             ABOUT: json.dumps({**vars(self.key), **facts}, indent=2),
             GRAPH: graph._artifacts.compiled_fn.text(),
-            FUNCTION: type(graph).serialize(graph).serialized_data,
+            FUNCTION: type(graph).serialize(graph, cells).serialized_data,
         }
         try:
             return self._written(contents)
@@ -191,7 +196,7 @@ def _loaded(file: BinaryIO, path: Path, key: Key, func: Callable[..., Any]) -> A
         data = io.BytesIO(archive.read(FUNCTION))
     modules = {name: importlib.import_module(module) for name, module in about[MODULES].items()}
     scope = {**modules, **_function(func).__globals__}
-    graph = torch.compiler.load_compiled_function(data, f_globals=scope)
+    graph = torch.compiler.load_compiled_function(data, f_globals=scope, external_data=cells_of(func))
     put_back(graph, about[MARKS])
     for source in graph.source_info().inlined_sources:  # type: ignore[attr-defined]
         if _checksum(source) != source.checksum:
