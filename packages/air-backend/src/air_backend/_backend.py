@@ -18,7 +18,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch.export import ExportedProgram
 
 import air_streams
-from air_backend import _devices, _foreign_ops, _logs, _minifier, _records, _variables
+from air_backend import _devices, _foreign_ops, _hidden_writes, _logs, _minifier, _records, _variables
 from air_backend._compilation import Compilation
 from air_backend._compile import compile_aten
 from air_backend._keeping import keeping
@@ -68,6 +68,7 @@ class Backend:
             folder.text("dynamo_out_graph.txt", readable(gm))
         kept = keeping(gm, config, self.decompositions)
         _foreign_ops.adopt(gm)
+        _hidden_writes.say(gm)
         air_streams.normalize(gm)
         compilation = self.compilation(config, folder, to_file=kept == "file")
         if kept == "no":

@@ -226,8 +226,9 @@ def _assemble(folder: Path, objects: dict[str, list[Path]], stubs: Path, install
         _link(folder, name, (), ("ascendcl",), ())
     _link(folder, "hccl", objects["hccl"], ("ascendcl", "c10"), torch)
     operators = [*objects["opapi"], *objects["static_kernel"]]
-    for name, own in (("opapi", operators), ("ge_runner", objects["ge"])):
-        _link(folder, name, own, ("ascendcl", "hccl", "torch_cpu", "c10"), torch)
+    beneath = ("ascendcl", "hccl", "torch_cpu", "c10")
+    _link(folder, "opapi", operators, beneath, torch)
+    _link(folder, "ge_runner", objects["ge"], ("opapi", *beneath), torch)
     # torch_npu asks it for aclDestroyAclOpExecutor, which is the operators'.
     _link(folder, "nnopbase", (), ("opapi",), torch)
 

@@ -106,6 +106,12 @@ class _OneType:
         self.writes = {o: a for o, a in self.in_place.items() if a in card.mutated}
         if ir.writes is not None:
             self.writes = {output: argument for argument, output in ir.writes.items()}
+        #: what it writes without saying it, and is given a copy of
+        self.hidden = {
+            output: argument
+            for output, argument in self.in_place.items()
+            if argument in card.hides_writes and output not in self.writes
+        }
 
     @property
     def used(self) -> set[str]:
@@ -115,6 +121,7 @@ class _OneType:
 
     def __call__(self, ctx: Context, given: dict[str, Any]) -> Any:
         _check(ctx, self.ir, given)
+        written = {output: given[argument] for output, argument in self.hidden.items()}
         for output, argument in self.in_place.items():
             if output not in self.writes:
                 given[argument] = ctx.emit("TensorMove", given[argument], shape=given[argument].shape)
@@ -122,6 +129,8 @@ class _OneType:
         for output, argument in self.writes.items():
             value = found[output]
             ctx.written[argument] = value if output in self.in_place else stored(ctx, given[argument], value)
+        for output, target in written.items():
+            ctx.written[self.hidden[output]] = stored(ctx, target, found[output])
         results = tuple(found[name] for name in self.gives)
         if "out" in given:
             return into(ctx, results, given["out"])

@@ -19,6 +19,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
 
+from air_fxpasses.npu_cards import find
 from air_geir.lowering._attention_layers import ATTENTION_LAYERS
 from air_geir.lowering._foreach import foreach_decomposition
 from air_geir.lowering._halves import rounded_once
@@ -137,6 +138,7 @@ def writes_inside(gm: fx.GraphModule) -> bool:
         if isinstance(node.target, Overload)
         and not (known := effects_of(node.target)).opaque
         and known.writes
+        and not _copied_first(node.target)
         for use in uses_of(node)
         if use.writes
     )
@@ -144,6 +146,12 @@ def writes_inside(gm: fx.GraphModule) -> bool:
         isinstance(use.key, int) and node.args[use.key] is use.value and use.value.op != "placeholder"
         for node, use in written
     )
+
+
+def _copied_first(overload: Overload) -> bool:
+    """Whether the converter gives the operator copies of what it writes, as its card says."""
+    card = find(overload._schema.name.partition("::")[2]) if overload.namespace == "npu" else None
+    return card is not None and card.ir is not None and card.ir.writes == {}
 
 
 def _repeats(leaves: Sequence[Any]) -> tuple[int, ...]:

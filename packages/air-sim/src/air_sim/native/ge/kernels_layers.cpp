@@ -61,11 +61,6 @@ Tensors batch_norm(const Call& c) {
 Tensor batch_norm_inference(const Call& c) {
   return at::batch_norm(c.in[0], c.in[1], c.in[2], c.in[3], c.in[4], false, 0.0, c.real("epsilon", 1e-5), false);
 }
-Tensors rms_norm(const Call& c) {
-  const Tensor x = c.in[0].to(at::kFloat);
-  const Tensor rstd = (x * x).mean(-1, true).add(c.real("epsilon", 1e-6)).rsqrt();
-  return {(x * rstd).to(c.in[0].scalar_type()) * c.in[1], rstd};
-}
 int64_t axis_of(const Call& c) {
   const Ints axes = c.ints("axes", {-1});
   return axes.empty() ? -1 : axes[0];
@@ -174,7 +169,6 @@ void add_layers(Table& table) {
   AIR_SIM_GE_OPS(GroupNormV2, group_norm(c, 1e-5));
   AIR_SIM_GE_OPS(BatchNormV3, batch_norm(c));
   AIR_SIM_GE_OP(BNInfer, batch_norm_inference(c));
-  AIR_SIM_GE_OPS(RmsNorm, rms_norm(c));
   AIR_SIM_GE_OP(SoftmaxV2, softmax(c));
   AIR_SIM_GE_OP(LogSoftmaxV2, at::log_softmax(x[0], axis_of(c)));
   AIR_SIM_GE_OP(SoftmaxGrad, softmax_grad(c));

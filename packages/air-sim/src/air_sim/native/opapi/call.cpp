@@ -50,6 +50,7 @@ at::ScalarType dtype_of(aclDataType type) {
 
 at::Tensor tensor_of(const aclTensor* t) {
   if (!t) return at::Tensor();
+  if (t->value.defined()) return t->value;
   auto options = at::TensorOptions().dtype(dtype_of(t->type)).device(at::kCPU);
   int64_t count = 1;
   for (int64_t size : t->sizes) count *= size;
@@ -122,6 +123,11 @@ at::ScalarType Call::dtype(const char* name) const { return dtype_of(static_cast
 
 static void copy_into(const aclTensor* out, const std::string& name, const at::Tensor& result) {
   at::Tensor target = tensor_of(out);
+  if (out->receives) {
+    const bool fits = !out->sized || target.sizes() == result.sizes() || target.numel() != result.numel();
+    const_cast<aclTensor*>(out)->value = (fits ? result : result.reshape(target.sizes())).to(target.scalar_type());
+    return;
+  }
   // An output that the caller does not want is an empty tensor; one that the operator does not give has no elements.
   bool absent = result.dim() == 1 && result.numel() == 0;
   if (target.numel() == 0 || absent) return;
@@ -153,6 +159,7 @@ void Call::write_resized(const char* name, const at::Tensor& result) const {
   size_t i = index(name);
   auto* out = const_cast<aclTensor*>(as<aclTensor>(values[i]));
   if (!out) return;
+  if (out->receives) return copy_into(out, name, result);
   int64_t room = 1;
   for (int64_t size : out->sizes) room *= size;
   TORCH_CHECK(result.numel() <= room, name, " has room for ", room, " elements but the result has ", result.numel());

@@ -2,6 +2,7 @@
 #pragma once
 #include <acl/acl_base.h>
 #include <atomic>
+#include <ATen/core/Tensor.h>
 #include <c10/core/Scalar.h>
 #include <cstdint>
 #include <vector>
@@ -25,6 +26,9 @@ struct aclTensor : air_sim::Object {
   aclDataType type = ACL_DT_UNDEFINED;
   aclFormat format = ACL_FORMAT_ND;
   void* data = nullptr;
+  // Of calls by name (by_name.cpp): the tensor itself, and whether a result takes its place; sized if its size is known.
+  at::Tensor value;
+  bool receives = false, sized = true;
 };
 struct aclScalar : air_sim::Object {
   aclScalar(const c10::Scalar& v, aclDataType t) : Object(kScalar), value(v), type(t) {}

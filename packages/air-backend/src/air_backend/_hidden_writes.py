@@ -1,0 +1,85 @@
+"""Says in Dynamo's graph what operators of torch_npu write on the device without a word in their schemas.
+
+    r = npu_apply_rotary_pos_emb(q, k, ...)          r = npu_apply_rotary_pos_emb(q, k, ...)
+    use(r[0], r[1], q)                       ->      q.copy_(r[0]); k.copy_(r[1])
+                                                     use(q, k, q)
+
+AOTAutograd goes by schemas: it would read `q` as it was before, and drop a call whose results nobody uses. Which
+operators write what is known to `air_graph`; this is for those whose results are the arguments that they write.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any, Final
+
+import torch
+from torch.fx import GraphModule, Node
+from torch.fx.node import has_side_effect
+
+from air_graph import hidden_writes
+
+#: Operator -> the written argument that each result is.
+_RESULTS: Final = {"npu::npu_apply_rotary_pos_emb": ("query", "key")}
+_seen: Final[set[Any]] = set()
+
+
+def say(gm: GraphModule) -> None:
+    """Writes the copies, in this graph and in those inside it, and keeps hidden writers from being dropped."""
+    for module in gm.modules():
+        if isinstance(module, GraphModule):
+            for node, overload in list(_writers(module)):
+                if overload not in _seen:
+                    has_side_effect(overload)
+                    _seen.add(overload)
+                if overload._schema.name in _RESULTS and _is_on_npu(node):
+                    _copy_back(node, overload)
+
+
+def _writers(gm: GraphModule) -> Iterator[tuple[Node, torch._ops.OpOverload]]:
+    for node in gm.graph.nodes:
+        target = node.target
+        if isinstance(target, torch._ops.OpOverloadPacket):
+            target = getattr(target, "default", None)
+        if isinstance(target, torch._ops.OpOverload) and hidden_writes(target) is not None:
+            yield node, target
+
+
+def _is_on_npu(node: Node) -> bool:
+    """Elsewhere the reference computes, which keeps to the schema."""
+    values = (a.meta.get("example_value", a.meta.get("val")) for a in node.all_input_nodes)
+    return any(isinstance(value, torch.Tensor) and value.device.type == "npu" for value in values)
+
+
+def _copy_back(node: Node, overload: torch._ops.OpOverload) -> None:
+    names = [argument.name for argument in overload._schema.arguments]
+    given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    names_written = _RESULTS[overload._schema.name]
+    written = [argument for name in names_written if isinstance(argument := given[name], Node)]
+    picked = {user: user.args[1] for user in node.users if user.target is operator.getitem}
+    if len(picked) != len(node.users) or len(written) != len(names_written):
+        return
+    graph = node.graph
+    with graph.inserting_after(node):
+        results = [graph.call_function(operator.getitem, (node, at)) for at in reversed(range(len(written)))]
+    results.reverse()
+    after = results[-1]
+    for result, argument in zip(results, written, strict=True):
+        _describe(result, argument)
+        with graph.inserting_after(after):
+            after = graph.call_method("copy_", (argument, result))
+            _describe(after, argument)
+    for user, at in picked.items():
+        assert isinstance(at, int)
+        user.replace_all_uses_with(written[at])
+        graph.erase_node(user)
+
+
+def _describe(node: Node, like: Node) -> None:
+    for key in ("example_value", "val"):
+        if key in like.meta:
+            node.meta[key] = like.meta[key]
+    for key in ("stack_trace", "nn_module_stack", "custom"):
+        if key in like.meta:
+            node.meta[key] = like.meta[key]
