@@ -112,3 +112,16 @@ def given_for(slot: Slot, parameters: dict[tuple[int, ...], nn.Parameter], x: Te
     if slot.kind is Kind.VALUE:
         return x.shape[0]
     return parameters[tuple(slot.node.meta["val"].shape)] if slot.kind is Kind.STATIC else x
+
+
+@on_each
+@torch.no_grad()
+def test_another_tensor_over_the_memory_of_a_parameter_is_no_sibling(device: str) -> None:
+    backend, model = layers(device, 1)
+    run(model, device)
+    x = torch.randn(3, 4, device=device)
+    parameters = {tuple(p.shape): p for p in model.parameters()}
+    given = [given_for(slot, parameters, x) for slot in backend.only.slots]
+    same = [value.detach() if isinstance(value, nn.Parameter) else value for value in given]
+    torch.testing.assert_close(backend.only.pin(*same)(x)[0], model(x))
+    assert len(backend.only.keys()) == 1

@@ -347,7 +347,7 @@ class Executable(Path, WholeGraph):
                 captured = self._captured.get(key)
             if captured is None:
                 raise InputRefused(
-                    f"{self.name} did not capture the call to pin: {self._history[-1]}",
+                    f"{self.name} did not capture the call to pin: {self._history.last}",
                     advice="call it until it is captured (air.cache.warmup), with inputs that share no memory",
                 )
             plumbing = replace(captured.plumbing, check_overlap=False, watch=None)

@@ -56,7 +56,8 @@ class Siblings:
         for one, (index, owner) in known.items():
             parameter = owner()
             capture = captured.get(one)
-            if parameter is args[index]:
+            same = capture is not None and args[index].data_ptr() == capture.pointers[index]
+            if parameter is args[index] or same:
                 return one if capture is not None or len(captured) < limit else key
             left = one if parameter is None else left
             if parameter is not None and capture is not None:

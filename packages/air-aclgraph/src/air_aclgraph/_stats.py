@@ -85,3 +85,8 @@ class History(list[str]):
         """Adds a line."""
         if len(self) < 1000:
             self.append(text)
+
+    @property
+    def last(self) -> str:
+        """The last line."""
+        return self[-1] if self else "it ran under another key"
