@@ -367,54 +367,6 @@ def test_A51_a_model_that_holds_what_it_was_compiled_to_is_kept(tmp_path: Path) 
         assert traced() - before == count
 
 
-def closing(weight: Tensor, kind: str) -> Any:
-    """A function that closes over a tensor, and over a function that closes over another and a word."""
-    shift = weight + 1
-
-    def shifted(x: Tensor) -> Tensor:
-        return x + shift if kind == "plus" else x - shift
-
-    def scaled(x: Tensor) -> Tensor:
-        return shifted(x) * weight
-
-    return scaled
-
-
-def test_A51_a_tensor_that_is_closed_over_is_the_one_of_the_process_that_reads(tmp_path: Path) -> None:
-    x = torch.randn(3)
-    for weight, count in ((torch.randn(3), 1), (torch.randn(3), 0)):
-        torch._dynamo.reset()
-        before = traced()
-        function = closing(weight, "plus")
-        closed = cache_compile(function, cache_dir=tmp_path)
-        torch.testing.assert_close(closed(x), function(x))
-        weight.mul_(2)
-        torch.testing.assert_close(closed(x), function(x))
-        assert traced() - before == count
-        assert files(closed) == ["compiled_module"]
-
-
-def test_W28_what_an_inner_function_closes_over_is_compared(tmp_path: Path) -> None:
-    x = torch.randn(3)
-    for kind, dtype in (("plus", torch.float32), ("minus", torch.float32), ("plus", torch.float64)):
-        torch._dynamo.reset()
-        before = traced()
-        function = closing(torch.randn(3, dtype=dtype), kind)
-        torch.testing.assert_close(cache_compile(function, cache_dir=tmp_path)(x), function(x))
-        assert traced() - before == 1, (kind, dtype)
-
-
-def test_A51_a_tensor_that_is_a_default_is_compiled_in_each_process(tmp_path: Path) -> None:
-    weight = torch.randn(3)
-
-    def scaled(x: Tensor, weight: Tensor = weight) -> Tensor:
-        return x * weight
-
-    with pytest.warns(CacheWarning, match="scaled holds 'default 0', a Tensor"):
-        function = cache_compile(scaled, cache_dir=tmp_path)
-    torch.testing.assert_close(function(torch.ones(3)), weight)
-
-
 def test_A51_arguments_of_torch_compile_are_taken(tmp_path: Path) -> None:
     model, x = Holding(), torch.randn(3, 4)
     function = cache_compile(

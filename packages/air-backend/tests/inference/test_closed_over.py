@@ -1,0 +1,72 @@
+"""What a function of `cache_compile` closes over: tensors are those of the reader, words are compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch._dynamo.utils import counters
+
+from air_backend.errors import CacheWarning
+from air_backend.inference import cache_compile
+
+
+@pytest.fixture(autouse=True)
+def counted() -> None:
+    counters.clear()
+
+
+def traced() -> int:
+    """How many graphs Dynamo has made since the test began."""
+    return int(counters["stats"].get("unique_graphs", 0))
+
+
+def closing(weight: Tensor, kind: str) -> Any:
+    """A function that closes over a tensor, and over a function that closes over another and a word."""
+    shift = weight + 1
+
+    def shifted(x: Tensor) -> Tensor:
+        return x + shift if kind == "plus" else x - shift
+
+    def scaled(x: Tensor) -> Tensor:
+        return shifted(x) * weight
+
+    return scaled
+
+
+def test_A51_a_tensor_that_is_closed_over_is_the_one_of_the_process_that_reads(tmp_path: Path) -> None:
+    x = torch.randn(3)
+    for weight, count in ((torch.randn(3), 1), (torch.randn(3), 0)):
+        torch._dynamo.reset()
+        before = traced()
+        function = closing(weight, "plus")
+        closed = cache_compile(function, cache_dir=tmp_path)
+        torch.testing.assert_close(closed(x), function(x))
+        weight.mul_(2)
+        torch.testing.assert_close(closed(x), function(x))
+        assert traced() - before == count
+        assert [path.name for path in closed.folder.iterdir()] == ["compiled_module"]
+
+
+def test_W28_what_an_inner_function_closes_over_is_compared(tmp_path: Path) -> None:
+    x = torch.randn(3)
+    for kind, dtype in (("plus", torch.float32), ("minus", torch.float32), ("plus", torch.float64)):
+        torch._dynamo.reset()
+        before = traced()
+        function = closing(torch.randn(3, dtype=dtype), kind)
+        torch.testing.assert_close(cache_compile(function, cache_dir=tmp_path)(x), function(x))
+        assert traced() - before == 1, (kind, dtype)
+
+
+def test_A51_a_tensor_that_is_a_default_is_compiled_in_each_process(tmp_path: Path) -> None:
+    weight = torch.randn(3)
+
+    def scaled(x: Tensor, weight: Tensor = weight) -> Tensor:
+        return x * weight
+
+    with pytest.warns(CacheWarning, match="scaled holds 'default 0', a Tensor"):
+        function = cache_compile(scaled, cache_dir=tmp_path)
+    torch.testing.assert_close(function(torch.ones(3)), weight)
