@@ -68,14 +68,14 @@ class Backend:
             folder.text("dynamo_out_graph.txt", readable(gm))
         kept = keeping(gm, config, self.decompositions)
         _foreign_ops.adopt(gm)
-        _hidden_writes.say(gm)
+        around = _hidden_writes.say(gm)
         air_streams.normalize(gm)
         compilation = self.compilation(config, folder, to_file=kept == "file")
         if kept == "no":
-            return _through_aot(gm, example_inputs, compilation, self.decompositions)
+            return _through_aot(gm, example_inputs, compilation, self.decompositions, around)
         from air_backend import _saved  # with Inductor, whose cache it is
 
-        return _saved.through_aot(gm, example_inputs, compilation, self.decompositions)
+        return _saved.through_aot(gm, example_inputs, compilation, self.decompositions, around)
 
     def reset(self) -> None:
         """Drops captured graphs, pools and caches; torch calls it from `torch._dynamo.reset()`."""
@@ -119,6 +119,7 @@ def _through_aot(
     example_inputs: Sequence[Any],
     compilation: Compilation,
     decompositions: Mapping[Any, Callable[..., Any]],
+    around: _hidden_writes.Around,
 ) -> Callable[..., Any]:
     """Makes the graph functional by AOTAutograd and compiles what comes out."""
     compiled: Callable[..., Any] = aot_autograd(
@@ -128,7 +129,7 @@ def _through_aot(
         decompositions=dict(decompositions),
         keep_inference_input_mutations=compilation.config.experimental_config.keep_inference_input_mutations,
     )(gm, example_inputs)
-    compiled = _minifier.unboxed(compiled)
+    compiled = around(_minifier.unboxed(compiled))
     if torch._dynamo.config.repro_after is not None:  # the minifier wants to see every call
         return compiled
     return compilation.passage.around(compiled)

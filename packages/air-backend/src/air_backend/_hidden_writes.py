@@ -11,10 +11,11 @@ operators write what is known to `air_graph`; this is for those whose results ar
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeAlias
 
 import torch
+import torch._functorch.config
 from torch.fx import GraphModule, Node
 from torch.fx.node import has_side_effect
 
@@ -22,11 +23,17 @@ from air_graph import hidden_writes
 
 #: Operator -> the written argument that each result is.
 _RESULTS: Final = {"npu::npu_apply_rotary_pos_emb": ("query", "key")}
+#: Puts something around the function that Dynamo will call.
+Around: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 _seen: Final[set[Any]] = set()
 
 
-def say(gm: GraphModule) -> None:
-    """Writes the copies, in this graph and in those inside it, and keeps hidden writers from being dropped."""
+def say(gm: GraphModule) -> Around:
+    """Writes the copies, in this graph and in those inside it, and keeps hidden writers from being dropped.
+
+    What comes back is to be put around the function that AOTAutograd makes of the graph.
+    """
+    returns_arguments = False
     for module in gm.modules():
         if isinstance(module, GraphModule):
             for node, overload in list(_writers(module)):
@@ -35,6 +42,28 @@ def say(gm: GraphModule) -> None:
                     _seen.add(overload)
                 if overload._schema.name in _RESULTS and _is_on_npu(node):
                     _copy_back(node, overload)
+                    returns_arguments = True
+    return _unchecked if returns_arguments else _as_it_is
+
+
+def _as_it_is(compiled: Callable[..., Any]) -> Callable[..., Any]:
+    return compiled
+
+
+def _unchecked(compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """`compiled` without torch's check that results of custom operators share no memory with arguments.
+
+    Here they do, on the device, and the graph says so since `_copy_back`. Torch would warn at the first call, and
+    raise where the variable `CI` is set. Torch 2.11 has no such check.
+    """
+    if not hasattr(torch._functorch.config, "check_custom_op_aliasing"):
+        return compiled
+
+    def call(*args: Any) -> Any:
+        with torch._functorch.config.patch(check_custom_op_aliasing=False):
+            return compiled(*args)
+
+    return call
 
 
 def _writers(gm: GraphModule) -> Iterator[tuple[Node, torch._ops.OpOverload]]:

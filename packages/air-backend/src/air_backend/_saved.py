@@ -32,6 +32,7 @@ from torch.fx._graph_pickler import GraphPickler, Options
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from air_backend._compilation import Compilation, Known, declared_sizes_of
+from air_backend._hidden_writes import Around
 from air_backend._record import Role
 from air_backend._version import __version__
 from air_backend.dump import readable
@@ -150,6 +151,7 @@ def through_aot(
     example_inputs: Sequence[Any],
     compilation: Compilation,
     decompositions: Mapping[Any, Callable[..., Any]],
+    around: Around,
 ) -> Callable[..., Any]:
     """As the backend does it where nothing is kept; what torch has kept of this graph it finds."""
     _mark(gm)
@@ -161,7 +163,7 @@ def through_aot(
             decompositions=dict(decompositions),
             keep_inference_input_mutations=compilation.config.experimental_config.keep_inference_input_mutations,
         )(gm, example_inputs)
-    call = compilation.passage.around(compiled)
+    call = compilation.passage.around(around(compiled))
     return SavedFunction(call, vars(compiled)["serialize"]) if compilation.to_file else call
 
 
