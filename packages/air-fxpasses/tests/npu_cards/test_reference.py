@@ -243,6 +243,25 @@ def test_scatters_write_where_indices_say() -> None:
     assert torch.equal(nd[places[:, 0], places[:, 1]], rows)
 
 
+@pytest.mark.parametrize("mode", ["Norm", "PA_NZ"])
+def test_keys_and_values_go_to_the_slots_of_their_tokens(mode: str) -> None:
+    tokens, heads, block, slots = 4, 2, 8, [9, -1, 3, 15]
+    given = torch.randn(tokens, heads, 8), torch.randn(tokens, heads, 16)
+    caches = [
+        torch.zeros(2, block, heads, x.shape[2])
+        if mode == "Norm"
+        else torch.zeros(2, x.shape[2] // 4, block, 8)
+        for x in given
+    ]
+    npu.npu_scatter_pa_kv_cache(*given, *caches, torch.tensor(slots), cache_mode=mode)
+    for rows, cache in zip(given, caches, strict=True):
+        for page, place in itertools.product(range(2), range(block)):
+            found = (cache[page, place] if mode == "Norm" else cache[page, :, place]).flatten()
+            slot = page * block + place
+            wanted = rows[slots.index(slot)].flatten() if slot in slots else torch.zeros_like(found)
+            assert torch.equal(found, wanted)
+
+
 def test_sampling_keeps_the_smallest_set_of_enough_probability() -> None:
     logits = torch.tensor([[0.1, 0.5, 0.2, 0.2]]).log()
     kept = npu.npu_top_k_top_p(logits, torch.tensor([0.6]), None).isfinite()

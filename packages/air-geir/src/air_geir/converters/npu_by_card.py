@@ -98,7 +98,7 @@ class _OneType:
             if name in ir.takes or name in arguments
         }
         self.outputs = [port.name for port in prototype.outputs]
-        self.gives = ir.gives or tuple(self.outputs)
+        self.gives = ir.gives or tuple(self.outputs if card.parsed.returns else ())
         self.numbers = len(card.parsed.returns) - len(self.gives)
         #: what the type writes: output -> argument
         self.in_place = {output: str(self.sources[name]) for output, name in prototype.refs.items()}
@@ -134,7 +134,9 @@ class _OneType:
         results = tuple(found[name] for name in self.gives)
         if "out" in given:
             return into(ctx, results, given["out"])
-        return (*results, *[0] * self.numbers) if isinstance(ctx.meta, (list, tuple)) else results[0]
+        if isinstance(ctx.meta, (list, tuple)) or not results:
+            return *results, *[0] * self.numbers
+        return results[0]
 
     def _emit(self, ctx: Context, given: Mapping[str, Any]) -> tuple[Value, ...]:
         values = {name: _value(ctx, source, given) for name, source in self.sources.items()}

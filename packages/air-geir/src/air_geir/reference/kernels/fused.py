@@ -31,6 +31,8 @@ QuantUpdateScatter(input indices updates quant_scales quant_zero_points) = npu_q
     {reduce axis quant_axis round_mode}
 KvRmsNormRopeCache(kv gamma cos sin index k_cache ckv_cache k_rope_scale c_kv_scale k_rope_offset c_kv_offset v)
     = npu_kv_rmsnorm_rope_cache {epsilon cache_mode is_output_kv}
+ScatterPaKvCache(key key_cache slot_mapping value value_cache compress_lens compress_seq_offsets seq_lens)
+    = npu_scatter_pa_kv_cache {cache_mode} [key_cache value_cache]
 MlaPrologV3(token_x weight_dq weight_uq_qr weight_uk weight_dkv_kr rmsnorm_gamma_cq rmsnorm_gamma_ckv rope_sin rope_cos
     kv_cache kr_cache cache_index dequant_scale_x dequant_scale_w_dq dequant_scale_w_uq_qr dequant_scale_w_dkv_kr
     quant_scale_ckv quant_scale_ckr smooth_scales_cq actual_seq_len k_nope_clip_alpha) = npu_mla_prolog_v3

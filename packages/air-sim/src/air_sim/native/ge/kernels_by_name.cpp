@@ -147,6 +147,8 @@ const char* const kRows[] = {
     "transpose_x2=transpose2?0 group_size:=0}",
     "QuantUpdateScatter(self indices updates scales zeros) -> self = InplaceQuantScatterV2 {axis?-2 quant_axis?-1 reduction:=1 "
     "round_mode=round?rint}",
+    "ScatterPaKvCache(key key_cache slots value value_cache compress_lens compress_offsets seq_lens) -> key_cache value_cache "
+    "= ScatterPaKvCache {cache_mode=mode?Norm scatter_mode?None}",
     "Quantize(x scale offset) -> y = Quantize {axis?1 type:=0}",
     "RmsNorm(x gamma) -> y rstd = RmsNorm {epsilon=eps?1e-6}",
     "RotaryMul(x cos sin) -> out = RotaryPositionEmbedding {mode:=0}",

@@ -74,6 +74,27 @@ void store(const Tensor& cache, const Tensor& index, const std::string& mode, co
     }
 }
 
+// Keys and values of all heads to the slots of their tokens; a cache of strips lies [blocks, strips, block, 32 bytes].
+void scatter_pa(Call& c) {
+  const std::string mode = c.text("mode");
+  for (const char* name : {"compress_lens", "compress_offsets", "seq_lens"})
+    TORCH_CHECK(!c.has(name), name, " of aclnnScatterPaKvCache is not implemented by air-sim");
+  TORCH_CHECK(c.text("scatter_mode") == "None", "the scatter mode ", c.text("scatter_mode"), " of aclnnScatterPaKvCache is not implemented by air-sim");
+  const Tensor slots = c.tensor("slots").to(at::kLong).contiguous();
+  const auto store_all = [&](const Tensor& rows, Tensor cache) {
+    TORCH_CHECK(rows.dim() == 3 && cache.dim() == 4, "aclnnScatterPaKvCache takes rows of three axes and a cache of four");
+    if (mode == "PA_NZ") cache = cache.transpose(1, 2);
+    const int64_t block = cache.size(1), count = cache.size(0) * block;
+    for (int64_t t = 0; t < slots.numel(); ++t) {
+      const int64_t slot = slots[t].item<int64_t>();
+      TORCH_CHECK(slot < count, "slot ", slot, " of token ", t, " lies outside a cache of ", count, " slots");
+      if (slot >= 0) cache[slot / block][slot % block].copy_(rows[t].reshape({cache.size(2), cache.size(3)}));
+    }
+  };
+  store_all(c.tensor("key"), c.tensor("key_cache"));
+  store_all(c.tensor("value"), c.tensor("value_cache"));
+}
+
 Tensor for_cache(const Call& c, const Tensor& x, const Tensor& cache, const char* scale, const char* offset) {
   if (!c.has(scale)) return x.to(cache.scalar_type());
   Tensor scaled = x.to(at::kFloat) * c.tensor(scale).to(at::kFloat);
@@ -151,6 +172,8 @@ const Family caches({
     {"InplaceScatterUpdate(T! self, T indices, T updates, i axis)", scatter_update},
     {"InplaceQuantScatter(T! self, T indices, T updates, T scales, T? zeros, i axis, i quant_axis, i reduction)", quant_scatter},
     {"InplaceQuantScatterV2(T! self, T indices, T updates, T scales, T? zeros, i axis, i quant_axis, i reduction, s round)", quant_scatter},
+    {"ScatterPaKvCache(T key, T! key_cache, T slots, T value, T! value_cache, T? compress_lens, T? compress_offsets, T? seq_lens, s mode, "
+     "s scatter_mode, I? strides, I? offsets)", scatter_pa},
     {"KvRmsNormRopeCache" KV "d eps, s mode, b want_kv, T! k_rope, T! latent)", kv_rms_norm_rope_cache},
     {"KvRmsNormRopeCacheV2" KV "T? value, d eps, s mode, b want_kv, T! k_rope, T! latent)", kv_rms_norm_rope_cache},
     {"MlaPrologV2WeightNz(" MLA "T cache_index, T! kv_cache, T! kr_cache, " SCALES "d eps_cq, d eps_ckv, s mode, T! query, T! query_rope, T! dequant_scale_q)",
