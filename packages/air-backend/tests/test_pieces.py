@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
 
 import air_aclgraph
 from air_backend import _pieces, _records
@@ -297,3 +298,19 @@ def test_N23_an_operator_that_refuses_to_be_captured_runs_between_pieces() -> No
     run = compiled(lambda x: torch.bernoulli(x) + 1, "reduce-overhead")
     chances = torch.tensor([0.0, 1.0, 1.0], device="npu")
     assert run(chances).tolist() == run(chances).tolist() == [1.0, 2.0, 2.0]
+
+
+@pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
+@pytest.mark.parametrize("mode", MODES)
+def test_each_piece_has_its_name_in_torchs_profiler(mode: str, device: str) -> None:
+    x, w = torch.randn(8, 8, device=device), torch.randn(8, 8, device=device)
+    step = compiled(_two_cuts, mode)
+    for _ in range(2):
+        step(x, w)
+    with profile(activities=[ProfilerActivity.CPU]) as seen:
+        step(x, w)
+    names = {event.name for event in seen.events() or ()}
+    ((_, executable),) = _records.alive()
+    what = "replay" if mode == "reduce-overhead" else "run"
+    shown = [name for name in names if name.startswith(f"air: {what} ")]
+    assert len(shown) == (len(executable.pieces) or 1), "an engine may need no cut"

@@ -5,6 +5,7 @@ outputs.  It returns None, having done nothing, when an address has moved or som
 to callers; the executable then finds out why.
 
     def run(args):
+        if profiler._is_profiler_enabled: return in_profile(args)
         if not same(*args): return None
         if owners(94210) != 2 or references(cell0[0]) != 3 or at0() != 140211: return None
         copy0(args[5], True)
@@ -15,17 +16,21 @@ to callers; the executable then finds out why.
         counted["copies"] += 1
         counted["copied_bytes"] += 4096
         return (out0.data,)
+
+While torch's profiler records, `in_profile` does the same with names round the copies and the replay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import torch
 from torch import Tensor
 from torch._dynamo.utils import counters
+from torch.autograd import profiler
 
 from air_aclgraph._addresses import AddressTests
 from air_aclgraph._copies import Copies
@@ -36,6 +41,7 @@ from air_aclgraph._outputs import Again, Constant, Finish, Given, Output, Own, V
 from air_aclgraph._runtime import Recording, StreamTest
 from air_aclgraph._slots import Kind
 from air_aclgraph.errors import InputRefused
+from air_graph.spans import name_of
 
 Run = Callable[[Sequence[Any]], "tuple[Any, ...] | None"]
 
@@ -133,7 +139,7 @@ class _Lines:
     """The body of one `run` and the objects it names."""
 
     def __init__(self) -> None:
-        self.scope: dict[str, object] = {}
+        self.scope: dict[str, Any] = {}
         self.lines: list[str] = []
         self._indent = "    "
 
@@ -155,6 +161,19 @@ class _Lines:
         self._indent = self._indent[:-4]
         self.lines += [self._indent + text, self._indent + "    " + then]
 
+    @contextmanager
+    def named(self, name: str | None) -> Iterator[None]:
+        """What is added inside has this name in torch's profiler; None adds none."""
+        if name is None:
+            yield
+            return
+        before = len(self.lines)
+        self.enter(f"with {self.bind(torch._C._profiler._RecordFunctionFast)}({name!r}):")
+        yield
+        self._indent = self._indent[:-4]
+        if len(self.lines) == before + 1:
+            self.lines.pop()
+
     def function(self, explain_error: Callable[[RuntimeError], RuntimeError] | None) -> Run:
         lines = self.lines
         if explain_error is not None:
@@ -168,8 +187,8 @@ class _Lines:
             ]
         source = "\n".join(["def run(args):", *lines]) + "\n"
         exec(compile(source, "<air call>", "exec"), self.scope)
-        run: Any = self.scope["run"]
-        return run  # type: ignore[no-any-return]  # made by exec
+        run: Run = self.scope.pop("run")  # which would hold itself, and the recording, for the garbage collector to find
+        return run
 
 
 def make_run(
@@ -181,25 +200,55 @@ def make_run(
     count: list[int],
     plumbing: Plumbing,
     outputs: Sequence[Output] = (),
+    *,
+    graph: str,
+    key: Key,
 ) -> Run:
-    """Writes the function that one call of this key runs; an error of the device in it is explained."""
-    lines = _Lines()
-    taken = None if plumbing.turn is None else f"{lines.bind(plumbing.turn)}[0]"
-    if taken is not None:
-        lines.add(f"if {taken}: return None")
-    _test_lines(lines, captured_inputs, kinds, indices, plumbing)
-    if taken is not None:
-        lines.enter("try:")
-        lines.add(f"{taken} = True")
-    _copy_lines(lines, captured_inputs, kinds, plumbing)
-    _replay_lines(lines, recording, plumbing)
-    _carry_lines(lines, captured_inputs, kinds, plumbing.wholes)
-    lines.add(f"{lines.bind(count)}[0] += 1")
-    _count_lines(lines, *copied_by(captured_inputs, kinds))
-    _return_lines(lines, plumbing, outputs)
-    if taken is not None:
-        lines.leave("finally:", f"{taken} = False")
-    return lines.function(recording.explain_error)
+    """Writes the function that one call of this key runs; an error of the device in it is explained.
+
+    `graph` and `key` are what torch's profiler calls it.
+    """
+
+    def written(in_profile: Run | None = None) -> Run:
+        """The function that hands its call over to `in_profile` while a profiler records; without one, that function."""
+        lines = _Lines()
+        if in_profile is not None:
+            lines.add(f"if {lines.bind(profiler)}._is_profiler_enabled: return {lines.bind(in_profile)}(args)")
+        names = in_profile is None
+        taken = None if plumbing.turn is None else f"{lines.bind(plumbing.turn)}[0]"
+        if taken is not None:
+            lines.add(f"if {taken}: return None")
+        _test_lines(lines, captured_inputs, kinds, indices, plumbing)
+        if taken is not None:
+            lines.enter("try:")
+            lines.add(f"{taken} = True")
+        with lines.named(name_of("copy", graph, key) if names else None):
+            _copy_lines(lines, captured_inputs, kinds, plumbing)
+        with lines.named(name_of("replay", graph, key) if names else None):
+            _replay_lines(lines, recording, plumbing)
+        with lines.named(name_of("copy back", graph, key) if names else None):
+            _carry_lines(lines, captured_inputs, kinds, plumbing.wholes)
+        lines.add(f"{lines.bind(count)}[0] += 1")
+        _count_lines(lines, *copied_by(captured_inputs, kinds))
+        _return_lines(lines, plumbing, outputs)
+        if taken is not None:
+            lines.leave("finally:", f"{taken} = False")
+        return lines.function(recording.explain_error)
+
+    return written(_MadeLater(written))
+
+
+class _MadeLater:
+    """A function that is made when it is first called."""
+
+    def __init__(self, make: Callable[[], Run]) -> None:
+        self._make = make
+        self._made: Run | None = None
+
+    def __call__(self, args: Sequence[Any]) -> tuple[Any, ...] | None:
+        if self._made is None:
+            self._made = self._make()
+        return self._made(args)
 
 
 def _test_lines(

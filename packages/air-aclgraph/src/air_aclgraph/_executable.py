@@ -41,6 +41,7 @@ from air_aclgraph.fused import Fused
 from air_aclgraph.static_kernel import StaticKernels
 from air_fxpasses import is_left_out
 from air_graph.executors import WholeGraph
+from air_graph.spans import name_of, span
 
 log = logging.getLogger(__name__)
 
@@ -327,9 +328,10 @@ class Executable(Path, WholeGraph):
 
     def _first_run(self, key: Key, args: list[Any]) -> Any:
         """The run before a capture; static kernels are made for what it ran, and the capture sees them."""
-        if self._kernels is None:
-            return self.runtime.run(self._body.function, args)
-        return self._kernels.around(key, lambda: self.runtime.run(self._body.function, args))
+        with span(name_of("first run", self.name, key)):
+            if self._kernels is None:
+                return self.runtime.run(self._body.function, args)
+            return self._kernels.around(key, lambda: self.runtime.run(self._body.function, args))
 
     def pin(self, *args: Any) -> Pinned:
         """A handle that replays the key of `args` without any check; see `Pinned`.
@@ -362,6 +364,8 @@ class Executable(Path, WholeGraph):
                 captured.recording,
                 captured.count,
                 plumbing,
+                graph=self.name,
+                key=key,
             )
             return Pinned(self, captured, args, run)
 

@@ -27,6 +27,7 @@ from air_aclgraph._straight import Straight
 from air_aclgraph._update import UpdatePlan
 from air_aclgraph.errors import AclGraphError, CaptureFailed
 from air_graph import source_of as where
+from air_graph.spans import name_of, span
 
 
 class Making:
@@ -103,7 +104,8 @@ class Making:
             owning=tuple(result.owning for result in self.results),
         )
         try:
-            return self.runtime.record(self._flat_body, inputs, request)
+            with span(name_of("capture", self.name, key)):
+                return self.runtime.record(self._flat_body, inputs, request)
         except AclGraphError as error:
             if error.where is None:
                 error.where = where(self.body.node_at(error))
@@ -158,7 +160,9 @@ class Making:
             turn=self.turn,
         )
         count = [0] if count is None else count
-        run = _captured.make_run(inputs, kinds, pointers, indices, recording, count, plumbing, outputs)
+        run = _captured.make_run(
+            inputs, kinds, pointers, indices, recording, count, plumbing, outputs, graph=self.name, key=key
+        )
         return Captured(
             key, recording, kinds, inputs, pointers, indices, outputs, run, count, plumbing,
             *_captured.copied_by(inputs, kinds), outputs_shared=shared,

@@ -9,6 +9,7 @@ from typing import Any, Literal, overload
 
 from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.autograd import profiler
 
 from air_geir._bisect import nodes_left_out
 from air_geir._engines import choose_engine, generator_for, options_for, why
@@ -24,6 +25,7 @@ from air_geir.program import ArgInput, Program
 from air_geir.verify import verify
 from air_graph import device_kinds, lay_out_as_on_npu
 from air_graph.executors import WholeGraph
+from air_graph.spans import name_of, span
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +63,9 @@ class Executable(WholeGraph):
         return results
 
     def __call__(self, *args: Any) -> list[Any]:
+        if profiler._is_profiler_enabled:
+            with span(name_of("run", self.name)):
+                return self._run(*args)
         return self._run(*args)
 
     @property
