@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+import subprocess
+import sys
+from typing import Any
 
-from air_backend import _passes
+import pytest
+import torch
+from torch import Tensor
+
+from air_backend import _passes, explain
 from air_config import OPTIONS, CompilerConfig, Context, resolve
 from air_fxpasses import Pass, default_passes
 
@@ -41,3 +47,31 @@ def test_in_max_autotune_no_pass_says_in_whose_memory_a_value_lies() -> None:
 
 def test_all_switchable_passes_are_met_above() -> None:
     assert len({one.option for one in SWITCHED}) == len(SWITCHED) == 6
+
+
+def test_a_first_call_on_the_cpu_declares_no_operator_of_torch_npu() -> None:
+    program = """
+import sys
+import torch, air_backend
+for mode in ("reduce-overhead", "max-autotune"):
+    step = torch.compile(lambda x: x * 2, backend="air", options={"mode": mode})
+    assert step(torch.ones(2)).tolist() == [2.0, 2.0]
+assert "air_fxpasses.npu_ops" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True)
+
+
+@pytest.mark.npu
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+def test_fusions_of_torch_npus_operators_are_there_without_an_import(mode: str) -> None:
+    def step(x1: Tensor, x2: Tensor, gamma: Tensor) -> Any:
+        y, _, x = torch.ops.npu.npu_add_rms_norm(x1, x2, gamma)
+        return y.to(torch.float32), x
+
+    x = torch.randn(4, 64, device="npu", dtype=torch.float16)
+    config = CompilerConfig()
+    config.mode = mode
+    report = explain(step, x, x, torch.ones(64, device="npu", dtype=torch.float16), compiler_config=config)
+    (graph,) = report.data["graphs"]
+    notes = [note for one in graph["passes"] if one["name"] == "fuse_patterns" for note in one["notes"]]
+    assert any("add_rms_norm_cast" in note for note in notes), graph["passes"]

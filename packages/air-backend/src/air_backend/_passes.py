@@ -6,6 +6,8 @@ run_eagerly keeps them in reduce-overhead and drops all in max-autotune.
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import attrgetter
@@ -24,6 +26,8 @@ def chosen(settings: Settings, example_inputs: Sequence[Any], config: CompilerCo
     captured = settings.mode != "max-autotune"
     if settings.debug.run_eagerly and not captured:
         return ()
+    if "torch_npu" in sys.modules:
+        importlib.import_module("air_fxpasses.npu_ops")  # adds the fusions of its operators to the table
     passes = default_passes(
         lambda one: (captured or not one.places_values) and _is_on(one, settings),
         pre=_bound(settings.post_grad_custom_pre_pass, example_inputs, config),

@@ -248,3 +248,33 @@ def test_A39_a_replacement_may_have_parameters_that_are_given_by_name_alone() ->
     Pipeline(default_passes()).run(gm, pair)
     first, second = pair
     torch.testing.assert_close(gm(*pair), torch.sin(first) - second)
+
+
+def _counted(function: Callable[..., Any]) -> tuple[Callable[..., Any], list[None]]:
+    calls: list[None] = []
+
+    def counted(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        calls.append(None)
+        result: torch.Tensor = function(x, w, b)
+        return result
+
+    return counted, calls
+
+
+def test_a_pattern_is_traced_by_the_first_graph_that_has_all_of_its_operators() -> None:
+    search, traced = _counted(linear)
+    needed = frozenset(("aten::mm", "aten::relu"))
+    row = FusionPattern("counted", search, fused_linear, lambda: (x, w, b), operators=needed)
+    register_pattern(row, later=True)
+    assert not traced
+    fused(lambda x: x.relu() + 1, x, row=row)
+    assert not traced
+    ops, _ = fused(lambda x, w, b: linear(x, w, b), x, w, b, row=row)
+    assert traced
+    assert "aten.addmm.default" in ops
+
+
+def test_a_replacement_that_is_there_but_not_traced_yet_is_met_as_well() -> None:
+    register_pattern(LINEAR, later=True)
+    with pytest.raises(BadRegistration, match="'linear' searches for the same"):
+        register_replacement(linear, fused_linear, (x, w, b))

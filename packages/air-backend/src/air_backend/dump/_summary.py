@@ -23,7 +23,6 @@ from torch.utils import _pytree as pytree
 from air_backend.dump._place import stamp
 from air_config import variables
 from air_geir import lower_program
-from air_geir.coverage import way_of
 from air_geir.errors import UnsupportedGraphError
 from air_graph import files
 from air_graph.pieces import LeftOut
@@ -82,6 +81,8 @@ def summarize(
 
 
 def _rows(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> dict[str, _Row]:
+    from air_geir.coverage import way_of  # here: it declares operators
+
     refused = {each.node: each for each in _refused(gm, example_inputs)}
     rows: dict[str, _Row] = {}
     for node in gm.graph.nodes:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import torch
+from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
@@ -47,8 +48,9 @@ class FusePatterns(Pass):
         rows = registered_patterns() if self.patterns is None else self.patterns
         notes: list[str] = []
         refusals: list[Refusal] = []
+        called = {n.target._schema.name for n in gm.graph.nodes if isinstance(n.target, OpOverload)}
         for row in rows:
-            if not row.missing():
+            if row.operators <= called and not row.missing():
                 done = _apply_everywhere(facts, row, refusals)
                 notes.extend([f"{done} matches of {row.name} replaced"] if done else [])
         return PassResult(bool(notes), tuple(refusals), tuple(notes))

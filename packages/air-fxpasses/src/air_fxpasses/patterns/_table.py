@@ -21,8 +21,11 @@ _rows: dict[str, FusionPattern] = {}
 _traced: WeakKeyDictionary[FusionPattern, Traced] = WeakKeyDictionary()
 
 
-def register_pattern(pattern: FusionPattern) -> None:
-    """Adds a row. It is checked now if its operators are loaded, and otherwise once they are."""
+def register_pattern(pattern: FusionPattern, *, later: bool = False) -> None:
+    """Adds a row. It is checked now if its operators are loaded, and otherwise, or with `later`, once it is searched for.
+
+    A check traces both functions, which takes some hundredths of a second.
+    """
     if pattern.name in _rows:
         raise BadRegistration(_TABLE, pattern.name, "a pattern of that name is registered already")
     unknown = [name for name in pattern.scalars if name not in inspect.signature(pattern.search).parameters]
@@ -30,7 +33,7 @@ def register_pattern(pattern: FusionPattern) -> None:
         raise BadRegistration(
             _TABLE, pattern.name, f"the search function has no parameter {', '.join(unknown)}"
         )
-    if not pattern.missing():
+    if not later and not pattern.missing():
         _traced[pattern] = _checked(pattern)
     _rows[pattern.name] = pattern
 
@@ -101,8 +104,7 @@ def register_replacement(
 
 def _duplicate_of(traced: Traced) -> FusionPattern | None:
     text = traced.gm.code
-    known = ((row, _traced.get(row)) for row in _rows.values())
-    return next((row for row, other in known if other is not None and other.gm.code == text), None)
+    return next((r for r in _rows.values() if not r.missing() and traced_pattern(r).gm.code == text), None)
 
 
 def _checked(pattern: FusionPattern, given: GraphModule | None = None) -> Traced:

@@ -38,4 +38,4 @@ def register_fusions() -> None:
     known = {row.name for row in registered_patterns()}
     for pattern in PATTERNS:
         if pattern.name not in known:
-            register_pattern(pattern)
+            register_pattern(pattern, later=True)  # traced by the first graph that may hold it

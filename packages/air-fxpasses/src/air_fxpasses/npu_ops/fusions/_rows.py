@@ -53,11 +53,11 @@ def norm_rows(
         x, gamma = torch.empty(size, dtype=torch.float16), torch.empty(size[-1], dtype=torch.float16)
         return x, x.clone(), gamma, *(make() for make in extra)
 
-    needed = (_NORM, *requires)
+    needed, found = (_NORM, *requires), frozenset((_NORM,))
     plain = _with_default(search), _with_default(replace)
     return (
-        FusionPattern(name, search, replace, inputs, needed, _EPSILON, check),
-        FusionPattern(f"{name}_default_epsilon", *plain, inputs, needed, extra_check=check),
+        FusionPattern(name, search, replace, inputs, needed, _EPSILON, check, operators=found),
+        FusionPattern(f"{name}_default_epsilon", *plain, inputs, needed, extra_check=check, operators=found),
     )
 
 
@@ -67,8 +67,9 @@ def bmm_row(name: str, search: Kernel, replace: Kernel, size: Sequence[int], che
     def inputs() -> tuple[Tensor, ...]:
         return torch.empty(size), torch.empty(4, ALIGNED, ALIGNED)
 
+    needed = ("npu::npu_transpose_batchmatmul",)
     return FusionPattern(
-        name, search, replace, inputs, ("npu::npu_transpose_batchmatmul",), extra_check=check
+        name, search, replace, inputs, needed, extra_check=check, operators=frozenset(("aten::bmm",))
     )
 
 
