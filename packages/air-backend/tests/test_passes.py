@@ -70,7 +70,7 @@ def test_fusions_of_torch_npus_operators_are_there_without_an_import(mode: str) 
 
     x = torch.randn(4, 64, device="npu", dtype=torch.float16)
     config = CompilerConfig()
-    config.mode = mode
+    config.set("mode", mode)
     report = explain(step, x, x, torch.ones(64, device="npu", dtype=torch.float16), compiler_config=config)
     (graph,) = report.data["graphs"]
     notes = [note for one in graph["passes"] if one["name"] == "fuse_patterns" for note in one["notes"]]
