@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where there is an NPU, all of them run beside it, those with tensors of the CPU too."""
+    from air_backend._ground import npu_present
+
+    if not npu_present():
+        return
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker("npu")
 
 
 @pytest.fixture(autouse=True, scope="module")
