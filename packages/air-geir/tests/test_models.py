@@ -165,6 +165,7 @@ def test_a_static_cache_is_filled_in_place_step_by_step() -> None:
 
 
 ON_DEVICE = ["torchair_extension", "ge_session"]
+OF_FIXED_SIZES = [*ON_DEVICE, "atc"]
 
 
 def on_device(made: list[Executable], engine: str = "auto") -> Any:
@@ -219,12 +220,20 @@ def test_a_layer_of_a_model_of_dynamic_sizes_on_the_graph_engine_equals_eager(en
     check_on_device(vit, images, True, engine)
 
 
+@pytest.mark.npu
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_N16_a_layer_of_a_model_as_an_offline_model_equals_eager() -> None:
+    check_on_device(qwen2, tokens, False, "atc")
+
+
 @pytest.mark.slow
 @pytest.mark.npu
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize(
+    ("engine", "dynamic"),
+    [*((engine, False) for engine in OF_FIXED_SIZES), *((engine, True) for engine in ON_DEVICE)],
+)
 @pytest.mark.parametrize(("make", "inputs"), MODELS, ids=[m.__name__ for m, _ in MODELS])
-@pytest.mark.parametrize("engine", ON_DEVICE)
 def test_every_model_on_the_graph_engine_equals_eager(
     make: Model, inputs: Inputs, dynamic: bool, engine: str
 ) -> None:
@@ -234,7 +243,7 @@ def test_every_model_on_the_graph_engine_equals_eager(
 @pytest.mark.npu
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("make", [llama, pytest.param(qwen2, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("engine", ON_DEVICE)
+@pytest.mark.parametrize("engine", OF_FIXED_SIZES)
 def test_a_cache_on_the_device_is_filled_in_place_without_a_copy(make: Model, engine: str) -> None:
     pytest.importorskip("torch_npu")
     torch.manual_seed(0)

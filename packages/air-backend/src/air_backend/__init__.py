@@ -55,6 +55,8 @@ if TYPE_CHECKING:  # every public name, once: what is read below as well
     from air_fxpasses import register_replacement as register_replacement
     from air_geir import register_fx_node_ge_converter as register_fx_node_ge_converter
     from air_geir.export import dynamo_export as dynamo_export
+    from air_geir.offline import compile_air as compile_air
+    from air_geir.offline import load_om as load_om
 
 
 def _homes() -> dict[str, tuple[str, str]]:

@@ -11,6 +11,7 @@ import torch
 
 from air_config import CompilerConfig, Context, resolve
 from air_geir.engines import (
+    Atc,
     Engine,
     EngineOptions,
     GeSession,
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 ENGINES: dict[str, Callable[[], Engine]] = {
     "torchair_extension": TorchairExtension,
     "ge_session": GeSession,
+    "atc": Atc,
     "reference": ReferenceEngine,
 }
 """Engines by name, best first. Add to it with `register_engine`."""

@@ -85,6 +85,9 @@ def activate(**switches: object) -> Libraries:
         raise TooLate
     libraries = build()
     os.environ.update(environment(libraries, chosen))
+    modules = os.environ["PYTHONPATH"].split(os.pathsep)[0]
+    if modules not in sys.path:
+        sys.path.append(modules)
     for path in libraries.preload:
         # The ABI libraries become global like ones that the program was linked to; those over libtorch stay local,
         # so that they do not decide which torch symbols win.

@@ -1,7 +1,8 @@
 """Lays out the folder that ASCEND_HOME_PATH names: the few files and tools of the CANN toolkit that Python asks for.
 
-`<toolkit>/<version>/` has the folders torch_npu checks for, `opp` where static kernels are installed, and `bin` with
-the stand-in for op_compiler.  It lies beside the compiled libraries and belongs to the user who built them.
+`<toolkit>/<version>/` has the folders torch_npu checks for, `opp` where static kernels are installed, `bin` with the
+stand-ins for op_compiler and atc, and the Python module `acl` where CANN has it.  It lies beside the compiled libraries
+and belongs to the user who built them.
 """
 
 from __future__ import annotations
@@ -16,8 +17,17 @@ from air_sim._build import Libraries
 from air_sim._switches import Switches
 from air_sim.errors import UnusableCache
 
-_FOLDERS = ("runtime", "compiler", "opp", "bin", "lib64")
-_OP_COMPILER = Path(__file__).parent / "tools" / "op_compiler.py"
+_MODULES = "python/site-packages"
+_FOLDERS = ("runtime", "compiler", "opp", "bin", "lib64", _MODULES)
+_TOOLS = Path(__file__).parent / "tools"
+_ACL = '''"""CANN's module acl, which air-sim keeps in its own package."""
+
+import sys
+
+import air_sim.pyacl
+
+sys.modules[__name__] = air_sim.pyacl
+'''
 
 
 def _write_once(file: Path, text: str) -> None:
@@ -38,17 +48,27 @@ def _write_once(file: Path, text: str) -> None:
 def make_toolkit(libraries: Libraries, switches: Switches) -> dict[str, str]:
     """Creates the toolkit if need be; returns the environment variables that make programs find it."""
     home = libraries.folder / "toolkit" / switches.cann
-    command = f"{shlex.quote(sys.executable)} {shlex.quote(str(_OP_COMPILER))}"
+    python = shlex.quote(sys.executable)
+    libraries_at = f"AIR_SIM_LIBRARIES={shlex.quote(str(libraries.folder))}"
     try:
         for name in _FOLDERS:
             (home / name).mkdir(parents=True, exist_ok=True)
-        _write_once(home / "bin" / "op_compiler", f'#!/bin/sh\nexec {command} "$@"\n')
+        for name in ("op_compiler", "atc"):
+            command = f"{python} {shlex.quote(str(_TOOLS / name) + '.py')}"
+            _write_once(home / "bin" / name, f'#!/bin/sh\n{libraries_at} exec {command} "$@"\n')
+        _write_once(home / _MODULES / "acl.py", _ACL)
     except OSError as error:
         raise UnusableCache(str(libraries.folder), error.strerror or str(error)) from error
     tools = str(home / "bin")
-    path = [part for part in os.environ.get("PATH", "").split(os.pathsep) if part and part != tools]
     return {
         "ASCEND_HOME_PATH": str(home),
         "ASCEND_OPP_PATH": str(home / "opp"),
-        "PATH": os.pathsep.join([tools, *path]),
+        "PATH": _first(tools, "PATH"),
+        "PYTHONPATH": _first(str(home / _MODULES), "PYTHONPATH"),
     }
+
+
+def _first(folder: str, variable: str) -> str:
+    """A list of folders, with one in front."""
+    others = [part for part in os.environ.get(variable, "").split(os.pathsep) if part and part != folder]
+    return os.pathsep.join([folder, *others])

@@ -7,6 +7,7 @@ tensors in the order of the graph's inputs; `bind` makes the function of the cal
 from __future__ import annotations
 
 from air_geir.engines._addresses import tensors_at
+from air_geir.engines._atc import Atc
 from air_geir.engines._binding import bind, source_of
 from air_geir.engines._contract import check, held
 from air_geir.engines._extension import NpuDevice, start_dump
@@ -17,6 +18,7 @@ from air_geir.engines._protocol import Compiled, Engine, EngineOptions, Idle, Te
 from air_geir.engines._torchair_extension import TorchairExtension
 
 __all__ = [
+    "Atc",
     "Compiled",
     "DeviceFacts",
     "Engine",

@@ -56,7 +56,15 @@ int64_t index_of(const Op* op);
 // Throws std::runtime_error for bytes that are not a graph.
 std::shared_ptr<Model> parse_model(const void* data, size_t size);
 
-// A compiled graph in a file: the graph with what its compilation found out.
+// Throws std::runtime_error for a graph that cannot be compiled.
+void compile(Model& model);
+// Sizes of arguments that the graph leaves open, or has other ones for: "x:2,4;y:3".
+void set_input_sizes(Model& model, const std::string& text);
+
+// A compiled graph as bytes: the graph with what its compilation found out. `where` stands in messages.
+std::string compiled_bytes(const Model& model);
+std::shared_ptr<Model> from_compiled_bytes(const std::string& content, const std::string& where);
+// The same in a file.
 void write_compiled(const Model& model, const std::string& path);
 // Null where there is no such file; throws std::runtime_error for one that is broken.
 std::shared_ptr<Model> read_compiled(const std::string& path);

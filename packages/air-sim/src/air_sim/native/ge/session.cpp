@@ -87,73 +87,6 @@ at::Tensor view(const ge::Tensor& t) {
 }
 bool is_on_host(const ge::Tensor& t) { return t.GetPlacement() == ge::kPlacementHost; }
 
-// Whether a shape of the results follows from the values of an input: sizes that are only known when the graph runs.
-bool depends_on_values(const Model& model, std::vector<at::Tensor> inputs, const std::vector<at::Tensor>& results) {
-  bool has_numbers = false;
-  for (at::Tensor& t : inputs) {
-    if (!c10::isIntegralType(t.scalar_type(), /*includeBool=*/false)) continue;
-    has_numbers = true;
-    t = at::ones_like(t);
-  }
-  if (!has_numbers) return false;
-  const auto others = run(model, inputs, true);
-  for (size_t i = 0; i < results.size(); ++i)
-    if (results[i].sizes() != others[i].sizes()) return true;
-  return false;
-}
-
-const std::set<std::string> kCounting{"NonZero", "MaskedSelect", "UniqueWithCountsAndSorting", "UniqueConsecutive",
-                                      "RepeatInterleave"};
-
-// Whether a choice between graphs decides a size: the graph leaves it open.
-bool chooses_sizes(const Model& model) {
-  for (const auto* op : model.order) {
-    for (const auto& body : op->bodies)
-      if (chooses_sizes(*body)) return true;
-    if (op->bodies.empty()) continue;
-    for (const auto& desc : op->output_descs)
-      for (const int64_t dim : desc.shape)
-        if (dim < 0) return true;
-  }
-  return false;
-}
-
-void compile(Model& model) {
-  std::string missing;
-  for (const std::string& type : missing_kernels(model)) missing += " " + type;
-  if (!missing.empty())
-    throw std::runtime_error("air-sim has no kernel for:" + missing + " (kernels are rows of native/ge/kernels_*.cpp)");
-  bool counts = chooses_sizes(model);
-  for (const std::string& type : types_in(model)) counts |= kCounting.count(type) != 0;
-  model.sizes_from_values = counts;
-  model.is_static = !model.sizes_from_values;
-  std::vector<at::Tensor> inputs;
-  for (const auto* data : model.inputs) {
-    const auto& desc = data->output_descs.at(0);
-    for (const int64_t dim : desc.shape) model.is_static &= dim >= 0;
-    if (model.is_static) inputs.push_back(at::zeros(desc.shape, type_of_graph(desc.type)));
-  }
-  if (!model.is_static) return;
-  std::vector<at::Tensor> results;
-  try {
-    air_sim::graph_engine::Sizes sizes;
-    for (const at::Tensor& t : inputs) sizes.on_device.push_back(!c10::isIntegralType(t.scalar_type(), /*includeBool=*/false));
-    results = run(model, inputs, true, &sizes);
-    model.sizes_from_values = sizes.from_device || depends_on_values(model, inputs, results);
-  } catch (const std::exception&) {
-    // Numbers made up here lead outside of a table, or stand for sizes that do not fit; a call brings others.
-    if (std::none_of(inputs.begin(), inputs.end(), [](const at::Tensor& t) { return at::isIntegralType(t.scalar_type(), true); }))
-      throw;
-    model.sizes_from_values = true;
-  }
-  model.is_static = !model.sizes_from_values;
-  for (const at::Tensor& t : results) {
-    if (!model.is_static) break;
-    model.output_shapes.push_back(t.sizes().vec());
-    model.output_types.push_back(t.scalar_type());
-  }
-}
-
 std::string option(const ge::Options& options, const char* name) {
   const auto found = options.find(ge::AscendString(name));
   return found == options.end() ? "" : found->second.GetString();
@@ -179,7 +112,7 @@ void compile_or_read(uint32_t id) {
     state().models[id] = std::move(read);
     return;
   }
-  compile(*model);
+  air_sim::graph_engine::compile(*model);
   if (file.empty()) return;
   record("CompileGraph", id, {});
   air_sim::graph_engine::write_compiled(*model, file);

@@ -92,6 +92,13 @@ AIR_SIM_API aclError aclDestroyDataBuffer(const aclDataBuffer* buffer) {
   delete buffer;
   return ACL_SUCCESS;
 }
+AIR_SIM_API aclError aclUpdateDataBuffer(aclDataBuffer* buffer, void* address, size_t bytes) {
+  AIR_SIM_ENTRY;
+  *buffer = {address, bytes};
+  return ACL_SUCCESS;
+}
+AIR_SIM_API void* aclGetDataBufferAddr(const aclDataBuffer* buffer) { return buffer ? buffer->address : nullptr; }
+AIR_SIM_API size_t aclGetDataBufferSizeV2(const aclDataBuffer* buffer) { return buffer ? buffer->bytes : 0; }
 AIR_SIM_API aclopAttr* aclopCreateAttr() {
   AIR_SIM_ENTRY;
   return new aclopAttr;

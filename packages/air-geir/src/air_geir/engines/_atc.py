@@ -1,0 +1,184 @@
+"""Engine `atc`: each graph becomes an offline model, compiled by CANN's program in a process of its own.
+
+It is slower to compile than a session, and takes graphs of fixed sizes alone. What is gained: a compiler that fails or
+is killed takes nothing of this process with it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import torch
+
+from air_geir import file
+from air_geir.engines._groups import name_communicators
+from air_geir.engines._in_turn import InTurn
+from air_geir.engines._kept import FOLDER_OPTION, KEY_OPTION, entry_of
+from air_geir.engines._protocol import Compiled, EngineOptions, Unavailable
+from air_geir.engines._results import taker
+from air_geir.engines._torchair_extension import take_formats
+from air_geir.errors import EngineError, OptionError
+from air_geir.ir import Graph
+from air_geir.offline import OfflineModel, compile_air, load_om, missing_module, missing_program, soc_name
+from air_geir.program import Program
+
+NAME: Final = "atc"
+WORDS: Final = {
+    "ge.deterministic": "deterministic",
+    "ge.opSelectImplmode": "op_select_implmode",
+    "ge.fusionSwitchFile": "fusion_switch_file",
+    "ge.enableSingleStream": "enable_single_stream",
+    "ge.oo.level": "oo_level",
+    "ge.oo.constantFolding": "oo_constant_folding",
+    "ge.oo.deadCodeElimination": "oo_dead_code_elimination",
+    "ge.aicoreNum": "aicore_num",
+    "ge.optimizationSwitch": "optimization_switch",
+}
+"""Options of the Graph Engine, and what `atc` calls them."""
+UNSAID: Final = {
+    "ge.exec.allow_hf32": "10",
+    "ge.deterministicLevel": "0",
+    "ge.exec.enableEngineParallel": "0",
+    "ge.exportCompileStat": "2",
+    "ge.featureBaseRefreshable": "0",
+    "ge.tiling_schedule_optimize": "0",
+    "ge.exec.static_model_ops_lower_limit": None,
+    "aoe_mode": None,
+}
+"""Options that `atc` has no word for, with the value that it takes by itself."""
+
+
+class Atc:
+    """Compiles with CANN's program `atc`, and runs by pyACL on an Ascend device (or air-sim)."""
+
+    name = NAME
+
+    def unavailable(self) -> Unavailable | None:
+        """Why it cannot be used here."""
+        if importlib.util.find_spec("torch_npu") is None:
+            return Unavailable(NAME, "torch_npu is not installed", "pip install air-backend[npu]")
+        if "torch_npu" not in sys.modules:
+            return Unavailable(NAME, "torch_npu is not imported", "import torch_npu before compiling")
+        if not torch.get_device_module("npu").is_available():
+            return Unavailable(NAME, "no NPU is visible", "check npu-smi, or run under air-sim")
+        reason = missing_program() or missing_module()
+        if reason is not None:
+            return Unavailable(NAME, reason, "install CANN's toolkit and source its set_env.sh")
+        return None
+
+    def compile(self, program: Program, options: EngineOptions) -> Compiled:
+        """Check that an offline model can be had; it is compiled at the first call, as with the other engines."""
+        if not program.is_static:
+            open_ = [repr(n.name) for n in program.graph.inputs if not n.output.desc.is_static]
+            raise EngineError(
+                f"engine {NAME} compiles graphs of fixed sizes, and sizes of {', '.join(open_[:4])} are open",
+                where=f"graph {options.name}",
+                advice="compile with dynamic=False, or use engine='torchair_extension' or 'ge_session'",
+            )
+        return InTurn(CompiledByAtc(program, options, words_for(options)))
+
+
+def words_for(options: EngineOptions) -> dict[str, str]:
+    """The options as `atc` spells them; one that it cannot be told and that is not its default is an error."""
+    told = {**options.session, **options.graph}
+    lost = [f"{k} = {told[k]}" for k, usual in UNSAID.items() if k in told and told[k] != usual]
+    if "1" in told.get("frozenInput", ""):
+        lost.append("frozenInput (experimental_config.frozen_parameter)")
+    if lost:
+        raise OptionError(
+            f"engine {NAME} cannot be told {', '.join(lost)}: its program has no such option",
+            where=f"graph {options.name}",
+            advice="leave the setting at its default, or use engine='torchair_extension' or 'ge_session'",
+        )
+    return {word: told[key] for key, word in WORDS.items() if key in told}
+
+
+class CompiledByAtc:
+    """A graph as an offline model. The file lives as long as its compilation, unless it is kept for other processes."""
+
+    def __init__(self, program: Program, options: EngineOptions, words: Mapping[str, str]) -> None:
+        self._program, self._options, self._words = program, options, words
+        self._model: OfflineModel | None = None
+        self._closed = False
+        self._take = taker(program)
+        self._stats: dict[str, object] = {"engine": NAME, "compiled": False}
+
+    def __call__(
+        self, inputs: Sequence[torch.Tensor], assigned: Sequence[torch.Tensor | None]
+    ) -> Sequence[torch.Tensor]:
+        if self._closed:
+            raise EngineError(f"graph {self._options.name} was closed")
+        if self._model is None:
+            self._model = self._prepare(inputs)
+        # An offline model does not know that a result may lie where an input does: it gets memory of its own.
+        targets = {at: t for at, t in enumerate(assigned) if t is not None}
+        taken = self._take(inputs, [None if t is None else torch.empty_like(t) for t in assigned])
+        results = [t for t in taken if t is not None]
+        self._model.run([t if t.device.type == "npu" else t.to("npu") for t in inputs], results)
+        for at, target in targets.items():
+            target.copy_(results[at])
+            results[at] = target
+        return results
+
+    def _prepare(self, inputs: Sequence[torch.Tensor]) -> OfflineModel:
+        graph = self._program.graph
+        take_formats(graph, self._program.inputs, inputs)
+        for node in graph.inputs:
+            if node.output.desc.format.is_internal:
+                raise EngineError(
+                    f"input {node.name} lies in the internal format {node.output.desc.format.name}",
+                    where=f"graph {graph.name}",
+                    advice=f"engine {NAME} takes dense inputs: use engine='torchair_extension' for such weights",
+                )
+        name_communicators(graph)
+        with (
+            entry_of(graph, self._options, NAME) as kept,
+            tempfile.TemporaryDirectory(prefix="air_atc_") as own,
+        ):
+            folder, name = Path(kept.told.get(FOLDER_OPTION, own)), kept.told.get(KEY_OPTION, "graph")
+            path = folder / f"{name}.om"
+            if kept.state != "read":
+                self._compile(graph, Path(own), path)
+            size = path.stat().st_size
+            model = load_om(path)
+        try:
+            self._fits(model)
+        except BaseException:
+            model.close()
+            raise
+        self._stats.update(compiled=True, model_bytes=size, kept=kept.state)
+        return model
+
+    def _compile(self, graph: Graph, folder: Path, target: Path) -> None:
+        file.write(graph, folder / "graph.air")
+        compile_air(folder / "graph.air", target, soc=soc_name(), options=self._words)
+
+    def _fits(self, model: OfflineModel) -> None:
+        """The compiler may fold an input away; then tensors would go to the wrong place."""
+        wanted = [
+            (tuple(n.output.desc.shape or ()), n.output.desc.dtype.torch) for n in self._program.graph.inputs
+        ]
+        gives = [kind.torch for kind in self._program.output_dtypes]
+        found, results = [(p.shape, p.dtype) for p in model.inputs], [p.dtype for p in model.outputs]
+        if found != wanted or results != gives:
+            raise EngineError(
+                f"the offline model takes {found} and gives {results}, the graph takes {wanted} and gives {gives}",
+                where=f"graph {self._options.name}",
+                advice="use engine='torchair_extension' or 'ge_session'",
+            )
+
+    def stats(self) -> Mapping[str, object]:
+        """Sizes of the compilation."""
+        return dict(self._stats)
+
+    def close(self) -> None:
+        """Unload the model."""
+        self._closed = True
+        if self._model is not None:
+            self._model.close()
+        self._model = None

@@ -1,0 +1,93 @@
+"""CANN's program `atc`: an `.air` file becomes an offline model, or an error with what the program said."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from air_geir.errors import EngineError, EngineUnavailableError
+from air_geir.offline._pyacl import soc_name
+from air_graph import files
+
+PROGRAM = "atc"
+
+
+def missing_program() -> str | None:
+    """Why the program cannot be used here."""
+    return None if shutil.which(PROGRAM) else f"{PROGRAM} is not on PATH"
+
+
+def compile_air(
+    model: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    soc: str | None = None,
+    options: Mapping[str, str] | None = None,
+) -> Path:
+    """Compiles an `.air` file with `atc`; gives the path of the `.om` file, which is there whole or not at all.
+
+    Args:
+        model: the file that `dynamo_export` wrote.
+        output: where the offline model goes; `.om` is added where it is missing.
+        soc: the chip, for example `"Ascend910B1"`; None asks the device of this machine.
+        options: options of `atc` without their dashes, for example `{"input_shape": "x:2,4"}`.
+    """
+    if reason := missing_program():
+        raise EngineUnavailableError(
+            f"{model} cannot be compiled: {reason}", advice="install CANN's toolkit and source its set_env.sh"
+        )
+    source, target = Path(model).absolute(), Path(output).absolute()
+    if not source.is_file():
+        raise EngineError(
+            f"{model} is no file", advice="export a model first: air_backend.dynamo_export(...)"
+        )
+    if target.suffix != ".om":
+        target = target.with_name(f"{target.name}.om")
+    files.folder(target.parent, "the folder of the offline model")
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".atc.") as folder:
+        made = Path(folder) / target.stem
+        told = {"framework": "1", "model": str(source), "output": str(made), "soc_version": soc or soc_name()}
+        _run({**told, **(options or {})}, Path(folder), source)
+        written = sorted(Path(folder).glob("*.om"))
+        if len(written) != 1:  # its name ends with the system where that is another one
+            raise EngineError(
+                f"{PROGRAM} ended without an error and without an offline model of {source}",
+                advice="run it by hand and see what it writes: the folder may be full",
+            )
+        written[0].replace(target)
+    return target
+
+
+def _run(options: Mapping[str, str], folder: Path, source: Path) -> None:
+    command = [PROGRAM, *(f"--{name}={value}" for name, value in options.items())]
+    try:
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, errors="replace", check=False
+        )
+    except OSError as error:
+        raise EngineUnavailableError(
+            f"{PROGRAM} cannot be started: {error.strerror or error}",
+            advice="check the installation of CANN's toolkit",
+        ) from error
+    if done.returncode == 0:
+        return
+    said = [line.strip() for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
+    raise EngineError(
+        f"{PROGRAM} {_ending(done.returncode)}: {said[-1] if said else 'it said nothing'}",
+        where="\n          ".join([str(source), *said[-8:-1]]),
+        advice="give memory back or compile on a larger machine: the system ends programs that take too much"
+        if done.returncode == -signal.SIGKILL
+        else "air_geir.verify names broken rules of the graph; --log=debug makes the program say more",
+    )
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"failed with code {code}"
+    known = {int(number): number.name for number in signal.Signals}
+    return f"was killed by {known.get(-code, f'signal {-code}')}"
