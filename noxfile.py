@@ -8,7 +8,6 @@
     nox -t types                 mypy --strict for every package
     nox -s older-torch           the tests of every package on torch 2.11 and 2.12
     nox -s bench-aclgraph        the benchmarks of a package, as a table and as JSON
-    nox -s scoreboard            every benchmark, recorded: docs/performance.md and a page with plots
     nox -s zoo                   tiny models of every architecture of three libraries, hours; `-- --shard 3/40` of it
     nox -s clients -- --torchair PATH --torch-npu PATH     their tests from your checkouts, on AIR and on theirs
     nox -s long                  what CI has no time for, in rotation
@@ -109,7 +108,6 @@ GENERATED = (  # documents that are made from code: package, module that makes o
     ("air-geir", ("-m", "air_geir", "operators", "--check", "docs/operators.md")),
     ("house", ("-m", "house.api", "--check")),
     ("house", ("-m", "house.error_index", "--check")),
-    ("house", ("-m", "house.scoreboard", "check")),
 )
 
 
@@ -451,18 +449,6 @@ def release(session: nox.Session) -> None:
 def tools_and(session: nox.Session, wanted: Sequence[str]) -> list[Path]:
     """The folders of the release's tools and of other libraries."""
     return [library(session, text) for text in (*RELEASE_NEEDS, *wanted)]
-
-
-@nox.session(venv_params=WITHOUT_PIP)
-def scoreboard(session: nox.Session) -> None:
-    """Runs every benchmark, records it, and makes docs/performance.md and a page; `-- --pages` only makes them."""
-    see(session, site_of(base(session)))
-    if "--pages" not in session.posargs:
-        session.run(sys.executable, "-m", "nox", "-t", "bench", external=True)
-        for ground in ("cpu", "air-sim"):
-            gather = ("python", "-m", "house.scoreboard", "gather", "--ground", ground)
-            session.run(*gather, ".nox/results", env=ENV)
-    session.run("python", "-m", "house.scoreboard", "pages", env=ENV)
 
 
 @nox.session(venv_params=WITHOUT_PIP)

@@ -18,8 +18,8 @@ class Benchmark(NamedTuple):
 
 BENCHMARKS = {
     "air-config": (Benchmark("import_time.py"),),
-    "air-fxpasses": (Benchmark("pipeline_cost.py", writes_json=True),),
-    "air-streams": (Benchmark("plan_time.py", writes_json=True),),
+    "air-fxpasses": (Benchmark("pipeline_cost.py"),),
+    "air-streams": (Benchmark("plan_time.py"),),
     "air-aclgraph": (
         Benchmark("hot_path.py", simulated=True, writes_json=True),
         Benchmark("hot_path.py", simulated=True, writes_json=True, queue="1"),
@@ -29,12 +29,12 @@ BENCHMARKS = {
         Benchmark("bucket_cost.py", writes_json=True),
     ),
     "air-geir": (
-        Benchmark("conversion.py", writes_json=True),
-        Benchmark("reference_decode.py", writes_json=True),
+        Benchmark("conversion.py"),
+        Benchmark("reference_decode.py"),
         Benchmark("against_torchair.py", simulated=True),
     ),
     "air-backend": (
-        Benchmark("first_call.py", writes_json=True),
+        Benchmark("first_call.py"),
         Benchmark("fused_kernels.py", writes_json=True),
         Benchmark("pieces_cost.py", writes_json=True),
         Benchmark("pieces_cost.py", arguments=("--device", "npu"), simulated=True, writes_json=True),

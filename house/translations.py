@@ -30,7 +30,6 @@ GENERATED: Final = (
     "errors.md",
     "features.md",
     "models.md",
-    "performance.md",
     "air-sim-operators.md",
 )
 STAMP: Final = re.compile(r"\A<!-- translation of (?P<page>\S+) at (?P<version>[0-9a-f]{12}) -->\n")

@@ -19,7 +19,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 WAYS = ("traced", "torch's cache", "cache_compile")
@@ -81,7 +80,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--mode", default="reduce-overhead")
     parser.add_argument("--dynamic", action="store_true")
-    parser.add_argument("--json", type=Path)
     parser.add_argument("--one", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
@@ -100,11 +98,6 @@ def main() -> None:
         seconds = statistics.median(times[index] for times in rounds)
         ratio = statistics.median(times[index] / times[0] for times in rounds)
         print(f"{way:<16}{seconds:>10.2f}{ratio:>11.2f}")
-    if arguments.json:
-        rows = {
-            way: {"seconds": statistics.median(times[i] for times in rounds)} for i, way in enumerate(WAYS)
-        }
-        arguments.json.write_text(json.dumps({"first call": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What the passes cost: growth with the graph, and the same work beside Inductor's passes in one process.
 
-    python benchmarks/pipeline_cost.py [--nodes 10000] [--rounds 5] [--json PATH]
+    python benchmarks/pipeline_cost.py [--nodes 10000] [--rounds 5]
 
 Both sides get copies of one graph whose example values are there already, run interleaved, and the best round
 counts. `theirs` is Inductor's `remove_noop_ops` and `reinplace_inplaceable_ops`; `mine` is building the facts,
@@ -11,11 +11,9 @@ and not only index_put and the scatters.
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 from torch._guards import detect_fake_mode
@@ -93,7 +91,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     logging.disable(logging.WARNING)
     times: dict[int, list[float]] = {}
@@ -109,10 +106,6 @@ def main() -> None:
     print(
         f"growth for 10 x the nodes: mine {large[0] / small[0]:.1f} x, all passes {large[2] / small[2]:.1f} x"
     )
-    if options.json:
-        names = ("AIR, the passes that Inductor has too", "Inductor", "all of AIR's passes")
-        rows = {name: {"seconds": taken} for name, taken in zip(names, large, strict=True)}
-        options.json.write_text(json.dumps({"passes": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,13 @@
 """How the time to lower a graph grows with its nodes: the last line compares the largest graph with the smallest.
 
-python packages/air-geir/benchmarks/conversion.py [--nodes 2500 5000 10000 20000] [--json PATH]
+python packages/air-geir/benchmarks/conversion.py [--nodes 2500 5000 10000 20000]
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import tracemalloc
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -48,7 +46,6 @@ def graph_of(nodes: int) -> fx.GraphModule:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, nargs="+", default=[2500, 5000, 10000, 20000])
-    parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
     lower_program(graph_of(10), [])
     costs: dict[int, float] = {}
@@ -75,9 +72,6 @@ def main() -> None:
         f"a node of {large} costs {costs[large] / costs[small]:.2f} of a node of {small} (1 is linear growth, "
         f"{large / small:.0f} quadratic)"
     )
-    if chosen.json:
-        rows = {f"{nodes:,} nodes": {"us a node": cost * 1e6} for nodes, cost in costs.items()}
-        chosen.json.write_text(json.dumps({"conversion": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

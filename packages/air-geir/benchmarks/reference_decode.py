@@ -1,16 +1,14 @@
 """A Llama decode step with a static KV cache: the reference engine against eager torch, interleaved in one process.
 
-python packages/air-geir/benchmarks/reference_decode.py [--layers 8] [--hidden 512] [--steps 40] [--json PATH]
+python packages/air-geir/benchmarks/reference_decode.py [--layers 8] [--hidden 512] [--steps 40]
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -41,7 +39,6 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--hidden", type=int, default=512)
     parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
     config = LlamaConfig(
         hidden_size=chosen.hidden, intermediate_size=4 * chosen.hidden, num_hidden_layers=chosen.layers,
@@ -65,9 +62,6 @@ def main() -> None:
         times = [(seconds(eager), seconds(ours)) for _ in range(chosen.steps)]
     first, second = (statistics.median(column) * 1e3 for column in zip(*times, strict=True))
     print(f"eager {first:.2f} ms, reference engine {second:.2f} ms, ratio {second / first:.2f}")
-    if chosen.json:
-        rows = {"eager": {"ms": first}, "AIR, max-autotune by the reference engine": {"ms": second}}
-        chosen.json.write_text(json.dumps({"reference decode": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,1 +1,0 @@
-"""What AIR costs beside others, from the benchmarks of the packages: one JSON file a ground, one page, one document."""
