@@ -187,7 +187,9 @@ class _Lines:
             ]
         source = "\n".join(["def run(args):", *lines]) + "\n"
         exec(compile(source, "<air call>", "exec"), self.scope)
-        run: Run = self.scope.pop("run")  # which would hold itself, and the recording, for the garbage collector to find
+        run: Run = self.scope.pop(
+            "run"
+        )  # which would hold itself, and the recording, for the garbage collector to find
         return run
 
 
@@ -210,10 +212,12 @@ def make_run(
     """
 
     def written(in_profile: Run | None = None) -> Run:
-        """The function that hands its call over to `in_profile` while a profiler records; without one, that function."""
+        """The function that gives a call to `in_profile` while a profiler records; without one, that function."""
         lines = _Lines()
         if in_profile is not None:
-            lines.add(f"if {lines.bind(profiler)}._is_profiler_enabled: return {lines.bind(in_profile)}(args)")
+            lines.add(
+                f"if {lines.bind(profiler)}._is_profiler_enabled: return {lines.bind(in_profile)}(args)"
+            )
         names = in_profile is None
         taken = None if plumbing.turn is None else f"{lines.bind(plumbing.turn)}[0]"
         if taken is not None:

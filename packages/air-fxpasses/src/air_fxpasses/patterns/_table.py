@@ -22,7 +22,7 @@ _traced: WeakKeyDictionary[FusionPattern, Traced] = WeakKeyDictionary()
 
 
 def register_pattern(pattern: FusionPattern, *, later: bool = False) -> None:
-    """Adds a row. It is checked now if its operators are loaded, and otherwise, or with `later`, once it is searched for.
+    """Adds a row. It is checked now if its operators are loaded, and otherwise, or with `later`, when it is used.
 
     A check traces both functions, which takes some hundredths of a second.
     """
