@@ -1,0 +1,1 @@
+"""What the sessions of the noxfile do, by area; the noxfile lists them."""

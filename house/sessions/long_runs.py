@@ -1,0 +1,96 @@
+"""The sessions that CI has no time for: random programs, slow tests, older versions of torch, the zoo."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+import nox
+
+from house.environments import ENV, NPU_ENV, install, install_beside_npu, install_tested, library, npu_base
+from house.packages import NPU_TESTED, editable, with_tests
+from house.sessions.package import TORCH_TESTED
+from house.sessions.running import in_turn, pytest
+
+OLDER_TORCHES: Final = ("2.11.0", "2.12.1")  # supported as well; their wheels bring CUDA, gigabytes of it
+ZOO: Final = ("diffusers>=0.42", "timm>=1.0")  # libraries of models, beside the one that tests declare
+
+
+def sim_opinfo(session: nox.Session) -> None:
+    """torch's operator database on the npu device of air-sim; AIR_SIM_OPINFO=full takes every sample."""
+    install_beside_npu(session, *with_tests("air-sim"))
+    pytest(session, "--sim", "packages/air-sim/tests/ops/test_opinfo.py", env=NPU_ENV)
+
+
+def sim_sanitize(session: nox.Session) -> None:
+    """The C++ tests of air-sim's runtime under the thread and the address sanitizer."""
+    install_beside_npu(session, *editable("air-sim"))
+    for sanitizer in session.posargs or ("thread", "address"):
+        session.run("python", "packages/air-sim/tests/native/sanitize.py", sanitizer, env=ENV)
+
+
+def random_programs(
+    session: nox.Session, package: str, count: str, *arguments: str, env: dict[str, str]
+) -> None:
+    """The random programs of a package: as many as the session says, or as it was asked for."""
+    wanted = session.posargs[0] if session.posargs else count
+    command = ("python", "-m", "pytest", "-q", f"packages/{package}/tests/fuzz", "--fuzz-programs", wanted)
+    quiet = ("-n", "2", "-p", "no:logging")  # captured logs would fill the memory
+    session.run(*command, *quiet, *arguments, env=env)
+
+
+def fuzz(session: nox.Session) -> None:
+    """Random programs: 20,000 through each mode, 100,000 through the passes; `nox -s fuzz -- 500` for 500 each."""
+    install(session, *with_tests("air-fxpasses"), *with_tests("air-backend"))
+    random_programs(session, "air-backend", "20000", "-m", "not npu", env=ENV)
+    random_programs(session, "air-fxpasses", "100000", env=ENV)
+
+
+def npu_fuzz(session: nox.Session) -> None:
+    """2,000 random programs through each mode on the real torch_npu over air-sim; `-- 500` runs a tenth of so many."""
+    install_beside_npu(session, *with_tests("air-backend"), *editable("air-sim"))
+    reported_once = {"AIR_SIM_STICKY": "0"}  # what eager refuses must not end what follows it
+    random_programs(session, "air-backend", "20000", "--sim", "-m", "npu", env=NPU_ENV | reported_once)
+
+
+def slow(session: nox.Session) -> None:
+    """The tests marked `slow` of every package, on the CPU; `-- packages/air-aclgraph/tests` runs those of one."""
+    install(session, *(word for package in TORCH_TESTED for word in with_tests(package)))
+    in_turn(session, TORCH_TESTED, "-m", "slow and not npu", env=ENV)
+
+
+def npu_slow(session: nox.Session) -> None:
+    """The tests marked `slow` of every package, on the real torch_npu over air-sim; paths after `--` run fewer."""
+    install_beside_npu(session, *(word for package in NPU_TESTED for word in with_tests(package)))
+    in_turn(session, NPU_TESTED, "--sim", "-m", "slow and npu", env=NPU_ENV)
+
+
+def long(session: nox.Session) -> None:
+    """Long sessions in rotation, the one green longest ago first; `-- --minutes 120` is the time there is."""
+    session.run(sys.executable, "-m", "house.long", *session.posargs)
+
+
+@nox.parametrize("torch", OLDER_TORCHES)
+def older_torch(session: nox.Session, torch: str) -> None:
+    """The tests that need no device, of every package, on an older torch that AIR supports."""
+    install(
+        session, *(word for package in TORCH_TESTED for word in with_tests(package)), torch=f"torch=={torch}"
+    )
+    in_turn(session, TORCH_TESTED, "-m", "not npu and not slow", env=ENV)
+
+
+def zoo(session: nox.Session) -> None:
+    """Tiny random models of every architecture in both modes, judged by eager; `-- --help` says what can be asked."""
+    simulated = "sim" in session.posargs
+    beside = [npu_base(session)] if simulated else []
+    install_tested(session, "air-backend", *beside, *(library(session, text) for text in ZOO))
+    session.install("-q", "--no-build-isolation", *editable("air-sim"), env=ENV)
+    session.chdir("packages/air-backend/tests")
+    start = ("air-sim", "run") if simulated else ()
+    session.run(*start, "python", "-m", "zoo", *session.posargs, env=NPU_ENV if simulated else ENV)
+
+
+def clients(session: nox.Session) -> None:
+    """Tests of TorchAir and torch_npu, and vLLM-Ascend's compilation, from checkouts: `-- --torchair PATH` and more."""
+    install_beside_npu(session, *with_tests("air-backend"), *editable("air-sim"))
+    session.run("python", "-m", "house.clients", *session.posargs, env=NPU_ENV)

@@ -1,0 +1,98 @@
+"""The sessions that every package has: tests, types, tests on torch_npu, and benchmarks."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import nox
+from packaging.requirements import Requirement
+
+from house.benchmarks import BENCHMARKS, Benchmark
+from house.environments import (
+    ENV,
+    NPU_ENV,
+    TOOLS,
+    base,
+    browser,
+    install,
+    install_tested,
+    library,
+    npu_base,
+    see,
+    site_of,
+)
+from house.packages import PACKAGES, ROOT, closure, declared_libraries, editable, proofs, with_tests
+from house.sessions.running import RESULTS, WORKERS, pytest
+
+PURE: Final = "air-config"  # needs no torch: tested on every Python the machine has
+TORCH_TESTED: Final = tuple(package for package in PACKAGES if package not in (PURE, "air-sim"))
+# tests open the pages of these packages in a browser
+PICTURED: Final = ("air-graph", "air-streams", "air-geir", "air-backend")
+UNTYPED_TESTS: Final = ("air-sim",)  # its tests use torch_npu throughout, which has no types
+
+
+def tests(session: nox.Session, package: str) -> None:
+    """The tests that need no device, with only what the package declares."""
+    install_tested(session, package)
+    if package in PICTURED:
+        browser(session)
+    where = f"packages/{package}/tests"
+    pytest(session, *WORKERS, *proofs(package), "-m", "not npu and not slow", where, env=ENV)
+
+
+def tests_pure(session: nox.Session) -> None:
+    """The tests of the package that needs no torch, on every Python that the machine has."""
+    session.install("-q", *(tool for tool in TOOLS if Requirement(tool).name not in ("pip", "mypy")))
+    session.install("-q", "--no-build-isolation", *with_tests(PURE))
+    pytest(session, *WORKERS, *proofs(PURE), f"packages/{PURE}/tests", env=ENV)
+
+
+def types(session: nox.Session, package: str) -> None:
+    """mypy --strict over the sources and the tests.
+
+    Every package is checked beside the same libraries: mypy would analyse torch anew where one more of those that torch
+    may import is found, or one less.
+    """
+    libraries = (library(session, text) for text in declared_libraries(*PACKAGES))
+    see(session, site_of(base(session)), *libraries)
+    folder = ROOT / "packages" / package
+    what = ["src"] if package in UNTYPED_TESTS else ["src", "tests"]
+    own = what if any((folder / "tests").glob("[!t_c]*.py")) else ["src"]
+    siblings = [f"../{name}/src" for name in closure(package) if name != package]
+    session.chdir(folder)
+    command = ("python", "-m", "mypy", "--config-file", "../../pyproject.toml")
+    cache = ("--cache-dir", str(ROOT / ".mypy_cache"))
+    session.run(*command, *cache, *what, env=ENV | {"MYPYPATH": ":".join([*own, *siblings])})
+
+
+def npu(session: nox.Session, package: str) -> None:
+    """The tests marked `npu`, on the real torch_npu over air-sim."""
+    install_tested(session, package, npu_base(session))
+    session.install("-q", "--no-build-isolation", *editable("air-sim"), env=ENV)
+    ignored = ("--ignore", "packages/air-sim/tests/ops/test_opinfo.py") if package == "air-sim" else ()
+    wanted = "not slow" if package == "air-sim" else "npu and not slow"
+    where = f"packages/{package}/tests"
+    pytest(session, "--sim", *WORKERS, *proofs(package), "-m", wanted, *ignored, where, env=NPU_ENV)
+
+
+def bench(session: nox.Session, package: str) -> None:
+    """The benchmarks of a package; tables on the terminal, JSON, where there is some, in .nox/results."""
+    install(session, *with_tests(package), *editable("air-sim"))
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    for benchmark in sorted(BENCHMARKS[package], key=lambda b: b.simulated):
+        if benchmark.simulated:  # only now: transformers imports a torch_npu that it finds
+            see(session, site_of(base(session)), npu_base(session))
+        _bench(session, package, benchmark)
+
+
+def _bench(session: nox.Session, package: str, benchmark: Benchmark) -> None:
+    script = ROOT / "packages" / package / "benchmarks" / benchmark.script
+    queue = "-queue" if benchmark.queue == "1" else ""
+    result = str(RESULTS / f"{package}-{script.stem}{queue}.json")
+    json = ("--json", result) if benchmark.writes_json else ()
+    command = ("python", str(script), *benchmark.arguments, *json, *session.posargs)
+    if not benchmark.simulated:
+        session.run(*command, env=ENV)
+        return
+    noop = {"AIR_SIM_NOOP": "1"} if benchmark.noop else {}
+    session.run("air-sim", "run", *command, env=NPU_ENV | {"TASK_QUEUE_ENABLE": benchmark.queue} | noop)
