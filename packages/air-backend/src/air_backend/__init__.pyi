@@ -32,3 +32,5 @@ from air_config.errors import AirError as AirError
 from air_fxpasses import register_replacement as register_replacement
 from air_geir import register_fx_node_ge_converter as register_fx_node_ge_converter
 from air_geir.export import dynamo_export as dynamo_export
+
+__all__: list[str]
