@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import compileall
 import importlib
 import inspect
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +56,28 @@ def test_torchair_names_are_there(name: str) -> None:
     assert callable(value) or name.endswith("logger")
 
 
+def test_the_names_are_there_where_only_compiled_files_are_installed(tmp_path: Path) -> None:
+    package = tmp_path / "air_backend"
+    shutil.copytree(Path(torchair.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    assert compileall.compile_dir(package, legacy=True, quiet=1)
+    for source in package.rglob("*.py"):
+        source.unlink()
+    program = "import air_backend as a; print(a.__file__, a.AirError.__module__, *a.__all__)"
+    paths = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.stdout.split() == [str(package / "__init__.pyc"), "air_config.errors", *torchair.__all__], (
+        ran.stderr
+    )
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'get_npu_backends'"):
-        torchair.get_npu_backends
+        torchair.get_npu_backends  # type: ignore[attr-defined]  # the stub has no such name either
 
 
 def test_modules_import_by_their_dotted_names() -> None:
