@@ -14,12 +14,22 @@ import torch
 
 from air_config import CompilerConfig, Context, resolve
 from air_geir import _engines
-from air_geir.engines import GeSession, NpuDevice, TorchairExtension, Unavailable, engine_options, native
+from air_geir.engines import (
+    GeSession,
+    NpuDevice,
+    TorchairExtension,
+    Unavailable,
+    _extension,
+    engine_options,
+    native,
+    start_dump,
+)
 from air_geir.errors import EngineError, EngineUnavailableError
 from air_geir.ir import DataType, Graph, Placement, TensorDesc
 from air_geir.program import ArgInput, GraphOutput, Program
 
 pytest.importorskip("torch_npu")
+air_sim = pytest.importorskip("air_sim")
 pytestmark = pytest.mark.npu
 
 SQUARE = TensorDesc(DataType.FLOAT, (-1, 4), placement=Placement.DEVICE)
@@ -67,6 +77,138 @@ def compiled() -> Any:
     made = relu()
     settings = resolve(CompilerConfig(), Context(device="npu"))
     return GeSession().compile(made, engine_options(settings, made, NpuDevice.current()))
+
+
+COUNTED = """
+import sys, torch, torch_npu, air_geir, air_sim
+from air_config import CompilerConfig, Context, resolve
+from torch.fx.experimental.proxy_tensor import make_fx
+config = CompilerConfig()
+config.experimental_config.memory_efficiency = sys.argv[2] == "True"
+def f(x, y):
+    return (torch.relu(x @ y) + x,)
+x = torch.randn(4, 4, device="npu")
+settings = resolve(config, Context(device="npu"))
+run = air_geir.compile_graph(make_fx(f)(x, x), [x, x], settings=settings, engine=sys.argv[1])
+for _ in range(3):
+    torch.testing.assert_close(run(x, x)[0], f(x, x)[0])
+for name in ("GEInitialize", *("Session::" + name for name in sys.argv[3:])):
+    print(name.rpartition(":")[2], air_sim.calls("ge::" + name))
+"""
+ONCE = (
+    "Session", "AddGraph", "CompileGraph", "GetCompiledGraphSummary", "SetGraphConstMemoryBase",
+    "RunGraphWithStreamAsync",
+)  # fmt: skip
+FEATURES = (
+    "UpdateGraphFeatureMemoryBase", "SetGraphFixedFeatureMemoryBase", "UpdateGraphRefreshableFeatureMemoryBase"
+)  # fmt: skip
+
+
+def counted(engine: str, refreshable: bool) -> dict[str, int]:
+    """How often a process with this engine called what of the Graph Engine, for three runs of a graph."""
+    command = [sys.executable, "-W", "ignore", "-c", COUNTED, engine, str(refreshable), *ONCE, *FEATURES]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return {name: int(count) for name, _, count in (line.partition(" ") for line in done.stdout.splitlines())}
+
+
+def test_N16_the_engine_is_called_as_often_as_by_the_extension() -> None:
+    ours, theirs = counted("ge_session", False), counted("torchair_extension", False)
+    assert ours == theirs
+    assert (ours["AddGraph"], ours["RunGraphWithStreamAsync"]) == (1, 3)
+
+
+def test_memory_that_may_move_is_taken_for_each_run_and_the_rest_once() -> None:
+    found = counted("ge_session", True)
+    assert [found[name] for name in FEATURES] == [0, 1, 3]
+
+
+def static() -> Program:
+    graph = Graph("fixed")
+    desc = TensorDesc(DataType.FLOAT, (4, 4), placement=Placement.DEVICE)
+    graph.output([graph.add("Relu", graph.data("x", desc), outputs=desc)])
+    return Program(graph, (ArgInput(0),), (GraphOutput(0),), 1)
+
+
+@pytest.mark.parametrize("refreshable", [False, True])
+def test_no_memory_for_a_graph_is_an_error_and_it_is_compiled_again(
+    refreshable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, config = static(), CompilerConfig()
+    config.experimental_config.memory_efficiency = refreshable
+    options = engine_options(resolve(config, Context(device="npu")), made, NpuDevice.current())
+    run = GeSession().compile(made, options)
+    x = torch.randn(4, 4, device="npu")
+
+    def full(*_: Any, **__: Any) -> Any:
+        raise torch.OutOfMemoryError("NPU out of memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(torch, "empty", full)
+        with pytest.raises(
+            EngineError, match=r"(?s)no memory for graph fixed: NPU out of memory.*free tensors"
+        ):
+            run((x,), ())
+    assert run.stats()["compiled"] is False
+    torch.testing.assert_close(run((x,), ())[0], x.relu())
+
+
+def test_a_graph_that_the_engine_refuses_leaves_the_session_to_others() -> None:
+    graph = Graph("odd")
+    desc = TensorDesc(DataType.FLOAT, (4, 4), placement=Placement.DEVICE)
+    graph.output([graph.add("Dawsn", graph.data("x", desc), outputs=desc)])
+    odd = Program(graph, (ArgInput(0),), (GraphOutput(0),), 1)
+    settings = resolve(CompilerConfig(), Context(device="npu"))
+    run = GeSession().compile(odd, engine_options(settings, odd, NpuDevice.current()))
+    x = torch.randn(4, 4, device="npu")
+    for _ in range(2):
+        with pytest.raises(EngineError, match=r"failed to compile graph odd: .*Dawsn"):
+            run((x,), ())
+    torch.testing.assert_close(compiled()((x,), ())[0], x.relu())
+
+
+HALF_WAY = """
+import torch, torch_npu
+from dataclasses import replace
+from air_config import CompilerConfig, Context, resolve
+from air_geir.engines import GeSession, NpuDevice, engine_options
+from air_geir.errors import EngineError
+from air_geir.ir import DataType, Graph, Placement, TensorDesc
+from air_geir.program import ArgInput, GraphOutput, Program
+graph = Graph("g")
+desc = TensorDesc(DataType.FLOAT, (4, 4), placement=Placement.DEVICE)
+graph.output([graph.add("Relu", graph.data("x", desc), outputs=desc)])
+made = Program(graph, (ArgInput(0),), (GraphOutput(0),), 1)
+options = engine_options(resolve(CompilerConfig(), Context(device="npu")), made, NpuDevice.current())
+try:
+    GeSession().compile(made, replace(options, session={**options.session, "ge.exec.deviceId": "7"}))
+except EngineError as error:
+    print(error.what)
+x = torch.randn(4, 4, device="npu")
+print(torch.equal(GeSession().compile(made, options)((x,), ())[0], x.relu()))
+"""
+
+
+def test_a_session_that_does_not_start_is_an_error_and_the_next_one_starts() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", HALF_WAY], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    refusal, works = done.stdout.splitlines()
+    assert "failed to start its session" in refusal
+    assert "there is no device 7" in refusal
+    assert works == "True"
+
+
+def test_a_dump_is_configured_where_the_wheel_has_no_extension(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    before = air_sim.calls("aclmdlSetDump")
+    monkeypatch.setattr(
+        _extension, "unavailable", lambda: Unavailable("torchair_extension", "it is not there")
+    )
+    start_dump({"dump": {"dump_path": str(tmp_path), "dump_list": []}}, None)
+    assert air_sim.calls("aclmdlSetDump") == before + 1
 
 
 def test_results_of_open_sizes_stay_as_they_are_when_the_graph_runs_again() -> None:

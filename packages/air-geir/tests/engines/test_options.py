@@ -205,6 +205,7 @@ def test_the_configuration_of_a_dump_is_gone_once_the_device_has_read_it(
 ) -> None:
     device = Device()
     monkeypatch.setattr(_extension, "load", lambda: device)
+    monkeypatch.setattr(_extension, "unavailable", lambda: None)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
     asked = {"dump": {"dump_path": str(tmp_path / "dump")}}

@@ -7,6 +7,7 @@ imported. When that package is imported too, both share the one module.
 from __future__ import annotations
 
 import atexit
+import ctypes
 import importlib.machinery
 import importlib.util
 import json
@@ -136,7 +137,7 @@ def start_dump(config: Mapping[str, Any] | None, path: str | None) -> None:
     """
     if path is not None:
         log.info("device dump configured by %s", path)
-        load().AclmdlSetDump(path)
+        _set_dump(path)
     elif config is not None:
         files.folder(config["dump"]["dump_path"], "the folder of dumped tensors")
         place = tempfile.gettempdir()
@@ -148,7 +149,24 @@ def start_dump(config: Mapping[str, Any] | None, path: str | None) -> None:
                 Path(folder) / "dump.json", json.dumps(config), "the configuration of the dump"
             )
             log.info("device dump configured: %s", config)
-            load().AclmdlSetDump(str(ours))
+            _set_dump(str(ours))
+
+
+def _set_dump(path: str) -> None:
+    """By the extension, or by the runtime itself where the wheel has none."""
+    if unavailable() is None:
+        load().AclmdlSetDump(path)
+        return
+    _npu().current_stream()
+    runtime = ctypes.CDLL("libascendcl.so")
+    failed = runtime.aclmdlInitDump() or runtime.aclmdlSetDump(path.encode())
+    if failed:
+        runtime.aclGetRecentErrMsg.restype = ctypes.c_char_p
+        said = (runtime.aclGetRecentErrMsg() or b"").decode(errors="replace").strip()
+        raise EngineError(
+            f"the device refused the dump configured by {path}: {said or f'error {failed}'}",
+            advice="compare the file with CANN's document on acl.json, or leave dump_config unset",
+        )
 
 
 def translated(error: RuntimeError, doing: str, graph: str) -> EngineError:

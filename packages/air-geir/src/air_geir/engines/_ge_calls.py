@@ -63,6 +63,22 @@ _NOWHERE = 64
 """An address for tensors without elements: nothing is read there, and none at all would mean no tensor."""
 
 
+class Wanted(ctypes.Structure):
+    """Bytes of memory that a graph of fixed sizes wants, as session.cpp has it."""
+
+    _fields_ = (
+        ("constants", ctypes.c_size_t),
+        ("features", ctypes.c_size_t),
+        ("fixed", ctypes.c_size_t),
+        ("refreshable", ctypes.c_int32),
+        ("padding", ctypes.c_int32),
+    )
+    constants: int
+    features: int
+    fixed: int
+    refreshable: int
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
     """What the engine says of a compiled graph."""
@@ -71,6 +87,8 @@ class Summary:
     """Of the results; None where they follow from the inputs."""
     constants: int
     features: int
+    fixed: int
+    """Of the features, those that stay in one place; all of them where none may move."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,27 +155,47 @@ class Calls:
     def summary(self, number: int, results: int, name: str) -> Summary:
         """What the engine says of it."""
         static = ctypes.c_int()
-        constants, features, count = ctypes.c_size_t(), ctypes.c_size_t(), ctypes.c_size_t()
+        wanted, count = Wanted(), ctypes.c_size_t()
         found = (Described * max(results, 1))()
-        sizes = (ctypes.byref(constants), ctypes.byref(features), found, ctypes.c_size_t(results))
-        failed = self._library.air_ge_summary(number, ctypes.byref(static), *sizes, ctypes.byref(count))
+        told = (
+            ctypes.byref(static),
+            ctypes.byref(wanted),
+            found,
+            ctypes.c_size_t(results),
+            ctypes.byref(count),
+        )
+        failed = self._library.air_ge_summary(number, *told)
         self._check(failed, "summarize", name)
         if static.value and count.value != results:
             raise EngineError(
                 f"the graph engine says graph {name} has {count.value} results, it has {results}"
             )
         shapes = [tuple(one.dims[: one.rank]) for one in found[:results]] if static.value else None
-        return Summary(shapes, constants.value, features.value)
+        fixed = wanted.fixed if wanted.refreshable else wanted.features
+        return Summary(shapes, wanted.constants, wanted.features, fixed)
 
     def give_memory(self, number: int, summary: Summary, name: str) -> list[torch.Tensor]:
-        """Memory for constants and for what is between operators, for as long as the graph lives."""
-        sizes = (summary.constants, summary.features)
+        """Memory for constants, and for what between operators stays in one place, for as long as the graph lives."""
+        moves = summary.fixed != summary.features
+        features = self._library.air_ge_fixed_features if moves else self._library.air_ge_features
+        return [
+            self._give(number, size, give, name)
+            for size, give in ((summary.constants, self._library.air_ge_constants), (summary.fixed, features))
+            if size
+        ]
+
+    def give_passing_memory(self, number: int, summary: Summary, name: str) -> torch.Tensor | None:
+        """Memory for the rest of what is between operators, for one run: others take it afterwards, in stream order."""
+        size = summary.features - summary.fixed
+        return self._give(number, size, self._library.air_ge_refreshable_features, name) if size else None
+
+    def _give(self, number: int, size: int, give: Any, name: str) -> torch.Tensor:
         try:
-            made = [torch.empty(size, dtype=torch.uint8, device="npu") for size in sizes]
+            made = torch.empty(size, dtype=torch.uint8, device="npu")
         except torch.OutOfMemoryError as error:
             raise _no_memory(error, name) from error
-        known = [(ctypes.c_void_p(t.data_ptr()), ctypes.c_size_t(t.nbytes)) for t in made]
-        self._check(self._library.air_ge_memory(number, *known[0], *known[1]), "give memory to", name)
+        known = ctypes.c_void_p(made.data_ptr()), ctypes.c_size_t(made.nbytes)
+        self._check(give(number, *known), "give memory to", name)
         return made
 
     def run(self, number: int, inputs: Sequence[Described], results: Sequence[Described], name: str) -> Taken:

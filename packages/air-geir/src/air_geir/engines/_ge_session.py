@@ -70,6 +70,7 @@ class CompiledBySession:
         self._options = options
         self._id: int | None = None
         self._memory: list[torch.Tensor] = []
+        self._summary: ge.Summary | None = None
         self._take = taker(program)
         self._last: Sequence[torch.Tensor] = ()
         self._types = program.output_dtypes
@@ -91,7 +92,9 @@ class CompiledBySession:
             ge.Described() if t is None else ge.Described.of(t, k.api, 1)
             for t, k in zip(given, self._types, strict=True)
         ]
+        passing = self._summary and self._calls.give_passing_memory(self._id, self._summary, name)
         taken = self._calls.run(self._id, described, results, name)
+        del passing  # the stream runs before who takes it next
         self._last = inputs  # the engine may read those on the host after the call
         return [
             _result(found, kind, taken, name) if tensor is None else tensor
@@ -131,6 +134,7 @@ class CompiledBySession:
             summary = calls.summary(number, len(self._types), graph.name)
             if summary.shapes is not None:
                 self._memory = calls.give_memory(number, summary, graph.name)
+                self._summary = summary if summary.fixed != summary.features else None
         except BaseException:
             calls.remove(number)
             raise
@@ -141,6 +145,7 @@ class CompiledBySession:
             static=summary.shapes is not None,
             constant_bytes=summary.constants,
             feature_bytes=summary.features,
+            fixed_bytes=summary.fixed,
             kept=kept.state,
         )
 

@@ -119,17 +119,37 @@ PUBLIC int air_ge_compile(uint32_t id) {
   return guarded([&] { return told(session->CompileGraph(id)); });
 }
 
+// Bytes of memory that a graph of fixed sizes wants. Of its features, `fixed` stay in one place, where the others may lie
+// elsewhere at each run.
+struct Memory {
+  size_t constants;
+  size_t features;
+  size_t fixed;
+  int32_t refreshable;
+  int32_t padding;
+};
+
+namespace {
+int memory_of(const ge::CompiledGraphSummary& summary, Memory& memory) {
+  memory = {};
+  bool refreshable = false;
+  if (const int failed = told(summary.GetConstMemorySize(memory.constants))) return failed;
+  if (const int failed = told(summary.GetFeatureMemorySize(memory.features))) return failed;
+  if (const int failed = told(summary.GetFeatureMemoryBaseRefreshable(refreshable))) return failed;
+  memory.refreshable = refreshable;
+  return refreshable ? told(summary.GetFixedFeatureMemorySize(memory.fixed)) : 0;
+}
+}  // namespace
+
 // Shapes of the results, of a graph that has fixed ones; room is how many fit.
-PUBLIC int air_ge_summary(uint32_t id, int* is_static, size_t* constants, size_t* features, Described* results,
-                          size_t room, size_t* count) {
+PUBLIC int air_ge_summary(uint32_t id, int* is_static, Memory* memory, Described* results, size_t room, size_t* count) {
   return guarded([&] {
     const auto summary = session->GetCompiledGraphSummary(id);
     if (!summary) return told(1);
     *is_static = summary->IsStatic();
-    *constants = *features = *count = 0;
+    *count = 0;
     if (!*is_static) return 0;
-    if (const int failed = told(summary->GetConstMemorySize(*constants))) return failed;
-    if (const int failed = told(summary->GetFeatureMemorySize(*features))) return failed;
+    if (const int failed = memory_of(*summary, *memory)) return failed;
     std::vector<ge::Shape> shapes;
     if (const int failed = told(summary->GetOutputShapes(shapes))) return failed;
     *count = shapes.size();
@@ -143,13 +163,18 @@ PUBLIC int air_ge_summary(uint32_t id, int* is_static, size_t* constants, size_t
   });
 }
 
-PUBLIC int air_ge_memory(uint32_t id, const void* constants, size_t constant_bytes, const void* features,
-                         size_t feature_bytes) {
-  return guarded([&] {
-    if (constant_bytes)
-      if (const int failed = told(session->SetGraphConstMemoryBase(id, constants, constant_bytes))) return failed;
-    return feature_bytes ? told(session->UpdateGraphFeatureMemoryBase(id, features, feature_bytes)) : 0;
-  });
+PUBLIC int air_ge_constants(uint32_t id, const void* at, size_t bytes) {
+  return guarded([&] { return told(session->SetGraphConstMemoryBase(id, at, bytes)); });
+}
+// All features at once, or those that stay and those that may move.
+PUBLIC int air_ge_features(uint32_t id, const void* at, size_t bytes) {
+  return guarded([&] { return told(session->UpdateGraphFeatureMemoryBase(id, at, bytes)); });
+}
+PUBLIC int air_ge_fixed_features(uint32_t id, const void* at, size_t bytes) {
+  return guarded([&] { return told(session->SetGraphFixedFeatureMemoryBase(id, at, bytes)); });
+}
+PUBLIC int air_ge_refreshable_features(uint32_t id, const void* at, size_t bytes) {
+  return guarded([&] { return told(session->UpdateGraphRefreshableFeatureMemoryBase(id, at, bytes)); });
 }
 
 PUBLIC int air_ge_allocator(void* stream, Take take, Give give) {

@@ -47,6 +47,8 @@ class CompiledGraphSummary {
   bool IsStatic() const;
   Status GetConstMemorySize(size_t& bytes) const;
   Status GetFeatureMemorySize(size_t& bytes) const;
+  Status GetFixedFeatureMemorySize(size_t& bytes) const;
+  Status GetFeatureMemoryBaseRefreshable(bool& yes) const;
   Status GetOutputShapes(std::vector<Shape>& shapes) const;
 
  private:
@@ -63,6 +65,8 @@ class Session {
   std::shared_ptr<CompiledGraphSummary> GetCompiledGraphSummary(uint32_t id);
   Status SetGraphConstMemoryBase(uint32_t id, const void* const base, size_t bytes);
   Status UpdateGraphFeatureMemoryBase(uint32_t id, const void* const base, size_t bytes);
+  Status SetGraphFixedFeatureMemoryBase(uint32_t id, const void* const base, size_t bytes);
+  Status UpdateGraphRefreshableFeatureMemoryBase(uint32_t id, const void* const base, size_t bytes);
   Status RegisterExternalAllocator(const void* const stream, std::shared_ptr<Allocator> allocator) const;
   Status RunGraphWithStreamAsync(uint32_t id, void* stream, const std::vector<Tensor>& inputs,
                                  std::vector<Tensor>& outputs);

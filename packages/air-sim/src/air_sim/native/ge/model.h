@@ -58,8 +58,6 @@ std::shared_ptr<Model> parse_model(const void* data, size_t size);
 
 // Throws std::runtime_error for a graph that cannot be compiled.
 void compile(Model& model);
-// Sizes of arguments that the graph leaves open, or has other ones for: "x:2,4;y:3".
-void set_input_sizes(Model& model, const std::string& text);
 
 // A compiled graph as bytes: the graph with what its compilation found out. `where` stands in messages.
 std::string compiled_bytes(const Model& model);

@@ -22,6 +22,7 @@ namespace {
 struct State {
   std::mutex m;
   std::map<uint32_t, ModelPtr> models;
+  std::set<uint32_t> refreshable;  // graphs whose memory may lie elsewhere at each run
   std::map<uint32_t, std::string> kept;  // files of graphs that other processes shall find compiled
   std::map<const void*, ge::AllocatorPtr> allocators;  // of the outputs of dynamic graphs, by stream
   std::string error;
@@ -224,13 +225,15 @@ bool OperatorFactory::IsExistOp(const char_t* const) {
 class CompiledGraphSummary::SummaryData {
  public:
   ModelPtr model;
+  bool refreshable = false;
 };
 class CompiledGraphSummary::Builder {
  public:
-  static CompiledGraphSummaryPtr make(ModelPtr model) {
+  static CompiledGraphSummaryPtr make(ModelPtr model, bool refreshable) {
     CompiledGraphSummaryPtr summary(new CompiledGraphSummary);
     summary->data_ = std::make_shared<SummaryData>();
     summary->data_->model = std::move(model);
+    summary->data_->refreshable = refreshable;
     return summary;
   }
 };
@@ -244,7 +247,7 @@ Status CompiledGraphSummary::GetConstMemorySize(size_t& bytes) const {
   return kSuccess;
 }
 Status CompiledGraphSummary::GetFeatureMemorySize(size_t& bytes) const {
-  bytes = kWorkspaceBytes;
+  bytes = data_->refreshable ? 2 * kWorkspaceBytes : kWorkspaceBytes;
   return kSuccess;
 }
 Status CompiledGraphSummary::GetFixedFeatureMemorySize(size_t& bytes) const {
@@ -252,7 +255,7 @@ Status CompiledGraphSummary::GetFixedFeatureMemorySize(size_t& bytes) const {
   return kSuccess;
 }
 Status CompiledGraphSummary::GetFeatureMemoryBaseRefreshable(bool& yes) const {
-  yes = true;
+  yes = data_->refreshable;
   return kSuccess;
 }
 Status CompiledGraphSummary::GetOutputShapes(std::vector<Shape>& shapes) const {
@@ -269,13 +272,31 @@ Status CompiledGraphSummary::GetOutputDtypes(std::vector<DataType>& types) const
 Status GEInitialize(const Options& options) {
   AIR_SIM_COUNT("ge::GEInitialize");
   record("GEInitialize", -1, options);
-  return kSuccess;
+  return guarded("GEInitialize", [&] {
+    uint32_t count = 0;
+    aclrtGetDeviceCount(&count);
+    const std::string device = option(options, "ge.exec.deviceId");
+    if (std::strtoul(device.c_str(), nullptr, 10) >= count) throw std::runtime_error("there is no device " + device);
+  });
 }
 Status GEFinalize() {
   AIR_SIM_COUNT("ge::GEFinalize");
   return kSuccess;
 }
 AscendString GEGetWarningMsgV2() { return AscendString(""); }
+
+namespace {
+// Memory that the caller gives to a graph has to be memory of the device.
+Status given_memory(const char* what, uint32_t id, const void* base, size_t bytes) {
+  return guarded(what, [&] {
+    find_model(id);
+    if (bytes < kWorkspaceBytes) throw std::runtime_error(std::to_string(bytes) + " bytes are too few");
+    aclrtPtrAttributes found{};
+    if (!base || aclrtPointerGetAttributes(base, &found) != 0 || found.location.type != ACL_MEM_LOCATION_TYPE_DEVICE)
+      throw std::runtime_error("the address is not of the device");
+  });
+}
+}  // namespace
 
 Session::Session(const Options& options) {
   AIR_SIM_COUNT("ge::Session::Session");
@@ -293,12 +314,14 @@ Status Session::AddGraph(uint32_t id, const Graph& graph, const Options& options
     state().models[id] = impl->model;
     const std::string file = file_of(options);
     if (!file.empty()) state().kept[id] = file;
+    if (option(options, "ge.featureBaseRefreshable") == "1") state().refreshable.insert(id);
   });
 }
 Status Session::RemoveGraph(uint32_t id) {
   AIR_SIM_COUNT("ge::Session::RemoveGraph");
   std::lock_guard<std::mutex> lock(state().m);
   state().kept.erase(id);
+  state().refreshable.erase(id);
   return state().models.erase(id) ? kSuccess : kFailed;
 }
 Status Session::CompileGraph(uint32_t id) {
@@ -308,13 +331,29 @@ Status Session::CompileGraph(uint32_t id) {
 CompiledGraphSummaryPtr Session::GetCompiledGraphSummary(uint32_t id) {
   AIR_SIM_COUNT("ge::Session::GetCompiledGraphSummary");
   CompiledGraphSummaryPtr summary;
-  guarded("GetCompiledGraphSummary", [&] { summary = CompiledGraphSummary::Builder::make(find_model(id)); });
+  guarded("GetCompiledGraphSummary", [&] {
+    const ModelPtr model = find_model(id);
+    std::lock_guard<std::mutex> lock(state().m);
+    summary = CompiledGraphSummary::Builder::make(model, state().refreshable.count(id) != 0);
+  });
   return summary;
 }
-Status Session::SetGraphConstMemoryBase(uint32_t, const void* const, size_t) { return kSuccess; }
-Status Session::UpdateGraphFeatureMemoryBase(uint32_t, const void* const, size_t) { return kSuccess; }
-Status Session::SetGraphFixedFeatureMemoryBase(uint32_t, const void* const, size_t) { return kSuccess; }
-Status Session::UpdateGraphRefreshableFeatureMemoryBase(uint32_t, const void* const, size_t) { return kSuccess; }
+Status Session::SetGraphConstMemoryBase(uint32_t id, const void* const base, size_t bytes) {
+  AIR_SIM_COUNT("ge::Session::SetGraphConstMemoryBase");
+  return given_memory("SetGraphConstMemoryBase", id, base, bytes);
+}
+Status Session::UpdateGraphFeatureMemoryBase(uint32_t id, const void* const base, size_t bytes) {
+  AIR_SIM_COUNT("ge::Session::UpdateGraphFeatureMemoryBase");
+  return given_memory("UpdateGraphFeatureMemoryBase", id, base, bytes);
+}
+Status Session::SetGraphFixedFeatureMemoryBase(uint32_t id, const void* const base, size_t bytes) {
+  AIR_SIM_COUNT("ge::Session::SetGraphFixedFeatureMemoryBase");
+  return given_memory("SetGraphFixedFeatureMemoryBase", id, base, bytes);
+}
+Status Session::UpdateGraphRefreshableFeatureMemoryBase(uint32_t id, const void* const base, size_t bytes) {
+  AIR_SIM_COUNT("ge::Session::UpdateGraphRefreshableFeatureMemoryBase");
+  return given_memory("UpdateGraphRefreshableFeatureMemoryBase", id, base, bytes);
+}
 Status Session::RegisterExternalAllocator(const void* const stream, AllocatorPtr allocator) const {
   AIR_SIM_COUNT("ge::Session::RegisterExternalAllocator");
   std::lock_guard<std::mutex> lock(state().m);
