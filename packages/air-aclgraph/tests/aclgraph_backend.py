@@ -12,7 +12,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 import air_aclgraph
 import air_config
-from air_aclgraph import Executable, Runtime
+from air_aclgraph import AnyExecutable, Executable, PaddedExecutable, Runtime
 
 
 def settings(device: str, **options: Any) -> air_config.Settings:
@@ -32,7 +32,7 @@ class Backend:
     """A `torch.compile` backend that keeps the executables it made."""
 
     def __init__(self, device: str = "cpu", runtime: Runtime | None = None, **options: Any) -> None:
-        self.executables: list[Executable] = []
+        self.executables: list[AnyExecutable] = []
         self._settings = settings(device, **options)
         self._runtime = runtime
         self._backend: Callable[..., Any] = aot_autograd(
@@ -57,6 +57,14 @@ class Backend:
     def only(self) -> Executable:
         """The one executable there is."""
         (executable,) = self.executables
+        assert isinstance(executable, Executable)
+        return executable
+
+    @property
+    def padded(self) -> PaddedExecutable:
+        """The one executable there is, which pads."""
+        (executable,) = self.executables
+        assert isinstance(executable, PaddedExecutable)
         return executable
 
 
@@ -64,6 +72,13 @@ def traced(function: Callable[..., Any], *examples: Any, dynamic: bool = False) 
     """`function` as a graph of ATen operators with its in-place ones kept."""
     with torch.no_grad():
         return make_fx(function, tracing_mode="symbolic" if dynamic else "fake")(*examples)
+
+
+def unpadded(gm: GraphModule, example_inputs: Sequence[Any], **options: Any) -> Executable:
+    """A graph whose inputs have no buckets, compiled."""
+    run = air_aclgraph.compile_graph(gm, example_inputs, **options)
+    assert isinstance(run, Executable)
+    return run
 
 
 def executable(
@@ -76,7 +91,7 @@ def executable(
     **options: Any,
 ) -> Executable:
     """`function` as an executable without Dynamo in front."""
-    return air_aclgraph.compile_graph(
+    return unpadded(
         traced(function, *examples, dynamic=dynamic),
         examples,
         settings=settings(device, **options),

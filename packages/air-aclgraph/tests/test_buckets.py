@@ -16,6 +16,7 @@ from torch._dynamo.exc import BackendCompilerFailed
 from aclgraph_backend import Backend
 from air_aclgraph.buckets import get_dim_buckets, set_dim_buckets
 from air_aclgraph.errors import BucketsRefused, Closed, InputRefused, StaleOutput
+from air_fxpasses.errors import DeclarationRefused
 
 SIZES = (4, 8, 16)
 DIM0 = {0: list(SIZES)}
@@ -50,7 +51,7 @@ def test_N11_few_sizes_are_captured_and_every_result_is_the_callers(device: str)
     for rows in (3, 4, 5, 11, 16, 2, 7, 9, 3):
         x = bucketed(rows, 6, device=device)
         same(run(x), net(x))
-    only = backend.only
+    only = backend.padded
     assert sorted(key[0] for key in list(only.keys())) == [4, 8, 16]
     stats = only.stats()
     assert stats["captures"] == 3
@@ -67,7 +68,7 @@ def test_N11_a_size_beyond_the_buckets_runs_as_it_is_and_is_counted(device: str)
     for rows in (3, 20, 20, 21):
         x = bucketed(rows, 6, device=device)
         same(run(x), x * 2)
-    only = backend.only
+    only = backend.padded
     assert sorted(key[0] for key in list(only.keys())) == [4, 20, 21]
     assert only.stats()["not_padded"] == {"no bucket of [4, 8, 16] holds it": 3}
     assert "sizes (20,) are not padded" in " ".join(only.explain()["history"])
@@ -112,7 +113,7 @@ def test_N11_two_dims_are_padded_each_to_its_own_bucket(device: str) -> None:
     for batch, length in ((3, 5), (4, 9), (5, 5), (2, 17), (3, 3)):
         x = bucketed(batch, length, 6, device=device, dims={0: [4, 8], 1: [8, 32]})
         same(run(x, w), (x @ w).relu())
-    assert {key[:2] for key in list(backend.only.keys())} == {(4, 8), (4, 32), (8, 8)}
+    assert {key[:2] for key in list(backend.padded.keys())} == {(4, 8), (4, 32), (8, 8)}
 
 
 def test_N11_two_padded_sizes_meet_inside_a_graph_and_not_in_its_results(device: str) -> None:
@@ -126,7 +127,7 @@ def test_N11_two_padded_sizes_meet_inside_a_graph_and_not_in_its_results(device:
     for batch, length in ((3, 5), (5, 9), (2, 17)):
         x = bucketed(batch, length, 6, device=device, dims=dims)
         same(run(x), inside(x))
-    assert backend.only.stats()["padded"] == 3
+    assert backend.padded.stats()["padded"] == 3
     merged, _ = compiled(lambda x: x.view(-1, 6) * 2, device)
     with pytest.raises(BackendCompilerFailed, match="is a product of two sizes with buckets"):
         merged(bucketed(3, 5, 6, device=device, dims=dims))
@@ -153,7 +154,7 @@ def test_N11_inputs_that_share_an_undeclared_size_are_padded_together(device: st
         same(run(x, mask), picks(x, mask))
     x, mask = bucketed(3, 6, device=device), bucketed(5, 2, device=device)
     same(run(x, mask), picks(x, mask))
-    stats = backend.only.stats()
+    stats = backend.padded.stats()
     assert stats["padded"] == 3
     assert stats["not_padded"] == {"sizes that are padded together differ: [3, 5]": 1}
 
@@ -244,7 +245,7 @@ def test_N11_a_graph_may_write_inputs_that_padding_does_not_reach(device: str) -
         x = bucketed(rows, 6, device=device)
         same(run(x), x + call)
     assert count.tolist() == [4, 4]
-    assert backend.only.stats()["padded"] == 3
+    assert backend.padded.stats()["padded"] == 3
 
 
 def test_N11_a_decode_step_writes_a_paged_cache_at_the_callers_slots_only(device: str) -> None:
@@ -270,7 +271,7 @@ def test_N11_a_decode_step_writes_a_paged_cache_at_the_callers_slots_only(device
             run(x, slots, pages, cache), step(x, slots, pages, eager_cache), rtol=1e-4, atol=1e-4
         )
         torch.testing.assert_close(cache, eager_cache, rtol=1e-4, atol=1e-4)
-    stats = backend.only.stats()
+    stats = backend.padded.stats()
     assert stats["captures"] == 3
     assert stats["padded"] == 6
 
@@ -291,14 +292,14 @@ def test_N11_an_input_that_shares_memory_with_what_is_written_is_not_padded(devi
     by_torch(apart, other.clone())
     same(run(shared, base), by_torch(other[:3], other))
     torch.testing.assert_close(base, other)
-    assert "a padded input shares memory that the graph writes" in backend.only.stats()["not_padded"]
+    assert "a padded input shares memory that the graph writes" in backend.padded.stats()["not_padded"]
 
 
 def test_N11_an_evicted_bucket_gives_its_memory_back(device: str) -> None:
     run, backend = compiled(lambda x: x * 2, device, debug__aclgraph__static_capture_size_limit=1)
     run(bucketed(3, 6, device=device))
-    only: Any = backend.only
-    memory = [weakref.ref(home.tensor) for homes in only._homes.values() for home in homes]
+    only: Any = backend.padded
+    memory = [weakref.ref(home.tensor) for homes in only._fits.homes.values() for home in homes]
     for rows in (7, 3, 12, 7):
         x = bucketed(rows, 6, device=device)
         same(run(x), x * 2)
@@ -306,7 +307,7 @@ def test_N11_an_evicted_bucket_gives_its_memory_back(device: str) -> None:
     assert len(memory) == 1
     assert memory[0]() is None
     assert only.stats()["evictions"] == 4
-    assert len(only._homes) == 1
+    assert len(only._fits.homes) == 1
 
 
 def test_N11_memory_made_in_inference_mode_serves_calls_outside_of_it(device: str) -> None:
@@ -322,21 +323,22 @@ def test_N11_memory_made_in_inference_mode_serves_calls_outside_of_it(device: st
 def test_N11_a_dropped_bucket_leaves_no_memory_behind(device: str) -> None:
     run, backend = compiled(lambda x: x * 2, device)
     run(bucketed(3, 6, device=device))
-    only: Any = backend.only
-    assert only._homes
+    only: Any = backend.padded
+    assert only._fits.homes
+    assert only._fits.known == 1
     only.invalidate()
-    assert not only._homes
-    assert not [fit for fit in only._fits.values() if not isinstance(fit, str)]
+    assert not only._fits.homes
+    assert only._fits.known == 0
 
 
 def test_N11_captures_are_made_again_after_they_were_dropped(device: str) -> None:
     run, backend = compiled(lambda x: x * 2, device)
     x = bucketed(3, 6, device=device)
     run(x)
-    backend.only.invalidate()
+    backend.padded.invalidate()
     same(run(x), x * 2)
-    assert backend.only.stats()["captures"] == 2
-    backend.only.close()
+    assert backend.padded.stats()["captures"] == 2
+    backend.padded.close()
     with pytest.raises(Closed):
         run(x)
 
@@ -350,7 +352,7 @@ def test_N11_a_bucket_outside_the_sizes_of_the_graph_is_not_used(device: str) ->
     for rows in (3, 9):
         x = bucketed(rows, 6, device=device)
         same(run(x), x * 2)
-    stats = backend.only.stats()
+    stats = backend.padded.stats()
     assert stats["padded"] == 1
     (cause,) = stats["not_padded"]
     assert "the graph was traced under the condition" in cause
@@ -361,7 +363,7 @@ def test_N11_a_padded_call_cannot_be_pinned() -> None:
     x = bucketed(3, 6, device="cpu")
     run(x)
     with pytest.raises(InputRefused, match="pads its inputs to buckets"):
-        backend.only.pin(3, x)
+        backend.padded.pin(3, x)
 
 
 def test_N11_an_input_that_stays_where_it_is_is_not_padded() -> None:
@@ -389,7 +391,7 @@ def test_N11_an_input_that_stays_where_it_is_is_not_padded() -> None:
     ],
 )
 def test_N11_buckets_that_make_no_sense_are_refused(dims: Any, message: str) -> None:
-    with pytest.raises(BucketsRefused, match=message):
+    with pytest.raises(DeclarationRefused, match=message):
         set_dim_buckets(torch.randn(3, 4), dims)
 
 
@@ -398,9 +400,9 @@ def test_N11_buckets_are_declared_once_and_on_tensors() -> None:
     set_dim_buckets(x, {0: [8, 4, 8]})
     set_dim_buckets(x, {0: [4, 8]})
     assert get_dim_buckets(x) == {0: (4, 8)}
-    with pytest.raises(BucketsRefused, match="already"):
+    with pytest.raises(DeclarationRefused, match="already"):
         set_dim_buckets(x, {0: [4, 16]})
-    with pytest.raises(BucketsRefused, match="not on 3"):
+    with pytest.raises(DeclarationRefused, match="not on 3"):
         set_dim_buckets(3, {0: [4]})  # type: ignore[arg-type]  # what is tested
 
 
@@ -436,4 +438,4 @@ def test_N11_random_programs_of_rows_are_padded_and_equal_eager(device: str, see
         x = bucketed(rows, 4, device=device)
         own = run(x, w)
         torch.testing.assert_close(own, function(x, w), rtol=1e-4, atol=1e-4)
-    assert backend.only.stats()["captures"] == 3
+    assert backend.padded.stats()["captures"] == 3

@@ -16,6 +16,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch.fx import GraphModule
 
 import air_aclgraph
+from aclgraph_backend import unpadded
 from air_aclgraph import Executable, Passage, Wrapped, _direct, native
 from air_aclgraph._direct import without_side_effects
 
@@ -42,7 +43,7 @@ class Watched:
         passage = Passage()
 
         def compiler(gm: GraphModule, example_inputs: Sequence[Any]) -> Any:
-            self.executables.append(air_aclgraph.compile_graph(gm, example_inputs))
+            self.executables.append(unpadded(gm, example_inputs))
             return passage.enter(self.executables[-1])
 
         compiled = aot_autograd(

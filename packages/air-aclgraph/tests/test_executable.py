@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch._dynamo.utils import counters
 from torch.testing._internal.two_tensor import TwoTensor
 
-from aclgraph_backend import Backend, executable, settings, traced
+from aclgraph_backend import Backend, executable, settings, traced, unpadded
 from air_aclgraph import HostRuntime, compile_graph
 from air_aclgraph.errors import Closed, IllegalDuringCapture, InputRefused, ResourcesExhausted
 
@@ -396,7 +396,7 @@ def test_a_pinned_call_takes_the_copied_inputs_only(device: str) -> None:
 
 def test_settings_reach_the_executable() -> None:
     chosen = settings("cpu", debug__aclgraph__static_capture_size_limit=3, air__outputs="guarded")
-    run = compile_graph(traced(scaled, torch.randn(2, 2)), [torch.randn(2, 2)], settings=chosen)
+    run = unpadded(traced(scaled, torch.randn(2, 2)), [torch.randn(2, 2)], settings=chosen)
     assert (run.options.limit, run.options.outputs) == (3, "guarded")
 
 

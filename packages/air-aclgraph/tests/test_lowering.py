@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from aclgraph_backend import settings
+from aclgraph_backend import settings, unpadded
 from air_aclgraph import Executable, HostRuntime, compile_graph
 from air_aclgraph.errors import AclGraphError, Unsupported
 from air_fxpasses import Pipeline
@@ -58,7 +58,7 @@ def compiled(function: object, device: str = "cpu", runtime: HostRuntime | None 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         plan = StreamPlan.of(gm, sync="check")
-    return compile_graph(gm, [example, example], plan=plan, runtime=runtime)
+    return unpadded(gm, [example, example], plan=plan, runtime=runtime)
 
 
 def test_two_streams_compute_what_one_does(device: str) -> None:
@@ -95,7 +95,7 @@ def test_N05_a_missing_wait_gives_a_wrong_number_in_some_legal_order() -> None:
 def test_stream_operators_without_a_plan_get_one(device: str) -> None:
     example = torch.randn(3, 3, device=device)
     gm = make_fx(ordered, tracing_mode="fake")(example, example.clone())
-    run = compile_graph(gm, [example, example])
+    run = unpadded(gm, [example, example])
     for _ in range(3):
         x = torch.randn(3, 3, device=device)
         torch.testing.assert_close(run(x, x)[0], (x + 1) * 2 + x @ x)
@@ -119,7 +119,7 @@ def test_A41_a_pass_may_put_work_on_another_stream_with_scope_record_and_wait(de
         gm.graph.call_function(ops.record_stream.default, (first, "side"))
         gm.graph.call_function(ops.wait.default, ([scaled],))
     gm.recompile()
-    run = compile_graph(gm, [example, example])
+    run = unpadded(gm, [example, example])
     for _ in range(4):
         x, y = torch.randn(3, 3, device=device), torch.randn(3, 3, device=device)
         torch.testing.assert_close(run(x, y)[0], (x + 1) * 2 + y @ y)

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule
 
-from aclgraph_backend import settings, traced
-from air_aclgraph import Executable, compile_graph, runtime_for
+from aclgraph_backend import settings, traced, unpadded
+from air_aclgraph import Executable, runtime_for
 
 SEQUENCES = {"cpu": 1000, "npu": 300}  # a capture and its calls on the simulator take ten times as long
 LONG_RUN = 10_000
@@ -162,7 +162,7 @@ class Workshop:
         if key not in self._graphs:
             self._graphs[key] = traced(graph, *examples)
         chosen = chance.choice(self._settings)
-        return compile_graph(self._graphs[key], examples, settings=chosen, runtime=self._runtime)
+        return unpadded(self._graphs[key], examples, settings=chosen, runtime=self._runtime)
 
 
 def check_sequences(outputs: str, device: str, numbers: range) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import SymInt, Tensor
 from torch.fx import Graph, GraphModule
 
-from aclgraph_backend import settings
+from aclgraph_backend import settings, unpadded
 from air_aclgraph import Executable, compile_graph
 from air_aclgraph.errors import UpdateRefused
 from air_fxpasses.tables import register_updatable, unregister_updatable
@@ -77,7 +77,7 @@ def _minus(value: int, amount: int) -> int:
 
 
 def compiled(gm: GraphModule, **options: object) -> Executable:
-    return compile_graph(gm, [torch.randn(2, 8), 3, 5], settings=settings("cpu", **options))
+    return unpadded(gm, [torch.randn(2, 8), 3, 5], settings=settings("cpu", **options))
 
 
 def test_N13_A34_a_length_changes_between_replays_without_a_capture() -> None:

@@ -141,8 +141,8 @@ CASES = (
     Wrong(
         wrong.output_read_after_it_was_overwritten, "StaleOutput", "was overwritten by call 1", "clone", True
     ),
-    Wrong(wrong.gears_of_a_number, "GearError", "not on 3", "set_dim_gears(tensor, {dim: [sizes]})"),
-    Wrong(wrong.gears_for_an_axis_that_is_not_there, "GearError", "5 is no dim", "0 to 1"),
+    Wrong(wrong.gears_of_a_number, "DeclarationRefused", "not on 3", "set_dim_gears(tensor, {dim: [sizes]})"),
+    Wrong(wrong.gears_for_an_axis_that_is_not_there, "DeclarationRefused", "5 is no dim", "0 to 1"),
     Wrong(wrong.cache_of_a_module, "OptionsOfWrongType", "got a ReLU", "such as model.forward"),
     Wrong(wrong.cache_file_that_is_none, "NotACache", "BadZipFile", "below the cache_dir"),
     Wrong(wrong.print_without_a_tensor, "BadPrint", "no argument is a tensor", "give at least one tensor"),

@@ -11,6 +11,7 @@ from functorch.compile import make_boxed_func  # type: ignore[import-untyped]  #
 from torch._dynamo.backends.common import aot_autograd
 
 import air_geir
+from air_fxpasses.errors import DeclarationRefused
 from air_geir.errors import GearError
 from air_geir.gears import find_gears, gear_options, get_dim_gears, set_dim_gears
 from air_geir.ir import DataType, Graph, TensorDesc, symbol
@@ -48,7 +49,7 @@ def program(**shapes: tuple[object, ...]) -> Program:
     ],
 )
 def test_impossible_gears_are_refused(gears: Any, text: str) -> None:
-    with pytest.raises(GearError, match=text):
+    with pytest.raises(DeclarationRefused, match=text):
         set_dim_gears(torch.zeros(2, 3), gears)
 
 
@@ -56,7 +57,7 @@ def test_gears_are_declared_once() -> None:
     tensor = torch.zeros(2, 3)
     set_dim_gears(tensor, {0: [2, 4]})
     set_dim_gears(tensor, {0: [2, 4]})
-    with pytest.raises(GearError, match="already"):
+    with pytest.raises(DeclarationRefused, match="already"):
         set_dim_gears(tensor, {0: [2, 8]})
     assert get_dim_gears(tensor) == {0: (2, 4)}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from air_aclgraph._by_size import OncePerSize
-from air_aclgraph._compile import compile_graph, run_eagerly, runtime_for, use_runtime
+from air_aclgraph._compile import AnyExecutable, compile_graph, run_eagerly, runtime_for, use_runtime
 from air_aclgraph._direct import Passage, Seen, Wrapped, witnessed
 from air_aclgraph._executable import Executable
 from air_aclgraph._host_constants import HostConstant, decided_by_symbols, hold_host_constants
@@ -19,17 +19,20 @@ from air_aclgraph._uncapturable import (
 )
 from air_aclgraph._version import __version__
 from air_aclgraph._without_host import spare_the_host
+from air_aclgraph.buckets._padded import PaddedExecutable
 from air_aclgraph.device import AcceleratorRuntime
 from air_aclgraph.host import HostRuntime
 
 __all__ = [
     "Abilities",
     "AcceleratorRuntime",
+    "AnyExecutable",
     "Executable",
     "HostConstant",
     "HostRuntime",
     "Limits",
     "OncePerSize",
+    "PaddedExecutable",
     "Passage",
     "PiecedExecutable",
     "Pinned",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch import Tensor
 from torch._ops import HigherOrderOperator
 from torch.fx import GraphModule, Node
 
-from air_aclgraph._bucketed import BucketedExecutable
 from air_aclgraph._eager import EagerRun, EagerRunWithKernels
 from air_aclgraph._executable import Executable
 from air_aclgraph._key import key_function
@@ -29,6 +28,7 @@ from air_aclgraph._turned import refuse_turned_inputs
 from air_aclgraph._uncapturable import refuse_made_anew, refuse_registered
 from air_aclgraph._update import UpdatePlan, accepts, plan_updates
 from air_aclgraph.buckets import Bucket, find_buckets, proven_buckets
+from air_aclgraph.buckets._padded import PaddedExecutable
 from air_aclgraph.device import AcceleratorRuntime
 from air_aclgraph.errors import InputRefused
 from air_aclgraph.fused import Fused, Ground, fuse, refuse_absent
@@ -42,6 +42,9 @@ from air_streams import NAMESPACE, StreamPlan
 
 if TYPE_CHECKING:
     from air_config import Settings
+
+AnyExecutable: TypeAlias = Executable | PaddedExecutable
+"""What a graph with captures is compiled to."""
 
 _RUNTIMES: dict[torch.device, Runtime] = {}
 
@@ -89,7 +92,7 @@ def compile_graph(
     static_inputs: Sequence[int] | None = None,
     name: str = "graph",
     buckets: Sequence[Bucket] | None = None,
-) -> Executable:
+) -> AnyExecutable:
     """Prepares an inference graph of AOTAutograd for capture; the first call of each shape captures.
 
     `static_inputs` are the indices of inputs that keep their address (parameters, buffers); without them those
@@ -130,7 +133,7 @@ def compile_graph(
     kernels = static_kernels_of(settings, runtime.device)
     making = Making(gm, body, slots, runtime, options, name, updates)
     if buckets:
-        return BucketedExecutable(gm, buckets, making, resources, kernels)
+        return PaddedExecutable(gm, buckets, making, resources, kernels)
     return Executable(making, resources, kernels)
 
 

@@ -28,6 +28,7 @@ from air_aclgraph._outputs import finisher, fixed_outputs
 from air_aclgraph._path import Path
 from air_aclgraph._pieced import PiecedExecutable, Splitter
 from air_aclgraph._pin import Pinned
+from air_aclgraph._placed import NonePlaced, Placed
 from air_aclgraph._plan import ResourcePlan, refuse_shortage
 from air_aclgraph._policy import KeyPolicy
 from air_aclgraph._progress import showing
@@ -51,7 +52,13 @@ _POLICIES_LIMIT: Final = 4096
 class Executable(Path, WholeGraph):
     """A compiled graph: call it with the graph's inputs, get the graph's outputs."""
 
-    def __init__(self, making: Making, resources: ResourcePlan, kernels: StaticKernels | None = None) -> None:
+    def __init__(
+        self,
+        making: Making,
+        resources: ResourcePlan,
+        kernels: StaticKernels | None = None,
+        placed: Placed | None = None,
+    ) -> None:
         self.name = making.name
         self.options = making.options
         self.runtime = making.runtime
@@ -59,6 +66,7 @@ class Executable(Path, WholeGraph):
         self.resources = resources
         self._body = making.body
         self._kernels = kernels
+        self._placed: Placed = NonePlaced() if placed is None else placed
         self._history = making.history
         self._note = self._history.note
         self._making = making
@@ -89,13 +97,7 @@ class Executable(Path, WholeGraph):
 
     def boxed_callable(self) -> Callable[[list[Any]], Any]:
         """A plain function for AOTAutograd, which asks a compiled function whether it takes one list."""
-
-        def call(args: list[Any]) -> Any:
-            return boxed(args)
-
-        boxed = self.boxed
-        call.__dict__["_boxed_call"] = True
-        return call
+        return boxed_callable(self.boxed)
 
     def _off_path(self, key: Key, args: list[Any]) -> tuple[Any, ...]:
         """A call that cannot simply be replayed; what `__torch_function__` of an input does was traced."""
@@ -171,6 +173,8 @@ class Executable(Path, WholeGraph):
             if len(self._policies) > _POLICIES_LIMIT:
                 old, _ = self._policies.popitem(last=False)
                 self._seen.pop(old, None)
+        for index in self._placed.stays(key):
+            policy.kinds[index] = Kind.STATIC
         return policy
 
     def _watched_out(self, captured: Captured, policy: KeyPolicy, args: list[Any]) -> tuple[Any, ...] | None:
@@ -380,6 +384,10 @@ class Executable(Path, WholeGraph):
             return None
         return self._finished_again(captured, policy)
 
+    def key_of(self, args: Sequence[Any]) -> Key:
+        """The key that a call with these inputs has."""
+        return self._key(args)
+
     @property
     def source(self) -> str:
         """The function that is captured, as Python: one line per operator."""
@@ -414,6 +422,7 @@ class Executable(Path, WholeGraph):
         if old is not None:
             self._stats.dropped(old)
             old.recording.release()
+        self._placed.dropped(key)
 
     def _make_room(self, key: Key) -> None:
         """Drops the least recently used keys until another one fits."""
@@ -439,7 +448,8 @@ class Executable(Path, WholeGraph):
         buffers = self._making.buffers.held()
         for captured in alive:
             buffers.update(captured.buffers())
-        return self.runtime.pool_nbytes() + sum(c.nbytes for c in alive) + sum(buffers.values())
+        own = sum(c.nbytes for c in alive) + sum(buffers.values()) + self._placed.nbytes
+        return self.runtime.pool_nbytes() + own
 
     def stats(self) -> dict[str, Any]:
         """Counts since the graph was compiled."""
@@ -465,3 +475,13 @@ class Executable(Path, WholeGraph):
                 self._instead.close()
             self.runtime.trim()
             self._closed = True
+
+
+def boxed_callable(boxed: Callable[[Sequence[Any]], Any]) -> Callable[[list[Any]], Any]:
+    """`boxed` as a plain function that says that it takes one list."""
+
+    def call(args: list[Any]) -> Any:
+        return boxed(args)
+
+    call.__dict__["_boxed_call"] = True
+    return call

@@ -47,7 +47,7 @@ class InputRefused(AclGraphError):
 
 @dataclass(eq=False)
 class BucketsRefused(AclGraphError):
-    """Buckets that were declared in a way that cannot be served, or for a graph that padding would change.
+    """Buckets that were declared for a graph that padding would change, or whose inputs cannot be padded.
 
     The text names the operator that lets padding reach a result, and its line. Pad in your program, where you know
     what is safe, or declare no buckets: every size is then captured as it comes.

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule
 
-from aclgraph_backend import settings
-from air_aclgraph import Executable, HostRuntime, compile_graph
+from aclgraph_backend import settings, unpadded
+from air_aclgraph import Executable, HostRuntime
 from air_aclgraph.errors import IllegalDuringCapture
 from air_fxpasses.testing import copied, run_graph
 from random_programs import IMPERATIVE, Builder, Instruction, Slot, build_program
@@ -181,7 +181,7 @@ def check(number: int) -> str | None:
     program = build_program([chance.randrange(1 << 16) for _ in range(200)], INSTRUCTIONS)
     options = {"air__outputs": chance.choice(["view", "clone"])}
     runtime = HostRuntime(order=chance.choice(["program", "shuffled"]))
-    run = compile_graph(program.gm, program.inputs, settings=settings("cpu", **options), runtime=runtime)
+    run = unpadded(program.gm, program.inputs, settings=settings("cpu", **options), runtime=runtime)
     for call in range(CALLS):
         try:
             problem = compare(program.gm, run, refilled(program.inputs, call), call)

@@ -11,14 +11,14 @@ from torch._functorch._aot_autograd.utils import make_boxed_func
 
 import air_aclgraph
 import air_graph
-from air_aclgraph import buckets
+from air_aclgraph.buckets import BUCKETS
 from air_backend import _minifier, _records
 from air_backend._compile import compile_aten
 from air_backend._record import Role
 from air_backend.dump import DebugFolder
 from air_config import CompilerConfig
 from air_fxpasses.declared import Declared, declared_by_position
-from air_geir import gears
+from air_geir.gears import GEARS
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Known:
 
 def declared_sizes_of(inputs: Sequence[Any]) -> dict[str, Mapping[int, Declared]]:
     """Buckets and gears that were declared on inputs of a graph."""
-    return {name: declared_by_position(inputs, name) for name in (buckets.ATTRIBUTE, gears.ATTRIBUTE)}
+    return {name: declared_by_position(inputs, name) for name in (BUCKETS.attribute, GEARS.attribute)}
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Compilation:
             to_file=self.to_file,
         )
         _records.keep(record, run)
-        if known.role == "inference" and isinstance(run, air_aclgraph.Executable):
+        if known.role == "inference" and isinstance(run, air_aclgraph.AnyExecutable):
             return self.passage.enter(run, known.wrapped)
         return _with_memory(_boxed(run), tangents) if tangents else _boxed(run)
 

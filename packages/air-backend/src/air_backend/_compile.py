@@ -151,7 +151,7 @@ class _Work:
         executor, run = _executor(
             gm, example_inputs, settings, plan, static_inputs, name, observer, self.buckets, self.role
         )
-        if untouched is not None and isinstance(run, air_aclgraph.Executable):
+        if untouched is not None and isinstance(run, air_aclgraph.AnyExecutable):
             again = partial(self._again_in_pieces, untouched, example_inputs, static_inputs, name)
             run.split_by(_pieces.splitter(untouched, self.ground, again))
         return report, plan, executor, run

@@ -81,7 +81,7 @@ def pin(compiled: Callable[..., Any], *args: Any, **kwargs: Any) -> PinnedCall:
         names = ", ".join(one.executor.name for one in seen)
         raise CannotPin(_MANY.format(names) if seen else _NONE)
     executor = seen[0].executor
-    if not isinstance(executor, air_aclgraph.Executable):
+    if not isinstance(executor, air_aclgraph.AnyExecutable):
         raise CannotPin(f"the graph runs in a {type(executor).__name__}, which captures nothing")
     example, spec = tree_flatten((args, kwargs))
     handle = executor.pin(*seen[0].args)

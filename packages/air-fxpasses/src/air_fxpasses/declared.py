@@ -7,22 +7,66 @@ declared on the fake tensors themselves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 import torch
 from torch import Tensor
+from torch._dynamo import mark_dynamic
 from torch._subclasses.fake_tensor import FakeTensor
+
+from air_fxpasses.errors import DeclarationRefused
 
 Declared = Mapping[int, tuple[int, ...]]
 """Dim -> sizes."""
 
-
-LARGEST = 2**31 - 1
+LARGEST: Final = 2**31 - 1
 """What a declared size may be at most."""
 
 
-def complaint(tensor: Tensor, declared: object, *, least: int, most: int) -> tuple[str, str] | None:
+@dataclass(frozen=True)
+class Declaration:
+    """One thing that sizes are declared for: the function that declares it, and what it takes."""
+
+    function: str
+    attribute: str
+    """Where a tensor keeps what was declared on it."""
+    noun: str
+    least: int
+    most: int
+
+    def declare(
+        self,
+        tensor: object,
+        declared: object,
+        checked: Callable[[int, Sequence[int]], tuple[int, ...]],
+    ) -> None:
+        """Keeps sizes on a tensor and makes their dims dynamic; `checked` gives the sizes of one dim as they are kept.
+
+        The same once more is fine; something else is refused.
+        """
+        if not isinstance(tensor, Tensor):
+            raise DeclarationRefused(
+                f"{self.noun} are declared on an input tensor, not on {tensor!r}",
+                advice=f"call {self.function}(tensor, {{dim: [sizes]}}) before the compiled function gets the tensor",
+            )
+        if wrong := _complaint(tensor, declared, least=self.least, most=self.most):
+            raise DeclarationRefused(f"{self.function}: {wrong[0]}", advice=wrong[1])
+        assert isinstance(declared, Mapping)
+        sizes = {dim: checked(dim, declared[dim]) for dim in sorted(declared)}
+        known = declared_on(tensor, self.attribute)
+        if known is not None and known != sizes:
+            raise DeclarationRefused(
+                f"the {self.noun} of this tensor are already {dict(known)}",
+                advice="declare them once, or use a new tensor",
+            )
+        for dim in sizes:
+            mark_dynamic(tensor, dim)
+        setattr(tensor, self.attribute, sizes)
+
+
+def _complaint(tensor: Tensor, declared: object, *, least: int, most: int) -> tuple[str, str] | None:
     """What is wrong with sizes for dims of a tensor, and what to write instead; None where nothing is."""
     if not isinstance(declared, Mapping):
         return f"{declared!r} names no dims", "give a dict of dims to lists of sizes, such as {0: [8, 16]}"

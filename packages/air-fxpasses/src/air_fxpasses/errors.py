@@ -14,6 +14,7 @@ from air_graph.errors import BadRegistration
 __all__ = [
     "BadArgument",
     "BadRegistration",
+    "DeclarationRefused",
     "FxPassError",
     "NoFakeValue",
     "PassFailed",
@@ -72,6 +73,13 @@ class BadArgument(FxPassError, ValueError):
     """A call of this package was given something it cannot work with.
 
     Correct the argument that the text names.
+    """
+
+
+class DeclarationRefused(FxPassError, ValueError, AssertionError):  # the latter as TorchAir
+    """Sizes were declared on a tensor (`set_dim_buckets`, `set_dim_gears`) in a way that cannot be served.
+
+    Declare a list of sizes for each dimension, once per tensor, as the text says.
     """
 
 

@@ -145,7 +145,7 @@ class ExportError(GeirError):
 
 
 class GearError(GeirError, AssertionError):
-    """Dynamic gears were declared in a way that no engine accepts.
+    """The gears of several dims cannot be combined, or a call has a size that is none of them.
 
-    Declare 2 to 100 sizes of at least 1 per dimension, once per tensor, and call with one of them.
+    Call with a size that was declared; `dynamic_gears_merge_policy` says how gears of several dims combine.
     """

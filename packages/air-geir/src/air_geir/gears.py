@@ -2,21 +2,21 @@
 
     air_geir.gears.set_dim_gears(tokens, {0: [1, 2, 4, 8]})
 
-Every other dim of every input becomes static. How gears of several dims combine says
-`config.inference_config.dynamic_gears_merge_policy`: `zip` pairs them, `product` takes every combination.
+Every other dim of every input becomes static. `config.inference_config.dynamic_gears_merge_policy` selects how gears of
+several dims combine: `zip` pairs them, `product` takes every combination.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import torch
-from torch._dynamo import mark_dynamic
 from torch.fx.experimental.symbolic_shapes import guard_bool, guard_int
 
-from air_fxpasses.declared import complaint, declared_by_position, declared_on
+from air_fxpasses.declared import Declaration, declared_by_position, declared_on
+from air_fxpasses.errors import DeclarationRefused
 from air_geir.errors import GearError
 from air_geir.ir import Expr
 from air_geir.program import ArgInput, Program
@@ -24,9 +24,8 @@ from air_geir.program import ArgInput, Program
 Gears = Mapping[int, tuple[int, ...]]
 """Dim -> the sizes it may take."""
 
-ATTRIBUTE = "dim_gears"
-MOST_PER_DIM = 100
-MOST_TOGETHER = 100
+GEARS: Final = Declaration("set_dim_gears", "dim_gears", "gears", least=1, most=100)
+MOST_TOGETHER: Final = 100
 
 
 def set_dim_gears(tensor: torch.Tensor, dim_gears: Mapping[int, Sequence[int]]) -> None:
@@ -35,35 +34,19 @@ def set_dim_gears(tensor: torch.Tensor, dim_gears: Mapping[int, Sequence[int]]) 
     Each dim needs 2 to 100 different sizes, none of them 0. Declaring the same again is fine; declaring something
     else on the same tensor is refused.
     """
-    if not isinstance(tensor, torch.Tensor):
-        raise GearError(
-            f"gears are declared on an input tensor, not on {tensor!r}",
-            advice="call set_dim_gears(tensor, {dim: [sizes]}) before the compiled function is called with the tensor",
-        )
-    if wrong := complaint(tensor, dim_gears, least=1, most=MOST_PER_DIM):
-        raise GearError(f"set_dim_gears: {wrong[0]}", advice=wrong[1])
-    checked = {dim: _different(dim, sizes) for dim, sizes in sorted(dim_gears.items())}
-    known = get_dim_gears(tensor)
-    if known is not None and known != checked:
-        raise GearError(
-            f"the gears of this tensor are already {dict(known)}",
-            advice="declare them once, or use a new tensor",
-        )
-    for dim in checked:
-        mark_dynamic(tensor, dim)
-    setattr(tensor, ATTRIBUTE, checked)
+    GEARS.declare(tensor, dim_gears, _different)
 
 
 def get_dim_gears(tensor: torch.Tensor) -> Gears | None:
     """The gears declared on a tensor."""
-    return declared_on(tensor, ATTRIBUTE)
+    return declared_on(tensor, GEARS.attribute)
 
 
 def _different(dim: int, sizes: Sequence[int]) -> tuple[int, ...]:
     if len(set(sizes)) != len(sizes) or len(sizes) < 2:
-        raise GearError(
+        raise DeclarationRefused(
             f"dim {dim} has {len(sizes)} gears: {list(sizes)}",
-            advice=f"give 2 to {MOST_PER_DIM} different sizes",
+            advice=f"give 2 to {GEARS.most} different sizes",
         )
     return tuple(sizes)
 
@@ -74,7 +57,7 @@ def find_gears(example_inputs: Sequence[Any]) -> Mapping[int, Gears]:
     A compiler gets fake tensors: gears are then found by the symbol of the dim they were declared on, so that every
     input that shares the symbol has them too.
     """
-    return declared_by_position(example_inputs, ATTRIBUTE)
+    return declared_by_position(example_inputs, GEARS.attribute)
 
 
 def guard_gears(example_inputs: Sequence[Any], gears: Mapping[int, Gears]) -> None:
@@ -141,4 +124,4 @@ def _combine(columns: Sequence[tuple[int, ...]], policy: str) -> Iterable[tuple[
     return zip(*columns, strict=True)
 
 
-__all__ = ["Gears", "find_gears", "gear_options", "get_dim_gears", "guard_gears", "set_dim_gears"]
+__all__ = ["GEARS", "Gears", "find_gears", "gear_options", "get_dim_gears", "guard_gears", "set_dim_gears"]
