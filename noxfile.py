@@ -8,6 +8,7 @@
     nox -t types                 mypy --strict for every package
     nox -s older-torch           the tests of every package on torch 2.11 and 2.12
     nox -s bench-aclgraph        the benchmarks of a package, as a table and as JSON
+    nox -s scoreboard            every benchmark as one page and docs/performance.md; `-- --quick` takes minutes
     nox -s zoo                   tiny models of every architecture of three libraries, hours; `-- --shard 3/40` of it
     nox -s clients -- --torchair PATH --torch-npu PATH     their tests from your checkouts, on AIR and on theirs
     nox -s long                  what CI has no time for, in rotation
@@ -108,6 +109,7 @@ GENERATED = (  # documents that are made from code: package, module that makes o
     ("air-geir", ("-m", "air_geir", "operators", "--check", "docs/operators.md")),
     ("house", ("-m", "house.api", "--check")),
     ("house", ("-m", "house.error_index", "--check")),
+    ("house", ("-m", "house.scoreboard", "--check")),
 )
 
 
@@ -178,6 +180,18 @@ def bench(session: nox.Session, package: str) -> None:
         env = NPU_ENV | {"TASK_QUEUE_ENABLE": benchmark.queue} if benchmark.simulated else ENV
         env = env | NOOP if benchmark.simulated and benchmark.noop else env
         session.run(*python, str(script), *benchmark.arguments, *json, *session.posargs, env=env)
+
+
+@nox.session(venv_params=WITHOUT_PIP)
+def scoreboard(session: nox.Session) -> None:
+    """Benchmarks beside other compilers, as JSON and one page; `-- --quick` takes minutes and keeps nothing."""
+    install(session, *with_tests("air-backend"), *editable("air-sim"))
+    command = ("python", "-m", "house.scoreboard", *session.posargs)
+    for ground in ("cpu", "cuda", "sim"):
+        if ground == "sim":  # only now: transformers imports a torch_npu that it finds
+            see(session, site_of(base(session)), npu_base(session))
+        env = (NPU_ENV if ground == "sim" else ENV) | {"PYTHONPATH": str(ROOT)}
+        session.run(*command, "--measure", ground, env=env)
 
 
 def family(check: Callable[[nox.Session, str], None], name: str, package: str, *tags: str) -> None:

@@ -80,6 +80,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--mode", default="reduce-overhead")
     parser.add_argument("--dynamic", action="store_true")
+    parser.add_argument("--json")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
@@ -94,10 +95,15 @@ def main() -> None:
         f"{arguments.layers} layers, {arguments.mode}, {'dynamic' if arguments.dynamic else 'static'} sizes, CPU"
     )
     print(f"{'first call':<16}{'median s':>10}{'to traced':>11}")
+    medians = {}
     for index, way in enumerate(WAYS):
         seconds = statistics.median(times[index] for times in rounds)
         ratio = statistics.median(times[index] / times[0] for times in rounds)
         print(f"{way:<16}{seconds:>10.2f}{ratio:>11.2f}")
+        medians[way] = seconds
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            json.dump({"first call, s": medians}, file)
 
 
 if __name__ == "__main__":
