@@ -21,7 +21,6 @@ def measure(root: Path, ground: Ground, only: list[str], *, quick: bool, keep: b
         return 0
     kept = root if keep else root / "build/scoreboard"
     path = _records.file_of(kept, ground)
-    known = _records.read(path).boards if only and path.exists() else {}
     found: dict[str, _boards.Rows] = {}
     failed = []
     for run, data in _runs.results(root, ground, only, quick=quick):
@@ -29,6 +28,7 @@ def measure(root: Path, ground: Ground, only: list[str], *, quick: bool, keep: b
             failed.append(str(data))
         else:
             found |= _boards.taken(run, data)
+            known = _records.read(path).boards if only and path.exists() else {}
             _records.write(_records.now(ground, {**known, **found}, quick=quick), path)
     sys.stdout.writelines(f"not measured: {reason}\n" for reason in failed)
     return 1 if failed else 0

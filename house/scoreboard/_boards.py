@@ -82,8 +82,9 @@ def picked(
     """The rows of one title of a benchmark, one number each, under the names that are shown."""
     for key in path:
         data = data.get(key, {})
-    found = {name: row[field] if isinstance(row, dict) else row for name, row in data.items()}
-    return found if names is None else {names[name]: found[name] for name in names if name in found}
+    wanted = dict.fromkeys(data) if names is None else names
+    rows = {shown or name: data[name] for name, shown in wanted.items() if name in data}
+    return {name: row[field] if isinstance(row, dict) else row for name, row in rows.items()}
 
 
 def at(*path: str, names: Mapping[str, str] | None = None) -> Reader:
@@ -200,8 +201,17 @@ PLAN: Final = by_number("plan, collector off, s", per_item=True)
 COPY: Final = "one input copy and a bare replay"
 
 BOARDS: Final = (
-    Board("host 288", "sim", "hot path", at("hot path, 288 parameters, queue 0", names=HOT), FLOOR, RIVALS),
-    Board("host 1000", "sim", "hot path", at("hot path, 1000 parameters, queue 0", names=HOT), FLOOR, RIVALS),
+    Board(
+        "host 288", "sim", "hot path, 288", at("hot path, 288 parameters, queue 0", names=HOT), FLOOR, RIVALS
+    ),
+    Board(
+        "host 1000",
+        "sim",
+        "hot path, 1000",
+        at("hot path, 1000 parameters, queue 0", names=HOT),
+        FLOOR,
+        RIVALS,
+    ),
     Board("pinned", "sim", "pins", at("pinned", names=PINS), (COPY,), (COPY,)),
     Board("lengths", "sim", "pins", at("host parameters", names=LENGTHS), ("AIR, a fixed length",)),
     Board("conversion", "sim", "conversion", at("conversion, s"), ("TorchAir",), ("TorchAir",)),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from house.scoreboard._boards import BOARDS, Board, lines, sum_of
-from house.scoreboard._plots import bars, growth
+from house.scoreboard._plots import bars, growth, prose
 from house.scoreboard._records import GROUNDS, Ground, Record
 from house.scoreboard._texts import GROUNDS as TITLES
 
@@ -42,7 +42,7 @@ def page(records: Mapping[Ground, Record]) -> str:
 def _ground(ground: Ground, record: Record | None) -> str:
     boards = "\n".join(_board(board, record) for board in BOARDS if board.ground == ground)
     title = f"<h2>{escape(TITLES[ground].en)}</h2>"
-    told = f'<p class="soft">{escape(facts(record))}</p>'
+    told = f'<p class="soft">{prose(facts(record))}</p>'
     return f'<section>{title}\n{told}\n<div class="boards">{boards}</div></section>'
 
 
@@ -57,7 +57,7 @@ def facts(record: Record | None) -> str:
 
 def _board(board: Board, record: Record | None) -> str:
     rows = lines(board, record)
-    head = f'<h3>{escape(board.title.en)}</h3><p class="soft">{escape(board.about.en)}</p>'
+    head = f'<h3>{escape(board.title.en)}</h3><p class="soft">{prose(board.about.en)}</p>'
     if not rows:
         return f'<article class="open">{head}<p>open</p></article>'
     return f"<article>{head}{growth(board, rows) if board.grows_with else bars(rows)}</article>"

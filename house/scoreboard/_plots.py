@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from html import escape
 from typing import Final
 
 from house.scoreboard._boards import Board, Line
 
+CODE: Final = re.compile(r"`([^`]*)`")
 WIDTH: Final = 480
 HEIGHT: Final = 190
 LEFT, RIGHT, TOP, BOTTOM = 44, 20, 14, 34
+
+
+def prose(text: str) -> str:
+    """A sentence as HTML; what stands between backquotes is code."""
+    return CODE.sub(r"<code>\1</code>", escape(text, quote=False))
 
 
 def bars(lines: Sequence[Line]) -> str:
@@ -37,7 +44,7 @@ def _loss(line: Line) -> str:
     if not line.lost_to:
         return ""
     reason = line.reason.en if line.reason else "the reason is not known"
-    return f"<small>loses to {escape(line.lost_to)}: {escape(reason)}</small>"
+    return f"<small>loses to {escape(line.lost_to)}: {prose(reason)}</small>"
 
 
 def growth(board: Board, lines: Sequence[Line]) -> str:

@@ -126,7 +126,13 @@ _MORE_PASSES: Final = Text(
     "all passes run, of which Inductor's side of the comparison has two",
     "运行全部 pass，而对照的 Inductor 一侧只有两个",
 )
+_AROUND: Final = Text(
+    "an input is copied on every call, and what stands around the replay (the wrapper of AOTAutograd, the executor's "
+    "own checks) costs more than is wanted",
+    "每次调用都拷贝输入，而且重放之外的部分（AOTAutograd 的包装、执行器自身的检查）开销高于目标",
+)
 REASONS: Final = {
+    ("parameters", ""): _AROUND,
     ("chain", "AIR, kernels of Inductor"): _COPIES,
     ("mlp", "AIR, kernels of Inductor"): _COPIES,
     ("chain", "AIR, kernels of ATen"): _OTHER_KERNELS,
@@ -152,10 +158,11 @@ PAGE: Final = {
     "how": Text("Measure", "测量"),
     "run": Text(
         "This measures what the machine can and writes the records, this page and `build/scoreboard.html`, which has "
-        "plots; `-- --quick` takes minutes and keeps nothing. Of short calls, the least processor time of the calling "
-        "thread counts, their rounds interleaved; what takes seconds is timed by the clock. Do not edit this page.",
+        "plots; `-- --quick` takes minutes and keeps nothing. Processor time counts, of short calls the least of "
+        "interleaved rounds; only calls of a GPU and of the graph engine are timed by the clock. Do not edit this "
+        "page.",
         "测量本机能测的内容，写出记录、本页面以及带图的 `build/scoreboard.html`；`-- --quick` 只需几分钟，不保留结果。"
-        "短调用取调用线程处理器时间的最小值，各轮交错；以秒计的过程用时钟计时。请勿手工编辑本页面。",
+        "计处理器时间，短调用取交错轮次中的最小值；只有 GPU 与图引擎的调用用时钟计时。请勿手工编辑本页面。",
     ),
     "sum": Text(
         "{held} rows of ours hold, {lost} lose, {open} of {all} tables are open.",

@@ -47,6 +47,19 @@ def test_rows_are_ratios_to_the_base_of_their_table() -> None:
     )
 
 
+def test_what_a_benchmark_wrote_is_read_under_the_names_that_are_shown() -> None:
+    title = "hot path, 288 parameters, queue 0"
+    written = {
+        "c  air-aclgraph": {"least_us": 11.0, "median_us": 12.0},
+        "c / (a + b)": {"least": 1.1, "median": 1.2},
+    }
+    assert _boards.taken("hot path, 288", {title: written}) == {"host 288": {"AIR reduce-overhead": 11.0}}
+    assert _boards.taken("parameters", {title: written}) == {"parameters": {"288": 1.1}}
+    plan = {"plan, collector off, s": {"50000": 2.0, "5000": 0.1}}
+    rows = _boards.taken("plan, 8 streams", plan)["plan 8"]
+    assert list(rows.items()) == [("5,000", pytest.approx(2e-5)), ("50,000", pytest.approx(4e-5))]
+
+
 def test_a_base_of_two_rows_is_their_sum() -> None:
     rows = {"bare replay": 2.0, "Dynamo alone": 8.0, "AIR reduce-overhead": 11.0, "npugraph_ex": 30.0}
     record = Record("sim", "", "", False, {}, {"host 288": rows})

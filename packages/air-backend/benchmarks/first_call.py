@@ -1,8 +1,8 @@
 """How long the first call of a process takes: traced, found in torch's cache, found in a file of `cache_compile`.
 
-Each measurement is a process of its own, and the ways take turns, so that a loaded machine slows all of them; imports
-and the making of the model do not count. The ratios are to the traced call of the same round. The tensors are on the
-CPU: this is the time of the host.
+Each measurement is a process of its own, and the ways take turns, so that a loaded machine slows all of them. Processor
+time counts; imports and the making of the model do not. The ratios are to the traced call of the same round. The tensors
+are on the CPU: this is the time of the host.
 
     python first_call.py                 4 layers, 3 rounds
     python first_call.py --layers 16
@@ -56,9 +56,9 @@ def first_call(way: str, mode: str, layers: int, dynamic: bool, folder: str) -> 
         backend = air_backend.get_npu_backend(compiler_config=config)
         function = torch.compile(model.logits, backend=backend, fullgraph=True, dynamic=dynamic)
     with torch.no_grad():
-        started = time.perf_counter()
+        started = time.process_time()
         function(ids)
-        return time.perf_counter() - started
+        return time.process_time() - started
 
 
 def in_a_process(way: str, arguments: argparse.Namespace, folder: str) -> float:
