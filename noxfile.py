@@ -186,12 +186,11 @@ def bench(session: nox.Session, package: str) -> None:
 def scoreboard(session: nox.Session) -> None:
     """Benchmarks beside other compilers, as JSON and one page; `-- --quick` takes minutes and keeps nothing."""
     install(session, *with_tests("air-backend"), *editable("air-sim"))
-    command = ("python", "-m", "house.scoreboard", *session.posargs)
     for ground in ("cpu", "cuda", "sim"):
         if ground == "sim":  # only now: transformers imports a torch_npu that it finds
             see(session, site_of(base(session)), npu_base(session))
         env = (NPU_ENV if ground == "sim" else ENV) | {"PYTHONPATH": str(ROOT)}
-        session.run(*command, "--measure", ground, env=env)
+        session.run("python", "-m", "house.scoreboard", "--measure", ground, *session.posargs, env=env)
 
 
 def family(check: Callable[[nox.Session, str], None], name: str, package: str, *tags: str) -> None:

@@ -1,8 +1,8 @@
 """How long the first call of a process takes: traced, found in torch's cache, found in a file of `cache_compile`.
 
 Each measurement is a process of its own, and the ways take turns, so that a loaded machine slows all of them. Processor
-time counts; imports and the making of the model do not. The ratios are to the traced call of the same round. The tensors
-are on the CPU: this is the time of the host.
+time counts; imports and the making of the model do not. The ratios are to the traced call of the same round. The
+tensors are on the CPU: this is the time of the host.
 
     python first_call.py                 4 layers, 3 rounds
     python first_call.py --layers 16
