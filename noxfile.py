@@ -8,6 +8,7 @@
     nox -t types                 mypy --strict for every package
     nox -s older-torch           the tests of every package on torch 2.11 and 2.12
     nox -s bench-aclgraph        the benchmarks of a package, as a table and as JSON
+    nox -s scoreboard            every benchmark as one page and docs/performance.md; `-- --quick` takes minutes
     nox -s zoo                   tiny models of every architecture of three libraries, hours; `-- --shard 3/40` of it
     nox -s clients -- --torchair PATH --torch-npu PATH     their tests from your checkouts, on AIR and on theirs
     nox -s long                  what CI has no time for, in rotation
@@ -100,6 +101,7 @@ session(long_runs.long, environment=NO_ENVIRONMENT)
 session(long_runs.older_torch)
 session(long_runs.zoo)
 session(long_runs.clients)
+session(long_runs.scoreboard)
 
 session(checks.layers, "ci")
 session(checks.lint, "ci")

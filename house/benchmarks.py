@@ -18,23 +18,25 @@ class Benchmark(NamedTuple):
 
 BENCHMARKS = {
     "air-config": (Benchmark("import_time.py"),),
-    "air-fxpasses": (Benchmark("pipeline_cost.py"),),
-    "air-streams": (Benchmark("plan_time.py"),),
+    "air-fxpasses": (Benchmark("pipeline_cost.py", writes_json=True),),
+    "air-streams": (Benchmark("plan_time.py", writes_json=True),),
     "air-aclgraph": (
         Benchmark("hot_path.py", simulated=True, writes_json=True),
         Benchmark("hot_path.py", simulated=True, writes_json=True, queue="1"),
         Benchmark("keys_updates_pins.py", simulated=True, writes_json=True),
+        Benchmark("many_keys.py", simulated=True, writes_json=True),
         Benchmark("capture_cost.py", simulated=True, writes_json=True, noop=False),
         Benchmark("host_decode.py", writes_json=True),
         Benchmark("bucket_cost.py", writes_json=True),
     ),
     "air-geir": (
-        Benchmark("conversion.py"),
+        Benchmark("conversion.py", writes_json=True),
         Benchmark("reference_decode.py"),
-        Benchmark("against_torchair.py", simulated=True),
+        Benchmark("against_torchair.py", simulated=True, writes_json=True),
     ),
     "air-backend": (
-        Benchmark("first_call.py"),
+        Benchmark("first_call.py", writes_json=True),
+        Benchmark("zoo_compile_time.py", writes_json=True),
         Benchmark("fused_kernels.py", writes_json=True),
         Benchmark("pieces_cost.py", writes_json=True),
         Benchmark("pieces_cost.py", arguments=("--device", "npu"), simulated=True, writes_json=True),

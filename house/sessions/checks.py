@@ -34,6 +34,7 @@ GENERATED: Final = (  # checks that the documents made from code are up to date
     ("-m", "air_geir", "operators", "--check", "docs/operators.md"),
     ("-m", "house.api", "--check"),
     ("-m", "house.error_index", "--check"),
+    ("-m", "house.scoreboard", "--check"),
 )
 
 

@@ -7,8 +7,19 @@ from typing import Final
 
 import nox
 
-from house.environments import ENV, NPU_ENV, install, install_beside_npu, install_tested, library, npu_base
-from house.packages import NPU_TESTED, editable, with_tests
+from house.environments import (
+    ENV,
+    NPU_ENV,
+    base,
+    install,
+    install_beside_npu,
+    install_tested,
+    library,
+    npu_base,
+    see,
+    site_of,
+)
+from house.packages import NPU_TESTED, ROOT, editable, with_tests
 from house.sessions.package import TORCH_TESTED
 from house.sessions.running import in_turn, pytest
 
@@ -94,3 +105,13 @@ def clients(session: nox.Session) -> None:
     """Tests of TorchAir and torch_npu, and vLLM-Ascend's compilation, from checkouts: `-- --torchair PATH` and more."""
     install_beside_npu(session, *with_tests("air-backend"), *editable("air-sim"))
     session.run("python", "-m", "house.clients", *session.posargs, env=NPU_ENV)
+
+
+def scoreboard(session: nox.Session) -> None:
+    """Benchmarks beside other compilers, as JSON and one page; `-- --quick` takes minutes and keeps nothing."""
+    install(session, *with_tests("air-backend"), *editable("air-sim"))
+    for ground in ("cpu", "cuda", "sim"):
+        if ground == "sim":  # only now: transformers imports a torch_npu that it finds
+            see(session, site_of(base(session)), npu_base(session))
+        env = (NPU_ENV if ground == "sim" else ENV) | {"PYTHONPATH": str(ROOT)}
+        session.run("python", "-m", "house.scoreboard", "--measure", ground, *session.posargs, env=env)

@@ -1,4 +1,4 @@
-"""A decode step of a four-layer Llama on the host runtime, beside eager and aot_eager, in one process.
+"""A decode step of a four-layer Llama on the host runtime, beside eager, aot_eager and Inductor, in one process.
 
 python benchmarks/host_decode.py --json results.json
 """
@@ -28,7 +28,7 @@ def step_of(model: Any, cache: Any) -> Any:
 
 
 def main() -> None:
-    """Times the three."""
+    """Times the four."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json")
     parser.add_argument("--rounds", type=int, default=40)
@@ -46,6 +46,7 @@ def main() -> None:
         for name, backend in (
             ("eager", None),
             ("aot_eager", "aot_eager"),
+            ("Inductor", "inductor"),
             ("air-aclgraph, host runtime", ours([])),
         ):
             torch.manual_seed(0)

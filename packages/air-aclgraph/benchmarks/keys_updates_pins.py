@@ -42,12 +42,12 @@ class Turn:
         return self._call(self._arguments[self._at])
 
 
-def keys(parameters: int, device: str) -> list[Row]:
-    """Five keys of one executable: a call of the key of the last call, and a call of the next key, in turn."""
+def keys(parameters: int, device: str, count: int = 5) -> list[Row]:
+    """Keys of one executable: a call of the key of the last call, and a call of the next key, in turn."""
     module = model(parameters, 32).to(device)
     executables: list[Executable] = []
     compiled = torch.compile(module, backend=ours(executables), dynamic=True)
-    inputs = [torch.randn(rows, 16, device=device) for rows in (4, 5, 6, 7, 8)]
+    inputs = [torch.randn(rows, 16, device=device) for rows in range(4, 4 + count)]
     with torch.no_grad():
         for x in inputs * 3:
             compiled(x)

@@ -33,12 +33,13 @@ def chain(x: Tensor, y: Tensor) -> Tensor:
 def mlp(width: int) -> nn.Module:
     """8 layers."""
     layers = [part for _ in range(8) for part in (nn.Linear(width, width), nn.GELU())]
-    return nn.Sequential(*layers).eval()
+    return nn.Sequential(*layers).eval().requires_grad_(False)
 
 
 def rows_of(function: FunctionType, *inputs: Tensor) -> list[Row]:
     """One function, compiled in each way."""
     ways: dict[str, dict[str, Any]] = {
+        "aot_eager": {"backend": "aot_eager"},
         "Inductor": {},
         "AIR, kernels of Inductor": {
             "backend": "air",
@@ -55,7 +56,23 @@ def rows_of(function: FunctionType, *inputs: Tensor) -> list[Row]:
         rows.append(Row(name, _bound(torch.compile(_another(function), dynamic=False, **how), inputs)))
         for _ in range(6):
             rows[-1].call()
+    rows.append(Row("TorchScript", _bound(scripted(function, inputs), inputs)))
     return rows
+
+
+def scripted(function: FunctionType, inputs: tuple[Tensor, ...]) -> Callable[..., Any]:
+    """The function as TorchScript sees it, past the calls in which it still specialises."""
+    traced: Callable[..., Any] = torch.jit.freeze(torch.jit.trace(_module(function), inputs).eval())
+    for _ in range(6):
+        traced(*inputs)
+    return traced
+
+
+def _module(function: FunctionType) -> nn.Module:
+    """TorchScript freezes modules."""
+    whole = nn.Module()
+    whole.forward = function  # type: ignore[method-assign]
+    return whole
 
 
 def _another(function: FunctionType) -> FunctionType:
@@ -87,7 +104,7 @@ def main() -> None:
         for title, (function, inputs) in cases.items():
             rows = rows_of(function, *inputs)
             interleave(rows, rounds=asked.rounds, device=device_of(asked.device))
-            inductor = rows[1]
+            inductor = next(row for row in rows if row.name == "Inductor")
             show(table(f"{title}, {asked.device}; base: Inductor", rows,
                        (inductor.least_us, inductor.median_us)))  # fmt: skip
             results[title] = numbers(rows)

@@ -12,10 +12,12 @@ from __future__ import annotations
 import argparse
 import gc
 import importlib
+import json
 import statistics
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -85,11 +87,11 @@ def convert_theirs(gm: torch.fx.GraphModule, examples: Sequence[Any]) -> tuple[i
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds and result."""
+    """Seconds of this thread, and the result."""
     gc.collect()
-    start = time.perf_counter()
+    start = time.thread_time()
     result = work()
-    return time.perf_counter() - start, result
+    return time.thread_time() - start, result
 
 
 def peak(work: Callable[[], Any]) -> int:
@@ -119,25 +121,29 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--calls", type=int, default=300)
+    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     torch.manual_seed(0)
     ids = torch.randint(0, 64, (1, 8)).npu()  # type: ignore[attr-defined]  # torch_npu adds it
     model = llama(options.layers)
     compiled: list[Any] = []
+    found: dict[str, dict[str, float]] = {}
 
     def work(gm: torch.fx.GraphModule, examples: Sequence[Any]) -> None:
         print(f"Llama of {options.layers} layers: {len(gm.graph.nodes)} FX nodes, {len(examples)} arguments")
-        conversion(gm, examples, options.rounds)
+        found.update(conversion(gm, examples, options.rounds))
         settings = resolve(CompilerConfig(), Context(device="npu"))
         compiled.append(air_geir.compile_graph(gm, examples, settings=settings))
         compiled.append(get_compiler(torchair.CompilerConfig())(gm, examples))
 
     args = inside(model, work, input_ids=ids, use_cache=False)
     with torch.no_grad():
-        calls(compiled[0], compiled[1], args, options.calls)
+        found.update(calls(compiled[0], compiled[1], args, options.calls))
+    if options.json:
+        options.json.write_text(json.dumps(found) + "\n")
 
 
-def conversion(gm: torch.fx.GraphModule, examples: Sequence[Any], rounds: int) -> None:
+def conversion(gm: torch.fx.GraphModule, examples: Sequence[Any], rounds: int) -> dict[str, dict[str, float]]:
     """Interleaved rounds of both converters."""
     ours: list[float] = []
     theirs: list[float] = []
@@ -152,9 +158,13 @@ def conversion(gm: torch.fx.GraphModule, examples: Sequence[Any], rounds: int) -
     a_top, b_top = peak(lambda: convert_ours(gm, examples)), peak(lambda: convert_theirs(gm, examples))
     ratio = f"ratio {a_top / b_top:.3f}"
     print(f"peak Python memory   AIR {a_top / 2**20:.1f} MiB   TorchAir {b_top / 2**20:.1f} MiB   {ratio}")
+    return {
+        "conversion, s": {"AIR": a, "TorchAir": b},
+        "peak Python memory, bytes": {"AIR": a_top, "TorchAir": b_top},
+    }
 
 
-def calls(ours: Any, theirs: Any, args: Sequence[Any], number: int) -> None:
+def calls(ours: Any, theirs: Any, args: Sequence[Any], number: int) -> dict[str, dict[str, float]]:
     """Interleaved calls of both executables; the bare run of the engine is the floor of both."""
     for run in (ours, theirs):
         run(*args)
@@ -171,6 +181,7 @@ def calls(ours: Any, theirs: Any, args: Sequence[Any], number: int) -> None:
     print(
         f"above the engine   AIR {x - base:.1f} us   TorchAir {y - base:.1f} us   ratio {(x - base) / (y - base):.3f}"
     )
+    return {"call, us": {"engine alone": base, "AIR": x, "TorchAir": y}}
 
 
 if __name__ == "__main__":

@@ -6,8 +6,10 @@ python packages/air-geir/benchmarks/conversion.py [--nodes 2500 5000 10000 20000
 from __future__ import annotations
 
 import argparse
+import json
 import time
 import tracemalloc
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -46,17 +48,18 @@ def graph_of(nodes: int) -> fx.GraphModule:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, nargs="+", default=[2500, 5000, 10000, 20000])
+    parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
     lower_program(graph_of(10), [])
     costs: dict[int, float] = {}
     for nodes in chosen.nodes:
         gm = graph_of(nodes)
-        start = time.perf_counter()
+        start = time.process_time()
         program = lower_program(gm, [])
-        lowered = time.perf_counter()
+        lowered = time.process_time()
         optimize(program)
         verify(program.graph)
-        done = time.perf_counter()
+        done = time.process_time()
         costs[nodes] = (done - start) / nodes
         tracemalloc.start()
         lower_program(gm, [])
@@ -72,6 +75,8 @@ def main() -> None:
         f"a node of {large} costs {costs[large] / costs[small]:.2f} of a node of {small} (1 is linear growth, "
         f"{large / small:.0f} quadratic)"
     )
+    if chosen.json:
+        chosen.json.write_text(json.dumps({"conversion, s per node": costs}) + "\n")
 
 
 if __name__ == "__main__":

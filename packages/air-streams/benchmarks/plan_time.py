@@ -1,4 +1,4 @@
-"""How long a plan takes, by the size of the graph: `python benchmarks/plan_time.py [--json]`.
+"""How long a plan takes, by the size of the graph: `python benchmarks/plan_time.py [--json FILE]`.
 
 Each graph has work on 8 streams with waits between them and one storage per operator, as a model has. Reading
 the plan includes the checks (`check()` and `redundant()`) and the executor's steps. The sizes run interleaved,
@@ -14,6 +14,7 @@ import gc
 import json
 import random
 import time
+from pathlib import Path
 
 import torch
 from torch.fx import Graph
@@ -65,9 +66,9 @@ def seconds(graph: Graph, *, collector: bool) -> float:
     return taken
 
 
-def measure(sizes: tuple[int, ...], rounds: int) -> dict[bool, dict[int, float]]:
+def measure(sizes: tuple[int, ...], rounds: int, streams: int = 8) -> dict[bool, dict[int, float]]:
     """Best time per size, with and without the collector; sizes interleaved."""
-    graphs = {size: model_like_graph(size) for size in sizes}
+    graphs = {size: model_like_graph(size, streams) for size in sizes}
     best = {collector: dict.fromkeys(sizes, float("inf")) for collector in (True, False)}
     for _ in range(rounds):
         for size, graph in graphs.items():
@@ -82,18 +83,20 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--streams", type=int, default=8)
+    parser.add_argument("--nodes", type=int, nargs="+", default=[1_000, 10_000, 100_000])
     given = parser.parse_args()
-    sizes = (1_000, 10_000, 100_000)
-    best = measure(sizes, given.rounds)
+    best = measure(tuple(given.nodes), given.rounds, given.streams)
     if given.json:
-        print(json.dumps([{"collector": on, "seconds": times} for on, times in best.items()]))
-        return
+        names = {True: "collector on", False: "collector off"}
+        found = {f"plan, {names[on]}, s": times for on, times in best.items()}
+        given.json.write_text(json.dumps(found) + "\n")
     for collector, times in best.items():
         print("with the cycle collector" if collector else "without it")
         for size, taken in times.items():
             ratio = f"  x{taken / times[size // 10]:.1f} for x10 nodes" if size // 10 in times else ""
-            print(f"  {size:>7} nodes, 8 streams: {taken:.3f} s{ratio}")
+            print(f"  {size:>7} nodes, {given.streams} streams: {taken:.3f} s{ratio}")
 
 
 if __name__ == "__main__":
