@@ -59,11 +59,13 @@ class GraphCounter:
 class CompiledModel:
     """Where a compiled function is kept."""
 
-    @staticmethod
+    package = "air_backend"
+
+    @classmethod
     def get_cache_bin(
-        func: Callable[..., Any], *, config: Any = None, options: Any = None, **where: Any
+        cls, func: Callable[..., Any], *, config: Any = None, options: Any = None, **where: Any
     ) -> str:
-        inference: Any = importlib.import_module("air_backend.inference")
+        inference: Any = importlib.import_module(f"{cls.package}.inference")
         kept = inference.cache_compile(func, config=config, options=options, **where)
         return str(kept.folder / "compiled_module")
 
@@ -111,9 +113,8 @@ def _insides(package: str) -> tuple[Any, Any]:
     )
     cat.wired = frozenset({"optimize_cat_with_out_tensor"})
     _inside(package, "_acl_concrete_graph.static_kernel", static_compile=_static_compile)
-    _inside(
-        package, "inference._cache_compiler", CompiledModel=CompiledModel, ModelCacheSaver=ModelCacheSaver
-    )
+    kept = type("CompiledModel", (CompiledModel,), {"package": insides.PACKAGES[package]})
+    _inside(package, "inference._cache_compiler", CompiledModel=kept, ModelCacheSaver=ModelCacheSaver)
     return cat, compiler
 
 

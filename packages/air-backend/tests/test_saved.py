@@ -18,6 +18,7 @@ from torch._inductor.utils import fresh_cache
 import air_backend
 from air_backend import _saved
 from air_backend._keeping import keeping
+from air_backend._native_objects import native_objects_by_type
 from air_backend._records import alive
 from air_backend.errors import CannotSave
 from air_backend.inference import set_dim_buckets, set_dim_gears
@@ -201,24 +202,37 @@ def test_N18_torchs_aot_compile_writes_a_function_that_torch_loads(mode: str, tm
         loaded(torch.cat([X, X]), Y)
 
 
-def test_aot_compile_refuses_a_graph_with_objects_of_the_process() -> None:
+def test_files_of_cache_compile_know_streams_and_events_by_numbers_and_what_torch_writes_does_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    from torch._dynamo.graph_bytecode_inputs import get_external_object_by_index
+
     config = air_backend.CompilerConfig()
     graph = fx.Graph()
     x = graph.placeholder("x")
-    from torch._dynamo.graph_bytecode_inputs import get_external_object_by_index
-
     graph.call_function(get_external_object_by_index, (0,))
+    graph.call_function(torch.ops.streams.record_event.default, (0, 0))
     graph.output(x)
     gm = fx.GraphModule({}, graph)
     assert keeping(gm, config, {}) == "no"
     with torch._functorch.config.patch(bypass_autograd_cache_key=True):
-        with pytest.raises(CannotSave, match="a stream or event object of this process"):
+        with native_objects_by_type():
+            assert keeping(gm, config, {}) == "file"
+            with pytest.raises(CannotSave, match="a stream or event object of this process"):
+                keeping(fx.GraphModule({"body": gm}, body_called()), config, {})
+        with pytest.raises(CannotSave, match="cache_compile keeps all of them"):
             keeping(gm, config, {})
-        gm.graph.erase_node(gm.graph.find_nodes(op="call_function", target=get_external_object_by_index)[0])
-        assert keeping(gm, config, {}) == "file"
-        gm.graph.call_function(torch.ops.streams.record_event.default, (0, 0))
-        with pytest.raises(CannotSave, match="a stream or event object of this process"):
-            keeping(gm, config, {})
+    config.air.cache.save = True
+    with caplog.at_level(logging.WARNING, "air_backend"):
+        assert keeping(gm, config, {}) == "no"
+    assert "a stream or event object of this process" in caplog.text
+
+
+def body_called() -> fx.Graph:
+    """A graph that reads a module named `body`, as one with the body of a higher-order operator does."""
+    graph = fx.Graph()
+    graph.output(graph.get_attr("body"))
+    return graph
 
 
 def declared(rows: int, declare: Callable[..., None], *sizes: int) -> Tensor:

@@ -173,28 +173,46 @@ def test_G47_what_is_no_list_of_numbers_is_refused(shape: Any, addresses: Any) -
         air_backend.llm_datadist.create_npu_tensors(shape, torch.float16, addresses)
 
 
-@pytest.mark.parametrize("mode", ["eager", "run_eagerly", "reduce-overhead", "max-autotune"])
+PRINTING = ("eager", "run_eagerly", "reduce-overhead", "max-autotune")
+
+
+def printing(function: Any, mode: str) -> Any:
+    config = air_backend.CompilerConfig()
+    config.set("mode", "max-autotune" if mode == "max-autotune" else "reduce-overhead")
+    config.debug.run_eagerly = mode == "run_eagerly"
+    config.air.unsupported = "eager"
+    backend = air_backend.get_npu_backend(compiler_config=config)
+    if mode == "eager":
+        return function
+    return torch.compile(function, backend=backend, fullgraph=True, dynamic=False)
+
+
+@pytest.mark.parametrize("mode", PRINTING)
 def test_G36_npu_print_prints_in_every_call(mode: str, capfd: pytest.CaptureFixture[str]) -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         y = x * 2
         air_backend.ops.npu_print("y is", y, 3)
         return y + 1
 
-    config = air_backend.CompilerConfig()
-    config.set("mode", "max-autotune" if mode == "max-autotune" else "reduce-overhead")
-    config.debug.run_eagerly = mode == "run_eagerly"
-    config.air.unsupported = "eager"
-    backend = air_backend.get_npu_backend(compiler_config=config)
-    call = (
-        function
-        if mode == "eager"
-        else torch.compile(function, backend=backend, fullgraph=True, dynamic=False)
-    )
+    call = printing(function, mode)
     for start in (0.0, 1.0, 2.0):
         torch.testing.assert_close(call(torch.full((3,), start)), torch.full((3,), 2 * start + 1))
     printed = [line for line in capfd.readouterr().out.splitlines() if line.startswith("y is")]
     lines = [f"y is [{' '.join([f'{2 * start:g}'] * 3)}] 3" for start in (0.0, 1.0, 2.0)]
     assert list(dict.fromkeys(printed)) == lines
+
+
+@pytest.mark.parametrize("mode", PRINTING)
+def test_G36_npu_print_shows_booleans_as_the_engine_does_in_every_mode(
+    mode: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        air_backend.ops.npu_print("above is", x > 1, True)
+        return x + 1
+
+    printing(function, mode)(torch.arange(3.0))
+    printed = {line for line in capfd.readouterr().out.splitlines() if line.startswith("above is")}
+    assert printed == {"above is [0 0 1] True"}
 
 
 def test_G36_a_long_axis_is_shortened_and_details_are_shown(capfd: pytest.CaptureFixture[str]) -> None:

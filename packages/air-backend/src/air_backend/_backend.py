@@ -69,8 +69,8 @@ class Backend:
         kept = keeping(gm, config, self.decompositions)
         _foreign_ops.adopt(gm)
         around = _hidden_writes.say(gm)
-        air_streams.normalize(gm)
-        compilation = self.compilation(config, folder, to_file=kept == "file")
+        objects = air_streams.normalize(gm).objects
+        compilation = self.compilation(config, folder, to_file=kept == "file", objects=objects)
         if kept == "no":
             return _through_aot(gm, example_inputs, compilation, self.decompositions, around)
         from air_backend import _saved  # with Inductor, whose cache it is

@@ -57,6 +57,8 @@ class Compilation:
     folder: DebugFolder | None = None
     to_file: bool = False
     """Whether what is compiled is written into a file, or comes from one."""
+    objects: Mapping[str, int] = field(default_factory=dict)
+    """Streams and events of the program that the graph names: the number of Dynamo for each."""
     passage: air_aclgraph.Passage = field(default_factory=air_aclgraph.Passage)
 
     def compile(self, gm: fx.GraphModule, example_inputs: Sequence[Any], known: Known) -> Callable[..., Any]:

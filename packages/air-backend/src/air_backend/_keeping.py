@@ -11,6 +11,7 @@ import torch
 from torch import fx
 from torch._dynamo import config as dynamo_config
 
+from air_backend._native_objects import being_written
 from air_backend.errors import CannotSave
 from air_config import CompilerConfig
 from air_config.trust import why_untrusted
@@ -22,6 +23,7 @@ Keeping = Literal["no", "cache", "file"]
 
 OBJECTS_OF_THE_PROCESS: Final = "get_external_object_by_index"
 STREAMS: Final = "streams"
+ADVICE: Final = "(those with a tag can be kept, and cache_compile keeps all of them)"
 
 
 def keeping(gm: fx.GraphModule, config: CompilerConfig, decompositions: Mapping[Any, Any]) -> Keeping:
@@ -47,9 +49,11 @@ def _obstacle(gm: fx.GraphModule, decompositions: Mapping[Any, Any], to_file: bo
     seen = [node.meta.get("example_value") for node in gm.graph.find_nodes(op="placeholder")]
     if not to_file and find_gears(seen):
         return "gears are declared on an input, and torch's cache does not hold their conditions"
-    for node in gm.graph.nodes:
-        if node.op == "call_function" and _is_of_the_process(node.target):
-            return f"{node.name} uses a stream or event object of this process (those with a tag can be kept)"
+    for part in gm.modules():
+        if isinstance(part, fx.GraphModule) and not (part is gm and being_written.get()):
+            for node in part.graph.nodes:
+                if node.op == "call_function" and _is_of_the_process(node.target):
+                    return f"{node.name} uses a stream or event object of this process {ADVICE}"
     return None
 
 

@@ -16,7 +16,7 @@ import contextlib
 import hashlib
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
+from contextvars import Context, ContextVar, copy_context
 from typing import Any, Final
 
 import torch
@@ -31,6 +31,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx._graph_pickler import GraphPickler, Options
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+import air_streams
 from air_backend._compilation import Compilation, Known, declared_sizes_of
 from air_backend._hidden_writes import Around
 from air_backend._record import Role
@@ -68,37 +69,52 @@ def _constant_of_torch(name: str) -> Any:
 class Saved(OutputCode):
     """A compiled graph that torch can write down: the bytes of the graph, and in this process what runs it."""
 
-    def __init__(self, graph: bytes, known: Known, config: CompilerConfig) -> None:
+    def __init__(
+        self, graph: bytes, known: Known, config: CompilerConfig, objects: Mapping[str, int]
+    ) -> None:
         super().__init__()
         self._boxed_call = True  # torch looks for it among the attributes of the object itself
         self._graph = graph
         self._known = known
         self.config = config
+        self._objects = dict(objects)
         self._run: Callable[..., Any] | None = None
+        self._lowering: Context | None = None
 
     def run_by(self, run: Callable[..., Any]) -> None:
         """Says what runs the graph in this process."""
         self._run = run
 
     @classmethod
-    def of(cls, gm: fx.GraphModule, known: Known, config: CompilerConfig) -> Saved:
+    def of(
+        cls, gm: fx.GraphModule, known: Known, config: CompilerConfig, objects: Mapping[str, int]
+    ) -> Saved:
         """The bytes of a graph that is about to be compiled; what runs it comes with `post_compile`."""
         options = Options(ops_filter=None, node_metadata_key_filter=METADATA.__contains__)
-        return cls(_Pickler.dumps(gm, options), known, config)
+        return cls(_Pickler.dumps(gm, options), known, config, objects)
 
     def __call__(self, inputs: Sequence[Any]) -> Any:
-        assert self._run is not None, "post_compile comes before the first call"
+        if self._run is None:  # `post_compile` has left it to the first call
+            assert self._lowering is not None, "post_compile comes before the first call"
+            self._lowering.run(self._lower)
+        assert self._run is not None
         return self._run(inputs)
 
     def prepare_for_serialization(self) -> None:
         """Leaves behind what belongs to the process; torch calls it on a copy."""
-        self._run = None
+        self._run = self._lowering = None
 
     def post_compile(self, *_: Any) -> None:
-        """Lowers the graph in the process that found it."""
+        """Lowers the graph in the process that found it: now, or in the first call, when its objects are known."""
         if self._run is not None:
             return
+        self._lowering = copy_context()
+        if not self._objects:
+            self._lower()
+
+    def _lower(self) -> None:
         gm, mode = self.graph_module()
+        air_streams.rename_objects(gm, self._objects)
         with tracing(TracingContext(mode)):
             inputs = [node.meta["val"] for node in gm.graph.find_nodes(op="placeholder")]
             self._known.declare(inputs)
@@ -182,7 +198,7 @@ def _saving(compilation: Compilation, role: Role) -> SerializableAOTDispatchComp
 
     def compile_role(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> Saved:
         known = Known.now(role, gm)
-        saved = Saved.of(gm, known, compilation.config)
+        saved = Saved.of(gm, known, compilation.config, compilation.objects)
         saved.run_by(compilation.compile(gm, example_inputs, known))
         return saved
 

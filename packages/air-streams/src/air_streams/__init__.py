@@ -16,6 +16,7 @@ from air_streams._findings import (
 )
 from air_streams._library import NAMESPACE, STREAM_OPS
 from air_streams._normalize import NormalizeReport, normalize
+from air_streams._objects import rename_objects
 from air_streams._plan import PlanOrdering, Resources, StreamPlan, StreamUse
 from air_streams._registry import adopt_stream, stream_for
 from air_streams._steps import (
@@ -74,6 +75,7 @@ __all__ = [
     "normalize",
     "ops",
     "register_collective",
+    "rename_objects",
     "scope",
     "stream_for",
 ]

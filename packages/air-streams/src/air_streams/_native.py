@@ -65,6 +65,11 @@ def stream_tag(stream: torch.Stream) -> str:
     return tag
 
 
+def name_of(native: torch.Stream | torch.Event) -> str:
+    """The tag of a stream, or the key of an event."""
+    return stream_tag(native) if isinstance(native, torch.Stream) else event_key(native)
+
+
 def event_key(event: torch.Event) -> str:
     """The key of a native event."""
     with _lock:

@@ -31,11 +31,15 @@ from air_streams.errors import NativeStreamError
 
 @dataclass(frozen=True)
 class NormalizeReport:
-    """What `normalize` found: native calls replaced, by name, and the tags and event keys it gave."""
+    """What `normalize` found: native calls replaced, by name, and the tags and event keys it gave.
+
+    `objects` has the number of Dynamo for each tag and key that means an object of the program.
+    """
 
     replaced: dict[str, int] = field(default_factory=dict)
     streams: tuple[str, ...] = ()
     events: tuple[str, ...] = ()
+    objects: dict[str, int] = field(default_factory=dict)
 
     @property
     def modified(self) -> bool:
@@ -62,6 +66,7 @@ class _Normalizer:
         self.replaced: dict[str, int] = {}
         self.streams: dict[str, None] = {}
         self.events: dict[str, None] = {}
+        self.objects: dict[str, int] = {}
         self.dead: list[Node] = []
         self.pairs = 0
 
@@ -78,7 +83,7 @@ class _Normalizer:
         number_sites(self.gm)
         self.graph.lint()
         self.gm.recompile()
-        return NormalizeReport(self.replaced, tuple(self.streams), tuple(self.events))
+        return NormalizeReport(self.replaced, tuple(self.streams), tuple(self.events), self.objects)
 
     def _node(self, node: Node) -> None:
         if node.op in ("placeholder", "get_attr") or node.target is get_external_object_by_index:
@@ -142,6 +147,8 @@ class _Normalizer:
     def _tag(self, index: int) -> str:
         tag = _native.stream_tag(_native.object_at(index))
         self.streams[tag] = None
+        if tag != ENTRY_TAG:
+            self.objects.setdefault(tag, index)
         return tag
 
     def _stream_argument(self, node: Node, operand: Any) -> str:
@@ -160,7 +167,9 @@ class _Normalizer:
     def _key(self, node: Node, operand: Any) -> str:
         key = self.made.get(operand)
         if key is None:
-            key = _native.event_key(_native.object_at(_number(node, operand)))
+            number = _number(node, operand)
+            key = _native.event_key(_native.object_at(number))
+            self.objects.setdefault(key, number)
         self.events[key] = None
         return key
 

@@ -28,6 +28,7 @@ from torch._dynamo.exc import PackageError, TensorifyScalarRestartAnalysis
 from torch._dynamo.guards import CheckFunctionManager
 
 from air_backend._backend import Backend, effective_config
+from air_backend._native_objects import native_objects_by_type
 from air_backend.errors import CacheWarning, CannotSave, OptionsOfWrongType, TwoConfigurations
 from air_backend.inference import _store
 from air_backend.inference._key import Key, cells_of, hooks_of
@@ -207,7 +208,8 @@ class CachedFunction:
                     len(graphs),
                 )
             hooks = hooks_of(self._func) if self._keeps else {}
-            with kept_in(self._ge_files), importable(self._func, (args, kwargs)):
+            named = importable(self._func, (args, kwargs))
+            with kept_in(self._ge_files), named, native_objects_by_type():
                 graph = self._traced(args, kwargs)
                 self._keeps = (
                     self._keeps

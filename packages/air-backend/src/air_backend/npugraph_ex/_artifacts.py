@@ -60,7 +60,7 @@ def writer(
         return lambda: _refuse(obstacle)
     shown = readable(gm)
     try:
-        saved = _saved.Saved.of(gm, known, config)
+        saved = _saved.Saved.of(gm, known, config, {})
     except Exception as error:  # whatever pickling an argument, a constant or an option raises
         reason = f"{type(error).__name__}: {error}"
         return lambda: _refuse(reason)

@@ -18,6 +18,8 @@ def _shown(value: Tensor | Sequence[int], most: int) -> str:
     """The elements as text; of a long axis the first and last `most`, or all when that is negative."""
     if isinstance(value, Tensor) and value.dim() == 0:
         number = value.item()
+        if isinstance(number, bool):
+            number = int(number)  # as the eager print does
         return f"{number:.9g}" if isinstance(number, float) else str(number)
     items = [_shown(v, most) if isinstance(v, Tensor) else str(v) for v in value]
     if 0 <= 2 * most < len(items):
