@@ -7,6 +7,7 @@ bytes; the answer is kept for the process.  A measured capture costs about a mil
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -54,7 +55,8 @@ class Measured:
 def _seconds(buffers: Sequence[Tensor], *ways: Way) -> list[float]:
     """The least time of one call of each way; their rounds take turns."""
     targets, sources = ([torch.empty_like(buffer) for buffer in buffers] for _ in range(2))
-    settle: Callable[[], object] = torch.get_device_module(buffers[0].device).synchronize
+    device = buffers[0].device
+    settle = functools.partial(torch.get_device_module(device).synchronize, device)
     copies = [way(targets) for way in ways]
     rounds = [[_round(copy, sources, settle) for copy in copies] for _ in range(_ROUNDS)]
     return [min(times) for times in zip(*rounds, strict=True)]
