@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -48,9 +49,10 @@ class HostDriver:
             self.copies += 1
         return self.code
 
-    def made(self) -> Copies:
+    def made(self, *, singly: bool = True) -> Copies:
         addresses = [ctypes.cast(call, ctypes.c_void_p).value for call in (self._memcpy, self._format)]
-        copies = _copies.through(Driver(addresses[0] or 0, addresses[1] or 0, lambda device: 77, PLAIN, 0))
+        driver = Driver(addresses[0] or 0, addresses[1] or 0, lambda device: 77, PLAIN, 0)
+        copies = _copies.through(driver, lambda buffers, first, second: singly)
         assert copies is not None
         return copies
 
@@ -122,7 +124,7 @@ def test_W32_the_batched_copy_takes_no_private_format(
     buffers, sources = filled(6), [torch.randn(4, 16) for _ in range(6)]
     formats = driver.formats
     without = _copies.formats_asked(lambda tensor: formats.get(tensor._cdata, 2) in PLAIN)
-    copy = (driver.made() if native_library else without)(buffers)
+    copy = (driver.made(singly=False) if native_library else without)(buffers)
     copy(*sources)
     assert seen == [6]
     formats[sources[3]._cdata] = NZ
@@ -145,6 +147,14 @@ def test_large_tensors_are_left_to_the_device(driver: HostDriver) -> None:
     driver.made()([buffer])(source)
     assert driver.copies == 0
     assert torch.equal(buffer, source)
+
+
+def test_many_tensors_are_copied_in_one_call(driver: HostDriver) -> None:
+    count = _copies.DIRECT_TENSORS + 1
+    buffers, sources = filled(count), [torch.randn(4, 16) for _ in range(count)]
+    driver.made()(buffers)(*sources)
+    assert driver.copies == 0
+    assert all(map(torch.equal, buffers, sources))
 
 
 def test_what_the_driver_refuses_is_copied_by_torch(driver: HostDriver) -> None:
@@ -211,6 +221,18 @@ def test_one_small_input_of_an_npu_graph_is_copied_without_an_operator() -> None
 
 
 @pytest.mark.npu
+@pytest.mark.parametrize("count", [2, 8])
+def test_several_inputs_of_an_npu_graph_reach_it_by_the_copy_that_is_faster_here(count: int) -> None:
+    graph = torch.fx.symbolic_trace(_SUMS[count])
+    run = air_aclgraph.compile_graph(graph, [torch.ones(4, 16, device="npu")] * count)
+    for step in range(4):
+        inputs = [torch.full((4, 16), float(step + index), device="npu") for index in range(count)]
+        (result,) = run(*inputs)
+        assert result.unique().tolist() == [sum(range(step, step + count))]
+    assert run.stats()["captures"] == 1
+
+
+@pytest.mark.npu
 def test_inputs_written_just_before_a_call_are_read_by_it() -> None:
     graph = torch.fx.symbolic_trace(lambda x, y: (torch.ops.aten.mul.Tensor(x, y),))
     x, y = (torch.ones(4, 16, device="npu") for _ in range(2))
@@ -233,6 +255,16 @@ def test_inputs_that_are_not_like_their_buffers_reach_an_npu_graph() -> None:
         assert torch.equal(run(source.to("npu"))[0].cpu(), source * 2), name
         moved = torch.zeros(65, device="npu")[1:].view(4, 16).copy_(source.contiguous().to("npu"))
         assert torch.equal(run(moved)[0].cpu(), source * 2), name
+
+
+def _sum(*tensors: Tensor) -> tuple[Tensor]:
+    return (functools.reduce(torch.ops.aten.add.Tensor, tensors),)
+
+
+_SUMS: dict[int, Callable[..., tuple[Tensor]]] = {
+    2: lambda a, b: _sum(a, b),
+    8: lambda a, b, c, d, e, f, g, h: _sum(a, b, c, d, e, f, g, h),
+}
 
 
 def _entered(call: Callable[[], object]) -> list[str]:

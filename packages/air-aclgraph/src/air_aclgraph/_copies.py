@@ -6,7 +6,8 @@ caches are cold, as Dynamo's guards leave them.  What decides is asked in every 
 device, sizes and strides by torch's own test of guards, the memory format by torch_npu, the alignment by the
 address.  A tensor that is not like its buffer, or a driver that refuses, gets `Tensor.copy_`.
 
-    up to 4 tensors of up to 1 MiB       the driver's copy
+    one tensor of up to 1 MiB            the driver's copy
+    up to 32 of 4 MiB together           the driver's copies, or one `_foreach_copy_` where that was found to be faster
     more, or larger                      one `_foreach_copy_`, which takes plain memory formats only
     anything else                        `copy_`, one by one
 """
@@ -14,6 +15,7 @@ address.  A tensor that is not like its buffer, or a driver that refuses, gets `
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -23,14 +25,16 @@ from torch import Tensor
 from torch._C._dynamo.guards import TensorGuards
 
 from air_aclgraph import native
+from air_aclgraph._faster import Choice, Measured
 from air_aclgraph._memory import extent
 
 #: Copies its arguments into the buffers it was made for.
 Copy = Callable[..., object]
 
-#: How many tensors, and of how many bytes, are copied by the driver one by one.
-DIRECT_TENSORS: Final = 4
+#: How many tensors, of how many bytes each and together, the driver may copy one by one.
+DIRECT_TENSORS: Final = 32
 DIRECT_BYTES: Final = 1 << 20
+DIRECT_TOTAL: Final = 1 << 22
 
 #: What the driver's copy asks of both addresses.
 ALIGNMENT: Final = 64
@@ -100,8 +104,14 @@ def formats_asked(is_plain: Callable[[Tensor], bool]) -> Copies:
     return copies
 
 
-def through(driver: Driver) -> Copies | None:
-    """Copies by a driver; None where the builtin for it cannot be had."""
+_measured: Final = Measured()
+
+
+def through(driver: Driver, choice: Choice = _measured) -> Copies | None:
+    """Copies by a driver; None where the builtin for it cannot be had.
+
+    `choice` says whether several tensors are copied one by one, not in one call.
+    """
     entry, library = native.data_ptr_entry(), native.library()
     if entry is None or library is None:
         return None
@@ -113,10 +123,7 @@ def through(driver: Driver) -> Copies | None:
     make.restype = ctypes.py_object
     plain = _bits(driver.plain)
 
-    def copies(buffers: Sequence[Tensor]) -> Copy:
-        direct = _are_direct(buffers)
-        if not direct and len(buffers) == 1:
-            return one_by_one(buffers)
+    def way(buffers: Sequence[Tensor], *, direct: bool) -> Copy:
         check = TensorGuards(*buffers, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
         whole = None if direct else batched(buffers)
         held = (check, whole, one_by_one(buffers), driver.stream, driver.device, "_cdata")
@@ -124,9 +131,17 @@ def through(driver: Driver) -> Copies | None:
         copy: Copy = make(
             entry, driver.format_of, driver.memcpy_async, plain, _objects(held),
             count, (ctypes.c_void_p * count)(*[buffer.data_ptr() for buffer in buffers]),
-            (ctypes.c_ulong * count)(*[_nbytes(buffer) for buffer in buffers]),
+            (ctypes.c_ulong * count)(*[buffer.nbytes for buffer in buffers]),
         )  # fmt: skip
         return copy
+
+    singly, together = functools.partial(way, direct=True), functools.partial(way, direct=False)
+
+    def copies(buffers: Sequence[Tensor]) -> Copy:
+        direct = _may_be_direct(buffers)
+        if len(buffers) == 1:
+            return singly(buffers) if direct else one_by_one(buffers)
+        return singly(buffers) if direct and choice(buffers, singly, together) else together(buffers)
 
     return copies
 
@@ -141,14 +156,11 @@ def _objects(held: Sequence[Any]) -> Any:
     return (ctypes.c_void_p * len(held))(*[None if thing is None else id(thing) for thing in held])
 
 
-def _nbytes(tensor: Tensor) -> int:
-    return tensor.numel() * tensor.element_size()
-
-
-def _are_direct(buffers: Sequence[Tensor]) -> bool:
-    """Whether the driver copies these one by one: few, small, each an unbroken and aligned piece of memory."""
-    return len(buffers) <= DIRECT_TENSORS and all(
-        0 < _nbytes(buffer) <= DIRECT_BYTES
+def _may_be_direct(buffers: Sequence[Tensor]) -> bool:
+    """Whether the driver can copy these one by one: few, small, each an unbroken and aligned piece of memory."""
+    few = len(buffers) <= DIRECT_TENSORS and sum(buffer.nbytes for buffer in buffers) <= DIRECT_TOTAL
+    return few and all(
+        0 < buffer.nbytes <= DIRECT_BYTES
         and extent(buffer) == buffer.numel()
         and buffer.data_ptr() % ALIGNMENT == 0
         for buffer in buffers
