@@ -480,6 +480,13 @@ def examples_all(session: nox.Session) -> None:
     session.run("python", "-m", "house.examples", env=ENV)
 
 
+@nox.session(name="examples-sim", venv_params=WITHOUT_PIP)
+def examples_sim(session: nox.Session) -> None:
+    """The examples that want air-sim."""
+    install_beside_npu(session, *editable("air-backend", "air-sim"))
+    session.run("python", "-m", "house.examples", "--sim", env=NPU_ENV)
+
+
 @nox.session(tags=["ci"], venv_params=WITHOUT_PIP)
 def ledger(session: nox.Session) -> None:
     """Every feature that docs/features.md calls shown has a test that passed in this run."""
