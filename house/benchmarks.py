@@ -32,6 +32,7 @@ BENCHMARKS = {
         Benchmark("conversion.py"),
         Benchmark("reference_decode.py"),
         Benchmark("against_torchair.py", simulated=True),
+        Benchmark("engines.py", simulated=True),
     ),
     "air-backend": (
         Benchmark("first_call.py"),
