@@ -33,6 +33,7 @@ BENCHMARKS = {
         Benchmark("conversion.py", writes_json=True),
         Benchmark("reference_decode.py"),
         Benchmark("against_torchair.py", simulated=True, writes_json=True),
+        Benchmark("engines.py", simulated=True),
     ),
     "air-backend": (
         Benchmark("first_call.py", writes_json=True),

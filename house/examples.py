@@ -2,6 +2,7 @@
 
     python -m house.examples                    every example, as many at a time as there are processors
     python -m house.examples --quick            without those that start processes of their own or take longest
+    python -m house.examples --sim              those of air-sim instead, where it is installed beside torch_npu
     python -m house.examples own_pass moe       these alone
     python -m house.examples --notebooks        the notebooks instead, each in a kernel of its own
 
@@ -37,6 +38,11 @@ def found(root: Path) -> list[Path]:
 
 def notebooks(root: Path) -> list[Path]:
     return sorted((root / "examples/notebooks").glob("*.ipynb"))
+
+
+def is_simulated(folder: Path) -> bool:
+    """Whether its command wants air-sim, and torch_npu with it."""
+    return command_of((folder / "README.md").read_text())[0] == "air-sim"
 
 
 def command_of(readme: str) -> list[str]:
@@ -102,6 +108,7 @@ def main(root: Path, arguments: Sequence[str] = ()) -> int:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--notebooks", action="store_true")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--sim", action="store_true")
     asked = parser.parse_args(arguments)
     everything, judge = (notebooks(root), run_notebook) if asked.notebooks else (found(root), run)
     unknown = set(asked.names) - {path.stem for path in everything}
@@ -109,6 +116,8 @@ def main(root: Path, arguments: Sequence[str] = ()) -> int:
         parser.error(f"there is no {', '.join(sorted(unknown)) or 'example'} below examples/")
     wanted = [path for path in everything if not asked.names or path.stem in asked.names]
     wanted = [path for path in wanted if not (asked.quick and path.stem in HEAVY)]
+    if not asked.notebooks and not asked.names:
+        wanted = [path for path in wanted if is_simulated(path) == asked.sim]
     start = time.monotonic()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         faults = [fault for fault in pool.map(lambda path: judge(path, root), wanted) if fault]

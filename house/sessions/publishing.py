@@ -90,3 +90,9 @@ def examples_all(session: nox.Session) -> None:
     see(session, site_of(base(session)), *(library(session, text) for text in EXAMPLES_NEED))
     session.install("-q", "--no-build-isolation", *editable("air-backend"), env=ENV)
     session.run("python", "-m", "house.examples", env=ENV)
+
+
+def examples_sim(session: nox.Session) -> None:
+    """The examples that want air-sim."""
+    install_beside_npu(session, *editable("air-backend", "air-sim"))
+    session.run("python", "-m", "house.examples", "--sim", env=NPU_ENV)

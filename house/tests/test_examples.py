@@ -70,3 +70,12 @@ def test_notebooks_are_kept_without_outputs() -> None:
         for cell in json.loads(path.read_text())["cells"]:
             assert not cell.get("outputs"), path.name
             assert cell.get("execution_count") is None, path.name
+
+
+def test_examples_of_air_sim_run_only_where_they_are_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    example(tmp_path, "print('the answer')", README.replace("python examples", "air-sim run python examples"))
+    assert examples.main(tmp_path) == 0
+    assert "0 examples: 0 passed" in capsys.readouterr().out
+    assert examples.is_simulated(tmp_path / "examples/one")

@@ -17,6 +17,7 @@ from air_geir.engines import (
     GeSession,
     NpuDevice,
     TorchairExtension,
+    Unavailable,
     dump_config,
     engine_options,
     folder_asked,
@@ -66,6 +67,11 @@ def choose_engine(name: str, example_inputs: Iterable[Any]) -> Engine:
         f"no engine runs graphs of {device} tensors here" + (f": {'; '.join(reasons)}" if reasons else ""),
         advice="engine='reference' runs any graph on CPU tensors",
     )
+
+
+def engines_here() -> dict[str, Unavailable | None]:
+    """Every engine by name, with what hinders it on this machine; None where nothing does."""
+    return {name: make().unavailable() for name, make in ENGINES.items()}
 
 
 def why(asked: str, engine: Engine) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from air_config.errors import AirError
 from air_config.published import document
-from air_graph.pieces import LeftOut
+
+if TYPE_CHECKING:  # errors are also those of programs that compile nothing
+    from air_graph.pieces import LeftOut
 
 
 class GeirError(AirError):

@@ -128,6 +128,17 @@ def check_device() -> Finding:
     )
 
 
+def check_engines() -> Finding:
+    """Which engines of max-autotune there are, which one `"auto"` takes on an NPU, and what hinders the others."""
+    from air_geir import engines_here  # the other checks need no converters
+
+    found = engines_here()
+    present = [name for name, hindered in found.items() if hindered is None]
+    seen = f"auto takes {present[0]}; present: {', '.join(present)}"
+    others = "; ".join(str(hindered) for hindered in found.values() if hindered is not None)
+    return Finding("engines", "ok", f"{seen}. Not here: {others}" if others else seen)
+
+
 def _tool(name: str, purpose: str) -> Callable[[], Finding]:
     def check() -> Finding:
         path = shutil.which(name)
@@ -192,6 +203,7 @@ CHECKS: Final[tuple[Callable[[], Finding], ...]] = (
     check_names,
     check_cann,
     check_device,
+    check_engines,
     _tool("op_compiler", "static kernels"),
     _tool("atc", "offline models"),
     check_transformers,

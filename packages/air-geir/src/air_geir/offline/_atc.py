@@ -12,7 +12,6 @@ from pathlib import Path
 
 from air_geir.errors import EngineError, EngineUnavailableError
 from air_geir.offline._pyacl import soc_name
-from air_graph import files
 
 PROGRAM = "atc"
 
@@ -48,6 +47,8 @@ def compile_air(
         )
     if target.suffix != ".om":
         target = target.with_name(f"{target.name}.om")
+    from air_graph import files  # only here: who loads a model needs nothing of what compiles
+
     files.folder(target.parent, "the folder of the offline model")
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".atc.") as folder:
         made = Path(folder) / target.stem
