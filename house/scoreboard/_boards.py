@@ -147,8 +147,8 @@ RIVALS: Final = (
 PINS: Final = {
     "one input copy + bare replay": "one input copy and a bare replay",
     "pinned call": "AIR, pinned call",
-    "compiled call": "AIR, compiled call",
-    "compiled call, skip_guard_eval_unsafe": "AIR, compiled call without guards",
+    "compiled call": "the same through torch.compile",
+    "compiled call, skip_guard_eval_unsafe": "the same through torch.compile, without guards",
 }
 LENGTHS: Final = {
     "32 attention operators, a fixed length": "AIR, a fixed length",
