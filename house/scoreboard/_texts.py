@@ -76,7 +76,7 @@ ABOUT: Final = {
         f"1.00 是一次输入拷贝加一次裸重放{NOT_NPU_ZH}。",
     ),
     "lengths": Text(
-        f"Each call changes the length of 32 attention operators of the capture; 1.00 is a length that is fixed{NOT_NPU}.",
+        f"Each call changes the length of 32 captured attention operators; 1.00 is a fixed length{NOT_NPU}.",
         f"每次调用更改捕获中 32 个注意力算子的长度；1.00 是固定长度{NOT_NPU_ZH}。",
     ),
     "conversion": _BESIDE_TORCHAIR,
