@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from house.scoreboard._records import Ground, Record
+from house.scoreboard._records import Ground, Record, RecordError
 from house.scoreboard._texts import ABOUT, AT_MOST, REASONS, TITLES, Text
 
 OURS: Final = "AIR"
@@ -55,6 +55,10 @@ def lines(board: Board, record: Record | None) -> list[Line]:
     rows = {} if record is None else record.boards.get(board.key, {})
     if not rows:
         return []
+    if missing := [name for name in board.base if name not in rows]:
+        raise RecordError(
+            f"{board.key!r}: nothing is recorded for {', '.join(missing)}, which is 1.00; measure {board.run!r} anew"
+        )
     one = sum(rows[name] for name in board.base) or 1.0
     return [_line(board, rows, name, one) for name in rows]
 
@@ -143,8 +147,8 @@ RIVALS: Final = (
 PINS: Final = {
     "one input copy + bare replay": "one input copy and a bare replay",
     "pinned call": "AIR, pinned call",
-    "compiled call": "AIR, compiled call",
-    "compiled call, skip_guard_eval_unsafe": "AIR, compiled call without guards",
+    "compiled call": "the same through torch.compile",
+    "compiled call, skip_guard_eval_unsafe": "the same through torch.compile, without guards",
 }
 LENGTHS: Final = {
     "32 attention operators, a fixed length": "AIR, a fixed length",

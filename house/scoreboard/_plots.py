@@ -40,6 +40,12 @@ def _bar(line: Line, widest: float) -> str:
     )
 
 
+def missed(line: Line) -> str:
+    """What was wanted of something that grows, and why it is not so."""
+    reason = line.reason.en if line.reason else "the reason is not known"
+    return f"<small>{escape(line.lost_to)} was wanted: {prose(reason)}</small>"
+
+
 def _loss(line: Line) -> str:
     if not line.lost_to:
         return ""
@@ -73,7 +79,7 @@ def growth(board: Board, lines: Sequence[Line]) -> str:
     ]
     told = ", ".join(f"{line.name}: {line.ratio:.2f}" for line in lines)
     losses = "".join(
-        f'<p class="bad">{escape(line.name)}: {_loss(line)}</p>' for line in lines if line.lost_to
+        f'<p class="bad">{escape(line.name)}: {missed(line)}</p>' for line in lines if line.lost_to
     )
     picture = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(told)}">'
     return picture + "".join(drawn) + "</svg>" + losses

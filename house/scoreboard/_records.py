@@ -58,9 +58,13 @@ def read(path: Path) -> Record:
         )
     for board, rows in record.boards.items():
         for name, value in rows.items():
-            if not isinstance(value, int | float) or not value > 0:
+            if not is_positive(value):
                 raise RecordError(f"{path.name}: {board!r}, row {name!r} is {value!r} and no positive number")
     return record
+
+
+def is_positive(value: object) -> bool:
+    return isinstance(value, int | float) and value > 0
 
 
 def read_all(root: Path) -> dict[Ground, Record]:

@@ -76,8 +76,8 @@ ABOUT: Final = {
         f"1.00 是一次输入拷贝加一次裸重放{NOT_NPU_ZH}。",
     ),
     "lengths": Text(
-        f"32 attention operators; 1.00 is a length that is fixed{NOT_NPU}.",
-        f"32 个注意力算子；1.00 是固定长度{NOT_NPU_ZH}。",
+        f"Each call changes the length of 32 captured attention operators; 1.00 is a fixed length{NOT_NPU}.",
+        f"每次调用更改捕获中 32 个注意力算子的长度；1.00 是固定长度{NOT_NPU_ZH}。",
     ),
     "conversion": _BESIDE_TORCHAIR,
     "memory": _BESIDE_TORCHAIR,
@@ -121,7 +121,6 @@ _ON_CPU: Final = Text(
     "on the CPU a captured graph is replayed operator by operator, so that it can be compared with eager",
     "在 CPU 上，捕获的图逐个算子重放，以便与 eager 对照",
 )
-_GUARDS: Final = Text("Dynamo's guards are part of the call", "调用包含 Dynamo 的 guard")
 _MORE_PASSES: Final = Text(
     "all passes run, of which Inductor's side of the comparison has two",
     "运行全部 pass，而对照的 Inductor 一侧只有两个",
@@ -140,7 +139,6 @@ REASONS: Final = {
     ("gpu chain", "AIR, kernels of ATen"): _OTHER_KERNELS,
     ("gpu mlp", "AIR, kernels of ATen"): _OTHER_KERNELS,
     ("decode", "AIR, kernels of ATen"): _ON_CPU,
-    ("pinned", "AIR, compiled call"): _GUARDS,
     ("passes", "AIR, all passes"): _MORE_PASSES,
 }
 PAGE: Final = {

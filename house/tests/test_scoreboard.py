@@ -47,6 +47,11 @@ def test_rows_are_ratios_to_the_base_of_their_table() -> None:
     )
 
 
+def test_a_table_without_its_base_says_what_to_measure() -> None:
+    with pytest.raises(RecordError, match=r"nothing is recorded for eager.*measure 'fused' anew"):
+        _boards.lines(board("chain"), recorded(chain={"Inductor": 1.0})["cpu"])
+
+
 def test_what_a_benchmark_wrote_is_read_under_the_names_that_are_shown() -> None:
     title = "hot path, 288 parameters, queue 0"
     written = {
