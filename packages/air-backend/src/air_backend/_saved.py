@@ -31,7 +31,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx._graph_pickler import GraphPickler, Options
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from air_backend._compilation import Compilation, Known, declared_sizes_of
+from air_backend._compilation import Compilation, GraphFacts, declared_sizes_of
 from air_backend._hidden_writes import Around
 from air_backend._record import Role
 from air_backend._version import __version__
@@ -68,7 +68,7 @@ def _constant_of_torch(name: str) -> Any:
 class Saved(OutputCode):
     """A compiled graph that torch can write down: the bytes of the graph, and in this process what runs it."""
 
-    def __init__(self, graph: bytes, known: Known, config: CompilerConfig) -> None:
+    def __init__(self, graph: bytes, known: GraphFacts, config: CompilerConfig) -> None:
         super().__init__()
         self._boxed_call = True  # torch looks for it among the attributes of the object itself
         self._graph = graph
@@ -81,7 +81,7 @@ class Saved(OutputCode):
         self._run = run
 
     @classmethod
-    def of(cls, gm: fx.GraphModule, known: Known, config: CompilerConfig) -> Saved:
+    def of(cls, gm: fx.GraphModule, known: GraphFacts, config: CompilerConfig) -> Saved:
         """The bytes of a graph that is about to be compiled; what runs it comes with `post_compile`."""
         options = Options(ops_filter=None, node_metadata_key_filter=METADATA.__contains__)
         return cls(_Pickler.dumps(gm, options), known, config)
@@ -181,7 +181,7 @@ def _saving(compilation: Compilation, role: Role) -> SerializableAOTDispatchComp
     """The compiler of the graphs with one role, of which torch keeps the results."""
 
     def compile_role(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> Saved:
-        known = Known.now(role, gm)
+        known = GraphFacts.now(role, gm)
         saved = Saved.of(gm, known, compilation.config)
         saved.run_by(compilation.compile(gm, example_inputs, known))
         return saved
