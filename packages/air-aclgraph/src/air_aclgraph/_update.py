@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
-from torch import SymBool, SymFloat, SymInt, Tensor
+from torch import SymBool, SymFloat, SymInt
 from torch.fx import GraphModule, Node
 
 from air_aclgraph._runtime import Runtime, UpdatableCall
@@ -160,8 +160,3 @@ def _maker(value: Any, at: Node, name: str, index: Mapping[Node, int]) -> Callab
 def accepts(slot: Slot, plan: UpdatePlan | None) -> bool:
     """Whether a CPU tensor of an accelerator graph is nothing but a host parameter."""
     return slot.kind is not Kind.HOST or (plan is not None and slot.index in plan.keyless)
-
-
-def is_host_tensor(value: object) -> bool:
-    """A CPU tensor."""
-    return isinstance(value, Tensor) and value.device.type == "cpu"

@@ -1,4 +1,4 @@
-"""Every error of air-aclgraph; a program can react to the fields that the text is made from."""
+"""Every error of air-aclgraph; a program can react to the fields that the message is made from."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class AclGraphError(AirError, RuntimeError):
 
 @dataclass(eq=False)
 class Unsupported(AclGraphError):
-    """An option or an operation the chosen runtime cannot do.
+    """The chosen runtime does not support an option or an operation.
 
-    Leave the option out, or run on the runtime that the text names.
+    Remove the option, or run on the runtime that the message names.
     """
 
     option: str = ""
@@ -37,7 +37,7 @@ class Unsupported(AclGraphError):
 
 @dataclass(eq=False)
 class InputRefused(AclGraphError):
-    """An input that can be neither copied, nor bound, nor made part of the key.
+    """An input can be neither copied, nor bound, nor made part of the key.
 
     Give plain dense tensors, numbers or lists of them; convert a subclass or a sparse tensor before the call.
     """
@@ -49,7 +49,7 @@ class InputRefused(AclGraphError):
 class BucketsRefused(AclGraphError):
     """Buckets that were declared for a graph that padding would change, or whose inputs cannot be padded.
 
-    The text names the operator that lets padding reach a result, and its line. Pad in your program, where you know
+    The message names the operator that lets padding reach a result, and its line. Pad in your program, where you know
     what is safe, or declare no buckets: every size is then captured as it comes.
     """
 
@@ -58,9 +58,9 @@ class BucketsRefused(AclGraphError):
 
 @dataclass(eq=False)
 class IllegalDuringCapture(AclGraphError):
-    """An operation that needs the host in the middle of a capture.
+    """An operation needs the host in the middle of a capture.
 
-    Move the operator out of the compiled function, or run with `config.debug.run_eagerly = True`. The text names the
+    Move the operator out of the compiled function, or run with `config.debug.run_eagerly = True`. The message names the
     operator and its line.
     """
 
@@ -69,9 +69,9 @@ class IllegalDuringCapture(AclGraphError):
 
 @dataclass(eq=False)
 class CaptureFailed(AclGraphError):
-    """The capture of one shape key failed; everything it had taken was given back.
+    """The capture of one shape key failed; everything it had allocated is released.
 
-    Read the cause and the driver's code in the text; the next call tries again. `run_eagerly` runs the graph without
+    Read the cause and the driver's code in the message; the next call tries again. `run_eagerly` runs the graph without
     a capture meanwhile.
     """
 
@@ -88,7 +88,7 @@ class CaptureFailed(AclGraphError):
 class ResourcesExhausted(CaptureFailed):
     """The device ran out of streams, events or memory, or the plan says that it will.
 
-    Reduce what the text names: the number of shapes (`static_capture_size_limit`), of streams, or of graphs.
+    Reduce what the message names: the number of shapes (`static_capture_size_limit`), of streams, or of graphs.
     """
 
     resource: str = ""
@@ -130,9 +130,9 @@ class StaleOutput(AclGraphError):
 
 @dataclass(eq=False)
 class UpdateRefused(AclGraphError):
-    """A host parameter that cannot be updated between replays the way the graph asks for.
+    """A host parameter cannot be updated between replays in the way that the graph asks for.
 
-    Pass the lengths as ints or lists of ints, use them for nothing else, or let them be part of the shape.
+    Pass the lengths as ints or lists of ints and use them for nothing else, or make them part of the shape.
     """
 
     operator: str = ""
@@ -141,15 +141,15 @@ class UpdateRefused(AclGraphError):
 
 @dataclass(eq=False)
 class Closed(AclGraphError):
-    """A call of an executable after `close()`, or in a process forked from the one that captured it.
+    """An executable was called after `close()`, or in a process forked from the one that captured it.
 
-    Compile again; keep no executable over `torch._dynamo.reset()` or `close()`.
+    Compile again; do not keep an executable after `torch._dynamo.reset()` or `close()`.
     """
 
 
 @dataclass(eq=False)
 class Reentered(AclGraphError):
-    """A replay was asked for while another capture is in progress on the same thread.
+    """A replay was requested while another capture is in progress on the same thread.
 
     Call the compiled function outside the other capture, or on another thread.
     """

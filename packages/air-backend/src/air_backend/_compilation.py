@@ -22,7 +22,7 @@ from air_geir.gears import GEARS
 
 
 @dataclass(frozen=True)
-class Known:
+class GraphFacts:
     """What AOTAutograd knew of a graph, beside the graph itself."""
 
     role: Role
@@ -32,7 +32,7 @@ class Known:
     """Buckets and gears of the inputs: attribute, position, dim -> sizes."""
 
     @classmethod
-    def now(cls, role: Role, gm: fx.GraphModule) -> Known:
+    def now(cls, role: Role, gm: fx.GraphModule) -> GraphFacts:
         """As the compilation in progress says."""
         values = [node.meta.get("val") for node in gm.graph.find_nodes(op="placeholder")]
         return cls(role, air_graph.static_inputs(gm), air_aclgraph.Wrapped.now(), declared_sizes_of(values))
@@ -61,7 +61,9 @@ class Compilation:
     """Streams and events of the program that the graph names: the number of Dynamo for each."""
     passage: air_aclgraph.Passage = field(default_factory=air_aclgraph.Passage)
 
-    def compile(self, gm: fx.GraphModule, example_inputs: Sequence[Any], known: Known) -> Callable[..., Any]:
+    def compile(
+        self, gm: fx.GraphModule, example_inputs: Sequence[Any], known: GraphFacts
+    ) -> Callable[..., Any]:
         """Compiles a graph; the result takes one list, which it may empty."""
         tangents = _tangents(gm) if known.role == "backward" else []
         record, run = compile_aten(
@@ -82,7 +84,7 @@ class Compilation:
         """A compiler of the graphs with one role, wrapped so that torch's minifier can cut in."""
 
         def compile_role(gm: fx.GraphModule, example_inputs: Sequence[Any], **_: Any) -> Callable[..., Any]:
-            return self.compile(gm, example_inputs, Known.now(role, gm))
+            return self.compile(gm, example_inputs, GraphFacts.now(role, gm))
 
         return _minifier.watched(compile_role, self.config)
 

@@ -32,7 +32,7 @@ from torch.fx._graph_pickler import GraphPickler, Options
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 import air_streams
-from air_backend._compilation import Compilation, Known, declared_sizes_of
+from air_backend._compilation import Compilation, GraphFacts, declared_sizes_of
 from air_backend._hidden_writes import Around
 from air_backend._record import Role
 from air_backend._version import __version__
@@ -70,7 +70,7 @@ class Saved(OutputCode):
     """A compiled graph that torch can write down: the bytes of the graph, and in this process what runs it."""
 
     def __init__(
-        self, graph: bytes, known: Known, config: CompilerConfig, objects: Mapping[str, int]
+        self, graph: bytes, known: GraphFacts, config: CompilerConfig, objects: Mapping[str, int]
     ) -> None:
         super().__init__()
         self._boxed_call = True  # torch looks for it among the attributes of the object itself
@@ -87,7 +87,7 @@ class Saved(OutputCode):
 
     @classmethod
     def of(
-        cls, gm: fx.GraphModule, known: Known, config: CompilerConfig, objects: Mapping[str, int]
+        cls, gm: fx.GraphModule, known: GraphFacts, config: CompilerConfig, objects: Mapping[str, int]
     ) -> Saved:
         """The bytes of a graph that is about to be compiled; what runs it comes with `post_compile`."""
         options = Options(ops_filter=None, node_metadata_key_filter=METADATA.__contains__)
@@ -197,7 +197,7 @@ def _saving(compilation: Compilation, role: Role) -> SerializableAOTDispatchComp
     """The compiler of the graphs with one role, of which torch keeps the results."""
 
     def compile_role(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> Saved:
-        known = Known.now(role, gm)
+        known = GraphFacts.now(role, gm)
         saved = Saved.of(gm, known, compilation.config, compilation.objects)
         saved.run_by(compilation.compile(gm, example_inputs, known))
         return saved

@@ -1,7 +1,7 @@
 """Every error the backend itself raises.
 
 Errors of a layer below keep their own class; Dynamo wraps whatever is raised during a compilation in
-`BackendCompilerFailed` and keeps the text, so each message stands alone.
+`BackendCompilerFailed` and keeps the message, so each message stands alone.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from air_config.published import document
 
 @dataclass(eq=False)
 class UnsupportedDevice(AirError):
-    """A graph computes on a kind of device that no executor serves.
+    """A graph computes on a kind of device that no executor supports.
 
-    Move the model and its inputs to a device that the text lists, or choose the mode that serves yours.
+    Move the model and its inputs to a device that the message lists, or choose the mode that supports yours.
     """
 
     device: str
@@ -48,7 +48,7 @@ class MixedDevices(AirError):
 
 @dataclass(eq=False)
 class SecondDevice(AirError):
-    """A process that compiled for one NPU compiles for another one.
+    """A process compiles for a second NPU.
 
     Start one process per card, for example with `torchrun`, and set the device before the first compilation.
     """
@@ -65,7 +65,7 @@ class SecondDevice(AirError):
 class UnknownMode(AirError):
     """`torch.compile(mode=...)` names no mode of this backend.
 
-    Use one of the modes that the text lists.
+    Use one of the modes that the message lists.
     """
 
     mode: str
@@ -76,9 +76,9 @@ class UnknownMode(AirError):
 
 @dataclass(eq=False)
 class OptionsOfWrongType(AirError):
-    """Options came as something else than `torch.compile(options=...)` or `compiler_config=` take.
+    """Options have a type that `torch.compile(options=...)` or `compiler_config=` does not take.
 
-    Give a dict of option names to values to `torch.compile`, or a `CompilerConfig` to either of them.
+    Give `torch.compile` a dict from option names to values, or give either of them a `CompilerConfig`.
     """
 
     given: str
@@ -98,9 +98,9 @@ class OptionsOfWrongType(AirError):
 
 @dataclass(eq=False)
 class NotAGraphModule(AirError):
-    """`compile_fx` got something that is neither an FX GraphModule nor a program of `torch.export`.
+    """The argument of `compile_fx` is neither an FX GraphModule nor a program of `torch.export`.
 
-    Pass what AOTAutograd or `torch.export` gives, or use `torch.compile(model, backend="air")`.
+    Pass what AOTAutograd or `torch.export` returns, or use `torch.compile(model, backend="air")`.
     """
 
     given: str
@@ -110,22 +110,22 @@ class NotAGraphModule(AirError):
 
 @dataclass(eq=False)
 class UnknownEnding(AirError, ValueError):
-    """A report is to be saved under a name whose ending names no form of it.
+    """The ending of a file name is not a format in which a report can be saved.
 
-    End the name with one of those that the text lists.
+    Use one of the endings that the message lists.
     """
 
     name: str
     known: tuple[str, ...]
-    what = "a report is saved by the ending of the name, and {name!r} has none that is known"
+    what = "{name!r} does not end with a format in which a report can be saved"
     advice = "use one of: {known}"
 
 
 @dataclass(eq=False)
 class DemoMismatch(AirError):
-    """A mode of the demo computed something else than eager.
+    """A mode of the demo computed a different result than eager.
 
-    Something is wrong here: run `air doctor`, then isolate the step as the accuracy guide says, and report it.
+    Run `air doctor`, isolate the step as the accuracy guide says, and report it.
     """
 
     mode: str
@@ -137,7 +137,7 @@ class DemoMismatch(AirError):
 
 @dataclass(eq=False)
 class ResultChanges(AirError):
-    """A bisection met a result that is wrong only sometimes.
+    """A bisection found a result that is wrong only sometimes.
 
     Raise `--calls`, so that every trial shows the fault; `explain()` lists the races that streams may have.
     """
@@ -153,21 +153,21 @@ class ResultChanges(AirError):
 class CannotSplit(AirError):
     """The demo's model does not divide by the number of ranks.
 
-    Start as many processes as divide the part that the text names.
+    Start a number of processes that divides the part that the message names.
     """
 
     part: str
     count: int
     ranks: int
     what = "{count} {part} cannot be split over {ranks} ranks"
-    advice = "start as many processes as divide {count}"
+    advice = "start a number of processes that divides {count}"
 
 
 @dataclass(eq=False)
 class DumpUnsupported(AirError):
-    """Tensors of a replay cannot be written on this kind of device.
+    """A replay on this kind of device cannot write its tensors to files.
 
-    Set `config.debug.data_dump.type = "npy"`, which runs the graph eagerly, or run on a device that the text lists.
+    Set `config.debug.data_dump.type = "npy"`, which runs the graph eagerly, or run on a device that the message lists.
     """
 
     device: str
@@ -180,7 +180,7 @@ class DumpUnsupported(AirError):
 
 @dataclass(eq=False)
 class NumpyMissing(AirError):
-    """An option writes files that numpy makes, and numpy is not installed.
+    """An option needs numpy to write its files, and numpy is not installed.
 
     Install numpy in the environment of the program: `pip install numpy`.
     """
@@ -192,33 +192,33 @@ class NumpyMissing(AirError):
 
 @dataclass(eq=False)
 class NotServed(AirError):
-    """Something that TorchAir does and AIR does not.
+    """AIR does not have this function of TorchAir.
 
-    The advice names what does the same job.
+    The advice names what to use instead.
     """
 
     name: str
     reason: str
     instead: str
-    what = "torchair.{name} is not served by AIR: {reason}"
+    what = "AIR does not have torchair.{name}: {reason}"
     advice = "{instead}"
 
 
 @dataclass(eq=False)
 class CannotSave(AirError):
-    """A compiled function is to be written to disk, and another process could not use what would be written.
+    """A compiled function cannot be saved for other processes.
 
-    The text says what stands in the way.
+    The message gives the reason.
     """
 
     reason: str
-    what = "this function cannot be kept for other processes: {reason}"
-    advice = "take that out of the function, or call it through torch.compile, which compiles in each process"
+    what = "this function cannot be saved for other processes: {reason}"
+    advice = "remove that from the function, or call it through torch.compile, which compiles in each process"
 
 
 @dataclass(eq=False)
 class TwoConfigurations(AirError):
-    """A call got a configuration and a backend that has another one.
+    """A call got a configuration, and a backend with a different configuration.
 
     Give one of the two.
     """
@@ -232,7 +232,7 @@ class TwoConfigurations(AirError):
 class NotACache(AirError):
     """A file is not one that `cache_compile` wrote, or not for this function.
 
-    `cache_compile` itself leaves such a file alone and traces the function anew.
+    `cache_compile` itself leaves such a file alone and traces the function again.
     """
 
     path: str
@@ -243,7 +243,7 @@ class NotACache(AirError):
 
 @dataclass(eq=False)
 class UnsafeCache(AirError):
-    """A file or folder of compiled functions could have been written by somebody else; reading it runs code.
+    """Another user could have written a file or folder of compiled functions; reading it runs code.
 
     Take it over (`chown`, `chmod go-w`) if you trust it, or choose another `cache_dir`.
     """
@@ -256,7 +256,7 @@ class UnsafeCache(AirError):
 
 @dataclass(eq=False)
 class WeightsOnHost(AirError):
-    """An internal format is asked for weights that do not lie on an NPU.
+    """An internal format is requested for weights that are not on an NPU.
 
     Move the model to the NPU first.
     """
@@ -264,14 +264,14 @@ class WeightsOnHost(AirError):
     call: str
     found: str
     what = "{call}: internal formats exist on an NPU only, and {found}"
-    advice = "call it after model.npu(); on other devices leave it out, results are the same without"
+    advice = "call it after model.npu(); on other devices remove the call: the results are the same"
 
 
 @dataclass(eq=False)
 class BadPrint(AirError, ValueError):
     """`npu_print` got arguments it cannot print, or is called where nothing can be printed.
 
-    Give at least one tensor beside texts and numbers; for a captured graph of a device use run_eagerly.
+    Give at least one tensor beside strings and numbers; for a captured graph of a device use run_eagerly.
     """
 
     reason: str
@@ -282,15 +282,15 @@ class BadPrint(AirError, ValueError):
 
 @dataclass(eq=False)
 class BadPrintType(BadPrint, TypeError):
-    """`npu_print` got an argument of a type that it does not take.
+    """An argument of `npu_print` has the wrong type.
 
-    Give tensors, texts, numbers and truth values; `summarize_size` is an int, `tensor_detail` a truth value.
+    Give tensors, strings, numbers and booleans; `summarize_size` is an int, `tensor_detail` a boolean.
     """
 
 
 @dataclass(eq=False)
 class BadAddresses(AirError, TypeError):
-    """`create_npu_tensors` got something that is no list of device addresses, or found no device.
+    """`create_npu_tensors` did not get a list of device addresses, or found no device.
 
     Pass sizes and addresses as lists of int, in a process with an NPU.
     """
@@ -316,7 +316,7 @@ class CannotPin(AirError):
 
 @dataclass(eq=False)
 class PinnedArgument(AirError):
-    """A pinned function was called with what its capture was not made for.
+    """A pinned function was called with arguments that its capture was not made for.
 
     Call it as in the example, with tensors of the same shapes, or pin it again.
     """
@@ -332,7 +332,7 @@ class PinnedArgument(AirError):
 class CannotSimulate(AirError):
     """`air COMMAND --sim` needs a package that is not installed.
 
-    Install what the text says in the environment of the `air` command, or leave `--sim` out.
+    Install what the message says in the environment of the `air` command, or leave out `--sim`.
     """
 
     package: str
@@ -342,9 +342,9 @@ class CannotSimulate(AirError):
 
 
 class GraphSplit(UserWarning):
-    """Some operators of a graph run eagerly, between compiled pieces; the text names each with its line.
+    """Some operators of a graph run eagerly, between compiled pieces; the message names each with its line.
 
-    Take them out of the compiled function, or register a converter; `config.air.uncapturable = "error"` (in
+    Move them out of the compiled function, or register a converter; `config.air.uncapturable = "error"` (in
     max-autotune `config.air.unsupported = "error"`) makes it an error.
     """
 
@@ -369,12 +369,12 @@ class GraphSplit(UserWarning):
 class DebugFolderWarning(UserWarning):
     """The folder of `TORCH_COMPILE_DEBUG=1` cannot be written; the program goes on without it.
 
-    Do what the text says, or move the folder with `torch._dynamo.config.debug_dir_root`.
+    Do what the message says, or move the folder with `torch._dynamo.config.debug_dir_root`.
     """
 
 
 class CacheWarning(UserWarning):
     """A graph of `cache_compile` cannot be kept on disk; this process runs what it has traced.
 
-    Do what the text says (free space, take the rights), or give another `cache_dir`.
+    Do what the message says (free space, get write permission), or give another `cache_dir`.
     """

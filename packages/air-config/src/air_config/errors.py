@@ -52,7 +52,7 @@ class AirError(Exception):
         super().__init__(str(self))
 
     def details(self) -> Iterable[tuple[str, object]]:
-        """More lines of the text: a word and what it says; a line that says nothing is left out."""
+        """More lines of the message: a word and what it says; a line that says nothing is left out."""
         return ()
 
     def __str__(self) -> str:
@@ -92,7 +92,7 @@ class ConfigError(AirError):
 class UnknownOption(ConfigError, AttributeError, ValueError):
     """An option name that does not exist.
 
-    Correct the name; the text has the nearest one and the names known at this place.
+    Correct the name; the message has the nearest one and the names known at this place.
     """
 
     def __init__(self, path: str, *, nearest: str | None, known: Iterable[str], where: str = "") -> None:
@@ -125,25 +125,25 @@ class _BadValue(ConfigError):
 
 
 class WrongType(_BadValue, TypeError, ValueError):
-    """A value of a type the option does not take; `True` is not an int, `1` is not a bool.
+    """A value has a type that the option does not take; `True` is not an int, `1` is not a bool.
 
-    Give a value of the type that the text allows.
+    Give a value of the type that the message allows.
     """
 
     what = "option {path!r}: the value has the wrong type"
 
 
 class WrongValue(_BadValue, ValueError):
-    """A value of the right type outside what the option allows.
+    """A value has the right type, but the option does not allow it.
 
-    Give one of the values, or a value in the range, that the text allows.
+    Give one of the values, or a value in the range, that the message allows.
     """
 
     what = "option {path!r}: the value is not allowed"
 
 
 class MissingPath(_BadValue, FileNotFoundError, ValueError):
-    """A directory or file that must exist, and does not.
+    """A directory or file must exist, and does not.
 
     Create the file or the directory first, or correct the path.
     """
@@ -152,7 +152,7 @@ class MissingPath(_BadValue, FileNotFoundError, ValueError):
 
 
 class UnusablePath(_BadValue, PermissionError, ValueError):
-    """A path that exists but cannot be used: not a directory, not readable, not writable.
+    """A path exists but cannot be used: not a directory, not readable, or not writable.
 
     Give this user the right to read and write it, or choose another path.
     """
@@ -163,7 +163,7 @@ class UnusablePath(_BadValue, PermissionError, ValueError):
 class NotAGroup(ConfigError, TypeError, ValueError):
     """A value was assigned where the tree has a group of options, or a group was expected.
 
-    Assign to the members of the group, which the text lists.
+    Assign to the members of the group, which the message lists.
     """
 
     def __init__(self, path: str, given: object, options: Sequence[str]) -> None:
@@ -192,7 +192,7 @@ class ConflictingOptions(ConfigError, ValueError):
 
 @dataclass(eq=False)
 class NotSerializable(ConfigError, TypeError):
-    """A value with no written form: a callable that cannot be imported by name.
+    """A value cannot be written down: a callable that cannot be imported by name.
 
     Define the function at the top level of an importable module, or keep the configuration in the process.
     """
@@ -220,9 +220,9 @@ class FrozenSettings(ConfigError, AttributeError):
 
 
 class RefusedOption(ConfigError, RuntimeError):
-    """Options that the rules refuse in this context, all of them in one error.
+    """The rules refuse options in this context; one error lists all of them.
 
-    Take out each option of the list, or change what its reason names (device, chip, version of CANN).
+    Remove each option in the list, or change what its reason names (device, chip, version of CANN).
     """
 
     def __init__(self, refusals: Sequence[object]) -> None:

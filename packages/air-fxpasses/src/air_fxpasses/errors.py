@@ -32,7 +32,7 @@ class FxPassError(AirError):
 class PassFailed(FxPassError):
     """A pass raised; the graph is as it was before that pass.
 
-    Leave the pass out, or repair it: the text has the node, your line and the cause.
+    Leave the pass out, or repair it: the message has the node, your line and the cause.
     """
 
     def __init__(self, pass_name: str, node: Node | None, cause: BaseException) -> None:
@@ -55,7 +55,7 @@ class PassFailed(FxPassError):
 class RequirementNotMet(FxPassError):
     """A pass needs a property of the graph that does not hold where it stands in the pipeline.
 
-    Run a pass that ensures the property first; the text names those that do.
+    Run a pass that ensures the property first; the message names those that do.
     """
 
     def __init__(self, pass_name: str, invariant: str, found: str, ensured_by: tuple[str, ...]) -> None:
@@ -70,9 +70,9 @@ class RequirementNotMet(FxPassError):
 
 
 class BadArgument(FxPassError, ValueError):
-    """A call of this package was given something it cannot work with.
+    """A call into this package has an argument that it cannot use.
 
-    Correct the argument that the text names.
+    Correct the argument that the message names.
     """
 
 

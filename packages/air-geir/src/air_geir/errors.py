@@ -29,7 +29,7 @@ class GraphError(GeirError):
 class PrototypeError(GeirError):
     """A node does not fit the prototype of its operator type.
 
-    Compare the inputs and attributes with the prototype, which the text shows.
+    Compare the inputs and attributes with the prototype, which the message shows.
     """
 
 
@@ -43,7 +43,7 @@ class UnknownOperatorError(PrototypeError):
 class AttributeKindError(PrototypeError):
     """The value of an attribute is not of the kind the prototype asks for.
 
-    Give a value of the kind that the text names, or say the kind with `ge.attr`.
+    Give a value of the kind that the message names, or say the kind with `ge.attr`.
     """
 
 
@@ -69,9 +69,9 @@ class ConverterError(GeirError):
 
 
 class CannotConvert(GeirError):
-    """A converter met arguments it has no translation for; `ctx.refuse()` raises it.
+    """A converter cannot translate the arguments of a call; `ctx.refuse()` raises it.
 
-    Change the call as the text says; the graph's `UnsupportedGraphError` lists it with the line of your model.
+    Change the call as the message says; the graph's `UnsupportedGraphError` lists it with the line of your model.
     """
 
 
@@ -101,7 +101,7 @@ class UnsupportedGraphError(GeirError):
 class FileFormatError(GeirError):
     """The bytes are not an Ascend IR model, or break a rule of the loader.
 
-    Check that the file is complete and is an `.air` model; the text names the rule and the place.
+    Check that the file is complete and is an `.air` model; the message names the rule and the place.
     """
 
 
@@ -115,26 +115,26 @@ class VerificationError(GeirError):
 class EngineError(GeirError):
     """An engine cannot compile or run a graph.
 
-    Read the engine's own message in the text; `config.air.engine = "reference"` runs the graph on the CPU to compare.
+    Read the engine's own words in the message; `config.air.engine = "reference"` runs the graph on the CPU to compare.
     """
 
 
 class ContractError(EngineError):
     """A compiled graph gave a result with another layout, or in other memory, than eager does.
 
-    It is a defect of AIR: report it with the line that the text names. `.clone()` of the result avoids it meanwhile.
+    It is a defect of AIR: report it with the line that the message names. `.clone()` of the result avoids it meanwhile.
     """
 
 
 class EngineUnavailableError(EngineError):
     """The engine cannot be used on this machine.
 
-    Install what the text names, or choose another engine; `air doctor` says what is there.
+    Install what the message names, or choose another engine; `air doctor` shows what is installed.
     """
 
 
 class OptionError(GeirError):
-    """An option cannot be handed to the engine.
+    """An option cannot be passed to the engine.
 
     Correct the option, or give all graphs of the process the same session options.
     """

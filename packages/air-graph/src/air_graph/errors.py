@@ -51,7 +51,7 @@ class BadRegistration(GraphError):
 class CannotWrite(GraphError, OSError):
     """A file or folder that was asked for cannot be written; nothing half-written is left.
 
-    The text says why, and where: free space, take the rights, or name another place.
+    The message says why, and where: free space, get write permission, or name another place.
     """
 
     def __init__(self, thing: str, place: str | os.PathLike[str], error: OSError) -> None:

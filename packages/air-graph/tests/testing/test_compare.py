@@ -6,7 +6,7 @@ import torch
 
 from air_graph.testing import Trace, differences
 from air_graph.testing._compare import same_values
-from air_graph.testing._run import Seen, Step, look
+from air_graph.testing._run import Step, ValueView, look
 
 
 def traced(**values: object) -> Trace:
@@ -63,8 +63,8 @@ def test_gradients_are_looked_at() -> None:
 
 
 def test_the_gravest_difference_of_the_first_step_comes_first() -> None:
-    one = Trace((Step("s", {"a": Seen(torch.ones(2), (2,), (1,), 0), "b": Seen(1)}),))
-    other = Trace((Step("s", {"a": Seen(torch.ones(2), (2,), (1,), 3), "b": Seen(2)}),))
+    one = Trace((Step("s", {"a": ValueView(torch.ones(2), (2,), (1,), 0), "b": ValueView(1)}),))
+    other = Trace((Step("s", {"a": ValueView(torch.ones(2), (2,), (1,), 3), "b": ValueView(2)}),))
     assert kinds(one, other) == ["value", "offset"]
 
 

@@ -57,9 +57,9 @@ class BuildFailed(AirSimError):
 
 @dataclass(eq=False)
 class UnusableCache(AirSimError):
-    """The folder of compiled libraries cannot be written, or somebody else could have put there what is loaded.
+    """The folder of compiled libraries cannot be written, or another user can change the libraries in it.
 
-    Name another folder with the variable `AIR_SIM_CACHE`, or do what the text says.
+    Name another folder with the variable `AIR_SIM_CACHE`, or do what the message says.
     """
 
     folder: str
@@ -69,7 +69,7 @@ class UnusableCache(AirSimError):
 
 
 class TooLate(AirSimError):
-    """activate() was called after torch_npu had been imported over something else.
+    """activate() was called after torch_npu had been imported without air-sim.
 
     Call `air_sim.activate()` before `import torch`, or start the program with `air-sim run`.
     """
@@ -94,15 +94,15 @@ class AlreadyActive(AirSimError):
 
 
 class UnknownSwitch(AirSimError):
-    """A switch that does not exist, or a value that it does not take.
+    """A switch does not exist, or does not accept its value.
 
-    `air-sim run --help` lists the switches and what each takes.
+    `air-sim run --help` lists the switches and the values of each.
     """
 
 
 @dataclass(eq=False)
 class DeviceLost(AirSimError):
-    """A device cannot be put back into order inside this process.
+    """A device cannot be recovered inside this process.
 
     Start a new process; under `TASK_QUEUE_ENABLE=0` a failed launch leaves the process usable.
     """
@@ -114,7 +114,7 @@ class DeviceLost(AirSimError):
 
 
 class NotActive(AirSimError):
-    """A running air-sim was asked for something before activate().
+    """A function that needs a running air-sim was called before activate().
 
     Call `air_sim.activate()` before `import torch` first.
     """
@@ -124,7 +124,7 @@ class NotActive(AirSimError):
 
 
 class CompileError(AirSimError):
-    """The stand-in for `op_compiler` cannot make a static kernel of a call, or was told to fail.
+    """The stand-in for `op_compiler` cannot make a static kernel for a call, or was told to fail.
 
-    Look at the file that the text names, or take back the switch `op_compiler_fail`.
+    Look at the file that the message names, or turn off the switch `op_compiler_fail`.
     """

@@ -13,51 +13,51 @@ class StreamsError(AirError):
 
 
 class InvalidArgument(StreamsError, ValueError):
-    """A tag, priority, core number or tensor list that cannot be meant.
+    """A tag, priority, core number or list of tensors makes no sense.
 
-    Give what the text asks for: a non-empty text as tag, a whole number, a list of tensors.
+    Give what the message asks for: a non-empty string as tag, a whole number, a list of tensors.
     """
 
 
 class WrongArgumentType(InvalidArgument, TypeError):
-    """An argument of a scope that is of another type than the scope takes.
+    """An argument of a scope has the wrong type.
 
-    Give what the text asks for.
+    Give the type that the message asks for.
     """
 
 
 class UnknownEvent(StreamsError, ValueError):
-    """An event that was not made by `npu_create_tagged_event`.
+    """An event does not come from `npu_create_tagged_event`.
 
-    Pass what `npu_create_tagged_event` returned; native events have methods of their own.
+    Pass what `npu_create_tagged_event` returns; native events have their own methods.
     """
 
 
 class StreamPriorityError(StreamsError, ValueError):
-    """A priority that the device or the stream behind the tag cannot have.
+    """The device, or the stream with this tag, cannot have this priority.
 
     Use priority 0, or one that the device offers.
     """
 
 
 class Unsupported(StreamsError, NotImplementedError):
-    """Something this device or this place cannot do.
+    """The device does not support the call, or not at this place.
 
-    Leave the call out on this device, or run where it is supported.
+    Remove the call on this device, or run on a device that supports it.
     """
 
 
 class UnbalancedScope(StreamsError):
-    """A stream or core scope that is entered and left in different graphs, or crosswise.
+    """A stream or core scope is entered and left in different graphs, or two scopes overlap without nesting.
 
     Open and close the `with` block in the same function, without a graph break inside (`fullgraph=True` shows it).
     """
 
 
 class NativeStreamError(StreamsError):
-    """A native stream or event call that has no meaning inside a compiled graph.
+    """A native stream or event call has no meaning inside a compiled graph.
 
-    Take host synchronisation out of the compiled function, and use `with stream:` instead of a bare `set_stream`.
+    Move host synchronisation out of the compiled function, and use `with stream:` instead of a bare `set_stream`.
     """
 
 
@@ -69,14 +69,14 @@ class StreamCheckError(StreamsError):
 
 
 class StreamRaceWarning(UserWarning):
-    """The multi-stream program is not correct; the text names the pair, both lines and the fix.
+    """The multi-stream program is not correct; the message names the pair, both lines and the fix.
 
-    Add the wait that the text proposes, or compile with `config.air.sync = "auto"`.
+    Add the wait that the message proposes, or compile with `config.air.sync = "auto"`.
     """
 
 
 class ScopeIgnored(UserWarning):
-    """A scope speaks to the graph engine, and the graph is captured instead; the text names the line.
+    """A scope is meant for the graph engine, but the graph is captured instead; the message names the line.
 
-    Compile with `config.mode = "max-autotune"`, or take the scope out.
+    Compile with `config.mode = "max-autotune"`, or remove the scope.
     """

@@ -20,7 +20,7 @@ LAST_LINES: Final = 5
 class StaticKernelWarning(UserWarning):
     """A stage failed, and the model runs on without the static kernels it was to make.
 
-    The model is right, only slower than asked for. Read the stage, the command and the log that the text names.
+    The model is right, only slower than asked for. Read the stage, the command and the log that the message names.
     """
 
 
@@ -38,7 +38,7 @@ class BuildDirRefused(AclGraphError):
 class SymbolRefused(AclGraphError):
     """The watched symbol is none of the graph's.
 
-    Choose an index below the number of symbols that the text gives.
+    Choose an index below the number of symbols that the message gives.
     """
 
     index: int = 0
@@ -49,7 +49,7 @@ class SymbolRefused(AclGraphError):
 class StageFailed(AclGraphError):
     """One stage of the pipeline failed; plain strings and numbers, so that it travels between processes.
 
-    Read the command, its exit code and the log; what to do depends on the stage and stands in the text.
+    Read the command, its exit code and the log; what to do depends on the stage and stands in the message.
     """
 
     stage: str = ""

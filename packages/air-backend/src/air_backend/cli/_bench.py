@@ -1,4 +1,4 @@
-"""`air bench`: starts the benchmark sessions of a checkout of AIR."""
+"""`air bench`: runs the benchmarks of a checkout of AIR."""
 
 from __future__ import annotations
 

@@ -24,14 +24,14 @@ from air_backend.errors import CannotSimulate
 from air_config.errors import AirError
 
 COMMANDS: Final[dict[str, str]] = {
-    "bench": "start the benchmark sessions of a checkout",
-    "bisect": "say which pass, stream, converter or capture makes a result wrong",
-    "completion": "print what makes a shell complete the words of this command",
-    "demo": "run a tiny Llama in eager and in every mode, compare and time",
-    "doctor": "say what works on this machine, and what to do about the rest",
-    "explain": "say what AIR decides about one function",
-    "new-converter": "write an operator with its converter, and their test, to start from",
-    "new-pass": "write a pass and its test, to start from",
+    "bench": "run the benchmarks of a checkout",
+    "bisect": "find the pass, stream, converter or capture that makes a result wrong",
+    "completion": "print the completion script for a shell",
+    "demo": "run a tiny Llama in eager and in every mode, and compare results and times",
+    "doctor": "check this machine, and say what to do about what does not work",
+    "explain": "show what AIR decides about one function",
+    "new-converter": "write an operator, its converter and a test, as a starting point",
+    "new-pass": "write a pass and its test, as a starting point",
     "run": "run a script in which `import torchair` means AIR",
 }
 

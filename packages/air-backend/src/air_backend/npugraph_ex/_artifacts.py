@@ -22,7 +22,7 @@ import torch
 from torch import fx
 from torch._guards import TracingContext
 
-from air_backend._compilation import Known
+from air_backend._compilation import GraphFacts
 from air_backend._version import __version__
 from air_backend.dump import readable
 from air_backend.errors import NotACache
@@ -48,7 +48,7 @@ _WORK: Final = {
 
 
 def writer(
-    gm: fx.GraphModule, known: Known, config: CompilerConfig, given: int | None = None
+    gm: fx.GraphModule, known: GraphFacts, config: CompilerConfig, given: int | None = None
 ) -> Callable[[], str]:
     """What gives the text of a graph, later: the graph is taken down now, before passes edit it.
 
@@ -67,7 +67,7 @@ def writer(
     return lambda: _text(saved, shown)
 
 
-def _around(gm: fx.GraphModule, known: Known, given: int | None) -> str | None:
+def _around(gm: fx.GraphModule, known: GraphFacts, given: int | None) -> str | None:
     """What a caller of the graph alone would miss; None where it is nothing."""
     if known.role != "inference":
         return "it is one half of a training step"

@@ -22,7 +22,7 @@ from torch.export import ExportedProgram
 
 import air_config
 from air_backend import _backend
-from air_backend._compilation import Compilation, Known
+from air_backend._compilation import Compilation, GraphFacts
 from air_backend.errors import NotAGraphModule, OptionsOfWrongType
 from air_backend.npugraph_ex import _artifacts
 from air_backend.npugraph_ex.configs.compiler_config import CompilerConfig, _process_kwargs_options
@@ -92,13 +92,13 @@ class _NpuFxCompiler:
     def _get_compiled_gm(self, gm: fx.GraphModule, example_inputs: Sequence[Any]) -> _CompiledFxGraph:
         part_of = _in_progress.get()
         _in_progress.set(None)  # what is compiled while this one is has its own
-        compilation, known = part_of or (Compilation(self.config), Known.now("inference", gm))
+        compilation, known = part_of or (Compilation(self.config), GraphFacts.now("inference", gm))
         code = _artifacts.writer(gm, known, compilation.config, _given.get() if part_of else None)
         run = Compilation.compile(compilation, gm, example_inputs, known)
         return _CompiledFxGraph(run, self.config, code)
 
 
-_in_progress: Final[ContextVar[tuple[Compilation, Known] | None]] = ContextVar(
+_in_progress: Final[ContextVar[tuple[Compilation, GraphFacts] | None]] = ContextVar(
     "npugraph_ex_compilation", default=None
 )
 
@@ -110,7 +110,9 @@ _given: Final[ContextVar[int | None]] = ContextVar("npugraph_ex_inputs", default
 class _ThroughNames(Compilation):
     """A compilation whose graphs pass by the names of this module."""
 
-    def compile(self, gm: fx.GraphModule, example_inputs: Sequence[Any], known: Known) -> Callable[..., Any]:
+    def compile(
+        self, gm: fx.GraphModule, example_inputs: Sequence[Any], known: GraphFacts
+    ) -> Callable[..., Any]:
         token = _in_progress.set((self, known))
         try:
             compiled: Any = _NpuFxCompiler(self.config)._get_compiled_gm(gm, example_inputs)  # or a client's

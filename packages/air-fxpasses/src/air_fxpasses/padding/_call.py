@@ -19,7 +19,7 @@ Given = Labels | tuple[Labels, ...] | None
 
 
 @dataclass
-class Known:
+class NodeFacts:
     """What is known of the nodes so far."""
 
     labels: dict[Node, Given] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Known:
 class Call:
     """A node that calls an ATen operator."""
 
-    def __init__(self, node: Node, padded: PaddedSize, known: Known) -> None:
+    def __init__(self, node: Node, padded: PaddedSize, known: NodeFacts) -> None:
         assert isinstance(node.target, OpOverload)
         self.node = node
         self.padded = padded

@@ -14,7 +14,7 @@ from torch.fx import GraphModule, Node
 from torch.utils._pytree import tree_leaves
 
 from air_fxpasses._refusal import Refusal
-from air_fxpasses.padding._call import Call, Given, Known
+from air_fxpasses.padding._call import Call, Given, NodeFacts
 from air_fxpasses.padding._labels import Labels, PaddedSize, Unproven, without
 from air_fxpasses.padding._rules import SIZES, SIZES_OF, holds_positions, pointwise, rule_of
 from air_fxpasses.padding._writes import depends_on_place, own_rows
@@ -43,7 +43,7 @@ def prove(gm: GraphModule, *symbols: Any) -> Proof | Refusal:
     Several symbols are one size: the caller vouches that they have the same value in every call.
     """
     size = PaddedSize(symbols)
-    known = Known()
+    known = NodeFacts()
     for node in gm.graph.nodes:
         try:
             known.labels[node] = _given(node, size, known)
@@ -57,13 +57,13 @@ def prove(gm: GraphModule, *symbols: Any) -> Proof | Refusal:
     )
 
 
-def _of_tensor(known: Known, leaf: Any) -> Labels | None:
+def _of_tensor(known: NodeFacts, leaf: Any) -> Labels | None:
     is_tensor = isinstance(leaf, Node) and isinstance(leaf.meta.get("val"), Tensor)
     labels: Any = known.labels[leaf] if is_tensor else None
     return labels  # type: ignore[no-any-return]  # of a single tensor
 
 
-def _given(node: Node, padded: PaddedSize, known: Known) -> Given:
+def _given(node: Node, padded: PaddedSize, known: NodeFacts) -> Given:
     value = node.meta.get("val")
     if node.op == "placeholder":
         known.copies.add(node)
@@ -98,7 +98,7 @@ def _of_input(value: Tensor, padded: PaddedSize) -> Labels:
     return labels
 
 
-def _without_rule(node: Node, padded: PaddedSize, known: Known) -> Given:
+def _without_rule(node: Node, padded: PaddedSize, known: NodeFacts) -> Given:
     """What nobody knows is let through only where padding has not come."""
     reached = any(
         not _is_clean(known.labels[source]) or padded.is_in_value(source.meta.get("val"))
@@ -117,7 +117,7 @@ def _is_clean(given: Given) -> bool:
     )
 
 
-def _of_call(call: Call, value: Any, known: Known) -> Given:
+def _of_call(call: Call, value: Any, known: NodeFacts) -> Given:
     outputs = call.outputs()
     sized = [not without(call.padded.at_the_end(output)) for output in outputs]
     reached = any(not without(labels) for _, labels in call.tensors())

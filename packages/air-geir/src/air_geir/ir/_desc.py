@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import torch
 
@@ -81,9 +80,3 @@ class TensorDesc:
 
 
 _UNKNOWN = TensorDesc()
-
-
-@lru_cache(maxsize=4096)
-def scalar_desc(dtype: DataType) -> TensorDesc:
-    """The description of a single value."""
-    return TensorDesc(dtype, ())

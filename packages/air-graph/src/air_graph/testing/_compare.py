@@ -9,7 +9,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from air_graph.testing._run import Seen, Step, Trace
+from air_graph.testing._run import Step, Trace, ValueView
 
 #: How far a rounded result may be off, as a part of the largest value beside it.
 TOLERANCES: Final = {
@@ -84,7 +84,7 @@ def _of_step(at: int, left: Step, right: Step, is_exact: bool) -> Iterator[Diffe
             yield Difference(kind, path, at, left.text, detail)
 
 
-def _of_value(left: Seen, right: Seen, is_exact: bool) -> Iterator[tuple[str, str]]:
+def _of_value(left: ValueView, right: ValueView, is_exact: bool) -> Iterator[tuple[str, str]]:
     if not isinstance(left.value, Tensor) or not isinstance(right.value, Tensor):
         if type(left.value) is not type(right.value) or not _equal_plain(left.value, right.value):
             yield "value", f"{left.value!r} in eager, {right.value!r} compiled"
@@ -114,7 +114,7 @@ _FIELDS: Final = (
 )
 
 
-def _trivial(kind: str, left: Seen, right: Seen) -> str:
+def _trivial(kind: str, left: ValueView, right: ValueView) -> str:
     """Strides that no element is reached by get a name of their own."""
     if kind != "stride" or left.size != right.size:
         return kind

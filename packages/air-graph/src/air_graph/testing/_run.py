@@ -23,7 +23,7 @@ _OF_SCRIPT = re.compile(r"m|[abcgr]\d+")
 
 
 @dataclass(frozen=True)
-class Seen:
+class ValueView:
     """What a caller sees of one value."""
 
     value: Any
@@ -46,7 +46,7 @@ class Step:
     """A line of the script and what can be seen after it."""
 
     text: str
-    seen: dict[str, Seen]
+    seen: dict[str, ValueView]
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def plainly() -> contextlib.AbstractContextManager[object]:
     return stance
 
 
-def look(names: dict[str, Any]) -> dict[str, Seen]:
+def look(names: dict[str, Any]) -> dict[str, ValueView]:
     """Everything that the script's names hold, and the gradients of the tensors among it."""
     leaves: dict[str, Any] = {}
     for name, value in names.items():
@@ -157,12 +157,12 @@ def _leaves(path: str, value: Any, into: dict[str, Any]) -> None:
             into[f"{path}.grad"] = value.grad
 
 
-def _seen(path: str, leaf: Any, memory: Memory, objects: dict[int, str]) -> Seen:
+def _seen(path: str, leaf: Any, memory: Memory, objects: dict[int, str]) -> ValueView:
     if not isinstance(leaf, Tensor):
-        return Seen(leaf)
+        return ValueView(leaf)
     storage = leaf.untyped_storage()
     value = leaf.detach().resolve_conj().resolve_neg()
-    return Seen(
+    return ValueView(
         value=value.clone() if value.is_meta else value.to("cpu", copy=True),
         size=tuple(leaf.shape),
         stride=leaf.stride(),
