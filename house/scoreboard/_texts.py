@@ -130,7 +130,13 @@ _AROUND: Final = Text(
     "own checks) costs more than is wanted",
     "每次调用都拷贝输入，而且重放之外的部分（AOTAutograd 的包装、执行器自身的检查）开销高于目标",
 )
+_COLD: Final = Text(
+    "the key is found by a hash; what is left is believed to be caches of the processor that other keys have emptied, "
+    "and was not taken apart",
+    "键由散列查找；其余开销估计来自被其他键挤出的处理器缓存，尚未细分",
+)
 REASONS: Final = {
+    ("keys", ""): _COLD,
     ("parameters", ""): _AROUND,
     ("chain", "AIR, kernels of Inductor"): _COPIES,
     ("mlp", "AIR, kernels of Inductor"): _COPIES,

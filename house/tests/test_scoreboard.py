@@ -62,7 +62,8 @@ def test_what_a_benchmark_wrote_is_read_under_the_names_that_are_shown() -> None
     assert _boards.taken("parameters", {title: written}) == {"parameters": {"288": 1.1}}
     plan = {"plan, collector off, s": {"50000": 2.0, "5000": 0.1}}
     rows = _boards.taken("plan, 8 streams", plan)["plan 8"]
-    assert list(rows.items()) == [("5,000", pytest.approx(2e-5)), ("50,000", pytest.approx(4e-5))]
+    assert list(rows) == ["5,000", "50,000"]
+    assert list(rows.values()) == pytest.approx([2e-5, 4e-5])
 
 
 def test_a_base_of_two_rows_is_their_sum() -> None:
