@@ -59,6 +59,20 @@ class Described(ctypes.Structure):
         )
 
 
+class Row:
+    """Tensors of fixed sizes, described once: a call writes their addresses."""
+
+    def __init__(self, described: Sequence[Described]) -> None:
+        self.array = (Described * len(described))(*described)
+        self._each = list(self.array)  # views of the array
+
+    def at(self, tensors: Sequence[torch.Tensor]) -> Row:
+        """The same row, over other memory."""
+        for one, tensor in zip(self._each, tensors, strict=True):
+            one.at = tensor.data_ptr() or _NOWHERE
+        return self
+
+
 _NOWHERE = 64
 """An address for tensors without elements: nothing is read there, and none at all would mean no tensor."""
 
@@ -198,14 +212,14 @@ class Calls:
         self._check(give(number, *known), "give memory to", name)
         return made
 
-    def run(self, number: int, inputs: Sequence[Described], results: Sequence[Described], name: str) -> Taken:
+    def run(self, number: int, inputs: Row, results: Row, name: str) -> Taken:
         """Run on the current stream; results without an address get memory on the way."""
         stream = npu().current_stream()
         memory = self._served(stream, name)
         taken: dict[int, torch.Tensor] = {}
         memory.taken, memory.failure = taken, None
-        given, found = (Described * len(inputs))(*inputs), (Described * len(results))(*results)
-        counts = ctypes.c_size_t(len(inputs)), ctypes.c_size_t(len(results))
+        given, found = inputs.array, results.array
+        counts = ctypes.c_size_t(len(given)), ctypes.c_size_t(len(found))
         handle = ctypes.c_void_p(stream.npu_stream)
         failed = self._library.air_ge_run(number, handle, given, counts[0], found, counts[1])
         memory.taken = None

@@ -75,6 +75,9 @@ class CompiledBySession:
         self._last: Sequence[torch.Tensor] = ()
         self._types = program.output_dtypes
         self._places = list(program.input_placements)
+        self._kinds = ["npu" if place is Placement.DEVICE else "cpu" for place in self._places]
+        self._rows: tuple[ge.Row, ge.Row] | None = None
+        self._static = False
         self._stats: dict[str, object] = {"engine": NAME, "compiled": False}
 
     def __call__(
@@ -87,13 +90,23 @@ class CompiledBySession:
         assert self._id is not None
         given = self._take(inputs, assigned)
         places, name = self._places, self._options.name
-        described = [self._described(at, tensor, places[at]) for at, tensor in enumerate(inputs)]
-        results = [
-            ge.Described() if t is None else ge.Described.of(t, k.api, 1)
-            for t, k in zip(given, self._types, strict=True)
-        ]
+        rows = self._rows
+        if rows is None:
+            described = [self._described(at, tensor, places[at]) for at, tensor in enumerate(inputs)]
+            results = [
+                ge.Described() if t is None else ge.Described.of(t, k.api, 1)
+                for t, k in zip(given, self._types, strict=True)
+            ]
+            rows = ge.Row(described), ge.Row(results)
+            self._rows = rows if self._static and all(t is not None for t in given) else None
+        else:
+            for at, tensor in enumerate(inputs):
+                if tensor.device.type != self._kinds[at]:
+                    self._described(at, tensor, places[at])  # says so
+            rows[0].at(inputs)
+            rows[1].at([t for t in given if t is not None])
         passing = self._summary and self._calls.give_passing_memory(self._id, self._summary, name)
-        taken = self._calls.run(self._id, described, results, name)
+        taken = self._calls.run(self._id, *rows, name)
         del passing  # the stream runs before who takes it next
         self._last = inputs  # the engine may read those on the host after the call
         return [
@@ -133,6 +146,7 @@ class CompiledBySession:
         try:
             summary = calls.summary(number, len(self._types), graph.name)
             if summary.shapes is not None:
+                self._static = self._program.is_static
                 self._memory = calls.give_memory(number, summary, graph.name)
                 self._summary = summary if summary.fixed != summary.features else None
         except BaseException:
