@@ -32,6 +32,7 @@ from torch.fx._graph_pickler import GraphPickler, Options
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 import air_streams
+from air_backend import _engine_files
 from air_backend._compilation import Compilation, GraphFacts, declared_sizes_of
 from air_backend._hidden_writes import Around
 from air_backend._record import Role
@@ -171,7 +172,11 @@ def through_aot(
 ) -> Callable[..., Any]:
     """As the backend does it where nothing is kept; what torch has kept of this graph it finds."""
     _mark(gm)
-    with in_progress(compilation), torch._functorch.config.patch(TORCH_SETTINGS):
+    with (
+        _engine_kept(example_inputs, compilation),
+        in_progress(compilation),
+        torch._functorch.config.patch(TORCH_SETTINGS),
+    ):
         compiled: Callable[..., Any] = aot_autograd(
             fw_compiler=_saving(compilation, "forward"),
             bw_compiler=_saving(compilation, "backward"),
@@ -181,6 +186,14 @@ def through_aot(
         )(gm, example_inputs)
     call = compilation.passage.around(around(compiled))
     return SavedFunction(call, vars(compiled)["serialize"]) if compilation.to_file else call
+
+
+def _engine_kept(inputs: Sequence[Any], compilation: Compilation) -> contextlib.AbstractContextManager[None]:
+    """Keeps what an engine makes of these graphs as well, where one compiles and torch's cache is asked for."""
+    on_npu = any(isinstance(value, torch.Tensor) and value.device.type == "npu" for value in inputs)
+    if compilation.to_file or compilation.config.mode != "max-autotune" or not on_npu:
+        return contextlib.nullcontext()
+    return _engine_files.beside_traced_graphs()
 
 
 @contextlib.contextmanager

@@ -52,3 +52,47 @@ def test_G18_another_process_reads_the_graph_and_what_the_engine_made_of_it(tmp_
     (entry / "air.json").write_text("{}")
     traced, made, _ = ran(tmp_path, 2)
     assert (traced, made) == (0, ["CompileGraph"])
+
+
+SAVED = """
+import sys, torch, torch_npu, air_backend, cached_step
+from pathlib import Path
+from torch._dynamo.utils import counters
+engine, given, wanted = sys.argv[1:]
+if given != "-":
+    torch.compiler.load_cache_artifacts(Path(given).read_bytes())
+model, x = cached_step.made().npu(), cached_step.inputs().npu()
+options = {"air.cache.save": True, "mode": "max-autotune", "air.engine": engine}
+step = torch.compile(model.step, backend="air", options=options, dynamic=False, fullgraph=True)
+with torch.no_grad():
+    torch.testing.assert_close(step(x).cpu(), cached_step.expected(x.cpu()))
+if wanted != "-":
+    Path(wanted).write_bytes(torch.compiler.save_cache_artifacts()[0])
+print(counters["aot_autograd"]["autograd_cache_hit"])
+"""
+
+
+def saved(cache: Path, engine: str, given: object = "-", wanted: object = "-") -> tuple[int, list[str]]:
+    """How many traced graphs a process found in torch's cache, and what it had the engine do."""
+    record = cache.parent / f"{cache.name}.jsonl"
+    path = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
+    own = {"PYTHONPATH": path, "AIR_SIM_GE_RECORD": str(record), "TORCHINDUCTOR_CACHE_DIR": str(cache)}
+    command = [sys.executable, "-W", "ignore", "-c", SAVED, engine, str(given), str(wanted)]
+    done = subprocess.run(command, env={**os.environ, **own}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    calls = [json.loads(line)["call"] for line in record.read_text().splitlines()]
+    record.unlink()
+    return int(done.stdout), [call for call in calls if call in ("CompileGraph", "ReadCompiledGraph")]
+
+
+@pytest.mark.parametrize("engine", ["torchair_extension", "ge_session"])
+def test_N18_torchs_artifacts_hold_what_the_engine_made_for_another_machine(
+    engine: str, tmp_path: Path
+) -> None:
+    artifacts = tmp_path / "artifacts"
+    assert saved(tmp_path / "here", engine, wanted=artifacts) == (0, ["CompileGraph"])
+    assert saved(tmp_path / "here", engine) == (1, ["ReadCompiledGraph"])
+    assert saved(tmp_path / "there", engine, given=artifacts) == (1, ["ReadCompiledGraph"])
+    assert [path.name for path in (tmp_path / "there" / "air_ge").iterdir()] == [
+        path.name for path in (tmp_path / "here" / "air_ge").iterdir()
+    ]

@@ -18,6 +18,7 @@ from air_geir.engines import (
     NpuDevice,
     TorchairExtension,
     Unavailable,
+    as_asked,
     dump_config,
     engine_options,
     folder_asked,
@@ -118,7 +119,7 @@ def options_for(
     path = chosen.dump_config.dump_config_path
     marked = [n.name for n in program.graph if n.origin is not None and n.origin.fx in dump_nodes]
     start_dump(dump_config(chosen, program.graph.name, marked), str(path) if path else None)
-    options = replace(engine_options(chosen, program, NpuDevice.current()), kept_in=folder_asked())
+    options = as_asked(engine_options(chosen, program, NpuDevice.current()))
     if not gears:
         return options
     policy = chosen.inference_config.dynamic_gears_merge_policy

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import logging
 import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +21,7 @@ import pytest
 import torch
 
 from air_config import CompilerConfig, Context, resolve
-from air_geir.engines import GeSession, NpuDevice, _kept, engine_options
+from air_geir.engines import GeSession, NpuDevice, _kept, engine_options, packed, unpacked
 from air_geir.errors import EngineError
 from air_geir.ir import DataType, Graph, Placement, TensorDesc
 from air_geir.program import ArgInput, GraphOutput, Program
@@ -201,7 +205,7 @@ def test_G18_of_two_processes_that_write_at_once_the_first_one_wins(
     (entry,) = entries(folder)
     note = (entry / _kept.NOTE).stat().st_mtime_ns
     with monkeypatch.context() as patch:
-        patch.setattr(_kept, "_is_sound", lambda *_: False)  # as if it had come after the look
+        patch.setattr(_kept, "is_sound", lambda *_: False)  # as if it had come after the look
         assert state(compiled(folder)) == "kept by another process"
     assert entries(folder) == [entry]
     assert (entry / _kept.NOTE).stat().st_mtime_ns == note
@@ -219,3 +223,64 @@ def test_G18_a_file_that_the_engine_refuses_is_an_error_and_the_next_call_compil
     with pytest.raises(EngineError, match="is no compiled graph"):
         compiled(folder)
     assert state(compiled(folder)) == "written"
+
+
+def test_G18_an_entry_goes_to_another_folder_as_bytes(tmp_path: Path, record: Path) -> None:
+    compiled(tmp_path / "ge")
+    (entry,) = entries(tmp_path / "ge")
+    data = packed(entry)
+    assert data == packed(entry), "the same files are the same bytes"
+    there = unpacked(data, tmp_path / "there")
+    assert there == tmp_path / "there" / entry.name
+    assert state(compiled(tmp_path / "there")) == "read"
+    assert calls(record) == {"CompileGraph": 1, "ReadCompiledGraph": 1}
+    assert unpacked(data, tmp_path / "there") == there, "what is there already stays"
+
+
+def rewritten(data: bytes, change: Callable[[dict[str, bytes]], None]) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    change(files)
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return target.getvalue()
+
+
+def climbs(files: dict[str, bytes]) -> None:
+    note = json.loads(files[_kept.NOTE])
+    files["../../outside"] = b"code"
+    note["files"]["../../outside"] = hashlib.sha256(b"code").hexdigest()
+    files[_kept.NOTE] = json.dumps(note).encode()
+
+
+def edits(files: dict[str, bytes]) -> None:
+    name = next(name for name in files if name != _kept.NOTE)
+    files[name] = files[name][:-1] + b"?"
+
+
+def loses_its_note(files: dict[str, bytes]) -> None:
+    del files[_kept.NOTE]
+
+
+@pytest.mark.parametrize("change", [climbs, edits, loses_its_note])
+def test_G18_bytes_that_are_no_whole_entry_leave_nothing(
+    change: Callable[[dict[str, bytes]], None], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    compiled(tmp_path / "ge")
+    (entry,) = entries(tmp_path / "ge")
+    with caplog.at_level(logging.WARNING):
+        assert unpacked(rewritten(packed(entry), change), tmp_path / "a" / "there") is None
+    assert "is not taken over" in caplog.text
+    assert not (tmp_path / "a").exists()
+    assert not (tmp_path / "outside").exists()
+
+
+def test_G18_bytes_cut_short_leave_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    compiled(tmp_path / "ge")
+    (entry,) = entries(tmp_path / "ge")
+    with caplog.at_level(logging.WARNING):
+        assert unpacked(packed(entry)[:-30], tmp_path / "there") is None
+    assert "is not taken over" in caplog.text
+    assert not (tmp_path / "there").exists()

@@ -31,7 +31,8 @@ class AirCache(Group):
         False,
         boolean(),
         "Keep what AOTAutograd traced in torch's cache on disk, so that another process that compiles the same graph "
-        "skips the tracing; torch.compiler.save_cache_artifacts() takes it along.",
+        "skips the tracing, and what the graph engine compiled of it; torch.compiler.save_cache_artifacts() takes both "
+        "along.",
         area.FRONT,
         "experimental",
     )

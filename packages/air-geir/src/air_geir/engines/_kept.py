@@ -19,7 +19,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
@@ -28,7 +28,7 @@ import torch
 
 from air_config.trust import Untrusted, open_trusted, why_untrusted
 from air_geir._version import __version__
-from air_geir.engines._protocol import EngineOptions
+from air_geir.engines._protocol import Carrier, EngineOptions
 from air_geir.file import to_bytes
 from air_geir.ir import Graph
 
@@ -42,13 +42,18 @@ FILES_OF_OPTIONS: Final = ("ge.fusionSwitchFile", "aoe_config_file")
 VARIABLES: Final = ("ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH", "ASCEND_HOME_PATH")
 """Variables that say which operators there are."""
 
-_asked: Final[ContextVar[Path | None]] = ContextVar("air_geir_kept_in", default=None)
+_asked: Final[ContextVar[tuple[Path | None, Carrier | None]]] = ContextVar(
+    "air_geir_kept_in", default=(None, None)
+)
 
 
 @contextlib.contextmanager
-def kept_in(folder: str | os.PathLike[str] | None) -> Iterator[None]:
-    """Graphs compiled inside keep what the engine makes of them below this folder; None keeps nothing."""
-    token = _asked.set(None if folder is None else Path(folder).absolute())
+def kept_in(folder: str | os.PathLike[str] | None, carrier: Carrier | None = None) -> Iterator[None]:
+    """Graphs compiled inside keep what the engine makes of them below this folder; None keeps nothing.
+
+    `carrier` takes entries to other machines, and brings theirs.
+    """
+    token = _asked.set((None if folder is None else Path(folder).absolute(), carrier))
     try:
         yield
     finally:
@@ -57,7 +62,13 @@ def kept_in(folder: str | os.PathLike[str] | None) -> Iterator[None]:
 
 def folder_asked() -> Path | None:
     """The folder of the `kept_in` around."""
-    return _asked.get()
+    return _asked.get()[0]
+
+
+def as_asked(options: EngineOptions) -> EngineOptions:
+    """The options of a graph, with what the `kept_in` around asks for."""
+    folder, carrier = _asked.get()
+    return replace(options, kept_in=folder, carrier=carrier)
 
 
 @dataclass
@@ -80,11 +91,14 @@ def entry_of(graph: Graph, options: EngineOptions, engine: str) -> Iterator[Entr
         yield Entry(state="not kept: a graph that is tuned changes with what the tuner has learnt")
         return
     facts = _facts(graph, options, engine)
-    key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
+    key = name_of(facts)
     place = options.kept_in / key
     try:
-        sound = _is_sound(place, facts)
-        writing = place if sound else _new_folder(options.kept_in, key)
+        sound = is_sound(place, facts)
+        if not sound and options.carrier is not None:
+            options.carrier.bring(place)
+            sound = is_sound(place, facts)
+        writing = place if sound else new_folder(options.kept_in, key)
     except (OSError, Untrusted) as error:
         log.warning("%s is compiled and not kept: %s", graph.name, error)
         yield Entry(state=f"not kept: {error}")
@@ -93,8 +107,10 @@ def entry_of(graph: Graph, options: EngineOptions, engine: str) -> Iterator[Entr
     try:
         yield entry
         if not sound:
-            entry.state = _published(writing, place, facts)
+            entry.state = published(writing, place, facts)
             log.info("%s: what the engine made of it is %s (%s)", graph.name, entry.state, place)
+        if options.carrier is not None and entry.state in ("read", "written"):
+            options.carrier.take(place)
     except BaseException:
         if sound:
             _take_away(place, "the engine did not take it")
@@ -102,6 +118,11 @@ def entry_of(graph: Graph, options: EngineOptions, engine: str) -> Iterator[Entr
     finally:
         if not sound:
             shutil.rmtree(writing, ignore_errors=True)
+
+
+def name_of(facts: Mapping[str, Any]) -> str:
+    """The name of the folder for a graph of which this is known."""
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def _facts(graph: Graph, options: EngineOptions, engine: str) -> dict[str, Any]:
@@ -137,7 +158,7 @@ def _digest_of_option(path: str) -> str:
         return f"{path}: {error.strerror}"  # the engine will say more
 
 
-def _is_sound(place: Path, facts: Mapping[str, Any]) -> bool:
+def is_sound(place: Path, facts: Mapping[str, Any]) -> bool:
     """Whether the files of a folder are those that were written for these facts; a folder that is not goes away."""
     try:
         if refusal := why_untrusted(place):
@@ -145,7 +166,7 @@ def _is_sound(place: Path, facts: Mapping[str, Any]) -> bool:
     except FileNotFoundError:
         return False
     try:
-        note = json.loads(_read(place / NOTE))
+        note = json.loads(read_trusted(place / NOTE))
         if note["facts"] != facts:
             raise ValueError("it was written for something else")
         for name, digest in note["files"].items():
@@ -157,7 +178,7 @@ def _is_sound(place: Path, facts: Mapping[str, Any]) -> bool:
     return True
 
 
-def _read(path: Path) -> bytes:
+def read_trusted(path: Path) -> bytes:
     with os.fdopen(open_trusted(path), "rb") as file:
         return file.read()
 
@@ -170,7 +191,7 @@ def _digest(path: Path) -> str:
     return found.hexdigest()
 
 
-def _new_folder(above: Path, key: str) -> Path:
+def new_folder(above: Path, key: str) -> Path:
     """A folder of this process alone, which becomes the entry once it is whole."""
     above.mkdir(mode=0o700, parents=True, exist_ok=True)
     if refusal := why_untrusted(above):
@@ -178,7 +199,7 @@ def _new_folder(above: Path, key: str) -> Path:
     return Path(tempfile.mkdtemp(dir=above, prefix=f".{key}."))
 
 
-def _published(written: Path, place: Path, facts: Mapping[str, Any]) -> str:
+def published(written: Path, place: Path, facts: Mapping[str, Any]) -> str:
     """Notes what the engine wrote, and gives it its name; of two processes that write at once the first one wins."""
     files = sorted(path for path in written.rglob("*") if path.is_file() and not path.is_symlink())
     if not files:

@@ -38,6 +38,16 @@ class TensorDump:
     """Write minimum, maximum, mean and norm as lines of a table instead of the tensors."""
 
 
+class Carrier(Protocol):
+    """Takes what is kept of graphs to other machines, and brings what was kept there."""
+
+    def bring(self, place: Path) -> None:
+        """A graph was looked for at this place and not found: puts there what was brought for it, if anything was."""
+
+    def take(self, place: Path) -> None:
+        """All that is kept of a graph lies at this place now."""
+
+
 @dataclass(frozen=True)
 class EngineOptions:
     """What an engine is told beyond the graph: GE's own options, as text, exactly as they are passed."""
@@ -51,6 +61,8 @@ class EngineOptions:
     """Tensors to write while the graph runs, for an engine that writes them itself."""
     kept_in: Path | None = None
     """Where what the engine makes of the graph is kept for other processes."""
+    carrier: Carrier | None = None
+    """What takes it to other machines."""
 
 
 class Compiled(Protocol):
