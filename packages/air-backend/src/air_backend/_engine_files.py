@@ -4,8 +4,8 @@
     torch.compiler.save_cache_artifacts()        # traced graphs, and what the engine made of them
 
 Files for the engine lie in the folder `air_ge` of torch's cache.  Among torch's artifacts they are entries of its cache
-of AOTAutograd, with keys that no graph of torch's has: a process that loads them need not know AIR, and they go with the
-others when that cache is cleared.  A compilation that looks for such an entry unpacks it.
+of AOTAutograd, with keys that no graph of torch's has: a process that loads them need not know AIR, and they go with
+the others when that cache is cleared.  A compilation that looks for such an entry unpacks it.
 """
 
 from __future__ import annotations
