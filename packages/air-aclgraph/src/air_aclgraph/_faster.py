@@ -2,7 +2,7 @@
 
 Both ways are right; which is faster depends on the device, its driver and how many tensors there are.  So each is
 called some times on tensors of its own, until the device is done, once for a number of tensors and a power of two of
-bytes; the answer is kept for the process.  A measured capture costs about a millisecond more.
+bytes; the answer is kept for the process.  The first capture of such a set waits for these copies.
 """
 
 from __future__ import annotations
