@@ -41,7 +41,7 @@ from air_aclgraph._outputs import Again, Constant, Finish, Given, Output, Own, V
 from air_aclgraph._runtime import Recording, StreamTest
 from air_aclgraph._slots import Kind
 from air_aclgraph.errors import InputRefused
-from air_graph.spans import name_of
+from air_graph.spans import span_name
 
 Run = Callable[[Sequence[Any]], "tuple[Any, ...] | None"]
 
@@ -226,11 +226,11 @@ def make_run(
         if taken is not None:
             lines.enter("try:")
             lines.add(f"{taken} = True")
-        with lines.named(name_of("copy", graph, key) if names else None):
+        with lines.named(span_name("copy", graph, key) if names else None):
             _copy_lines(lines, captured_inputs, kinds, plumbing)
-        with lines.named(name_of("replay", graph, key) if names else None):
+        with lines.named(span_name("replay", graph, key) if names else None):
             _replay_lines(lines, recording, plumbing)
-        with lines.named(name_of("copy back", graph, key) if names else None):
+        with lines.named(span_name("copy back", graph, key) if names else None):
             _carry_lines(lines, captured_inputs, kinds, plumbing.wholes)
         lines.add(f"{lines.bind(count)}[0] += 1")
         _count_lines(lines, *copied_by(captured_inputs, kinds))

@@ -42,7 +42,7 @@ from air_aclgraph.fused import Fused
 from air_aclgraph.static_kernel import StaticKernels
 from air_fxpasses import is_left_out
 from air_graph.executors import WholeGraph
-from air_graph.spans import name_of, span
+from air_graph.spans import span, span_name
 
 log = logging.getLogger(__name__)
 
@@ -332,7 +332,7 @@ class Executable(Path, WholeGraph):
 
     def _first_run(self, key: Key, args: list[Any]) -> Any:
         """The run before a capture; static kernels are made for what it ran, and the capture sees them."""
-        with span(name_of("first run", self.name, key)):
+        with span(span_name("first run", self.name, key)):
             if self._kernels is None:
                 return self.runtime.run(self._body.function, args)
             return self._kernels.around(key, lambda: self.runtime.run(self._body.function, args))

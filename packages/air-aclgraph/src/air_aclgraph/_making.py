@@ -27,7 +27,7 @@ from air_aclgraph._straight import Straight
 from air_aclgraph._update import UpdatePlan
 from air_aclgraph.errors import AclGraphError, CaptureFailed
 from air_graph import source_of as where
-from air_graph.spans import name_of, span
+from air_graph.spans import span, span_name
 
 
 class Making:
@@ -104,7 +104,7 @@ class Making:
             owning=tuple(result.owning for result in self.results),
         )
         try:
-            with span(name_of("capture", self.name, key)):
+            with span(span_name("capture", self.name, key)):
                 return self.runtime.record(self._flat_body, inputs, request)
         except AclGraphError as error:
             if error.where is None:

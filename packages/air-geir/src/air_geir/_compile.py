@@ -25,7 +25,7 @@ from air_geir.program import ArgInput, Program
 from air_geir.verify import verify
 from air_graph import device_kinds, lay_out_as_on_npu
 from air_graph.executors import WholeGraph
-from air_graph.spans import name_of, span
+from air_graph.spans import span, span_name
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class Executable(WholeGraph):
 
     def __call__(self, *args: Any) -> list[Any]:
         if profiler._is_profiler_enabled:
-            with span(name_of("run", self.name)):
+            with span(span_name("run", self.name)):
                 return self._run(*args)
         return self._run(*args)
 

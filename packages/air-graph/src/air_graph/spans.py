@@ -1,6 +1,6 @@
 """What AIR does, by name, in torch's profiler: `air: replay graph_0 key (8, 128)`.
 
-    with span(name_of("capture", "graph_0", (8, 128))):
+    with span(span_name("capture", "graph_0", (8, 128))):
         ...
 
 The name is shown while `torch.profiler` records, and nothing is done otherwise. Code on the path of every call asks
@@ -17,7 +17,7 @@ import torch
 from torch.autograd import profiler
 
 
-def name_of(what: str, graph: str, key: Sequence[object] = ()) -> str:
+def span_name(what: str, graph: str, key: Sequence[object] = ()) -> str:
     """The name of one kind of work on a graph, and of the sizes it is done for, where there are several."""
     return f"air: {what} {graph} key {tuple(key)}" if key else f"air: {what} {graph}"
 

@@ -6,8 +6,6 @@ is killed takes nothing of this process with it.
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,6 +17,7 @@ from air_geir import file
 from air_geir.engines._groups import name_communicators
 from air_geir.engines._in_turn import InTurn
 from air_geir.engines._kept import FOLDER_OPTION, KEY_OPTION, entry_of
+from air_geir.engines._present import no_npu
 from air_geir.engines._protocol import Compiled, EngineOptions, Unavailable
 from air_geir.engines._results import taker
 from air_geir.engines._torchair_extension import take_formats
@@ -60,12 +59,8 @@ class Atc:
 
     def unavailable(self) -> Unavailable | None:
         """Why it cannot be used here."""
-        if importlib.util.find_spec("torch_npu") is None:
-            return Unavailable(NAME, "torch_npu is not installed", "pip install air-backend[npu]")
-        if "torch_npu" not in sys.modules:
-            return Unavailable(NAME, "torch_npu is not imported", "import torch_npu before compiling")
-        if not torch.get_device_module("npu").is_available():
-            return Unavailable(NAME, "no NPU is visible", "check npu-smi, or run under air-sim")
+        if (absent := no_npu(NAME)) is not None:
+            return absent
         reason = missing_program() or missing_module()
         if reason is not None:
             return Unavailable(NAME, reason, "install CANN's toolkit and source its set_env.sh")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Mapping, Sequence
 from itertools import count
 
@@ -14,6 +12,7 @@ from air_geir.engines import native
 from air_geir.engines._groups import name_communicators
 from air_geir.engines._in_turn import InTurn
 from air_geir.engines._kept import entry_of
+from air_geir.engines._present import no_npu
 from air_geir.engines._protocol import Compiled, EngineOptions, Unavailable
 from air_geir.engines._results import taker
 from air_geir.engines._torchair_extension import take_formats
@@ -34,12 +33,8 @@ class GeSession:
 
     def unavailable(self) -> Unavailable | None:
         """Why it cannot be used here."""
-        if importlib.util.find_spec("torch_npu") is None:
-            return Unavailable(NAME, "torch_npu is not installed", "pip install air-backend[npu]")
-        if "torch_npu" not in sys.modules:
-            return Unavailable(NAME, "torch_npu is not imported", "import torch_npu before compiling")
-        if not ge.npu().is_available():
-            return Unavailable(NAME, "no NPU is visible", "check npu-smi, or run under air-sim")
+        if (absent := no_npu(NAME)) is not None:
+            return absent
         if native.runner() is None:
             advice = "install CANN and source its set_env.sh, so that the loader finds the library"
             return Unavailable(NAME, f"{native.LIBRARY} cannot be loaded", advice)
