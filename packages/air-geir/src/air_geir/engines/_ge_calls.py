@@ -178,14 +178,19 @@ def explained(error: Exception, name: str) -> EngineError:
         return EngineError(
             str(error), where=f"graph {name}", advice="call it with tensors as in its first call"
         )
-    return _failed("run", name, str(error).strip())
-
-
-def _failed(doing: str, name: str, said: str) -> EngineError:
-    return EngineError(
-        f"the graph engine failed to {doing} graph {name}: {said}",
-        advice="air_geir.verify names broken rules; ASCEND_GLOBAL_LOG_LEVEL=1 shows the engine's own log",
+    advice = (
+        "torch.npu.synchronize() tells whether a kernel before it failed, ASCEND_LAUNCH_BLOCKING=1 names it"
     )
+    return _failed("run", name, str(error).strip(), f"{advice}; {_LOG}")
+
+
+_LOG = "ASCEND_GLOBAL_LOG_LEVEL=1 shows the engine's own log"
+
+
+def _failed(
+    doing: str, name: str, said: str, advice: str = f"air_geir.verify names broken rules; {_LOG}"
+) -> EngineError:
+    return EngineError(f"the graph engine failed to {doing} graph {name}: {said}", advice=advice)
 
 
 def _no_memory(error: Exception, name: str) -> EngineError:
