@@ -61,7 +61,7 @@ def test_a_graph_whose_kernel_fails_is_reported_when_it_is_waited_for_and_later_
     assert torch.equal(run((x,), ())[0].cpu(), expected)
     air_sim.change(fault="kernel_error@1")
     (result,) = run((x,), ())
-    with pytest.raises(RuntimeError, match="synchronize failed.*507015"):
+    with pytest.raises(RuntimeError, match=r"synchronize failed.*507015"):
         result.cpu()
     air_sim.change(fault="")
     air_sim.recover()
