@@ -1,5 +1,7 @@
 """Each test starts with a fresh Dynamo; tests marked `npu` are skipped where there is no NPU.
 
+What max-autotune does on an NPU is tested through each engine of a device: `engines_of_devices.py`.
+
 torch is imported where it is used: the process that hands the tests out to workers reads this file too, and runs none.
 """
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 sys.path.insert(0, str(Path(__file__).parent))  # programs next to the tests, whatever the import mode
 
+from engines_of_devices import device_engine, drop, pytest_generate_tests, pytest_pyfunc_call  # noqa: F401
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -28,9 +32,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fuzz-seed", type=int, default=0, help="the first of their seeds")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     from air_backend._ground import npu_present
 
+    drop(config, items)
     if npu_present():
         return
     skip = pytest.mark.skip(reason="needs an NPU, or air-sim: nox -s npu-air-backend")
