@@ -144,7 +144,7 @@ def held(found: list[Any], expected: list[Any]) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", MODELS)
-def test_a_step_of_training_gives_eagers_gradients(name: str, device: str, joined: Any) -> None:
+def test_G44_a_step_of_training_gives_eagers_gradients(name: str, device: str, joined: Any) -> None:
     torch.manual_seed(0)
     make, x = MODELS[name]
     model = make()
@@ -340,7 +340,7 @@ DIVIDED = {
 
 
 @pytest.mark.parametrize("name", DIVIDED)
-def test_what_cannot_be_joined_is_divided_and_says_why(name: str, joined: Any) -> None:
+def test_G44_what_cannot_be_joined_is_divided_and_says_why(name: str, joined: Any) -> None:
     function, reason = DIVIDED[name]
     call, x = joined(function), numbers(4)
     w = numbers(4, seed=1).requires_grad_()
