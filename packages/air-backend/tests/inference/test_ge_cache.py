@@ -48,10 +48,6 @@ def test_G18_another_process_reads_the_graph_and_what_the_engine_made_of_it(tmp_
     assert sorted(path.name for path in folder.iterdir()) == ["compiled_module", "ge"]
     traced, made, _ = ran(tmp_path, 1)
     assert (traced, made) == (0, ["ReadCompiledGraph"])
-    (entry,) = (folder / "ge").iterdir()
-    (entry / "air.json").write_text("{}")
-    traced, made, _ = ran(tmp_path, 2)
-    assert (traced, made) == (0, ["CompileGraph"])
 
 
 SAVED = """
@@ -85,7 +81,7 @@ def saved(cache: Path, engine: str, given: object = "-", wanted: object = "-") -
     return int(done.stdout), [call for call in calls if call in ("CompileGraph", "ReadCompiledGraph")]
 
 
-@pytest.mark.parametrize("engine", ["torchair_extension", "ge_session"])
+@pytest.mark.parametrize("engine", ["torchair_extension", pytest.param("ge_session", marks=pytest.mark.slow)])
 def test_N18_torchs_artifacts_hold_what_the_engine_made_for_another_machine(
     engine: str, tmp_path: Path
 ) -> None:
