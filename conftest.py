@@ -6,20 +6,21 @@ cases. `-m slow` (`nox -s slow`, `nox -s npu-slow`) runs what is left out.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 
 import pytest
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    seen: Counter[tuple[str, bool]] = Counter()
+    sweeps: dict[tuple[str, bool], list[pytest.Item]] = defaultdict(list)
     for item in items:
-        sampled = item.get_closest_marker("sampled")
-        if sampled is None or item.get_closest_marker("slow"):
-            continue
-        on_npu = item.get_closest_marker("npu") is not None
-        sweep = (item.nodeid.partition("[")[0], on_npu)
-        if (seen[sweep] + on_npu) % sampled.args[0]:
-            item.add_marker(pytest.mark.slow)
-        seen[sweep] += 1
+        if item.get_closest_marker("sampled") and not item.get_closest_marker("slow"):
+            on_npu = item.get_closest_marker("npu") is not None
+            sweeps[item.nodeid.partition("[")[0], on_npu].append(item)
+    for (_, on_npu), cases in sweeps.items():
+        first = int(on_npu and len(cases) > 1)
+        for number, item in enumerate(cases):
+            sampled = item.get_closest_marker("sampled")
+            if sampled and number % sampled.args[0] != first:
+                item.add_marker(pytest.mark.slow)

@@ -201,6 +201,7 @@ def test_N28_a_branch_is_part_of_one_capture(function: Callable[..., Any], devic
     assert counters["air"]["replays"] >= 4
 
 
+@pytest.mark.slow
 @pytest.mark.npu
 def test_N28_a_graph_may_have_more_branches_than_torch_has_streams() -> None:
     def steps(x: Tensor) -> Any:
