@@ -47,6 +47,7 @@ def trained(
     return [weight.detach() for weight in model.parameters()]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", OPTIMIZERS)

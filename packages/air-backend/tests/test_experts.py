@@ -91,6 +91,7 @@ MODELS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.npu
 @MODELS
 def test_S03_a_decode_step_with_experts_is_one_capture(make: Callable[[], Any]) -> None:
@@ -99,6 +100,7 @@ def test_S03_a_decode_step_with_experts_is_one_capture(make: Callable[[], Any]) 
     assert {executable.stats()["captures"] for executable in executables} == {1}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.npu
 @MODELS
 def test_S03_a_decode_step_with_experts_is_one_graph_of_the_engine(make: Callable[[], Any]) -> None:

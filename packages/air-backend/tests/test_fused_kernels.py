@@ -264,6 +264,7 @@ def test_N24_training_steps_give_the_gradients_of_eager() -> None:
             torch.testing.assert_close(mine.grad, theirs.grad)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_N24_half_precision_is_rounded_where_eager_rounds(dtype: torch.dtype) -> None:
     def f(x: Tensor, y: Tensor) -> Tensor:

@@ -153,6 +153,7 @@ def same(found: Any, expected: Any) -> None:
         assert (one.stride(), one.storage_offset()) == (other.stride(), other.storage_offset())
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)

@@ -22,6 +22,7 @@ def hold(found: list[Any], expected: list[Any]) -> None:
             assert one == other, at
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
 @pytest.mark.parametrize("name", SEQUENCES)
