@@ -38,22 +38,22 @@ def ran(name: str) -> str:
     return result.stderr
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the programs are written for NPUs")
 def test_S05_the_first_program_of_the_run_eagerly_document() -> None:
     ran("run_eagerly_max_autotune")
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the programs are written for NPUs")
 def test_S05_S06_the_second_program_of_the_run_eagerly_document() -> None:
     ran("run_eagerly_reduce_overhead")
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the programs are written for NPUs")
 def test_S14_S15_the_program_of_the_fx_pass_document() -> None:
     ran("fx_passes")
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the programs are written for NPUs")
 def test_S19_S20_S21_S22_the_program_of_the_multi_stream_document() -> None:
     assert "StreamRaceWarning" not in ran("multi_stream")
 
