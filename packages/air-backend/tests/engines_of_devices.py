@@ -37,7 +37,8 @@ def device_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     return name
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+def spread(metafunc: pytest.Metafunc) -> None:
+    """Makes a test of these modules one for each engine."""
     if metafunc.definition.path.stem in MODULES:
         usual = pytest.param(EXTENSION, id=pytest.HIDDEN_PARAM)
         marks = () if metafunc.function.__name__ in SAMPLE else (pytest.mark.slow,)

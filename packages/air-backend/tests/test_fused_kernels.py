@@ -350,7 +350,7 @@ def test_N24_a_device_without_a_generator_is_refused_by_name() -> None:
         refuse_absent(torch.device("meta"))
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the refusal is about NPUs")
 def test_N24_an_npu_without_a_generator_of_inductor_is_refused_by_name() -> None:
     from torch._inductor.codegen.common import get_scheduling_for_device
 

@@ -19,7 +19,7 @@ from air_aclgraph import AcceleratorRuntime, Executable
 from air_aclgraph.errors import CaptureFailed, ResourcesExhausted
 
 air_sim = pytest.importorskip("air_sim")
-pytestmark = pytest.mark.npu
+pytestmark = pytest.mark.npu("air-sim arranges the misfortunes")
 
 MEBI = 1 << 20
 

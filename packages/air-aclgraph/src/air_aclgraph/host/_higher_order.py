@@ -52,7 +52,7 @@ def _aliases(overload: OpOverload) -> bool:
 
 
 @dataclass(frozen=True)
-class Landing:
+class ResultTargets:
     """Where the results of a replay belong: to those of the recording, except the unused ones."""
 
     hop: str
