@@ -137,6 +137,15 @@ def test_sizes_that_only_values_decide_are_refused_with_their_operator() -> None
         compiled(made)
 
 
+def test_a_graph_without_results_is_refused() -> None:
+    graph = Graph("writes")
+    graph.output([], control=[graph.add("Relu", graph.data("x", SQUARE), outputs=SQUARE)])
+    with pytest.raises(
+        EngineError, match=r"(?s)engine atc .*nothing but write into its arguments.*ge_session"
+    ):
+        compiled(Program(graph, (ArgInput(0),), (), 1))
+
+
 def test_an_atc_that_is_killed_leaves_the_graph_to_be_compiled_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

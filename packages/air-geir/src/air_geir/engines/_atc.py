@@ -73,13 +73,23 @@ class Atc:
 
     def compile(self, program: Program, options: EngineOptions) -> Compiled:
         """Check that an offline model can be had; it is compiled at the first call, as with the other engines."""
-        if names := undecided(program):
+        reason = _refused(program)
+        if reason is not None:
             raise EngineError(
-                f"engine {NAME} compiles graphs of fixed sizes, and only values decide those of {', '.join(names[:4])}",
+                f"engine {NAME} {reason}",
                 where=f"graph {options.name}",
-                advice="use engine='torchair_extension' or 'ge_session', or let what follows run eagerly",
+                advice="use engine='torchair_extension' or 'ge_session'",
             )
         return InTurn(CompiledByAtc(program, options, words_for(options)))
+
+
+def _refused(program: Program) -> str | None:
+    """Why no offline model can be had of it."""
+    if names := undecided(program):
+        return f"compiles graphs of fixed sizes, and only values decide those of {', '.join(names[:4])}"
+    if not program.graph.outputs:
+        return "compiles graphs that have results, and this one does nothing but write into its arguments"
+    return None
 
 
 def words_for(options: EngineOptions) -> dict[str, str]:
