@@ -6,7 +6,9 @@ is killed takes nothing of this process with it.
 
 from __future__ import annotations
 
+import os
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -14,6 +16,7 @@ from typing import Final
 import torch
 
 from air_geir import file
+from air_geir.engines._ahead import begun, may_go_ahead
 from air_geir.engines._groups import name_communicators
 from air_geir.engines._in_turn import InTurn
 from air_geir.engines._kept import FOLDER_OPTION, KEY_OPTION, entry_of
@@ -52,6 +55,10 @@ UNSAID: Final = {
 """Options that `atc` has no word for, with the value that it takes by itself."""
 
 
+PROCESSES: Final = threading.BoundedSemaphore(os.cpu_count() or 1)
+"""One for each compiler that runs."""
+
+
 class Atc:
     """Compiles with CANN's program `atc`, and runs by pyACL on an Ascend device (or air-sim)."""
 
@@ -75,7 +82,10 @@ class Atc:
                 where=f"graph {options.name}",
                 advice="compile with dynamic=False, or use engine='torchair_extension' or 'ge_session'",
             )
-        return InTurn(CompiledByAtc(program, options, words_for(options)))
+        compiled = CompiledByAtc(program, options, words_for(options))
+        if not may_go_ahead(program.graph, options):
+            return InTurn(compiled)
+        return InTurn(compiled, begun(compiled.for_dense_inputs, PROCESSES, options.name))
 
 
 def words_for(options: EngineOptions) -> dict[str, str]:
@@ -99,7 +109,7 @@ class CompiledByAtc:
     def __init__(self, program: Program, options: EngineOptions, words: Mapping[str, str]) -> None:
         self._program, self._options, self._words = program, options, words
         self._model: OfflineModel | None = None
-        self._closed = False
+        self._closed = self._ready = False
         self._take = taker(program)
         self._stats: dict[str, object] = {"engine": NAME, "compiled": False}
 
@@ -108,8 +118,10 @@ class CompiledByAtc:
     ) -> Sequence[torch.Tensor]:
         if self._closed:
             raise EngineError(f"graph {self._options.name} was closed")
-        if self._model is None:
-            self._model = self._prepare(inputs)
+        if not self._ready:
+            self._prepare(inputs)
+            self._ready = True
+        assert self._model is not None
         # An offline model does not know that a result may lie where an input does: it gets memory of its own.
         targets = {at: t for at, t in enumerate(assigned) if t is not None}
         taken = self._take(inputs, [None if t is None else torch.empty_like(t) for t in assigned])
@@ -120,7 +132,7 @@ class CompiledByAtc:
             results[at] = target
         return results
 
-    def _prepare(self, inputs: Sequence[torch.Tensor]) -> OfflineModel:
+    def _prepare(self, inputs: Sequence[torch.Tensor]) -> None:
         graph = self._program.graph
         take_formats(graph, self._program.inputs, inputs)
         for node in graph.inputs:
@@ -130,7 +142,14 @@ class CompiledByAtc:
                     where=f"graph {graph.name}",
                     advice=f"engine {NAME} takes dense inputs: use engine='torchair_extension' for such weights",
                 )
-        name_communicators(graph)
+        if self._model is None:
+            name_communicators(graph)
+            with PROCESSES:
+                self.for_dense_inputs()
+
+    def for_dense_inputs(self) -> None:
+        """Compiles and loads before the inputs are known: this engine takes no others."""
+        graph = self._program.graph
         with (
             entry_of(graph, self._options, NAME) as kept,
             tempfile.TemporaryDirectory(prefix="air_atc_") as own,
@@ -147,7 +166,7 @@ class CompiledByAtc:
             model.close()
             raise
         self._stats.update(compiled=True, model_bytes=size, kept=kept.state)
-        return model
+        self._model = model
 
     def _compile(self, graph: Graph, folder: Path, target: Path) -> None:
         file.write(graph, folder / "graph.air")
