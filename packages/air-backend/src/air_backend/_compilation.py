@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor, fx
 from torch._functorch._aot_autograd.utils import make_boxed_func
 
@@ -92,13 +93,41 @@ class Compilation:
             "keep_inference_input_mutations": wanted.keep_inference_input_mutations,
         }
 
-    def compiler(self, role: Role) -> Callable[..., Any]:
-        """A compiler of the graphs with one role, wrapped so that torch's minifier can cut in."""
+    def by_engine_of_device(self, inputs: Sequence[Any]) -> bool:
+        """Whether an engine of an NPU compiles the graphs."""
+        on_npu = any(isinstance(value, Tensor) and value.device.type == "npu" for value in inputs)
+        return self.config.mode == "max-autotune" and on_npu
+
+    def ahead(self, inputs: Sequence[Any]) -> bool:
+        """Whether the backward is compiled beside the forward, and not when it is first called."""
+        wanted = self.config.air.compile_ahead and torch._dynamo.config.repro_after is None
+        return wanted and self.by_engine_of_device(inputs)
+
+    def compiler(self, role: Role, *, ahead: bool = False) -> Callable[..., Any]:
+        """A compiler of the graphs with one role, wrapped so that torch's minifier can cut in.
+
+        What fails `ahead` fails when the graph is called: a program may never call it.
+        """
 
         def compile_role(gm: fx.GraphModule, example_inputs: Sequence[Any], **_: Any) -> Callable[..., Any]:
-            return self.compile(gm, example_inputs, GraphFacts.now(role, gm))
+            try:
+                return self.compile(gm, example_inputs, GraphFacts.now(role, gm))
+            except Exception as error:
+                if not ahead:
+                    raise
+                return _failing(error)
 
         return _minifier.watched(compile_role, self.config)
+
+
+def _failing(error: Exception) -> Callable[[list[Any]], Any]:
+    """Stands for a graph that could not be compiled."""
+
+    def call(args: list[Any]) -> Any:
+        raise error
+
+    call.__dict__["_boxed_call"] = True  # the mark torch looks for
+    return call
 
 
 def _tangents(gm: fx.GraphModule) -> list[int]:

@@ -7,7 +7,9 @@ of sizes that it is called with. What is gained: a compiler that fails or is kil
 from __future__ import annotations
 
 import logging
+import os
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -15,6 +17,7 @@ from typing import Final
 import torch
 
 from air_geir import file
+from air_geir.engines._ahead import begun, may_go_ahead
 from air_geir.engines._groups import name_communicators
 from air_geir.engines._in_turn import InTurn
 from air_geir.engines._kept import FOLDER_OPTION, KEY_OPTION, entry_of
@@ -57,6 +60,10 @@ UNSAID: Final = {
 """Options that `atc` has no word for, with the value that it takes by itself."""
 
 
+PROCESSES: Final = threading.BoundedSemaphore(os.cpu_count() or 1)
+"""One for each compiler that runs."""
+
+
 class Atc:
     """Compiles with CANN's program `atc`, and runs by pyACL on an Ascend device (or air-sim)."""
 
@@ -80,7 +87,10 @@ class Atc:
                 where=f"graph {options.name}",
                 advice="use engine='torchair_extension' or 'ge_session'",
             )
-        return InTurn(CompiledByAtc(program, options, words_for(options)))
+        compiled = CompiledByAtc(program, options, words_for(options))
+        if compiled.is_open or not may_go_ahead(program.graph, options):
+            return InTurn(compiled)
+        return InTurn(compiled, begun(compiled.for_dense_inputs, PROCESSES, options.name))
 
 
 def _refused(program: Program) -> str | None:
@@ -114,10 +124,16 @@ class CompiledByAtc:
         self._program, self._options, self._words = program, options, words
         self._sizes = OpenSizes.of_program(program)
         self._models: dict[Sizes, OfflineModel] = {}
-        self._only: OfflineModel | None = None
+        self._fixed: OfflineModel | None = None  # of a graph without open sizes
+        self._only: OfflineModel | None = None  # the same, when the inputs of a call have been looked at
         self._closed = False
         self._take = taker(program)
         self._stats: dict[str, object] = {"engine": NAME, "compiled": False}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its models depend on the sizes of a call."""
+        return self._sizes is not None
 
     def __call__(
         self, inputs: Sequence[torch.Tensor], assigned: Sequence[torch.Tensor | None]
@@ -143,7 +159,11 @@ class CompiledByAtc:
             raise EngineError(f"graph {self._options.name} was closed")
         if self._sizes is None:
             self._check(inputs)
-            self._only = self._prepare(self._program.graph)
+            if self._fixed is None:
+                with PROCESSES:
+                    self.for_dense_inputs()
+            assert self._fixed is not None
+            self._only = self._fixed
             return self._only
         key = self._sizes.of(inputs)
         model = self._models.pop(key, None)
@@ -157,7 +177,8 @@ class CompiledByAtc:
         self._check(inputs)
         if len(self._models) >= MOST:
             self._models.pop(next(iter(self._models))).close()
-        model = self._prepare(sizes.fixed(inputs))
+        with PROCESSES:
+            model = self._prepare(sizes.fixed(inputs))
         self._stats["models"] = len(self._models) + 1
         return model
 
@@ -172,6 +193,10 @@ class CompiledByAtc:
                     advice=f"engine {NAME} takes dense inputs: use engine='torchair_extension' for such weights",
                 )
         name_communicators(graph)
+
+    def for_dense_inputs(self) -> None:
+        """Compiles and loads before the inputs are known: this engine takes no others."""
+        self._fixed = self._prepare(self._program.graph)
 
     def _prepare(self, graph: Graph) -> OfflineModel:
         with (
@@ -215,8 +240,8 @@ class CompiledByAtc:
     def close(self) -> None:
         """Unload the model."""
         self._closed = True
-        for model in (self._only, *self._models.values()):
+        for model in (self._fixed, *self._models.values()):
             if model is not None:
                 model.close()
-        self._only = None
+        self._fixed = self._only = None
         self._models.clear()
