@@ -6,7 +6,7 @@
     nox -s tests-air-streams     the tests of one package, with only what it declares
     nox -s npu-air-aclgraph      the tests marked `npu`, on the real torch_npu over air-sim
     nox -t types                 mypy --strict for every package
-    nox -t beside                what a run of everything does beside the tests: types, style, documents, wheels, examples
+    nox -t beside                what runs beside the tests: types, style, documents, wheels, examples
     nox -s older-torch           the tests of every package on torch 2.11 and 2.12
     nox -s bench-aclgraph        the benchmarks of a package, as a table and as JSON
     nox -s scoreboard            every benchmark as one page and docs/performance.md; `-- --quick` takes minutes
