@@ -39,7 +39,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from house.benchmarks import BENCHMARKS
 from house.environments import PYTHONS, WITHOUT_PIP, reveal_interpreters
 from house.packages import NPU_TESTED, PACKAGES
-from house.sessions import checks, long_runs, package, publishing
+from house.sessions import checks, lanes, long_runs, package, publishing
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "venv"  # uv does not see a CPU build of torch that pip was pointed to
@@ -74,8 +74,8 @@ def of_package(work: Callable[[nox.Session, str], None], which: str, *tags: str)
     session(bound, *tags, kind, name=f"{kind}-{suffix}")
 
 
-session(checks.prepare)
-session(checks.ahead, "ci", environment=NO_ENVIRONMENT)
+session(lanes.ahead, "ci", environment=NO_ENVIRONMENT)
+session(checks.prepare, lanes.LANE)
 session(
     package.tests_pure,
     "ci",
@@ -84,7 +84,7 @@ session(
     environment={"python": PYTHONS, "venv_backend": "virtualenv"},
 )
 for _name in PACKAGES:
-    of_package(package.types, _name, "ci")
+    of_package(package.types, _name, lanes.LANE)
     if _name in package.TORCH_TESTED:
         of_package(package.tests, _name, "ci")
 for _name in NPU_TESTED:
@@ -105,16 +105,17 @@ session(long_runs.zoo)
 session(long_runs.clients)
 session(long_runs.scoreboard)
 
-session(checks.layers, "ci")
-session(checks.lint, "ci")
-session(checks.house, "ci")
-session(checks.docs, "ci")
-session(checks.site, "ci")
-session(publishing.build, "ci")
-session(publishing.install_wheels, "ci", name="install")
+session(checks.layers, lanes.LANE)
+session(checks.lint, lanes.LANE)
+session(checks.house, lanes.LANE)
+session(checks.docs, lanes.LANE)
+session(checks.site, lanes.LANE)
+session(publishing.build, lanes.LANE)
+session(publishing.install_wheels, lanes.LANE, name="install")
 session(publishing.release)
 session(publishing.demo)
-session(publishing.examples, "ci")
+session(publishing.examples, lanes.LANE)
 session(publishing.examples_all)
 session(publishing.examples_sim)
+session(lanes.beside, "ci", environment=NO_ENVIRONMENT)
 session(checks.ledger, "ci")

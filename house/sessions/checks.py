@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import subprocess
-import sys
 from typing import Final
 
 import nox
@@ -45,25 +42,6 @@ def prepare(session: nox.Session) -> None:
     browser(session)
     install_beside_npu(session, *editable("air-sim"))
     session.run("air-sim", "build", env=ENV)
-
-
-def ahead(session: nox.Session) -> None:
-    """Starts `prepare` in the background, for the moments in which the sessions after this one leave a processor idle.
-
-    A session that comes to something unfinished waits for it; what has failed it does itself, and says how.
-    """
-    report = ROOT / ".nox" / "prepare.log"
-    report.parent.mkdir(exist_ok=True)
-    command = ("nice", "-n", "19", sys.executable, "-m", "nox", "--no-color", "-s", "prepare")
-    with report.open("w") as log:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
-
-    def conclude() -> None:
-        process.terminate()
-        if process.wait():
-            session.warn(f"`nox -s prepare` did not finish in the background: {report}")
-
-    atexit.register(conclude)
 
 
 def layers(session: nox.Session) -> None:

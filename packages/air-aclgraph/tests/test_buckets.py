@@ -429,6 +429,7 @@ def rows_apart(chance: random.Random) -> Callable[[Tensor, Tensor], Tensor]:
     return function
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_N11_random_programs_of_rows_are_padded_and_equal_eager(device: str, seed: int) -> None:
     function = rows_apart(random.Random(seed))

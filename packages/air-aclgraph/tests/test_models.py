@@ -78,6 +78,7 @@ def decode(step: Callable[..., Any], device: str) -> list[torch.Tensor]:
 SHAPES = [pytest.param(True, id="dynamic"), pytest.param(False, id="static", marks=pytest.mark.slow)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dynamic", SHAPES)
 @pytest.mark.parametrize("name", list(DECODERS))
 def test_decoding_with_a_growing_cache_equals_eager(name: str, dynamic: bool, device: str) -> None:
@@ -93,6 +94,7 @@ def test_decoding_with_a_growing_cache_equals_eager(name: str, dynamic: bool, de
     assert sum(e.stats()["captures"] for e in backend.executables) >= STEPS
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", list(DECODERS))
 def test_decoding_with_a_static_cache_captures_once_and_equals_eager(name: str, device: str) -> None:
     model = decoder(name, device)

@@ -64,6 +64,7 @@ FUNCTIONS = (
 )  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("clone_input", [True, False], ids=["copied", "bound"])
 @pytest.mark.parametrize("function", [*FUNCTIONS, in_a_branch], ids=lambda f: f.__name__)

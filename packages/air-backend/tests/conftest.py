@@ -1,5 +1,7 @@
 """Each test starts with a fresh Dynamo; one that takes a `device` runs on the CPU and on the accelerator.
 
+What max-autotune does on an NPU is tested through each engine of a device: `engines_of_devices.py`.
+
 torch is imported where it is used: the process that hands the tests out to workers reads this file too, and runs none.
 """
 
@@ -17,12 +19,15 @@ if TYPE_CHECKING:
 
 sys.path.insert(0, str(Path(__file__).parent))  # programs next to the tests, whatever the import mode
 
+import engines_of_devices
+from engines_of_devices import device_engine, pytest_pyfunc_call  # noqa: F401
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--fuzz-programs",
         type=int,
-        default=300,
+        default=100,
         help="how many random programs each mode runs (a tenth on an NPU)",
     )
     parser.addoption("--fuzz-seed", type=int, default=0, help="the first of their seeds")
@@ -31,12 +36,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     from air_graph.testing import devices
 
+    engines_of_devices.spread(metafunc)
     devices.spread(metafunc)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     from air_graph.testing import devices
 
+    engines_of_devices.drop(config, items)
     devices.skip_absent(items)
     for item in items:
         parameters = (

@@ -38,6 +38,7 @@ def only_run() -> Any:
     return run
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("family", ["bert", "llama", "vit"])
 def test_N11_a_model_of_transformers_is_captured_for_its_buckets_alone(family: str, device: str) -> None:
     ground = torch.device(device)

@@ -46,6 +46,7 @@ def trained(
     return [weight.detach() for weight in model.parameters()]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit", "ignore:.*step.*capturable")

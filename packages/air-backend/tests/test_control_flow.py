@@ -73,6 +73,7 @@ def each_row(x: Tensor) -> Any:
     return rows + 1
 
 
+@pytest.mark.sampled(3)
 @MODES
 @pytest.mark.parametrize(
     "function",
@@ -99,6 +100,7 @@ def test_control_flow_is_decided_at_every_call(
             torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.sampled(3)
 @MODES
 @pytest.mark.parametrize("function", [branch, branch_in_a_branch, branches_with_two_results, running_sums])
 def test_gradients_go_the_way_that_was_chosen(
@@ -191,6 +193,7 @@ def test_N28_a_branch_is_part_of_one_capture(function: Callable[..., Any], devic
     assert counters["air"]["replays"] >= 4
 
 
+@pytest.mark.slow
 @pytest.mark.npu("only CANN has conditional nodes")
 def test_N28_a_graph_may_have_more_branches_than_torch_has_streams() -> None:
     def steps(x: Tensor) -> Any:

@@ -89,6 +89,7 @@ MODELS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.sampled(3)
 @MODELS
 def test_S03_a_decode_step_with_experts_is_one_capture(accelerator: str, make: Callable[[], Any]) -> None:
     executables = executables_of(make, "reduce-overhead", accelerator)
@@ -96,6 +97,7 @@ def test_S03_a_decode_step_with_experts_is_one_capture(accelerator: str, make: C
     assert {executable.stats()["captures"] for executable in executables} == {1}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.npu("max-autotune does not serve CUDA tensors")
 @MODELS
 def test_S03_a_decode_step_with_experts_is_one_graph_of_the_engine(make: Callable[[], Any]) -> None:

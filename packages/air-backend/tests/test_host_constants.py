@@ -69,6 +69,7 @@ def last() -> tuple[Any, Any]:
     return _records.alive()[-1]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
 def test_the_numbers_are_eagers_and_each_size_is_captured_once(

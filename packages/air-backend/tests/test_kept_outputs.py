@@ -39,6 +39,7 @@ def first_value(kept: Any, device: str) -> float:
     return float(kept.flatten()[0])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("way", range(len(WAYS)))
 @pytest.mark.parametrize("unkept", [0, 8])
 def test_N25_outputs_that_are_kept_stay_what_they_were(unkept: int, way: int, device: str, mode: str) -> None:
@@ -118,6 +119,7 @@ def alone() -> Iterator[None]:
     distributed.destroy_process_group()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("schedule", ["ScheduleGPipe", "Schedule1F1B"])
 def test_N25_a_pipeline_of_microbatches_equals_the_whole_batch(
     schedule: str, device: str, mode: str, alone: None

@@ -63,6 +63,7 @@ def assert_same(found: Any, expected: Any) -> None:
         assert place(one) == place(other)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
 @pytest.mark.parametrize("name", TURNED)
 @pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
@@ -82,6 +83,7 @@ TRAINED: dict[str, Callable[[Tensor], Any]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
 @pytest.mark.parametrize("name", TRAINED)
 @pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")

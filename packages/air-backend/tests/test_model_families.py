@@ -110,9 +110,10 @@ def built(name: str, layers: int) -> Any:
     return model
 
 
-def check_call(name: str, layers: int, dynamic: bool, device: torch.device) -> None:
+def check_call(
+    name: str, layers: int, dynamic: bool, device: torch.device, engine: str = "reference"
+) -> None:
     """One graph, of an engine that belongs to the device, gives what the model gives on the CPU."""
-    engine = "reference" if device == CPU else "torchair_extension"
     before = executables()
     model = built(name, layers)
     calls = [FAMILIES[name].inputs(*size) for size in (SIZES if dynamic else SIZES[:1])]
@@ -183,8 +184,10 @@ def test_S04_decoding_on_the_graph_engine_writes_the_cache_in_place() -> None:
 @pytest.mark.npu("max-autotune does not serve CUDA tensors")
 @BOTH
 @pytest.mark.parametrize("name", FAMILIES)
-def test_S04_a_model_runs_as_one_graph_of_the_graph_engine(name: str, dynamic: bool) -> None:
-    check_call(name, 2, dynamic, best_ground().device)
+def test_S04_a_model_runs_as_one_graph_of_the_graph_engine(
+    name: str, dynamic: bool, device_engine: str
+) -> None:
+    check_call(name, 2, dynamic, best_ground().device, device_engine)
 
 
 @pytest.mark.slow

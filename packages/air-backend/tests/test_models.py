@@ -67,6 +67,7 @@ def check(build: Callable[[], Any], mode: str, device: torch.device) -> None:
         torch.testing.assert_close(mine, other, rtol=2e-4, atol=2e-4)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("build", [llama, qwen])
 def test_S03_S04_prefill_and_decode_of_a_language_model_equal_eager(
@@ -80,6 +81,7 @@ def test_S03_S04_prefill_and_decode_of_llama_equal_eager_on_a_device(accelerator
     check(llama, mode, torch.device(accelerator))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", MODES)
 def test_S23_one_graph_serves_every_length(mode: str) -> None:
     torch.manual_seed(0)

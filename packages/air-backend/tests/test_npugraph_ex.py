@@ -26,6 +26,7 @@ from air_backend.npugraph_ex.configs.compiler_config import _process_kwargs_opti
 from air_config.errors import UnknownOption, WrongType
 
 NPU: Any = getattr(torch, "npu", None)
+VLLM = pytest.mark.npu("vLLM-Ascend keeps graphs for NPUs")
 WALK = """
 import importlib, json, types
 import torch, torch_npu, torch._dynamo
@@ -204,6 +205,7 @@ def test_N27_vllm_ascend_keeps_a_compiled_graph_as_text_and_calls_what_it_reads(
     assert graph.get_code() == text
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("npu", marks=[VLLM, pytest.mark.slow])])
 def test_N27_the_text_of_a_graph_is_read_by_another_process(tmp_path: Path, device: str) -> None:
     (text,) = texts_of(step, torch.ones(4, 4, device=device), torch.ones(4, 4, device=device), dynamic=False)
     (tmp_path / "graph").write_text(text)
@@ -351,14 +353,22 @@ def test_N27_install_as_torchair_puts_every_name_in_place(tmp_path: Path) -> Non
     assert run_program(tmp_path, FOREIGN + tested).endswith("{'torchair': 'AIR', 'npugraph_ex': 'AIR'}\n")
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param("", marks=pytest.mark.slow),
+        "import torch._dynamo\n    import npugraph_ex.scope, torchair\n",
+    ],
+    ids=["not imported", "imported"],
+)
 @pytest.mark.npu("torch_npu's own npugraph_ex is beside it")
-@pytest.mark.parametrize("before", ["", "import torch._dynamo\n    import npugraph_ex.scope, torchair\n"])
 def test_N27_the_names_under_torch_npu_are_ours_also_where_its_own_were_imported_before(
     tmp_path: Path, before: str
 ) -> None:
     run_program(tmp_path, "\n    import torch\n    " + before + FOREIGN + ON_NPU)
 
 
+@pytest.mark.slow
 @pytest.mark.npu("torch_npu's own npugraph_ex is beside it")
 def test_N27_torch_npu_that_is_imported_later_leaves_our_names_where_they_are(tmp_path: Path) -> None:
     late = "\n    import os\n    os.environ['TORCH_DEVICE_BACKEND_AUTOLOAD'] = '0'\n"

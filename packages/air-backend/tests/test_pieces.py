@@ -102,6 +102,7 @@ PROGRAMS = (
 )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 @pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")

@@ -1,4 +1,6 @@
-"""The programs of the documents, complete and unchanged, run by `air run --sim`; and on the CPU without their `.npu()`.
+"""The programs of the documents, complete and unchanged, on an NPU; and on the CPU without their `.npu()`.
+
+One is started by `air run --sim`, the others run in this process, as `air run` runs them.
 
 Each compares its result with eager at its end and prints which torchair it used.
 """
@@ -39,21 +41,6 @@ def ran(name: str) -> str:
 
 
 @pytest.mark.npu("the programs are written for NPUs")
-def test_S05_the_first_program_of_the_run_eagerly_document() -> None:
-    ran("run_eagerly_max_autotune")
-
-
-@pytest.mark.npu("the programs are written for NPUs")
-def test_S05_S06_the_second_program_of_the_run_eagerly_document() -> None:
-    ran("run_eagerly_reduce_overhead")
-
-
-@pytest.mark.npu("the programs are written for NPUs")
-def test_S14_S15_the_program_of_the_fx_pass_document() -> None:
-    ran("fx_passes")
-
-
-@pytest.mark.npu("the programs are written for NPUs")
 def test_S19_S20_S21_S22_the_program_of_the_multi_stream_document() -> None:
     assert "StreamRaceWarning" not in ran("multi_stream")
 
@@ -65,6 +52,34 @@ def aliased() -> Iterator[None]:
     _alias.uninstall()
 
 
+def here(program: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [str(program), str(folder)])
+    runpy.run_path(str(program), run_name="__main__")
+
+
+def told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert capsys.readouterr().out.rstrip().endswith("equal air_backend")
+
+
+@pytest.mark.npu("the programs are written for NPUs")
+@pytest.mark.parametrize("name", ["run_eagerly_max_autotune", "run_eagerly_reduce_overhead"])
+@pytest.mark.usefixtures("aliased")
+def test_S05_S06_a_program_of_the_run_eagerly_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    here(PROGRAMS / f"{name}.py", tmp_path, monkeypatch)
+    told(capsys)
+
+
+@pytest.mark.npu("the programs are written for NPUs")
+@pytest.mark.usefixtures("aliased")
+def test_S14_S15_the_program_of_the_fx_pass_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here(PROGRAMS / "fx_passes.py", tmp_path, monkeypatch)
+    told(capsys)
+
+
 def on_the_cpu(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs a program without its device."""
     text = (PROGRAMS / f"{name}.py").read_text()
@@ -73,8 +88,7 @@ def on_the_cpu(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None
     assert "npu()" not in text
     program = folder / f"{name}.py"
     program.write_text(text)
-    monkeypatch.setattr(sys, "argv", [str(program), str(folder)])
-    runpy.run_path(str(program), run_name="__main__")
+    here(program, folder, monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +109,7 @@ def test_N01_a_program_of_the_documents_runs_on_the_cpu_without_its_device(
     executor: str,
 ) -> None:
     on_the_cpu(tmp_path, name, monkeypatch)
-    assert capsys.readouterr().out.rstrip().endswith("equal air_backend")
+    told(capsys)
     assert {record.executor for record, _ in _records.alive()} == {executor}
 
 

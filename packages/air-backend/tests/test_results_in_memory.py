@@ -125,6 +125,7 @@ def called(run: Any, given: Any, sizes: list[tuple[int, int]]) -> list[Any]:
     return facts
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(3))
 def test_programs_of_views_drawn_at_random_lie_as_in_eager(seed: int) -> None:
     assert drawn(seed, 12, "cpu") == 12
@@ -177,6 +178,7 @@ def second_over_first(b: Tensor) -> Tensor:
     return first
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("function", [zeroed_between, second_over_first])
@@ -264,6 +266,7 @@ MISSTATED: dict[str, Callable[[torch.Tensor], Any]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("name", MISSTATED)
 def test_N25_a_result_whose_strides_torch_misstates_lies_as_in_eager(name: str, dynamic: bool) -> None:
@@ -292,6 +295,7 @@ def test_N25_results_that_share_memory_go_into_the_next_graph_as_views_of_one_te
         torch.testing.assert_close(run(a, a[0]), function(a, a[0]))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_N25_a_part_that_is_the_whole_of_an_input_with_an_offset_is_found_after_writes(

@@ -15,7 +15,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--fuzz-programs",
         type=int,
-        default=5000,
+        default=1200,
         help="how many random programs the fuzz test proves the passes on",
     )
 

@@ -213,6 +213,7 @@ def check_on_device(make: Model, inputs: Inputs, dynamic: bool, engine: str) -> 
     assert [(e.engine, e.program.is_static) for e in made] == [(engine, not dynamic)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.npu
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("engine", ON_DEVICE)

@@ -99,6 +99,7 @@ def test_info_says_that_no_number_is_npu_performance() -> None:
     assert "AIR_SIM_FAULT" in done.stdout
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("switches", "expression", "answer"),
     [

@@ -13,6 +13,8 @@ from streams_judge import is_correct
 from streams_programs import Op, Program, graph_of, random_chain, random_program
 
 PARTS = 4  # of the programs of four operations, for workers to share
+SAMPLE = 4_000
+VERY_MANY = pytest.param(20_000, marks=pytest.mark.slow)
 
 
 def races_are_right(program: Program, storages: int, *, elements: bool = False) -> bool:
@@ -69,10 +71,11 @@ def test_N05_the_verdict_is_right_for_every_program_of_four_operations(part: int
     assert count_right_verdicts(programs) == 16**4 // PARTS
 
 
-def test_N05_the_verdict_is_right_for_twenty_thousand_random_programs() -> None:
+@pytest.mark.parametrize("programs", [SAMPLE, VERY_MANY])
+def test_N05_the_verdict_is_right_for_random_programs(programs: int) -> None:
     source = random.Random(20260121)
     verdicts = []
-    for number in range(20_000):
+    for number in range(programs):
         make = random_chain if number % 2 else random_program
         program = make(
             source, length=source.randint(2, 10), streams=3, events=4, storages=source.choice((1, 2, 3))
@@ -81,10 +84,11 @@ def test_N05_the_verdict_is_right_for_twenty_thousand_random_programs() -> None:
     assert 0.2 < sum(verdicts) / len(verdicts) < 0.8
 
 
-def test_N05_slices_of_one_storage_race_only_where_they_share_bytes() -> None:
+@pytest.mark.parametrize("programs", [SAMPLE // 2, VERY_MANY])
+def test_N05_slices_of_one_storage_race_only_where_they_share_bytes(programs: int) -> None:
     source = random.Random(7)
     verdicts = []
-    for number in range(4_000):
+    for number in range(programs):
         make = random_chain if number % 2 else random_program
         program = make(source, length=source.randint(2, 9), streams=3, events=4, storages=1, slices=True)
         verdicts.append(races_are_right(program, 1, elements=True))

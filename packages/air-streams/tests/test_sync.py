@@ -32,10 +32,11 @@ def is_right(graph: Graph, plan: StreamPlan, source: random.Random) -> bool:
     return True
 
 
-def test_N06_auto_makes_a_thousand_stripped_programs_equal_to_eager_in_random_schedules() -> None:
+@pytest.mark.parametrize("programs", [250, pytest.param(1_000, marks=pytest.mark.slow)])
+def test_N06_auto_makes_stripped_programs_equal_to_eager_in_random_schedules(programs: int) -> None:
     source = random.Random(31)
     wrong_before, mended_waits, mended_lifetimes = 0, 0, 0
-    for _ in range(1_000):
+    for _ in range(programs):
         graph = random_dataflow(source, length=source.randint(3, 14), streams=3, inputs=2)
         wrong_before += not is_right(graph, StreamPlan.of(graph, sync="off"), source)
         plan = StreamPlan.of(graph, sync="auto")
@@ -46,9 +47,9 @@ def test_N06_auto_makes_a_thousand_stripped_programs_equal_to_eager_in_random_sc
         waits = sum(node.target is EVENT_WAIT for node in inserted)
         mended_waits += waits
         mended_lifetimes += len(plan.sync_report.mended) - waits
-    assert wrong_before > 500
-    assert mended_waits > 1_000
-    assert mended_lifetimes > 100
+    assert wrong_before > programs / 2
+    assert mended_waits > programs
+    assert mended_lifetimes > programs / 10
 
 
 def test_N06_a_missing_record_stream_makes_a_schedule_wrong_and_auto_is_what_mends_it() -> None:

@@ -126,6 +126,7 @@ def inputs(rows: int) -> list[Tensor]:
     return [torch.randn(rows, 4) + shift for shift in (2.0, -2.0, 0.5, -0.5)]
 
 
+@pytest.mark.sampled(3)
 @torch.no_grad()  # torch takes writes in a branch in no other mode
 @pytest.mark.parametrize(
     ("function", "outputs"),
@@ -150,6 +151,7 @@ def test_control_flow_is_decided_anew_at_every_call(function: Callable[..., Any]
     assert backend.only.stats()["replays"] == 3
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("function", [branches, rounds, prefix, attention], ids=lambda f: f.__name__)
 def test_control_flow_over_other_sizes_is_captured_for_each(function: Callable[..., Any]) -> None:
     compiled = torch.compile(function, backend=Backend(), dynamic=True)
@@ -158,6 +160,7 @@ def test_control_flow_over_other_sizes_is_captured_for_each(function: Callable[.
             torch.testing.assert_close(tree_leaves(compiled(x)), tree_leaves(function(x)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("function", [branches, nested_branches, prefix, each_row], ids=lambda f: f.__name__)
 def test_gradients_pass_through_control_flow(function: Callable[..., Any]) -> None:
     compiled = torch.compile(function, backend=Backend())

@@ -79,7 +79,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_S11_one_rank_compiles_and_installs_and_all_see_whole_kernels(
     make: Make, cann: StandIn, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:

@@ -127,7 +127,7 @@ def _through_aot(
         bw_compiler=compilation.compiler("backward"),
         inference_compiler=compilation.compiler("inference"),
         decompositions=dict(decompositions),
-        keep_inference_input_mutations=compilation.config.experimental_config.keep_inference_input_mutations,
+        **compilation.front,
     )(gm, example_inputs)
     compiled = around(_minifier.unboxed(compiled))
     if torch._dynamo.config.repro_after is not None:  # the minifier wants to see every call

@@ -14,6 +14,7 @@ import air_graph
 from air_aclgraph.buckets import BUCKETS
 from air_backend import _minifier, _records
 from air_backend._compile import compile_aten
+from air_backend._joint import JOINED, partition_of
 from air_backend._record import Role
 from air_backend.dump import DebugFolder
 from air_config import CompilerConfig
@@ -35,6 +36,8 @@ class GraphFacts:
     def now(cls, role: Role, gm: fx.GraphModule) -> GraphFacts:
         """As the compilation in progress says."""
         values = [node.meta.get("val") for node in gm.graph.find_nodes(op="placeholder")]
+        if JOINED in gm.meta:
+            role = "joint"
         return cls(role, air_graph.static_inputs(gm), air_aclgraph.Wrapped.now(), declared_sizes_of(values))
 
     def declare(self, inputs: Sequence[Any]) -> None:
@@ -79,6 +82,15 @@ class Compilation:
         if known.role == "inference" and isinstance(run, air_aclgraph.AnyExecutable):
             return self.passage.enter(run, known.wrapped)
         return _with_memory(_boxed(run), tangents) if tangents else _boxed(run)
+
+    @property
+    def front(self) -> dict[str, Any]:
+        """How AOTAutograd is asked to make graphs."""
+        wanted = self.config.experimental_config
+        return {
+            "partition_fn": partition_of(wanted.aot_config_enable_joint_graph),
+            "keep_inference_input_mutations": wanted.keep_inference_input_mutations,
+        }
 
     def compiler(self, role: Role) -> Callable[..., Any]:
         """A compiler of the graphs with one role, wrapped so that torch's minifier can cut in."""

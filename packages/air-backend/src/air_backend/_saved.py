@@ -171,7 +171,7 @@ def through_aot(
     around: Around,
 ) -> Callable[..., Any]:
     """As the backend does it where nothing is kept; what torch has kept of this graph it finds."""
-    _mark(gm)
+    _mark(gm, compilation.config)
     with (
         _engine_kept(example_inputs, compilation),
         in_progress(compilation),
@@ -182,7 +182,7 @@ def through_aot(
             bw_compiler=_saving(compilation, "backward"),
             inference_compiler=_saving(compilation, "inference"),
             decompositions=dict(decompositions),
-            keep_inference_input_mutations=compilation.config.experimental_config.keep_inference_input_mutations,
+            **compilation.front,
         )(gm, example_inputs)
     call = compilation.passage.around(around(compiled))
     return SavedFunction(call, vars(compiled)["serialize"]) if compilation.to_file else call
@@ -218,11 +218,12 @@ def _saving(compilation: Compilation, role: Role) -> SerializableAOTDispatchComp
     return SerializableAOTDispatchCompiler(Saved, compile_role)
 
 
-def _mark(gm: fx.GraphModule) -> None:
-    """Puts into a graph, and so into torch's key for it, what the key lacks: us, sizes that were declared on inputs,
-    annotations and the user's lines.
+def _mark(gm: fx.GraphModule, config: CompilerConfig) -> None:
+    """Puts into a graph, and so into torch's key for it, what the key lacks: us, how it is divided, sizes that were
+    declared on inputs, annotations and the user's lines.
     """
-    hasher = hashlib.sha256(f"air {__version__}".encode())
+    joint = config.experimental_config.aot_config_enable_joint_graph
+    hasher = hashlib.sha256(f"air {__version__} {'joint' if joint else ''}".encode())
     inputs = [node.meta.get("example_value") for node in gm.graph.find_nodes(op="placeholder")]
     hasher.update(repr(declared_sizes_of(inputs)).encode())
     for node in gm.graph.nodes:

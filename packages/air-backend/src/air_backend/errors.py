@@ -366,6 +366,26 @@ class GraphSplit(UserWarning):
         return "\n".join(lines)
 
 
+class NotJoined(UserWarning):
+    """Forward and backward are compiled each on its own, where `aot_config_enable_joint_graph` asks for one graph.
+
+    Do what the message says, or leave the option off; the gradients are the same.
+    """
+
+    def __init__(self, reason: str, place: str | None, advice: str = "") -> None:
+        self.reason = reason
+        self.place = place
+        self.advice = advice
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        lines = [f"forward and backward are two graphs (aot_config_enable_joint_graph): {self.reason}"]
+        lines.extend(
+            f"  {name:<8}{text}" for name, text in (("at", self.place), ("advice", self.advice)) if text
+        )
+        return "\n".join(lines)
+
+
 class DebugFolderWarning(UserWarning):
     """The folder of `TORCH_COMPILE_DEBUG=1` cannot be written; the program goes on without it.
 

@@ -238,6 +238,7 @@ def test_sim_without_what_it_needs_says_what_to_install(
     assert "install it: pip install 'air-backend[npu,sim]'" in said
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "mode",
     ["default", "npugraph_ex", "checked", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"],

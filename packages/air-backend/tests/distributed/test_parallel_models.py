@@ -53,6 +53,7 @@ def test_N22_distributed_tensors_equal_one_process_on_gloo() -> None:
     equal_in(MODES, DTENSOR, launched(CASES, "cpu", "--only", *only))
 
 
+@pytest.mark.slow
 @pytest.mark.npu("the collectives are HCCL's")
 def test_N22_distributed_tensors_equal_one_process_on_hccl() -> None:
     only = ("sequence parallel training", "distributed tensors in", "mesh")

@@ -48,10 +48,6 @@ def test_G18_another_process_reads_the_graph_and_what_the_engine_made_of_it(tmp_
     assert sorted(path.name for path in folder.iterdir()) == ["compiled_module", "ge"]
     traced, made, _ = ran(tmp_path, 1)
     assert (traced, made) == (0, ["ReadCompiledGraph"])
-    (entry,) = (folder / "ge").iterdir()
-    (entry / "air.json").write_text("{}")
-    traced, made, _ = ran(tmp_path, 2)
-    assert (traced, made) == (0, ["CompileGraph"])
 
 
 SAVED = """
@@ -85,13 +81,12 @@ def saved(cache: Path, engine: str, given: object = "-", wanted: object = "-") -
     return int(done.stdout), [call for call in calls if call in ("CompileGraph", "ReadCompiledGraph")]
 
 
-@pytest.mark.parametrize("engine", ["torchair_extension", "ge_session"])
+@pytest.mark.parametrize("engine", ["torchair_extension", pytest.param("ge_session", marks=pytest.mark.slow)])
 def test_N18_torchs_artifacts_hold_what_the_engine_made_for_another_machine(
     engine: str, tmp_path: Path
 ) -> None:
     artifacts = tmp_path / "artifacts"
     assert saved(tmp_path / "here", engine, wanted=artifacts) == (0, ["CompileGraph"])
-    assert saved(tmp_path / "here", engine) == (1, ["ReadCompiledGraph"])
     assert saved(tmp_path / "there", engine, given=artifacts) == (1, ["ReadCompiledGraph"])
     assert [path.name for path in (tmp_path / "there" / "air_ge").iterdir()] == [
         path.name for path in (tmp_path / "here" / "air_ge").iterdir()

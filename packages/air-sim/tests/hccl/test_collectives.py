@@ -54,6 +54,7 @@ def test_every_collective_gives_the_right_result_eagerly_and_in_a_replay(program
     assert "all ranks agree" in done.stdout, done.stdout + done.stderr[-3000:]
 
 
+@pytest.mark.slow
 def test_types_and_reductions_agree_with_the_cpu(program: Program) -> None:
     done = program(
         PRELUDE

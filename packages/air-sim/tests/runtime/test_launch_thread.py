@@ -61,6 +61,7 @@ def test_after_a_failed_launch_every_use_of_the_device_raises_and_says_why(progr
         assert "waits for an event recorded outside the capture" in line
 
 
+@pytest.mark.slow
 def test_without_the_task_queue_a_failed_launch_leaves_the_process_usable(program: Program) -> None:
     done = program("import os; os.environ['TASK_QUEUE_ENABLE'] = '0'\n" + PRELUDE + USES, timeout_s=400)
     assert "107024" in outcomes(done, "capture")[0]

@@ -48,6 +48,7 @@ def test_touching_device_memory_from_the_host_faults_when_it_is_protected(progra
     assert "host 7.0" in program(source).stdout
 
 
+@pytest.mark.slow
 def test_graphs_and_blas_work_on_protected_memory(program: Program) -> None:
     done = program(
         "import torch\n"

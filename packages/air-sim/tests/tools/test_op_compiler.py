@@ -106,6 +106,7 @@ def test_torchair_compiles_and_installs_static_kernels_end_to_end(program: Progr
     assert [json.loads(line)["operators"] for line in log.read_text().splitlines()] == [3]
 
 
+@pytest.mark.slow
 def test_torchair_goes_on_without_static_kernels_when_the_compiler_fails(
     program: Program, tmp_path: Path
 ) -> None:

@@ -43,7 +43,9 @@ twin = copy.deepcopy(model).npu()
 """
 
 
-@pytest.mark.parametrize("mode", ["reduce-overhead", "npugraph_ex", "max-autotune"])
+@pytest.mark.parametrize(
+    "mode", ["reduce-overhead", pytest.param("npugraph_ex", marks=pytest.mark.slow), "max-autotune"]
+)
 def test_torchair_computes_a_transformer_block(program: Program, mode: str) -> None:
     done = program(
         BLOCK
@@ -80,6 +82,7 @@ torch.npu.synchronize()
     assert '"ge.exec.staticMemoryPolicy":"2"' in text
 
 
+@pytest.mark.slow
 def test_training_through_torchair_gives_the_gradients_of_eager(program: Program) -> None:
     done = program(
         BLOCK

@@ -151,10 +151,11 @@ class Air(Group):
         area.CAPTURE,
         "experimental",
     )
-    adaptive_slots: int = option(
-        0,
-        integer(0, 1_000_000),
-        "Calls after which an input whose address never changed is bound instead of copied; 0 never does so.",
+    adaptive_slots: int | None = option(
+        None,
+        optional(integer(0, 1_000_000)),
+        "Calls after which an input whose address never changed is bound instead of copied; 0 never does so. None is "
+        "3 where Inductor generates the kernels, whose own code copies nothing, and 0 elsewhere.",
         area.CAPTURE,
         "experimental",
     )

@@ -114,7 +114,7 @@ class CompiledByAtc:
         targets = {at: t for at, t in enumerate(assigned) if t is not None}
         taken = self._take(inputs, [None if t is None else torch.empty_like(t) for t in assigned])
         results = [t for t in taken if t is not None]
-        self._model.run([t if t.device.type == "npu" else t.to("npu") for t in inputs], results)
+        self._model.run([t.to("npu") if t.is_cpu else t for t in inputs], results)
         for at, target in targets.items():
             target.copy_(results[at])
             results[at] = target

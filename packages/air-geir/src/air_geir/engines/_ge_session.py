@@ -38,10 +38,8 @@ class GeSession:
         if native.runner() is None:
             advice = "install CANN and source its set_env.sh, so that the loader finds the library"
             return Unavailable(NAME, f"{native.LIBRARY} cannot be loaded", advice)
-        if native.compiler() is None:
-            return Unavailable(
-                NAME, "no C++ compiler was found (CXX, g++, clang++)", "install g++, or set CXX"
-            )
+        if lack := native.missing():
+            return Unavailable(NAME, *lack)
         return None
 
     def compile(self, program: Program, options: EngineOptions) -> Compiled:
@@ -66,59 +64,32 @@ class CompiledBySession:
         self._id: int | None = None
         self._memory: list[torch.Tensor] = []
         self._summary: ge.Summary | None = None
+        self._run: ge.Run | None = None
         self._take = taker(program)
-        self._last: Sequence[torch.Tensor] = ()
-        self._types = program.output_dtypes
-        self._places = list(program.input_placements)
-        self._kinds = ["npu" if place is Placement.DEVICE else "cpu" for place in self._places]
-        self._rows: tuple[ge.Row, ge.Row] | None = None
-        self._static = False
         self._stats: dict[str, object] = {"engine": NAME, "compiled": False}
 
     def __call__(
         self, inputs: Sequence[torch.Tensor], assigned: Sequence[torch.Tensor | None]
     ) -> Sequence[torch.Tensor]:
-        if self._calls is None:
-            raise EngineError(f"graph {self._options.name} was closed")
-        if self._id is None:
-            self._prepare(self._calls, inputs)
-        assert self._id is not None
+        run = self._run or self._prepare(inputs)
         given = self._take(inputs, assigned)
-        places, name = self._places, self._options.name
-        rows = self._rows
-        if rows is None:
-            described = [self._described(at, tensor, places[at]) for at, tensor in enumerate(inputs)]
-            results = [
-                ge.Described() if t is None else ge.Described.of(t, k.api, 1)
-                for t, k in zip(given, self._types, strict=True)
-            ]
-            rows = ge.Row(described), ge.Row(results)
-            self._rows = rows if self._static and all(t is not None for t in given) else None
-        else:
-            for at, tensor in enumerate(inputs):
-                if tensor.device.type != self._kinds[at]:
-                    self._described(at, tensor, places[at])  # says so
-            rows[0].at(inputs)
-            rows[1].at([t for t in given if t is not None])
-        passing = self._summary and self._calls.give_passing_memory(self._id, self._summary, name)
-        taken = self._calls.run(self._id, *rows, name)
-        del passing  # the stream runs before who takes it next
-        self._last = inputs  # the engine may read those on the host after the call
-        return [
-            _result(found, kind, taken, name) if tensor is None else tensor
-            for tensor, found, kind in zip(given, taken.results, self._types, strict=True)
-        ]
+        passing = self._summary and self._passing_memory(self._summary)
+        try:
+            return run(inputs, given)
+        except (RuntimeError, MemoryError, ValueError) as error:
+            raise ge.explained(error, self._options.name) from error
+        finally:
+            del passing  # the stream runs before who takes it next
 
-    def _described(self, at: int, tensor: torch.Tensor, place: Placement) -> ge.Described:
-        wanted = "npu" if place is Placement.DEVICE else "cpu"
-        if tensor.device.type != wanted:
-            raise EngineError(
-                f"input {at} lies on {tensor.device.type}, the graph wants it on {wanted}",
-                where=f"graph {self._options.name}",
-            )
-        return ge.Described.of(tensor, DataType.of(tensor.dtype).api, int(place))
+    def _passing_memory(self, summary: ge.Summary) -> torch.Tensor | None:
+        assert self._calls is not None
+        assert self._id is not None
+        return self._calls.give_passing_memory(self._id, summary, self._options.name)
 
-    def _prepare(self, calls: ge.Calls, inputs: Sequence[torch.Tensor]) -> None:
+    def _prepare(self, inputs: Sequence[torch.Tensor]) -> ge.Run:
+        calls = self._calls
+        if calls is None:
+            raise EngineError(f"graph {self._options.name} was closed")
         graph = self._program.graph
         take_formats(graph, self._program.inputs, inputs)
         for node in graph.inputs:
@@ -139,15 +110,15 @@ class CompiledBySession:
                 calls.remove(number)
                 raise
         try:
-            summary = calls.summary(number, len(self._types), graph.name)
+            summary = calls.summary(number, len(self._program.output_dtypes), graph.name)
             if summary.shapes is not None:
-                self._static = self._program.is_static
                 self._memory = calls.give_memory(number, summary, graph.name)
                 self._summary = summary if summary.fixed != summary.features else None
+            run = self._prepared(calls, number, inputs, is_fixed=summary.shapes is not None)
         except BaseException:
             calls.remove(number)
             raise
-        self._id = number
+        self._id, self._run = number, run
         self._stats.update(
             compiled=True,
             model_bytes=len(model),
@@ -157,6 +128,18 @@ class CompiledBySession:
             fixed_bytes=summary.fixed,
             kept=kept.state,
         )
+        return run
+
+    def _prepared(
+        self, calls: ge.Calls, number: int, inputs: Sequence[torch.Tensor], *, is_fixed: bool
+    ) -> ge.Run:
+        program = self._program
+        given: list[ge.Port] = [
+            (DataType.of(tensor.dtype).api, tensor.dtype, place is Placement.HOST)
+            for tensor, place in zip(inputs, program.input_placements, strict=True)
+        ]
+        results: list[ge.Port] = [(kind.api, kind.torch, False) for kind in program.output_dtypes]
+        return calls.prepared(number, given, results, is_fixed=is_fixed and program.is_static)
 
     def stats(self) -> Mapping[str, object]:
         """Sizes of the compilation."""
@@ -167,18 +150,4 @@ class CompiledBySession:
         if self._calls is not None and self._id is not None:
             ge.npu().synchronize()
             self._calls.remove(self._id)
-        self._calls, self._id, self._memory, self._last = None, None, [], ()
-
-
-def _result(found: ge.Described, kind: DataType, taken: ge.Taken, name: str) -> torch.Tensor:
-    """A result the engine took memory for: the tensor of that memory, with the sizes it was given."""
-    sizes = list(found.dims[: found.rank])
-    block = taken.blocks.get(found.at or 0)
-    if block is None or found.type != kind.api:
-        raise EngineError(
-            f"the graph engine gave a result of type {found.type} (the graph has {kind.api}) at an address "
-            f"{'that' if block is None else 'which'} its allocator {'did not give' if block is None else 'gave'}",
-            where=f"graph {name}",
-            advice="use engine='torchair_extension'",
-        )
-    return ge.over(block, sizes, kind.torch)
+        self._calls, self._id, self._memory, self._run = None, None, [], None

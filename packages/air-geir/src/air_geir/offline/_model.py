@@ -236,15 +236,23 @@ class _Buffers:
     def __init__(self, acl: Any, count: int) -> None:
         self._acl = acl
         self.dataset = acl.mdl.create_dataset()
+        self._named: list[tuple[int, int]] = [(_NOWHERE, 0)] * count
         self._buffers = [acl.create_data_buffer(_NOWHERE, 0) for _ in range(count)]
         for buffer in self._buffers:
             pyacl.checked(acl, acl.mdl.add_dataset_buffer(self.dataset, buffer)[1], "prepare a data set")
 
     def name(self, memory: Sequence[tuple[int, int]]) -> None:
-        """Lets each buffer name an address and a size."""
-        update = self._acl.update_data_buffer
-        for buffer, (address, size) in zip(self._buffers, memory, strict=True):
-            pyacl.checked(self._acl, update(buffer, address or _NOWHERE, size), "name the memory of a tensor")
+        """Lets each buffer name an address and a size: weights lie where they lay in the call before."""
+        if len(memory) != len(self._named):
+            raise EngineError(f"the offline model takes {len(self._named)} tensors, {len(memory)} were given")
+        for at, (named, wanted) in enumerate(zip(self._named, memory, strict=True)):
+            if named != wanted:
+                self._update(at, *wanted)
+                self._named[at] = wanted
+
+    def _update(self, at: int, address: int, size: int) -> None:
+        failed = self._acl.update_data_buffer(self._buffers[at], address or _NOWHERE, size)
+        pyacl.checked(self._acl, failed, "name the memory of a tensor")
 
     def close(self) -> None:
         """Gives the set back; the memory is not its own."""
