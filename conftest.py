@@ -1,7 +1,7 @@
 """For the tests of every package: a sweep marked `sampled(n)` runs every n-th of its cases, and the others are slow.
 
-Of a test that has cases on the CPU and cases on an accelerator, each ground has a sample, and the two are not of the same
-cases. `-m slow` (`nox -s slow`, `nox -s npu-slow`) runs what is left out.
+Of a test that has cases on the CPU and cases on an accelerator, each ground has a sample, and the two are not of the
+same cases. `-m slow` (`nox -s slow`, `nox -s npu-slow`) runs what is left out.
 """
 
 from __future__ import annotations
