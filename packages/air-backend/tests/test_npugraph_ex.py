@@ -26,6 +26,7 @@ from air_backend.npugraph_ex.configs.compiler_config import _process_kwargs_opti
 from air_config.errors import UnknownOption, WrongType
 
 NPU: Any = getattr(torch, "npu", None)
+VLLM = pytest.mark.npu("vLLM-Ascend keeps graphs for NPUs")
 WALK = """
 import importlib, json, types
 import torch, torch_npu, torch._dynamo
@@ -204,7 +205,7 @@ def test_N27_vllm_ascend_keeps_a_compiled_graph_as_text_and_calls_what_it_reads(
     assert graph.get_code() == text
 
 
-@pytest.mark.parametrize("device", ["cpu", pytest.param("npu", marks=[pytest.mark.npu, pytest.mark.slow])])
+@pytest.mark.parametrize("device", ["cpu", pytest.param("npu", marks=[VLLM, pytest.mark.slow])])
 def test_N27_the_text_of_a_graph_is_read_by_another_process(tmp_path: Path, device: str) -> None:
     (text,) = texts_of(step, torch.ones(4, 4, device=device), torch.ones(4, 4, device=device), dynamic=False)
     (tmp_path / "graph").write_text(text)

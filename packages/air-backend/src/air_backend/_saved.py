@@ -4,7 +4,7 @@
     torch.compile(f, backend="air", fullgraph=True).aot_compile(((x,), {}))   # a file, by save_compiled_function
 
 What is kept is the graph as AOTAutograd made it, before streams, passes and executors see it, with what AOTAutograd
-knew of it. The process that finds it lowers it anew, by the configuration of its own: tracing is what takes long, and
+knew of it. The process that finds it lowers it again, with its own configuration: tracing is what takes long, and
 addresses, captures and loaded engines belong to a process anyway. torch makes the key: the graph of Dynamo, the
 inputs, versions, and the settings of torch; `_mark` adds what is ours. A lowering works in the sizes that it was traced
 with, in a shape environment of its own; the conditions on sizes that it relied on are kept by torch, and checked.

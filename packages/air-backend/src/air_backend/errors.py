@@ -63,7 +63,7 @@ class SecondDevice(AirError):
 
 @dataclass(eq=False)
 class UnknownMode(AirError):
-    """`torch.compile(mode=...)` names no mode of this backend.
+    """`torch.compile(mode=...)` names a mode that this backend does not have.
 
     Use one of the modes that the message lists.
     """

@@ -86,7 +86,7 @@ def test_A51_G17_another_process_reads_it(tmp_path: Path) -> None:
 
 
 def read_again(folder: Path, caplog: pytest.LogCaptureFixture) -> list[str]:
-    """What is said when the files of a folder are read once more; they have to be traced anew."""
+    """What is said when the files of a folder are read once more; they have to be traced again."""
     torch._dynamo.reset()
     counters.clear()
     caplog.clear()

@@ -1,4 +1,4 @@
-"""What everybody asks about an FX graph: effects, memory, lines, order."""
+"""Answers to common questions about an FX graph: effects, memory, source lines, order."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class Fits:
     def dropped(self, key: Key) -> None:
         """Gives back the memory of a bucket's inputs."""
         if key == self.serving:
-            return  # to be captured anew, from the same memory
+            return  # to be captured again, from the same memory
         if self.buffers.pop(key, None) is not None:
             for sizes in [s for s, fit in self._fits.items() if isinstance(fit, Fit) and fit.key == key]:
                 del self._fits[sizes]

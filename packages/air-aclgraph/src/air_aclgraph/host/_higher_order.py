@@ -1,4 +1,4 @@
-"""Records a higher-order operator (`torch.cond`, `while_loop`, `scan`, ...) as one task that runs it anew.
+"""Records a higher-order operator (`torch.cond`, `while_loop`, `scan`, ...) as one task that runs it again.
 
     y = cond(p, f, g, (x,))    ->    land(cond(p, f, g, (x,)))      # in every replay
 

@@ -1,4 +1,4 @@
-"""Cards: all that is known of an operator of `npu::`, one for each. Importing them declares nothing.
+"""Cards: everything AIR knows about each `npu::` operator. Importing them declares nothing.
 
 `npu_ops` declares the operators; tables, rules about padding, samples and converters to Ascend IR read the cards.
 """

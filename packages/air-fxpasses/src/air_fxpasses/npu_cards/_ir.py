@@ -1,4 +1,4 @@
-"""How an operator becomes one of Ascend IR, as data: air-geir makes the converter of it.
+"""How an operator becomes an operator of Ascend IR, as data from which air-geir makes the converter.
 
 Ir("AddRmsNormCast")                          # inputs, attributes and results have the names of the arguments
 Ir("RmsNorm", {"x": "input"})                 # its input x is our argument input

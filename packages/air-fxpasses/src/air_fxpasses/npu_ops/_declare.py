@@ -1,4 +1,4 @@
-"""Declares the operators in namespace `npu`, and takes them back.
+"""Declares the operators in namespace `npu`, and withdraws them.
 
 torch_npu declares its operators in C++ and aborts the process when one exists already. So the declarations
 step aside by themselves when torch_npu is imported after them.

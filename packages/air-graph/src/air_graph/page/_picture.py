@@ -25,7 +25,7 @@ class PageNode:
     detail: str = ""
     """What it gives: dtype and sizes."""
     nbytes: int = 0
-    """The memory that it fills anew."""
+    """The memory that it fills again."""
     notes: tuple[str, ...] = ()
     """What was refused about it."""
 
