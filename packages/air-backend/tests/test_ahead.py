@@ -38,6 +38,12 @@ def test_the_backward_is_compiled_beside_its_forward(weight: Tensor) -> None:
     assert roles() == ["forward", "backward"]
 
 
+def test_a_backward_may_run_twice(weight: Tensor) -> None:
+    loss = compiled(lambda x: (x @ weight).sin().sum())(torch.ones(3, 4).to("npu"))
+    first, second = (torch.autograd.grad(loss, weight, retain_graph=True) for _ in range(2))
+    torch.testing.assert_close(first, second)
+
+
 def test_without_the_option_it_is_compiled_when_it_is_called(weight: Tensor) -> None:
     value = compiled(lambda x: (x @ weight).relu().sum(), **{"air.compile_ahead": False})(
         torch.ones(3, 4).to("npu")

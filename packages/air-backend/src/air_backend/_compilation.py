@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 from torch._functorch._aot_autograd.utils import make_boxed_func
+from torch._guards import TracingContext
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 import air_aclgraph
 import air_graph
@@ -69,6 +71,8 @@ class Compilation:
         self, gm: fx.GraphModule, example_inputs: Sequence[Any], known: GraphFacts
     ) -> Callable[..., Any]:
         """Compiles a graph; the result takes one list, which it may empty."""
+        if known.role == "backward":
+            _keep_what_is_saved()
         tangents = _tangents(gm) if known.role == "backward" else []
         record, run = compile_aten(
             gm,
@@ -101,7 +105,8 @@ class Compilation:
     def ahead(self, inputs: Sequence[Any]) -> bool:
         """Whether the backward is compiled beside the forward, and not when it is first called."""
         wanted = self.config.air.compile_ahead and torch._dynamo.config.repro_after is None
-        return wanted and self.by_engine_of_device(inputs)
+        wrapped = any(is_traceable_wrapper_subclass(value) for value in inputs)
+        return wanted and not wrapped and self.by_engine_of_device(inputs)
 
     def compiler(self, role: Role, *, ahead: bool = False) -> Callable[..., Any]:
         """A compiler of the graphs with one role, wrapped so that torch's minifier can cut in.
@@ -118,6 +123,16 @@ class Compilation:
                 return _failing(error)
 
         return _minifier.watched(compile_role, self.config)
+
+
+def _keep_what_is_saved() -> None:
+    """Says that the backward in compilation leaves alone what its forward saved: the program may run it twice.
+
+    torch says so itself of a backward that is compiled in its first call.
+    """
+    context = TracingContext.try_get()
+    if context is not None and context.fw_metadata is not None:
+        context.fw_metadata.bw_donated_idxs = []
 
 
 def _failing(error: Exception) -> Callable[[list[Any]], Any]:
