@@ -137,6 +137,17 @@ def test_sizes_that_only_values_decide_are_refused_with_their_operator() -> None
         compiled(made)
 
 
+def test_a_graph_that_divides_integers_has_fixed_sizes() -> None:
+    """The compiler does not know the divisors, and zeros divide nothing."""
+    graph = Graph("divided")
+    desc = TensorDesc(DataType.INT32, (4,), placement=Placement.DEVICE)
+    graph.output([graph.add("FloorDiv", graph.data("x", desc), graph.data("y", desc), outputs=desc)])
+    run = compiled(Program(graph, (ArgInput(0), ArgInput(1)), (GraphOutput(0),), 2))
+    x = torch.tensor([7, -7, 8, 0], dtype=torch.int32)
+    y = torch.tensor([2, 2, -3, 5], dtype=torch.int32)
+    assert torch.equal(run((x.to("npu"), y.to("npu")), ())[0].cpu(), x // y)
+
+
 def test_a_graph_without_results_is_refused() -> None:
     graph = Graph("writes")
     graph.output([], control=[graph.add("Relu", graph.data("x", SQUARE), outputs=SQUARE)])

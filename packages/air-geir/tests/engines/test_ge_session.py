@@ -268,6 +268,23 @@ def test_without_the_library_the_engine_says_what_to_install(monkeypatch: pytest
     assert "set_env.sh" in reason.advice
 
 
+def test_without_what_compiles_the_binding_the_engine_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(native, "_python_headers", lambda: tmp_path)
+        reason = GeSession().unavailable()
+    assert reason is not None
+    assert (f"Python's headers are not in {tmp_path}" in reason.reason, "python3-dev" in reason.advice) == (
+        True,
+        True,
+    )
+    monkeypatch.setattr(native, "compiler", lambda: None)
+    reason = GeSession().unavailable()
+    assert reason is not None
+    assert ("no C++ compiler" in reason.reason, "set CXX" in reason.advice) == (True, True)
+
+
 def test_a_library_of_another_version_is_named(tmp_path: Path) -> None:
     other = tmp_path / "libge_other.so"
     program = native.compiler()

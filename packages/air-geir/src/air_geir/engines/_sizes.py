@@ -71,12 +71,17 @@ def _become_constant(graph: Graph, port: Port, value: torch.Tensor) -> None:
 
 
 def undecided(program: Program) -> list[str]:
-    """Outputs of which only a run tells the sizes: no size of an input decides them."""
-    return [
-        port.node.name
-        for port in program.graph.outputs
-        if port.desc.shape is None or not all(_follows(dim, program) for dim in port.desc.shape)
-    ]
+    """Operators of which only a run tells the sizes of a result: no size of an input decides them."""
+    ports = (port for graph in program.graph.graphs() for node in graph for port in node.outputs)
+    found = {port.node.name: None for port in ports if not _is_decided(port, program)}
+    results = [port for port in program.graph.outputs if port.desc.shape is None]
+    return list({**found, **{port.node.name: None for port in results}})
+
+
+def _is_decided(port: Port, program: Program) -> bool:
+    if port.desc.shape is None:  # left to the engine, which knows unless the operator counts
+        return port.node.op_type != "NonZero"
+    return all(_follows(dim, program) for dim in port.desc.shape)
 
 
 def _follows(dim: object, program: Program) -> bool:

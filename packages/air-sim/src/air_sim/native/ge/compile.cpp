@@ -7,13 +7,15 @@
 
 namespace air_sim::graph_engine {
 namespace {
-// Whether a shape of the results follows from the values of an input: sizes that are only known when the graph runs.
-bool depends_on_values(const Model& model, std::vector<at::Tensor> inputs, const std::vector<at::Tensor>& results) {
+// Whether a shape of the results follows from the values of an input: sizes that are only known when the graph runs. The
+// results are those of other numbers than `number`.
+bool depends_on_values(const Model& model, std::vector<at::Tensor> inputs, const std::vector<at::Tensor>& results,
+                       int64_t number) {
   bool has_numbers = false;
   for (at::Tensor& t : inputs) {
     if (!c10::isIntegralType(t.scalar_type(), /*includeBool=*/false)) continue;
     has_numbers = true;
-    t = at::ones_like(t);
+    t = at::full_like(t, number);
   }
   if (!has_numbers) return false;
   const auto others = run(model, inputs, true);
@@ -56,16 +58,28 @@ void compile(Model& model) {
   }
   if (!model.is_static) return;
   std::vector<at::Tensor> results;
-  try {
+  const auto tried = [&](int64_t number) {
     Sizes sizes;
-    for (const at::Tensor& t : inputs) sizes.on_device.push_back(!c10::isIntegralType(t.scalar_type(), /*includeBool=*/false));
+    for (at::Tensor& t : inputs) {
+      t.fill_(number);
+      sizes.on_device.push_back(!c10::isIntegralType(t.scalar_type(), /*includeBool=*/false));
+    }
     results = run(model, inputs, true, &sizes);
-    model.sizes_from_values = sizes.from_device || depends_on_values(model, inputs, results);
+    model.sizes_from_values = sizes.from_device || depends_on_values(model, inputs, results, number + 1);
+  };
+  // Numbers made up here lead outside of a table, divide by nothing, or stand for sizes that do not fit; a call brings others.
+  const bool is_made_up = std::any_of(inputs.begin(), inputs.end(), [](const at::Tensor& t) {
+    return at::isIntegralType(t.scalar_type(), /*includeBool=*/true);
+  });
+  try {
+    tried(0);
   } catch (const std::exception&) {
-    // Numbers made up here lead outside of a table, or stand for sizes that do not fit; a call brings others.
-    if (std::none_of(inputs.begin(), inputs.end(), [](const at::Tensor& t) { return at::isIntegralType(t.scalar_type(), true); }))
-      throw;
-    model.sizes_from_values = true;
+    if (!is_made_up) throw;
+    try {
+      tried(1);
+    } catch (const std::exception&) {
+      model.sizes_from_values = true;
+    }
   }
   model.is_static = !model.sizes_from_values;
   for (const at::Tensor& t : results) {
