@@ -27,6 +27,19 @@ time.sleep(0.1)
 print("leaving", flush=True)
 """
 
+FORKED = """
+import os, sys, threading, time
+from air_geir.engines._ahead import ONE_AT_A_TIME, begun
+ahead = begun(lambda: time.sleep(1), ONE_AT_A_TIME, "graph")
+time.sleep(0.1)
+child = os.fork()
+if child == 0:
+    with ONE_AT_A_TIME:
+        sys.exit(7)
+_, status = os.waitpid(child, 0)
+print(os.waitstatus_to_exitcode(status), ahead.wait())
+"""
+
 INTERRUPTED = """
 import os, signal, threading, time
 from air_geir.engines._ahead import begun
@@ -106,6 +119,10 @@ def test_what_nobody_wants_is_not_begun_or_waited_for() -> None:
 
 def test_at_the_end_of_the_process_what_runs_is_waited_for_and_the_rest_dropped() -> None:
     assert printed_by(LEAVING) == ["leaving", "first is whole"]
+
+
+def test_a_forked_child_waits_for_no_thread_of_its_parent() -> None:
+    assert printed_by(FORKED) == ["7 True"]
 
 
 def test_an_interrupt_ends_the_waiting_and_not_the_compilation() -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import os
 import threading
 import time
 import weakref
@@ -25,6 +26,7 @@ import torch
 
 from air_geir.engines._protocol import EngineOptions
 from air_geir.ir import Graph, TensorValue
+from air_graph.forks import new_lock
 from air_graph.progress import PAUSE_S, progress_on_terminal, showing
 
 log = logging.getLogger(__name__)
@@ -32,10 +34,11 @@ log = logging.getLogger(__name__)
 Lane = AbstractContextManager[Any]
 """Held while a graph is compiled: a lock, or a semaphore."""
 
-ONE_AT_A_TIME: Final = threading.Lock()
+ONE_AT_A_TIME: Final = new_lock()
 """Compilations of the session of the Graph Engine: none of its documents promises that it takes two at once."""
 
 _begun: Final[weakref.WeakSet[Future[None]]] = weakref.WeakSet()
+os.register_at_fork(after_in_child=_begun.clear)  # the threads stay with the parent
 
 
 class Ahead:
@@ -46,7 +49,7 @@ class Ahead:
         self._future: Future[None] = Future()
         _begun.add(self._future)
         thread = threading.Thread(
-            target=_run, args=(self._future, work, lane, _device()), name=f"compile {name}", daemon=True
+            target=_run, args=(self._future, work, lane, name, _device()), name=f"compile {name}", daemon=True
         )
         thread.start()
 
@@ -98,10 +101,11 @@ def _is_on_device(value: object) -> bool:
     return isinstance(data, torch.Tensor) and data.device.type != "cpu"
 
 
-def _run(future: Future[None], work: Callable[[], None], lane: Lane, device: int | None) -> None:
+def _run(future: Future[None], work: Callable[[], None], lane: Lane, name: str, device: int | None) -> None:
     with lane:
         if not future.set_running_or_notify_cancel():
             return
+        started = time.monotonic()
         try:
             if device is not None:
                 torch.get_device_module("npu").set_device(device)
@@ -109,6 +113,7 @@ def _run(future: Future[None], work: Callable[[], None], lane: Lane, device: int
         except BaseException as error:
             future.set_exception(error)
         else:
+            log.info("%s was compiled beside the program in %.2f s", name, time.monotonic() - started)
             future.set_result(None)
 
 
