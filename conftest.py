@@ -1,7 +1,7 @@
 """For the tests of every package: a sweep marked `sampled(n)` runs every n-th of its cases, and the others are slow.
 
-Of a test that has cases on the CPU and cases marked `npu`, each ground has a sample, and the two are not of the same
-cases. `-m slow` (`nox -s slow`, `nox -s npu-slow`) runs what is left out.
+Of a test that has cases on the CPU and cases on an accelerator, each ground has a sample, and the two are not of the
+same cases. `-m slow` (`nox -s slow`, `nox -s npu-slow`) runs what is left out.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     sweeps: dict[tuple[str, bool], list[pytest.Item]] = defaultdict(list)
     for item in items:
         if item.get_closest_marker("sampled") and not item.get_closest_marker("slow"):
-            on_npu = item.get_closest_marker("npu") is not None
-            sweeps[item.nodeid.partition("[")[0], on_npu].append(item)
-    for (_, on_npu), cases in sweeps.items():
-        first = int(on_npu and len(cases) > 1)
+            on_device = any(item.get_closest_marker(mark) for mark in ("accelerator", "npu"))
+            sweeps[item.nodeid.partition("[")[0], on_device].append(item)
+    for (_, on_device), cases in sweeps.items():
+        first = int(on_device and len(cases) > 1)
         for number, item in enumerate(cases):
             sampled = item.get_closest_marker("sampled")
             if sampled and number % sampled.args[0] != first:

@@ -8,6 +8,7 @@
     nox -t types                 mypy --strict for every package
     nox -t beside                what runs beside the tests: types, style, documents, wheels, examples
     nox -s older-torch           the tests of every package on torch 2.11 and 2.12
+    nox -s accelerator           the tests that need an accelerator, on the one that is here, or else on air-sim
     nox -s bench-aclgraph        the benchmarks of a package, as a table and as JSON
     nox -s scoreboard            every benchmark as one page and docs/performance.md; `-- --quick` takes minutes
     nox -s zoo                   tiny models of every architecture of three libraries, hours; `-- --shard 3/40` of it
@@ -100,6 +101,7 @@ session(long_runs.slow)
 session(long_runs.npu_slow)
 session(long_runs.long, environment=NO_ENVIRONMENT)
 session(long_runs.older_torch)
+session(long_runs.accelerator)
 session(long_runs.zoo)
 session(long_runs.clients)
 session(long_runs.scoreboard)

@@ -160,7 +160,7 @@ FUSED: Final = {
     "Inductor": "Inductor",
     "TorchScript": "TorchScript",
     "AIR, kernels of Inductor": "AIR, kernels of Inductor",
-    "AIR, kernels of Inductor, inputs bound": "AIR, kernels of Inductor, inputs bound",
+    "AIR, kernels of Inductor, inputs copied": "AIR, kernels of Inductor, inputs copied",
     "AIR, kernels of ATen": "AIR, kernels of ATen",
 }
 DECODE: Final = {

@@ -7,6 +7,7 @@ from typing import Final
 
 import nox
 
+from house.accelerator import TESTED as ACCELERATED
 from house.environments import (
     ENV,
     NPU_ENV,
@@ -88,6 +89,19 @@ def older_torch(session: nox.Session, torch: str) -> None:
         session, *(word for package in TORCH_TESTED for word in with_tests(package)), torch=f"torch=={torch}"
     )
     in_turn(session, TORCH_TESTED, "-m", "not npu and not slow", env=ENV)
+
+
+def accelerator(session: nox.Session) -> None:
+    """The tests for accelerators, on the NPU or CUDA device that is here, else on air-sim; `-- --keep` keeps counts."""
+    python = str(base(session) / "bin/python")
+    asked = (python, "-c", "import torch; print(torch.cuda.is_available())")
+    has_gpu = str(session.run(*asked, silent=True, external=True, env=ENV)).strip() == "True"
+    tests = [word for package in ACCELERATED for word in with_tests(package)]
+    if has_gpu:
+        install(session, *tests)
+    else:
+        install_beside_npu(session, *tests, *editable("air-sim"))
+    session.run("python", "-m", "house.accelerator", *session.posargs, env=ENV if has_gpu else NPU_ENV)
 
 
 def zoo(session: nox.Session) -> None:

@@ -1,6 +1,7 @@
 """Devices to run on, and the modules next to the tests, whatever the import mode.
 
-torch is imported by the fixtures: the process that hands the tests out to workers reads this file too, and runs none.
+torch is imported by hooks and fixtures: the process that hands out the tests to workers reads this file too, and runs
+none.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.append(str(Path(__file__).parents[2] / "air-fxpasses" / "tests"))  # for random_programs
 
 
-@pytest.fixture(params=["cpu", pytest.param("npu", marks=pytest.mark.npu)])
-def device(request: pytest.FixtureRequest) -> str:
-    """Every test that asks for a device runs on the host runtime and on an NPU (or air-sim)."""
-    import torch
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    from air_graph.testing import devices
 
-    name: str = request.param
-    if name == "npu" and not (hasattr(torch, "npu") and torch.npu.is_available()):
-        pytest.skip("no npu: run with --sim in an environment with torch_npu")
-    return name
+    devices.spread(metafunc)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    from air_graph.testing import devices
+
+    devices.skip_absent(items)
 
 
 @pytest.fixture(autouse=True)

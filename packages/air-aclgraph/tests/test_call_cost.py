@@ -167,10 +167,11 @@ def test_an_executable_ends_with_its_last_reference_and_not_with_the_garbage_col
             gc.enable()
 
 
-@pytest.mark.npu
-def test_H07_a_hit_asks_the_driver_for_no_limit_and_no_device_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = torch.get_device_module("npu")
-    x = torch.ones(4, device="npu")
+def test_H07_a_hit_asks_the_driver_for_no_limit_and_no_device_memory(
+    accelerator: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = torch.get_device_module(accelerator)
+    x = torch.ones(4, device=accelerator)
     run = air_aclgraph.compile_graph(
         torch.fx.symbolic_trace(lambda x: (torch.ops.aten.mul.Tensor(x, 2),)), [x]
     )

@@ -209,7 +209,7 @@ def test_calls_of_an_executable_agree_with_eager_through_the_drivers_copy(driver
     assert run.stats()["captures"] == 1
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the copy of the driver is CANN's")
 def test_one_small_input_of_an_npu_graph_is_copied_without_an_operator() -> None:
     graph = torch.fx.symbolic_trace(lambda x: (torch.ops.aten.mul.Tensor(x, 2),))
     x = torch.ones(4, 16, device="npu")
@@ -220,22 +220,22 @@ def test_one_small_input_of_an_npu_graph_is_copied_without_an_operator() -> None
     assert "copy_" not in entered
 
 
-@pytest.mark.npu
 @pytest.mark.parametrize("count", [2, 8])
-def test_several_inputs_of_an_npu_graph_reach_it_by_the_copy_that_is_faster_here(count: int) -> None:
+def test_several_inputs_of_a_device_graph_reach_it_by_the_copy_that_is_faster_here(
+    accelerator: str, count: int
+) -> None:
     graph = torch.fx.symbolic_trace(_SUMS[count])
-    run = air_aclgraph.compile_graph(graph, [torch.ones(4, 16, device="npu")] * count)
+    run = air_aclgraph.compile_graph(graph, [torch.ones(4, 16, device=accelerator)] * count)
     for step in range(4):
-        inputs = [torch.full((4, 16), float(step + index), device="npu") for index in range(count)]
+        inputs = [torch.full((4, 16), float(step + index), device=accelerator) for index in range(count)]
         (result,) = run(*inputs)
         assert result.unique().tolist() == [sum(range(step, step + count))]
     assert run.stats()["captures"] == 1
 
 
-@pytest.mark.npu
-def test_inputs_written_just_before_a_call_are_read_by_it() -> None:
+def test_inputs_written_just_before_a_call_are_read_by_it(accelerator: str) -> None:
     graph = torch.fx.symbolic_trace(lambda x, y: (torch.ops.aten.mul.Tensor(x, y),))
-    x, y = (torch.ones(4, 16, device="npu") for _ in range(2))
+    x, y = (torch.ones(4, 16, device=accelerator) for _ in range(2))
     run = air_aclgraph.compile_graph(graph, [x, y])
     outputs = []
     for step in range(50):
@@ -244,16 +244,15 @@ def test_inputs_written_just_before_a_call_are_read_by_it() -> None:
     assert [output.unique().tolist() for output in outputs] == [[2.0 * step] for step in range(50)]
 
 
-@pytest.mark.npu
-def test_inputs_that_are_not_like_their_buffers_reach_an_npu_graph() -> None:
+def test_inputs_that_are_not_like_their_buffers_reach_a_device_graph(accelerator: str) -> None:
     graph = torch.fx.symbolic_trace(lambda x: (torch.ops.aten.mul.Tensor(x, 2),))
-    run = air_aclgraph.compile_graph(graph, [torch.ones(4, 16, device="npu")])
+    run = air_aclgraph.compile_graph(graph, [torch.ones(4, 16, device=accelerator)])
     for name, make in UNLIKE.items():
         if name == "another dtype" or "conjugate" in name:
             continue  # a graph of one dtype refuses them before
         source = make().detach()
-        assert torch.equal(run(source.to("npu"))[0].cpu(), source * 2), name
-        moved = torch.zeros(65, device="npu")[1:].view(4, 16).copy_(source.contiguous().to("npu"))
+        assert torch.equal(run(source.to(accelerator))[0].cpu(), source * 2), name
+        moved = torch.zeros(65, device=accelerator)[1:].view(4, 16).copy_(source.contiguous().to(accelerator))
         assert torch.equal(run(moved)[0].cpu(), source * 2), name
 
 

@@ -46,7 +46,6 @@ def refuse_all(gm: GraphModule) -> None:
             raise found.error("cuda")
 
 
-@pytest.mark.npu
 @pytest.mark.parametrize(
     ("function", "operator"),
     [
@@ -56,22 +55,25 @@ def refuse_all(gm: GraphModule) -> None:
         (printed, "print"),
     ],
 )
-def test_what_the_host_decides_is_refused_with_its_line(function: Callable[..., Any], operator: str) -> None:
-    x = torch.ones(2, 3, device="npu", requires_grad=function is dropped)
-    with pytest.raises(Exception, match=f"({operator}).* cannot be captured on the npu runtime") as caught:
-        torch.compile(function, backend=Backend("npu"))(x)
+def test_what_the_host_decides_is_refused_with_its_line(
+    accelerator: str, function: Callable[..., Any], operator: str
+) -> None:
+    x = torch.ones(2, 3, device=accelerator, requires_grad=function is dropped)
+    with pytest.raises(
+        Exception, match=f"({operator}).* cannot be captured on the {accelerator} runtime"
+    ) as caught:
+        torch.compile(function, backend=Backend(accelerator))(x)
     assert "test_decisions.py" in str(caught.value)
     assert "run_eagerly" in str(caught.value)
 
 
-@pytest.mark.npu
-def test_a_branch_that_sizes_decide_is_captured() -> None:
+def test_a_branch_that_sizes_decide_is_captured(accelerator: str) -> None:
     def function(x: Tensor) -> Tensor:
         return torch.cond(x.shape[0] > 2, lambda t: t + 1, lambda t: t - 1, (x,))  # type: ignore[no-any-return]  # torch leaves it unannotated
 
-    compiled = torch.compile(function, backend=Backend("npu"), dynamic=True)
+    compiled = torch.compile(function, backend=Backend(accelerator), dynamic=True)
     for rows in (2, 3, 4, 2):
-        x = torch.ones(rows, 3, device="npu")
+        x = torch.ones(rows, 3, device=accelerator)
         assert torch.equal(compiled(x), function(x))
 
 

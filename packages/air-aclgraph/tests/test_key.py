@@ -61,11 +61,12 @@ def test_N25_a_number_that_is_a_float_is_keyed_by_what_it_is() -> None:
     assert run.stats()["captures"] == 4
 
 
-@pytest.mark.npu
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
-def test_N25_a_host_number_of_a_device_graph_is_keyed_by_what_it_is(dtype: torch.dtype) -> None:
-    x = torch.ones(3, device="npu")
-    run = executable(scaled, x, torch.tensor(1.0, dtype=dtype), device="npu")
+def test_N25_a_host_number_of_a_device_graph_is_keyed_by_what_it_is(
+    accelerator: str, dtype: torch.dtype
+) -> None:
+    x = torch.ones(3, device=accelerator)
+    run = executable(scaled, x, torch.tensor(1.0, dtype=dtype), device=accelerator)
     for value in (0.0, -0.0, 0.0, -0.0):
         inverse, product = run(x, torch.tensor(value, dtype=dtype))
         assert inverse.tolist() == [math.copysign(math.inf, value)] * 3

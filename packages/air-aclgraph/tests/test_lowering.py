@@ -179,7 +179,7 @@ def test_core_limits_are_refused_where_there_are_no_cores(again: bool) -> None:
     assert caught.value.option == "limit_core_num"
 
 
-@pytest.mark.npu
+@pytest.mark.npu("only CANN limits the cores of a stream")
 def test_A44_core_limits_hold_inside_their_block_and_are_put_back() -> None:
     example = torch.randn(3, 3, device="npu")
     gm = make_fx(limited, tracing_mode="fake")(example)
@@ -213,7 +213,7 @@ def graded(x: Tensor) -> tuple[Tensor, ...]:
     return (level(x),)
 
 
-@pytest.mark.npu
+@pytest.mark.npu("levels of determinism are torch_npu's")
 def test_A45_operators_are_captured_with_the_level_of_their_scope_and_the_process_keeps_its_own() -> None:
     example = torch.zeros(3, device="npu")
     gm = make_fx(graded, tracing_mode="fake")(example)
@@ -226,7 +226,7 @@ def test_A45_operators_are_captured_with_the_level_of_their_scope_and_the_proces
     assert npu()._get_deterministic_level() == before
 
 
-@pytest.mark.npu
+@pytest.mark.npu("levels of determinism are torch_npu's")
 def test_A45_a_capture_that_fails_inside_a_scope_puts_the_level_back() -> None:
     def fails(x: Tensor) -> tuple[Tensor, ...]:
         with scope.deterministic(2):
@@ -254,7 +254,6 @@ def test_a_scope_of_determinism_is_ignored_with_a_warning_where_there_are_no_lev
     assert run(example)[0].tolist() == [1.0] * 3
 
 
-@pytest.mark.parametrize("device", ["cpu", pytest.param("npu", marks=pytest.mark.npu)])
 def test_S19_a_priority_that_cannot_be_had_is_ignored_with_a_warning_or_an_error_by_option(
     device: str,
 ) -> None:

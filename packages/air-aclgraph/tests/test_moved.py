@@ -12,10 +12,6 @@ from torch import Tensor
 from aclgraph_backend import Backend, executable
 from air_aclgraph import _moved
 
-CPU = pytest.param("cpu", id="cpu")
-NPU = pytest.param("npu", id="npu", marks=pytest.mark.npu)
-on_each = pytest.mark.parametrize("device", [CPU, NPU])
-
 
 def step(cache: Tensor, x: Tensor) -> tuple[Tensor]:
     cache.add_(x)
@@ -37,7 +33,6 @@ def request(run: Any, device: str, calls: int = 3) -> Tensor:
     return cache
 
 
-@on_each
 def test_N25_a_new_cache_for_each_request_needs_no_capture(device: str) -> None:
     run = compiled(device)
     for _ in range(5):
@@ -49,7 +44,6 @@ def test_N25_a_new_cache_for_each_request_needs_no_capture(device: str) -> None:
     assert any("callers bring other memory" in line for line in run.explain()["history"])
 
 
-@on_each
 def test_two_caches_in_turn_are_captured_again(device: str) -> None:
     run = compiled(device)
     first = request(run, device)
@@ -58,7 +52,6 @@ def test_two_caches_in_turn_are_captured_again(device: str) -> None:
     assert first.tolist() == second.tolist() == [3.0] * 4
 
 
-@on_each
 @pytest.mark.parametrize("kept", ["view", "detached", "array", "storage"])
 def test_what_is_kept_of_an_old_cache_is_not_written(device: str, kept: str) -> None:
     run = compiled(device)
@@ -79,7 +72,6 @@ def test_what_is_kept_of_an_old_cache_is_not_written(device: str, kept: str) -> 
     assert run.stats()["captures"] == 2
 
 
-@on_each
 def test_garbage_that_has_the_old_cache_is_collected_before_a_capture_is_made(device: str) -> None:
     run = compiled(device)
     gc.disable()
@@ -93,7 +85,6 @@ def test_garbage_that_has_the_old_cache_is_collected_before_a_capture_is_made(de
     assert run.stats()["captures"] == 1
 
 
-@on_each
 def test_two_graphs_over_one_cache_both_carry_the_next(device: str) -> None:
     runs = [compiled(device), compiled(device, lambda cache, x: (cache.mul_(2).sum() + x.sum(),))]
     for _ in range(4):
@@ -105,7 +96,6 @@ def test_two_graphs_over_one_cache_both_carry_the_next(device: str) -> None:
     assert [run.stats()["captures"] for run in runs] == [1, 1]
 
 
-@on_each
 def test_a_cache_that_stays_is_bound_where_it_is(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_moved, "_LEAST_CALLS", 8)
     monkeypatch.setattr(_moved, "_BYTES_PER_SECOND", {device: 0.0})
@@ -120,7 +110,6 @@ def test_a_cache_that_stays_is_bound_where_it_is(device: str, monkeypatch: pytes
     assert run.stats()["captures"] == 2  # the next one is carried again
 
 
-@on_each
 def test_a_view_of_the_cache_that_is_returned_is_one_of_the_caller_s_own(device: str) -> None:
     run = compiled(device, lambda cache, x: (cache.add_(x)[1:], (cache * 2).sum()))
     for _ in range(3):
@@ -134,7 +123,6 @@ def test_a_view_of_the_cache_that_is_returned_is_one_of_the_caller_s_own(device:
     assert run.stats()["captures"] == 1
 
 
-@on_each
 def test_caches_that_are_parts_of_one_memory_are_captured_again(device: str) -> None:
     def both(one: Tensor, other: Tensor) -> tuple[Tensor]:
         one.add_(1)
@@ -172,7 +160,6 @@ def test_a_parameter_that_moves_is_captured_again() -> None:
     assert backend.only.stats()["captures"] == 3
 
 
-@on_each
 def test_a_cache_that_shares_memory_with_an_input_that_is_read_in_place_is_not_carried(device: str) -> None:
     def both(cache: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         cache.mul_(2)
@@ -194,7 +181,6 @@ def scaled(weight: Tensor, x: Tensor) -> tuple[Tensor]:
     return (weight * x,)
 
 
-@on_each
 def test_a_parameter_in_other_memory_at_each_call_is_captured_three_times_and_then_copied(
     device: str,
 ) -> None:
@@ -212,7 +198,6 @@ def test_a_parameter_in_other_memory_at_each_call_is_captured_three_times_and_th
     assert run.explain()["keys"][0]["kinds"] == ["copied", "copied"]
 
 
-@on_each
 def test_a_parameter_that_moved_and_stays_is_used_where_it_is(
     device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -145,8 +145,7 @@ def test_other_things_than_tensors_numbers_and_objects_are_refused() -> None:
         compile_graph(gm, [torch.ones(3), [torch.ones(1)]])
 
 
-@pytest.mark.npu
-def test_a_capture_on_a_device_does_not_freeze_the_state_of_an_object() -> None:
+def test_a_capture_on_a_device_does_not_freeze_the_state_of_an_object(accelerator: str) -> None:
     with pytest.raises(Exception, match="the host reads a Gain") as caught:
-        torch.compile(amplified, backend=Backend("npu"))(torch.ones(3, device="npu"), Gain(2.0))
+        torch.compile(amplified, backend=Backend(accelerator))(torch.ones(3, device=accelerator), Gain(2.0))
     assert "test_objects.py" in str(caught.value)

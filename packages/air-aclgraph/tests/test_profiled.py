@@ -80,9 +80,8 @@ def test_a_pinned_call_is_shown() -> None:
     assert names == {"air: copy doubled": 1, "air: replay doubled": 1}
 
 
-@pytest.mark.npu
-def test_calls_on_an_npu_are_shown() -> None:
-    x = torch.randn(4, device="npu")
+def test_calls_on_a_device_are_shown(accelerator: str) -> None:
+    x = torch.randn(4, device=accelerator)
     gm = torch.fx.symbolic_trace(lambda x: (torch.ops.aten.mul.Tensor(x, 2),))
     run = air_aclgraph.compile_graph(gm, [x], name="step")
     _, names = named(lambda: run(x))

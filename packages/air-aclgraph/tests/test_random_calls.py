@@ -15,7 +15,8 @@ from torch.fx import GraphModule
 from aclgraph_backend import settings, traced, unpadded
 from air_aclgraph import Executable, runtime_for
 
-SEQUENCES = {"cpu": 300, "npu": 90}  # a capture and its calls on the simulator take ten times as long
+#: A capture and its calls on the simulator take ten times as long.
+SEQUENCES = {"cpu": 300, "cuda": 300, "npu": 90}
 LONG_RUN = 10_000
 
 Graph = Callable[..., tuple[Any, ...]]

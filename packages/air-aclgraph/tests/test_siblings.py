@@ -5,14 +5,11 @@ from __future__ import annotations
 import gc
 from typing import Any
 
-import pytest
 import torch
 from torch import Tensor, nn
 
 from aclgraph_backend import Backend
 from air_aclgraph._slots import Kind, Slot
-
-on_each = pytest.mark.parametrize("device", ["cpu", pytest.param("npu", marks=pytest.mark.npu)])
 
 
 class Layer(nn.Module):
@@ -42,7 +39,6 @@ def run(model: nn.Sequential, device: str, rows: int = 3) -> None:
         torch.testing.assert_close(model(x), expected)
 
 
-@on_each
 def test_each_module_is_captured_once_for_each_shape(device: str) -> None:
     backend, model = layers(device, 3)
     for rows in (3, 3, 5, 3, 5, 5, 3):
@@ -57,7 +53,6 @@ def test_each_module_is_captured_once_for_each_shape(device: str) -> None:
     }
 
 
-@on_each
 def test_a_parameter_that_moves_is_captured_again_for_its_module_alone(device: str) -> None:
     backend, model = layers(device, 3)
     run(model, device)
@@ -69,7 +64,6 @@ def test_a_parameter_that_moves_is_captured_again_for_its_module_alone(device: s
     assert backend.only.stats()["recaptures"] == {"static input moved": 1}
 
 
-@on_each
 def test_a_module_that_is_gone_leaves_its_key_to_the_next(device: str) -> None:
     backend, model = layers(device, 1)
     run(model, device)
@@ -81,7 +75,6 @@ def test_a_module_that_is_gone_leaves_its_key_to_the_next(device: str) -> None:
     assert len(backend.only.keys()) == 1
 
 
-@on_each
 def test_siblings_beyond_the_limit_do_not_push_each_other_out(device: str) -> None:
     backend, model = layers(device, 4, debug__aclgraph__static_capture_size_limit=2)
     for _ in range(6):
@@ -93,7 +86,6 @@ def test_siblings_beyond_the_limit_do_not_push_each_other_out(device: str) -> No
     assert backend.only.stats()["evictions"] == 0
 
 
-@on_each
 @torch.no_grad()
 def test_a_pinned_call_is_that_of_its_module(device: str) -> None:
     backend, model = layers(device, 2)
@@ -114,7 +106,6 @@ def given_for(slot: Slot, parameters: dict[tuple[int, ...], nn.Parameter], x: Te
     return parameters[tuple(slot.node.meta["val"].shape)] if slot.kind is Kind.STATIC else x
 
 
-@on_each
 @torch.no_grad()
 def test_another_tensor_over_the_memory_of_a_parameter_is_no_sibling(device: str) -> None:
     backend, model = layers(device, 1)

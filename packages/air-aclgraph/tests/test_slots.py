@@ -126,23 +126,21 @@ def test_an_input_that_shares_memory_with_a_written_one_runs_uncaptured() -> Non
     assert sum(run.stats()["eager_calls"].values()) == 2
 
 
-@pytest.mark.npu
-def test_W05_a_cpu_tensor_that_the_graph_moves_to_the_device_is_staged() -> None:
+def test_W05_a_cpu_tensor_that_the_graph_moves_to_the_device_is_staged(accelerator: str) -> None:
     def step(x: Tensor, host: Tensor) -> tuple[Tensor, ...]:
-        return (x + host.to("npu"),)
+        return (x + host.to(accelerator),)
 
-    x = torch.ones(3, device="npu")
-    run = executable(step, x, torch.zeros(3), device="npu")
+    x = torch.ones(3, device=accelerator)
+    run = executable(step, x, torch.zeros(3), device=accelerator)
     for number in range(4):
         host = torch.full((3,), float(number))
         assert run(x, host)[0].tolist() == [1.0 + number] * 3
         del host
 
 
-@pytest.mark.npu
-def test_a_cpu_number_is_part_of_the_key() -> None:
-    x = torch.ones(3, device="npu")
-    run = executable(lambda x, s: (x * s,), x, torch.tensor(2.0), device="npu")
+def test_a_cpu_number_is_part_of_the_key(accelerator: str) -> None:
+    x = torch.ones(3, device=accelerator)
+    run = executable(lambda x, s: (x * s,), x, torch.tensor(2.0), device=accelerator)
     for value in (2.0, 3.0, 2.0, 3.0):
         assert run(x, torch.tensor(value))[0].tolist() == [value] * 3
     assert run.stats()["keys"] == 2

@@ -1,4 +1,6 @@
-"""Each test starts with a fresh Dynamo; tests marked `npu` are skipped where there is no NPU.
+"""Each test starts with a fresh Dynamo; one that takes a `device` runs on the CPU and on the accelerator.
+
+What max-autotune does on an NPU is tested through each engine of a device: `engines_of_devices.py`.
 
 torch is imported where it is used: the process that hands the tests out to workers reads this file too, and runs none.
 """
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 sys.path.insert(0, str(Path(__file__).parent))  # programs next to the tests, whatever the import mode
 
+import engines_of_devices
+from engines_of_devices import device_engine, pytest_pyfunc_call  # noqa: F401
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -28,15 +33,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fuzz-seed", type=int, default=0, help="the first of their seeds")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    from air_backend._ground import npu_present
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    from air_graph.testing import devices
 
-    if npu_present():
-        return
-    skip = pytest.mark.skip(reason="needs an NPU, or air-sim: nox -s npu-air-backend")
+    engines_of_devices.spread(metafunc)
+    devices.spread(metafunc)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    from air_graph.testing import devices
+
+    engines_of_devices.drop(config, items)
+    devices.skip_absent(items)
     for item in items:
-        if item.get_closest_marker("npu"):
-            item.add_marker(skip)
+        parameters = (
+            item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+        )
+        if {"max-autotune", "cuda"} <= {value for value in parameters.values() if isinstance(value, str)}:
+            item.add_marker(pytest.mark.skip(reason="max-autotune does not serve CUDA tensors"))
 
 
 @pytest.fixture(autouse=True)

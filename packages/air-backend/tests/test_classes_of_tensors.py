@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-DEVICES = ["cpu", pytest.param("npu", marks=pytest.mark.npu)]
 MODES = ["reduce-overhead", "max-autotune"]
 
 
@@ -35,7 +34,6 @@ class Loaded(nn.Parameter):
         return handled(func, types, args, kwargs or {})
 
 
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", [Named, Loaded])
 @pytest.mark.parametrize("count", [1, 8])
@@ -61,7 +59,6 @@ def test_parameters_of_another_class_are_parameters(
             weights[0].mul_(2)
 
 
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
 def test_sparse_gradients_of_an_embedding_are_those_of_eager(mode: str, device: str) -> None:
@@ -75,7 +72,6 @@ def test_sparse_gradients_of_an_embedding_are_those_of_eager(mode: str, device: 
         torch.testing.assert_close(found.to_dense(), expected.to_dense())
 
 
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("mode", MODES)
 def test_gradients_that_are_known_to_be_zero_need_no_memory(mode: str, device: str) -> None:
     """Autograd gives such a gradient no memory, in a graph and between two of them."""

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from torch._dynamo.utils import counters
 from torch.optim import SGD, Adagrad, AdamW, NAdam, Optimizer, RMSprop
 
-DEVICES = ["cpu", pytest.param("npu", marks=pytest.mark.npu)]
 MODES = ["reduce-overhead", "max-autotune"]
 STEPS = 6
 
@@ -48,7 +47,6 @@ def trained(
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit", "ignore:.*step.*capturable")
@@ -60,9 +58,8 @@ def test_a_compiled_optimizer_makes_the_steps_of_eager(name: str, mode: str, dev
     torch.testing.assert_close(found, trained(make, device, lambda step: step), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.npu
 @pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
-def test_the_number_of_the_step_is_no_reason_to_capture_again() -> None:
+def test_the_number_of_the_step_is_no_reason_to_capture_again(accelerator: str) -> None:
     torch._dynamo.reset()
     seen: list[int] = []
 
@@ -75,11 +72,10 @@ def test_the_number_of_the_step_is_no_reason_to_capture_again() -> None:
 
         return counted
 
-    trained(OPTIMIZERS["adamw"], "npu", compiled)
+    trained(OPTIMIZERS["adamw"], accelerator, compiled)
     assert seen[1] == seen[-1]
 
 
-@pytest.mark.parametrize("device", DEVICES)
 def test_thirty_steps_of_training_capture_each_half_once(device: str) -> None:
     torch._dynamo.reset()
     model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.LayerNorm(8), nn.Linear(8, 2)).to(device)

@@ -35,7 +35,6 @@ def two_branches(x: Tensor) -> tuple[Tensor, Tensor]:
 
 @pytest.mark.parametrize("space", _foreign_ops.SPACES)
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
-@pytest.mark.parametrize("device", ["cpu", pytest.param("npu", marks=pytest.mark.npu)])
 def test_A41_a_pass_that_marks_scopes_under_torchairs_names_moves_work_to_that_stream(
     space: str, mode: str, device: str
 ) -> None:

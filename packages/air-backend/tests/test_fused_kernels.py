@@ -70,6 +70,33 @@ def test_N24_a_chain_is_captured_as_one_generated_kernel() -> None:
     assert told["fused"]["stayed ATen"] == []
 
 
+def test_N24_inputs_that_stay_are_read_where_they_are_and_moving_ones_are_copied_again() -> None:
+    def scaled(x: Tensor, y: Tensor) -> Tensor:
+        return (x * y).relu() + 1
+
+    run = compiled(scaled)
+    x, y = torch.rand(4, 8), torch.rand(4, 8)
+    with torch.no_grad():
+        for _ in range(8):
+            x.normal_()
+            same(run(x, y), scaled(x, y))
+        assert explained()["keys"][0]["kinds"] == ["bound", "bound"]
+        for _ in range(6):
+            moved = torch.randn(4, 8)
+            same(run(moved, y), scaled(moved, y))
+        assert explained()["keys"][0]["kinds"] == ["copied", "bound"]
+        same(run(y, x), scaled(y, x))
+
+
+def test_N24_no_input_is_bound_where_that_is_switched_off() -> None:
+    run = compiled(lambda x: (x * 2).relu(), **{"air.adaptive_slots": 0})
+    x = torch.rand(4, 8)
+    with torch.no_grad():
+        for _ in range(8):
+            run(x)
+    assert explained()["keys"][0]["kinds"] == ["copied"]
+
+
 def test_N24_an_mlp_calls_products_as_they_are_and_fuses_the_rest() -> None:
     model = nn.Sequential(*[part for _ in range(3) for part in (nn.Linear(16, 16), nn.GELU())]).eval()
     run = compiled(lambda x: model(x))
@@ -323,7 +350,7 @@ def test_N24_a_device_without_a_generator_is_refused_by_name() -> None:
         refuse_absent(torch.device("meta"))
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the refusal is about NPUs")
 def test_N24_an_npu_without_a_generator_of_inductor_is_refused_by_name() -> None:
     from torch._inductor.codegen.common import get_scheduling_for_device
 

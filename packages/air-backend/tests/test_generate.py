@@ -13,7 +13,6 @@ from torch._dynamo.utils import counters
 from air_backend.doctor._checks import COMPILE_EVERYWHERE, check_transformers
 
 REQUESTS = 4
-ON_EACH = pytest.mark.parametrize("device", ["cpu", pytest.param("npu", marks=pytest.mark.npu)])
 
 
 def model_on(device: str) -> Any:
@@ -37,7 +36,6 @@ def prompts(device: str, rows: int = 2) -> list[Tensor]:
     return [torch.randint(1, 64, (rows, 11 - 2 * number)).to(device) for number in range(REQUESTS)]
 
 
-@ON_EACH
 @pytest.mark.parametrize("cache", ["of generate", "of the caller", "kept and reset"])
 def test_N25_requests_with_a_static_cache_are_captured_once_and_give_eager_s_tokens(
     device: str, cache: str

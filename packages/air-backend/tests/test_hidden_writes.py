@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 pytestmark = [
-    pytest.mark.npu,
+    pytest.mark.npu("the operators are torch_npu's"),
     pytest.mark.skipif("torch_npu" not in sys.modules, reason="torch_npu is not loaded"),
     pytest.mark.filterwarnings("ignore"),
 ]

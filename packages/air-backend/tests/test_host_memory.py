@@ -10,8 +10,6 @@ import pytest
 import torch
 from torch import Tensor
 
-pytestmark = pytest.mark.npu
-
 Program = Callable[[Tensor, Tensor], tuple[Tensor, ...]]
 HELD = torch.ones(3, 4)
 
@@ -41,9 +39,9 @@ PROGRAMS: dict[str, Program] = {
 }
 
 
-def given(number: int) -> tuple[Tensor, Tensor]:
+def given(device: str, number: int) -> tuple[Tensor, Tensor]:
     values = torch.arange(12.0).reshape(3, 4) * 5 % 37 - 17
-    return values.to("npu") + number, values + number
+    return values.to(device) + number, values + number
 
 
 @pytest.mark.sampled(3)
@@ -51,12 +49,14 @@ def given(number: int) -> tuple[Tensor, Tensor]:
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
-def test_N25_results_are_on_the_device_that_eager_gives_them(name: str, mode: str, dynamic: bool) -> None:
+def test_N25_results_are_on_the_device_that_eager_gives_them(
+    accelerator: str, name: str, mode: str, dynamic: bool
+) -> None:
     program = PROGRAMS[name]
     torch._dynamo.reset()
     step = torch.compile(program, backend="air", options={"mode": mode}, dynamic=dynamic)
     for number in range(3):
-        mine, eagers = given(number), given(number)
+        mine, eagers = given(accelerator, number), given(accelerator, number)
         results, expected = step(*mine), program(*eagers)
         for one, other in zip((*results, *mine), (*expected, *eagers), strict=True):
             torch.testing.assert_close(one, other)  # the device as well
@@ -78,28 +78,31 @@ RANDOM: dict[str, Program] = {
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
 @pytest.mark.parametrize("name", RANDOM)
 @pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
-def test_N25_random_numbers_of_the_cpu_are_those_of_its_generator(name: str, mode: str) -> None:
+def test_N25_random_numbers_of_the_cpu_are_those_of_its_generator(
+    accelerator: str, name: str, mode: str
+) -> None:
     program = RANDOM[name]
     torch._dynamo.reset()
     step = torch.compile(program, backend="air", options={"mode": mode})
 
     def drawn(function: Program, number: int) -> tuple[Tensor, ...]:
         torch.manual_seed(number)
-        return (*function(*given(number)), torch.rand(1))
+        return (*function(*given(accelerator, number)), torch.rand(1))
 
     for number in range(4):
         torch.testing.assert_close(drawn(step, number), drawn(program, number))
 
 
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
-def test_where_no_cut_is_wanted_the_operator_and_the_line_are_named(mode: str) -> None:
+def test_where_no_cut_is_wanted_the_operator_and_the_line_are_named(accelerator: str, mode: str) -> None:
     torch._dynamo.reset()
     options: dict[str, Any] = {"mode": mode, "air.uncapturable": "error", "air.unsupported": "error"}
     step = torch.compile(RANDOM["returned"], backend="air", options=options)
     with pytest.raises(Exception, match=r"(?s)aten.rand.default.*test_host_memory.py"):
-        step(*given(0))
+        step(*given(accelerator, 0))
 
 
+@pytest.mark.npu("max-autotune does not serve CUDA tensors")
 def test_what_only_the_device_reads_is_no_cut_in_max_autotune() -> None:
     torch._dynamo.reset()
     step = torch.compile(
@@ -107,17 +110,17 @@ def test_what_only_the_device_reads_is_no_cut_in_max_autotune() -> None:
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        x, _ = given(0)
+        x, _ = given("npu", 0)
         torch.testing.assert_close(step(x), x + torch.arange(4).to("npu"))
 
 
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
-def test_a_jagged_tensor_runs_as_in_eager(mode: str) -> None:
+def test_a_jagged_tensor_runs_as_in_eager(accelerator: str, mode: str) -> None:
     """Its lengths go through the graph as tensors of the CPU that no operator reads."""
     torch._dynamo.reset()
     step = torch.compile(lambda x: x.sin() * 2, backend="air", options={"mode": mode})
     for rows in (2, 3, 4):
-        parts = [torch.randn(2, 4).to("npu"), torch.randn(rows, 4).to("npu")]
+        parts = [torch.randn(2, 4).to(accelerator), torch.randn(rows, 4).to(accelerator)]
         jagged: Any = torch.nested.nested_tensor(parts, layout=torch.jagged)
         result: Any = step(jagged)
         torch.testing.assert_close(result.values(), jagged.values().sin() * 2)
@@ -127,10 +130,12 @@ def test_a_jagged_tensor_runs_as_in_eager(mode: str) -> None:
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
 @pytest.mark.parametrize("operator", [torch.fmax, torch.hypot, torch.nextafter, torch.maximum])
 @pytest.mark.filterwarnings("ignore:CAUTION", "ignore::air_backend.errors.GraphSplit")
-def test_N25_what_torch_npu_hands_to_the_cpu_lies_as_the_cpu_lays_it(operator: Any, mode: str) -> None:
+def test_N25_what_torch_npu_hands_to_the_cpu_lies_as_the_cpu_lays_it(
+    accelerator: str, operator: Any, mode: str
+) -> None:
     torch._dynamo.reset()
     step = torch.compile(lambda x, y: operator(x, y.max()), backend="air", options={"mode": mode})
-    x = torch.arange(6.0).reshape(2, 3).to("npu").t()
+    x = torch.arange(6.0).reshape(2, 3).to(accelerator).t()
     expected = operator(x, x.max())
     result = step(x, x)
     torch.testing.assert_close(result, expected)
@@ -139,10 +144,10 @@ def test_N25_what_torch_npu_hands_to_the_cpu_lies_as_the_cpu_lays_it(operator: A
 
 @pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2], ids=str)
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
-def test_eight_bit_floats_are_cast(mode: str, dtype: torch.dtype) -> None:
+def test_eight_bit_floats_are_cast(accelerator: str, mode: str, dtype: torch.dtype) -> None:
     torch._dynamo.reset()
     step = torch.compile(
         lambda x, y: (x.to(dtype).float(), y.float() * 2), backend="air", options={"mode": mode}
     )
-    x = (torch.arange(4.0) / 3).to("npu")
+    x = (torch.arange(4.0) / 3).to(accelerator)
     torch.testing.assert_close(step(x, x.to(dtype)), (x.to(dtype).float(), x.to(dtype).float() * 2))

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 
 CALLS = 12
 MODES = ("reduce-overhead", "max-autotune")
-DEVICES = ["cpu", pytest.param("npu", marks=pytest.mark.npu)]
 
-pytestmark = [pytest.mark.parametrize("mode", MODES), pytest.mark.parametrize("device", DEVICES)]
+pytestmark = pytest.mark.parametrize("mode", MODES)
 
 
 def compiled(function: Callable[..., Any], mode: str, **options: Any) -> Callable[..., Any]:

@@ -16,7 +16,6 @@ from air_aclgraph.errors import IllegalDuringCapture
 from air_backend import _pieces, _records
 from air_backend.errors import GraphSplit
 
-pytestmark = pytest.mark.npu
 _NAMES = ("waits", "waits_and_writes")
 
 
@@ -52,7 +51,7 @@ def compiled(function: Any, **options: Any) -> Any:
     )
 
 
-def test_N23_a_capture_that_fails_is_cut_where_it_failed() -> None:
+def test_N23_a_capture_that_fails_is_cut_where_it_failed(accelerator: str) -> None:
     def program(x: Tensor, y: Tensor) -> Tensor:
         return torch.as_tensor(waits((x + 1).relu())) @ y + x
 
@@ -60,7 +59,7 @@ def test_N23_a_capture_that_fails_is_cut_where_it_failed() -> None:
 
     def called_with_others() -> None:
         for _ in range(5):
-            x, y = torch.randn(3, 3, device="npu"), torch.randn(3, 3, device="npu")
+            x, y = torch.randn(3, 3, device=accelerator), torch.randn(3, 3, device=accelerator)
             torch.testing.assert_close(run(x, y), program(x, y))
 
     with pytest.warns(GraphSplit, match=r"air_learned\.waits.*\n(.*\n)*.*test_learned_pieces.py"):
@@ -72,8 +71,8 @@ def test_N23_a_capture_that_fails_is_cut_where_it_failed() -> None:
     assert len(told["pieces"]) == 2
 
 
-def test_N23_what_was_learned_cuts_later_graphs_at_once() -> None:
-    x = torch.randn(3, device="npu")
+def test_N23_what_was_learned_cuts_later_graphs_at_once(accelerator: str) -> None:
+    x = torch.randn(3, device=accelerator)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         compiled(lambda x: waits(x) + 1)(x)
@@ -86,15 +85,17 @@ def test_N23_what_was_learned_cuts_later_graphs_at_once() -> None:
 
 
 @pytest.mark.parametrize("warmup", [0, 1, 2])
-def test_N23_what_the_call_before_the_split_has_written_is_written_once(warmup: int) -> None:
+def test_N23_what_the_call_before_the_split_has_written_is_written_once(
+    accelerator: str, warmup: int
+) -> None:
     def program(x: Tensor, state: Tensor) -> Tensor:
         state.mul_(2)
         waits_and_writes(state)
         return x + state
 
     run = compiled(program, **{"air.warmup": warmup})
-    x = torch.randn(3, device="npu")
-    state, expected = torch.ones(3, device="npu"), torch.ones(3, device="npu")
+    x = torch.randn(3, device=accelerator)
+    state, expected = torch.ones(3, device=accelerator), torch.ones(3, device=accelerator)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for _ in range(5):
@@ -102,7 +103,7 @@ def test_N23_what_the_call_before_the_split_has_written_is_written_once(warmup: 
             torch.testing.assert_close(state, expected)
 
 
-def test_N23_a_training_step_is_cut_in_both_halves() -> None:
+def test_N23_a_training_step_is_cut_in_both_halves(accelerator: str) -> None:
     def setup(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         pass
 
@@ -112,23 +113,24 @@ def test_N23_a_training_step_is_cut_in_both_halves() -> None:
         return torch.as_tensor(waits(x @ w)).sin().mul(2).sum()
 
     run = compiled(program)
-    w = torch.randn(3, 3, device="npu", requires_grad=True)
+    w = torch.randn(3, 3, device=accelerator, requires_grad=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for _ in range(4):
-            x = torch.randn(3, 3, device="npu")
+            x = torch.randn(3, 3, device=accelerator)
             (own,) = torch.autograd.grad(run(x, w), [w])
             (eager,) = torch.autograd.grad(program(x, w), [w])
             torch.testing.assert_close(own, eager)
 
 
-def test_N23_an_error_is_given_instead_where_it_is_asked_for() -> None:
+def test_N23_an_error_is_given_instead_where_it_is_asked_for(accelerator: str) -> None:
     run = compiled(lambda x: waits(x) + 1, **{"air.uncapturable": "error"})
     with pytest.raises(IllegalDuringCapture, match=r"test_learned_pieces.py:\d+"):
-        run(torch.randn(3, device="npu"))
+        run(torch.randn(3, device=accelerator))
     assert "air_learned::waits.default" not in air_aclgraph.registered_uncapturable()
 
 
+@pytest.mark.npu("what torch composes waits for the host on an NPU")
 def test_N23_an_operator_that_torch_composes_is_learned_as_well() -> None:
     def scored(q: Tensor) -> Tensor:
         return flex_attention(q * 2, q, q, lambda score, b, h, i, j: score + i - j) + 1
@@ -143,6 +145,7 @@ def test_N23_an_operator_that_torch_composes_is_learned_as_well() -> None:
     air_aclgraph.unregister_uncapturable(torch.ops.higher_order.flex_attention)
 
 
+@pytest.mark.npu("only torch_npu computes this mean on the host")
 def test_N23_an_operator_that_a_pass_has_put_in_place_is_learned_as_the_one_it_was() -> None:
     """torch_npu computes a mean of scattered values on the host."""
 

@@ -11,7 +11,6 @@ import transformers
 from torch import Tensor
 
 from air_backend import CompilerConfig, get_npu_backend
-from air_backend._ground import best_ground
 
 SMALL: dict[str, Any] = {
     "vocab_size": 97,
@@ -77,10 +76,9 @@ def test_S03_S04_prefill_and_decode_of_a_language_model_equal_eager(
     check(build, mode, torch.device("cpu"))
 
 
-@pytest.mark.npu
 @pytest.mark.parametrize("mode", MODES)
-def test_S03_S04_prefill_and_decode_of_llama_equal_eager_on_torch_npu(mode: str) -> None:
-    check(llama, mode, best_ground().device)
+def test_S03_S04_prefill_and_decode_of_llama_equal_eager_on_a_device(accelerator: str, mode: str) -> None:
+    check(llama, mode, torch.device(accelerator))
 
 
 @pytest.mark.sampled(2)

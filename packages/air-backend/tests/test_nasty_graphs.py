@@ -17,7 +17,6 @@ from air_backend import _pieces
 from air_backend.errors import GraphSplit
 
 MODES = ("reduce-overhead", "max-autotune")
-DEVICES = ("cpu", pytest.param("npu", marks=pytest.mark.npu))
 pytestmark = pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
 
 
@@ -154,7 +153,6 @@ def same(found: Any, expected: Any) -> None:
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_N23_a_nasty_graph_does_what_eager_does(program: Callable[..., Any], mode: str, device: str) -> None:
@@ -169,7 +167,6 @@ def test_N23_a_nasty_graph_does_what_eager_does(program: Callable[..., Any], mod
         same(found, expected)
 
 
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("mode", MODES)
 def test_N23_a_cut_inside_training_gives_eagers_gradients(mode: str, device: str) -> None:
     def program(x: Tensor, w: Tensor) -> Tensor:
@@ -181,7 +178,6 @@ def test_N23_a_cut_inside_training_gives_eagers_gradients(mode: str, device: str
         same(torch.autograd.grad(run(x, w), [x, w]), torch.autograd.grad(program(x, w), [x, w]))
 
 
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(
     ("program", "operator", "line"),
     [

@@ -13,7 +13,7 @@ from air_fxpasses.npu_ops.samples import Sample, samples
 from test_npu_ops_on_sim import assert_same, missing, overload
 
 pytestmark = [
-    pytest.mark.npu,
+    pytest.mark.npu("the operators are torch_npu's"),
     pytest.mark.skipif("torch_npu" not in sys.modules, reason="torch_npu is not loaded"),
     pytest.mark.filterwarnings("ignore"),
 ]

@@ -15,7 +15,7 @@ from air_fxpasses import npu_ops
 from air_fxpasses.npu_ops.samples import Sample, samples
 
 pytestmark = [
-    pytest.mark.npu,
+    pytest.mark.npu("the operators are torch_npu's"),
     pytest.mark.skipif("torch_npu" not in sys.modules, reason="torch_npu is not loaded"),
 ]
 

@@ -26,6 +26,7 @@ from air_backend.npugraph_ex.configs.compiler_config import _process_kwargs_opti
 from air_config.errors import UnknownOption, WrongType
 
 NPU: Any = getattr(torch, "npu", None)
+VLLM = pytest.mark.npu("vLLM-Ascend keeps graphs for NPUs")
 WALK = """
 import importlib, json, types
 import torch, torch_npu, torch._dynamo
@@ -53,11 +54,6 @@ def fresh() -> None:
     torch._dynamo.reset()
 
 
-@pytest.fixture(params=["cpu", pytest.param("npu", marks=pytest.mark.npu)])
-def device(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 def run_program(folder: Path, text: str) -> str:
     """The output of a program in a process of its own."""
     program = folder / "program.py"
@@ -70,7 +66,7 @@ def run_program(folder: Path, text: str) -> str:
     return done.stdout
 
 
-@pytest.mark.npu
+@pytest.mark.npu("torch_npu's own npugraph_ex is beside it")
 def test_N27_every_public_name_and_option_of_the_wheels_npugraph_ex_is_here(tmp_path: Path) -> None:
     walked = json.loads(run_program(tmp_path, WALK).partition("WALKED")[2])
     assert sum(map(len, walked["names"].values())) > 10
@@ -209,7 +205,7 @@ def test_N27_vllm_ascend_keeps_a_compiled_graph_as_text_and_calls_what_it_reads(
     assert graph.get_code() == text
 
 
-@pytest.mark.parametrize("device", ["cpu", pytest.param("npu", marks=[pytest.mark.npu, pytest.mark.slow])])
+@pytest.mark.parametrize("device", ["cpu", pytest.param("npu", marks=[VLLM, pytest.mark.slow])])
 def test_N27_the_text_of_a_graph_is_read_by_another_process(tmp_path: Path, device: str) -> None:
     (text,) = texts_of(step, torch.ones(4, 4, device=device), torch.ones(4, 4, device=device), dynamic=False)
     (tmp_path / "graph").write_text(text)
@@ -357,7 +353,6 @@ def test_N27_install_as_torchair_puts_every_name_in_place(tmp_path: Path) -> Non
     assert run_program(tmp_path, FOREIGN + tested).endswith("{'torchair': 'AIR', 'npugraph_ex': 'AIR'}\n")
 
 
-@pytest.mark.npu
 @pytest.mark.parametrize(
     "before",
     [
@@ -366,6 +361,7 @@ def test_N27_install_as_torchair_puts_every_name_in_place(tmp_path: Path) -> Non
     ],
     ids=["not imported", "imported"],
 )
+@pytest.mark.npu("torch_npu's own npugraph_ex is beside it")
 def test_N27_the_names_under_torch_npu_are_ours_also_where_its_own_were_imported_before(
     tmp_path: Path, before: str
 ) -> None:
@@ -373,7 +369,7 @@ def test_N27_the_names_under_torch_npu_are_ours_also_where_its_own_were_imported
 
 
 @pytest.mark.slow
-@pytest.mark.npu
+@pytest.mark.npu("torch_npu's own npugraph_ex is beside it")
 def test_N27_torch_npu_that_is_imported_later_leaves_our_names_where_they_are(tmp_path: Path) -> None:
     late = "\n    import os\n    os.environ['TORCH_DEVICE_BACKEND_AUTOLOAD'] = '0'\n"
     run_program(tmp_path, late + FOREIGN + ON_NPU)
@@ -406,7 +402,7 @@ class Limited(nn.Module):
         return total, product, torch.mm(x, y)
 
 
-@pytest.mark.npu
+@pytest.mark.npu("torch_npu's own npugraph_ex is beside it")
 def test_N27_A44_a_core_limit_of_one_stream_holds_for_that_stream_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -428,7 +424,7 @@ def test_N27_A44_a_core_limit_of_one_stream_holds_for_that_stream_alone(
     assert all((aicore, vectorcore) != (4, 5) for is_main, aicore, vectorcore in limits if is_main)
 
 
-@pytest.mark.npu
+@pytest.mark.npu("torch_npu's own npugraph_ex is beside it")
 def test_N27_A44_a_core_limit_of_one_stream_acts_in_eager_code_and_is_put_back() -> None:
     stream = NPU.Stream()
     before = NPU.get_stream_limit(stream), NPU.get_stream_limit(NPU.current_stream())

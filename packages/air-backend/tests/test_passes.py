@@ -61,7 +61,7 @@ assert "air_fxpasses.npu_ops" not in sys.modules
     subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True)
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the operators are torch_npu's")
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
 def test_fusions_of_torch_npus_operators_are_there_without_an_import(mode: str) -> None:
     def step(x1: Tensor, x2: Tensor, gamma: Tensor) -> Any:

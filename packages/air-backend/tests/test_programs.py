@@ -40,7 +40,7 @@ def ran(name: str) -> str:
     return result.stderr
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the programs are written for NPUs")
 def test_S19_S20_S21_S22_the_program_of_the_multi_stream_document() -> None:
     assert "StreamRaceWarning" not in ran("multi_stream")
 
@@ -61,7 +61,7 @@ def told(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.rstrip().endswith("equal air_backend")
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the programs are written for NPUs")
 @pytest.mark.parametrize("name", ["run_eagerly_max_autotune", "run_eagerly_reduce_overhead"])
 @pytest.mark.usefixtures("aliased")
 def test_S05_S06_a_program_of_the_run_eagerly_document(
@@ -71,7 +71,7 @@ def test_S05_S06_a_program_of_the_run_eagerly_document(
     told(capsys)
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the programs are written for NPUs")
 @pytest.mark.usefixtures("aliased")
 def test_S14_S15_the_program_of_the_fx_pass_document(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

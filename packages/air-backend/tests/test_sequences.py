@@ -10,8 +10,6 @@ from torch import Tensor
 
 from sequences import SEQUENCES
 
-DEVICES = ["cpu", pytest.param("npu", marks=pytest.mark.npu)]
-
 
 def hold(found: list[Any], expected: list[Any]) -> None:
     assert len(found) == len(expected)
@@ -23,7 +21,6 @@ def hold(found: list[Any], expected: list[Any]) -> None:
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
 @pytest.mark.parametrize("name", SEQUENCES)
 @pytest.mark.filterwarnings("ignore")
@@ -35,20 +32,21 @@ def test_a_sequence_gives_what_eager_gives(name: str, mode: str, device: str) ->
     hold(SEQUENCES[name](lambda f: torch.compile(f, backend="air", options=options), device), expected)
 
 
-@pytest.mark.npu
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
 @pytest.mark.filterwarnings("ignore")
-def test_calls_from_other_streams_wait_for_what_those_were_given_and_are_waited_for(mode: str) -> None:
+def test_calls_from_other_streams_wait_for_what_those_were_given_and_are_waited_for(
+    accelerator: str, mode: str
+) -> None:
     step = torch.compile(lambda x: (x @ x) * 2 + 1, backend="air", options={"mode": mode})
-    identity = torch.eye(64).to("npu")
+    identity = torch.eye(64).to(accelerator)
     step(identity)
-    npu: Any = torch.get_device_module("npu")
-    streams = [npu.Stream() for _ in range(2)]
+    module: Any = torch.get_device_module(accelerator)
+    streams = [module.Stream() for _ in range(2)]
     for number in range(1, 9):
-        with npu.stream(streams[number % 2]):
+        with module.stream(streams[number % 2]):
             x = identity.clone()
             for _ in range(20):
                 x = x * 1.0 + 0.0  # what the call has to wait for
             result = step(x * number) + 0
-        npu.current_stream().wait_stream(streams[number % 2])
+        module.current_stream().wait_stream(streams[number % 2])
         torch.testing.assert_close(result.cpu(), torch.eye(64) * number**2 * 2 + 1)

@@ -77,7 +77,7 @@ def has(path: str) -> bool:
     return True
 
 
-@pytest.mark.npu
+@pytest.mark.npu("it is about torch_npu's own modules and formats")
 def test_every_public_name_of_torchair_is_here_or_has_a_reason(wheel: Any) -> None:
     paths = [
         f"{module}.{name}" if module else name for module, names in wheel["names"].items() for name in names
@@ -87,7 +87,7 @@ def test_every_public_name_of_torchair_is_here_or_has_a_reason(wheel: Any) -> No
     assert lacking == []
 
 
-@pytest.mark.npu
+@pytest.mark.npu("it is about torch_npu's own modules and formats")
 def test_every_option_of_torchair_is_here_or_has_a_reason(wheel: Any) -> None:
     ours = set(OPTIONS)
     theirs = wheel["options"]
@@ -96,12 +96,12 @@ def test_every_option_of_torchair_is_here_or_has_a_reason(wheel: Any) -> None:
     assert lacking == []
 
 
-@pytest.mark.npu
+@pytest.mark.npu("it is about torch_npu's own modules and formats")
 def test_every_flat_option_of_npugraph_ex_is_here(wheel: Any) -> None:
     assert sorted(set(wheel["flat"]) - {option.name for option in FLAT_OPTIONS}) == []
 
 
-@pytest.mark.npu
+@pytest.mark.npu("it is about torch_npu's own modules and formats")
 def test_no_reason_is_left_for_a_name_the_wheel_does_not_have(wheel: Any) -> None:
     paths = {
         f"{module}.{name}" if module else name for module, names in wheel["names"].items() for name in names
@@ -125,7 +125,7 @@ def test_G45_weights_that_are_not_on_an_npu_are_refused_by_name() -> None:
     air_backend.use_internal_format_weight(nn.ReLU())
 
 
-@pytest.mark.npu
+@pytest.mark.npu("it is about torch_npu's own modules and formats")
 def test_G45_each_layer_is_cast_to_the_format_its_operator_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch_npu
 
@@ -152,13 +152,13 @@ def test_G46_a_cast_of_a_tensor_on_the_host_is_refused() -> None:
         air_backend.npu_format_cast_via_cpu(torch.ones(2, 2), 29)
 
 
-@pytest.mark.npu
+@pytest.mark.npu("it is about torch_npu's own modules and formats")
 def test_G46_a_format_that_needs_no_layout_keeps_the_values() -> None:
     x = torch.randn(4, 4).to("npu")
     assert torch.equal(air_backend.npu_format_cast_via_cpu(x, 2).cpu(), x.cpu())
 
 
-@pytest.mark.npu
+@pytest.mark.npu("it is about torch_npu's own modules and formats")
 def test_G47_tensors_over_addresses_see_the_memory_that_is_there() -> None:
     x = torch.arange(6, dtype=torch.float16).to("npu")
     (y,) = air_backend.llm_datadist.create_npu_tensors([2, 3], torch.float16, [x.data_ptr()])
@@ -246,7 +246,7 @@ def test_G36_truth_values_are_printed_as_the_engine_prints_them(capsys: pytest.C
     assert capsys.readouterr().out.split() == ["[1", "0]", "1"]
 
 
-@pytest.mark.npu
+@pytest.mark.npu("it is about torch_npu's own modules and formats")
 def test_G36_a_graph_captured_on_a_device_does_not_print_and_says_so() -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         air_backend.ops.npu_print(x)

@@ -213,7 +213,7 @@ CASES: dict[str, tuple[Case, Case]] = {
         Case("context.point_to_point", {}, {"point_to_point": True, "cann": "8.6.0"}),
     ),
     "adaptive-slots-need-copies": (
-        plus(acl("air.adaptive_slots", 0), debug__aclgraph__clone_input=False),
+        plus(acl("air.adaptive_slots", None), debug__aclgraph__clone_input=False),
         acl("air.adaptive_slots", 7),
     ),
     "dump-of-the-original-graph": (

@@ -13,15 +13,17 @@ from torch._functorch._aot_autograd.utils import make_boxed_func
 
 import air_geir
 from air_config import CompilerConfig, Context, resolve
-from air_geir import file
-from air_geir.engines import EngineOptions, NpuDevice, TorchairExtension, bind, engine_options
+from air_geir import _engines, file
+from air_geir.engines import EngineOptions, NpuDevice, bind, engine_options
 from air_geir.export import dynamo_export
 from air_geir.program import ArgInput, GraphOutput, Program
 from air_geir.reference import ReferenceEngine
 from air_geir.verify import verify_model
 
 torch_npu = pytest.importorskip("torch_npu")
-pytestmark = [pytest.mark.npu, pytest.mark.filterwarnings("ignore::FutureWarning")]
+pytestmark = [
+    pytest.mark.npu, pytest.mark.filterwarnings("ignore::FutureWarning"), pytest.mark.usefixtures("device_engine")
+]  # fmt: skip
 SETTINGS = resolve(CompilerConfig(), Context(device="npu"))
 
 
@@ -66,13 +68,13 @@ def compiled(model: Any, seen: list[air_geir.Executable], *, dynamic: bool = Fal
     return torch.compile(model, backend=backend, dynamic=dynamic, fullgraph=True)
 
 
-def test_a_block_written_by_us_runs_in_the_extension(tmp_path: Path) -> None:
+def test_a_block_written_by_us_runs_in_an_engine(tmp_path: Path, device_engine: str) -> None:
     torch.manual_seed(0)
     model, x = Block().eval(), torch.randn(2, 5, 32)
     made = dynamo_export(x, model=model, export_path=tmp_path)
     program = from_file(made.model)
     options = engine_options(SETTINGS, program, NpuDevice.current())
-    run = bind(program, TorchairExtension().compile(program, options))
+    run = bind(program, _engines.ENGINES[device_engine]().compile(program, options))
     (result,) = run(x.to("npu"))
     torch.testing.assert_close(result.cpu(), model(x), atol=1e-5, rtol=1e-5)
 
@@ -267,7 +269,7 @@ def test_a_size_that_only_the_call_tells_is_no_size_of_the_graph() -> None:
     ids=["nonzero", "masked_select", "unfold_copy of a part"],
 )
 def test_sizes_that_values_decide_and_strides_in_a_part_are_the_engines(
-    function: Callable[[torch.Tensor], torch.Tensor],
+    function: Callable[[torch.Tensor], torch.Tensor], device_engine: str
 ) -> None:
     seen: list[air_geir.Executable] = []
     with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
@@ -276,4 +278,4 @@ def test_sizes_that_values_decide_and_strides_in_a_part_are_the_engines(
             torch.manual_seed(seed)
             x = torch.randn(4, 6)
             torch.testing.assert_close(run(x.to("npu")).cpu(), function(x))
-    assert [executable.engine for executable in seen] == ["torchair_extension"]
+    assert [executable.engine for executable in seen] == [device_engine]

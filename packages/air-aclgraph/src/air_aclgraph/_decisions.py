@@ -6,7 +6,7 @@
     on the CPU      a result of unknown size           what follows was captured for the size it had
 
 A device repeats the kernels of one run, so what the host did between them must not be captured.  On the CPU the
-operator itself is run anew in every replay, and only its results have to be what they were.
+operator itself is run again in every replay, and only its results have to be what they were.
 """
 
 from __future__ import annotations

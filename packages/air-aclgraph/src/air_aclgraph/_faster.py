@@ -1,4 +1,4 @@
-"""Which of two ways to copy some tensors is the faster one on the device at hand, found out by making copies.
+"""Finds which of two ways to copy some tensors is faster on this device, by timing both.
 
 Both ways are right; which is faster depends on the device, its driver and how many tensors there are.  So each is
 called some times on tensors of its own, until the device is done, once for a number of tensors and a power of two of

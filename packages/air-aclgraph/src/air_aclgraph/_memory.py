@@ -1,7 +1,7 @@
-"""Memory of an executable's own: the buffers that copied inputs land in.
+"""The memory of an executable: the buffers that inputs are copied into.
 
 A buffer has the strides of the tensor it stands for, so that the graph sees the layout it was traced with.
-All shape keys share it: one replay runs at a time, and every call fills it anew.  An overlapping tensor (an
+All shape keys share it: one replay runs at a time, and every call fills it again.  An overlapping tensor (an
 expanded one) is copied as the flat stretch of memory it covers.
 """
 

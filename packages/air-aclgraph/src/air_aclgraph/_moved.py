@@ -1,4 +1,4 @@
-"""Inputs that callers bring in other memory each time: a KV cache that is made anew for each request.
+"""Inputs in different memory at each call, such as a new KV cache for each request.
 
     call 1: cache A, captured where it is      call 2: cache B, and nobody has A any more
     call 2 copies B into the memory of A, replays, and copies it back into B: no capture

@@ -3,7 +3,7 @@
     position -> add(arange, position)     ->     position -> full([], position) -> add(arange, _)
 
 A number among the inputs is part of the shape key: kernels are launched with it. A graph that does no more than add it
-to tensors of integers, compare it with them and hand it back, as with the length of a KV cache, would be captured anew
+to tensors of integers, compare it with them and hand it back, as with the length of a KV cache, would be captured again
 in every step. The number is put on the device before each replay instead. Integers of 64 bits alone: their values are
 the same in both forms, those of other types may be rounded otherwise.
 """

@@ -5,7 +5,7 @@
     read, with state   any other: on a device the operator that reads it is left out of captures
 
 A replay on a device repeats kernels and never looks at an object again, so what an operator took from one is frozen.
-That is right for objects that stay as they are. On the CPU an operator is called anew, with the object itself.
+That is right for objects that stay as they are. On the CPU an operator is called again, with the object itself.
 """
 
 from __future__ import annotations

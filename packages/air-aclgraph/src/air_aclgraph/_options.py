@@ -6,7 +6,7 @@ The attribute paths are those of `air_config`; a graph compiled without settings
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from air_aclgraph._runtime import ErrorMode, Request, Sample
 from air_aclgraph.errors import Where
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from air_config import Settings
 
 Outputs = Literal["kept", "view", "clone", "guarded"]
+
+#: Calls after which an input that stays where it is is bound, by what computes; 0 never does so.
+BIND_AFTER: Final = {"aten": 0, "inductor": 3}
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class Options:
             outputs="clone" if debug.enable_output_clone else air.outputs,
             kernels=air.kernels,
             warmup=max(1, air.warmup) if air.kernels == "inductor" else air.warmup,
-            bind_after=air.adaptive_slots,
+            bind_after=BIND_AFTER[air.kernels] if air.adaptive_slots is None else air.adaptive_slots,
             clone_input=debug.clone_input,
             frozen_parameter=experimental.frozen_parameter,
             force_recapture=debug.force_recapture,

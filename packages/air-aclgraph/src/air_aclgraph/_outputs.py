@@ -1,6 +1,6 @@
 """Turns what a replay wrote into what the caller gets.
 
-An output of the graph is one of five things: an input handed back, a view of an input (made anew on the
+An output of the graph is one of five things: an input handed back, a view of an input (made again on the
 caller's own tensor, so that it keeps aliasing that), a constant, an earlier output once more (the same object), or
 memory of the capture.  Only the last is touched by the output mode:
 

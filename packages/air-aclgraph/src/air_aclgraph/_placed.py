@@ -1,4 +1,4 @@
-"""What is told of the captures of an executable by who puts some of their inputs into memory of its own."""
+"""What an executable is told about inputs that somebody else put into separate memory."""
 
 from __future__ import annotations
 

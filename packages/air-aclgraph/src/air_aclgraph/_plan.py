@@ -1,4 +1,4 @@
-"""What one captured key of a graph will take, said before it is taken.
+"""What one captured key of a graph will need, computed before the capture.
 
 Streams and events come from the stream plan, tasks from the graph, bytes from the sizes of its values: the
 peak of what is alive at once, in the order of the nodes.  Sizes that are symbols count with their hints.

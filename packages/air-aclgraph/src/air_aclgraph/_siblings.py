@@ -1,4 +1,4 @@
-"""One graph called with the parameters of several modules: a capture for each, beside one another.
+"""One graph called with the parameters of several modules: one capture for each.
 
     for layer in layers: layer.compile(...)      Dynamo compiles the code of a layer once, for all of them
 

@@ -1,4 +1,4 @@
-"""What an executable tells of itself: inputs, keys, plan and history, as plain data."""
+"""What an executable reports: inputs, keys, plan and history, as plain data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes operators that wait for the host with others that do not, before a graph is cut round them.
+"""Replaces operators that wait for the host by others that do not, before a graph is cut around them.
 
     x[mask] = 0, x[mask] = row          ->      where(mask, row, x)
 

@@ -58,7 +58,7 @@ class BucketsRefused(AclGraphError):
 
 @dataclass(eq=False)
 class IllegalDuringCapture(AclGraphError):
-    """An operation needs the host in the middle of a capture.
+    """An operation needs the host during a capture.
 
     Move the operator out of the compiled function, or run with `config.debug.run_eagerly = True`. The message names the
     operator and its line.

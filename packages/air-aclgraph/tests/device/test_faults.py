@@ -1,4 +1,4 @@
-"""Misfortunes of the device, arranged by air-sim: each has a cause, a line and advice, and the next call works."""
+"""Faults of the device, injected by air-sim: each has a cause, a line and advice, and the next call works."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from air_aclgraph import AcceleratorRuntime, Executable
 from air_aclgraph.errors import CaptureFailed, ResourcesExhausted
 
 air_sim = pytest.importorskip("air_sim")
-pytestmark = pytest.mark.npu
+pytestmark = pytest.mark.npu("air-sim injects the faults")
 
 MEBI = 1 << 20
 
@@ -32,7 +32,7 @@ def npu() -> Any:
 @pytest.fixture(autouse=True)
 def _mended() -> Iterator[None]:
     if air_sim.active() is None:
-        pytest.skip("the misfortunes are air-sim's")
+        pytest.skip("air-sim injects the faults")
     yield
     air_sim.change(fault="", streams=1984, events=65535, kernel_timeout_ms=0, sticky=True)
     air_sim.recover()

@@ -1,4 +1,4 @@
-"""Control flow and other higher-order operators on CPU tensors: decided anew at every call, equal to eager."""
+"""Control flow and other higher-order operators on CPU tensors: decided again at every call, equal to eager."""
 
 from __future__ import annotations
 

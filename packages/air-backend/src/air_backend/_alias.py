@@ -79,7 +79,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         if fullname == PLUGIN:
             spec = found_by_others(self, fullname, path, target)
             if spec is not None and spec.loader is not None:
-                spec.loader = _Followed(spec.loader)
+                spec.loader = _HookedLoader(spec.loader)
             return spec
         ours = ours_for(fullname)
         if ours is None:
@@ -101,7 +101,7 @@ def _exists(module: str) -> bool:
         return False
 
 
-class _Followed(importlib.abc.Loader):
+class _HookedLoader(importlib.abc.Loader):
     """Loads a module as its own loader does; then our names are put in place."""
 
     def __init__(self, loader: Any) -> None:

@@ -79,7 +79,7 @@ def compile_aten(
             ground,
             multi_stream=plan.is_multi_stream,
             buckets=bool(declared),
-            training=role == "forward",
+            training=role in ("forward", "joint"),
             compile_cache=to_file,
             static_kernels=config.experimental_config.aclgraph._aclnn_static_shape_kernel,
         )

@@ -1,4 +1,4 @@
-"""`debug.deadlock_check`: refuses a graph whose collectives may wait for each other for ever.
+"""`debug.deadlock_check`: refuses a graph whose collectives may wait for each other forever.
 
 The streams, the events and the order of the collectives are known before anything runs, so nothing has to be captured
 or loaded for the check, and it works on any machine.

@@ -70,5 +70,5 @@ def _one_npu(ground: torch.device) -> torch.device:
 
 
 def forget_device() -> None:
-    """Lets the process choose its NPU anew; for `reset()`."""
+    """Lets the process choose its NPU again; for `reset()`."""
     _npu_of_process.clear()

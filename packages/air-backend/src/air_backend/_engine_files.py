@@ -1,4 +1,4 @@
-"""What the Graph Engine makes of graphs goes the way of torch's cache: into its folder on disk, and into its artifacts.
+"""Keeps what the Graph Engine compiled in torch's cache: in its folder on disk, and in its artifacts.
 
     torch.compile(model, backend="air", options={"air.cache.save": True, "mode": "max-autotune"})
     torch.compiler.save_cache_artifacts()        # traced graphs, and what the engine made of them

@@ -1,4 +1,4 @@
-"""`explain(fn, *args)`: everything AIR decided about one function, as data, text, or a page to look around in.
+"""`explain(fn, *args)`: everything AIR decided about one function, as data, text, or an interactive page.
 
 The function is compiled by a backend of its own and called once with the arguments given; what is reported is what
 happened in that call: graph breaks, notices of the configuration, every pass with its refusals, streams with their

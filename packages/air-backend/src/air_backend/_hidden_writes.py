@@ -1,4 +1,4 @@
-"""Says in Dynamo's graph what operators of torch_npu write on the device without a word in their schemas.
+"""Marks in Dynamo's graph what operators of torch_npu write on the device although their schemas do not say so.
 
     r = npu_apply_rotary_pos_emb(q, k, ...)          r = npu_apply_rotary_pos_emb(q, k, ...)
     use(r[0], r[1], q)                       ->      q.copy_(r[0]); k.copy_(r[1])

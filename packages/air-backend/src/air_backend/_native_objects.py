@@ -1,4 +1,4 @@
-"""Lets a file hold that a model has a stream or an event, without holding the stream or the event.
+"""Lets a file record that a model has a stream or an event, without storing the object.
 
 What Dynamo checks of such an object in another process is its type; the object itself is always the one of the process
 that runs. So while a graph is written, pickle takes a new object of the same type for it. Torch leaves streams out of

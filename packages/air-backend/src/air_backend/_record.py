@@ -13,7 +13,8 @@ import air_streams
 from air_aclgraph import HostConstant
 from air_fxpasses import PipelineReport
 
-Role = Literal["inference", "forward", "backward"]
+Role = Literal["inference", "forward", "joint", "backward"]
+"""`joint` is a forward that computes the gradients as well; its backward only scales them."""
 
 
 @dataclass

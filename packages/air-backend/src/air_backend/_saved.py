@@ -4,7 +4,7 @@
     torch.compile(f, backend="air", fullgraph=True).aot_compile(((x,), {}))   # a file, by save_compiled_function
 
 What is kept is the graph as AOTAutograd made it, before streams, passes and executors see it, with what AOTAutograd
-knew of it. The process that finds it lowers it anew, by the configuration of its own: tracing is what takes long, and
+knew of it. The process that finds it lowers it again, with its own configuration: tracing is what takes long, and
 addresses, captures and loaded engines belong to a process anyway. torch makes the key: the graph of Dynamo, the
 inputs, versions, and the settings of torch; `_mark` adds what is ours. A lowering works in the sizes that it was traced
 with, in a shape environment of its own; the conditions on sizes that it relied on are kept by torch, and checked.
@@ -171,7 +171,7 @@ def through_aot(
     around: Around,
 ) -> Callable[..., Any]:
     """As the backend does it where nothing is kept; what torch has kept of this graph it finds."""
-    _mark(gm)
+    _mark(gm, compilation.config)
     with (
         _engine_kept(example_inputs, compilation),
         in_progress(compilation),
@@ -182,7 +182,7 @@ def through_aot(
             bw_compiler=_saving(compilation, "backward"),
             inference_compiler=_saving(compilation, "inference"),
             decompositions=dict(decompositions),
-            keep_inference_input_mutations=compilation.config.experimental_config.keep_inference_input_mutations,
+            **compilation.front,
         )(gm, example_inputs)
     call = compilation.passage.around(around(compiled))
     return SavedFunction(call, vars(compiled)["serialize"]) if compilation.to_file else call
@@ -190,8 +190,7 @@ def through_aot(
 
 def _engine_kept(inputs: Sequence[Any], compilation: Compilation) -> contextlib.AbstractContextManager[None]:
     """Keeps what an engine makes of these graphs as well, where one compiles and torch's cache is asked for."""
-    on_npu = any(isinstance(value, torch.Tensor) and value.device.type == "npu" for value in inputs)
-    if compilation.to_file or compilation.config.mode != "max-autotune" or not on_npu:
+    if compilation.to_file or not compilation.by_engine_of_device(inputs):
         return contextlib.nullcontext()
     return _engine_files.beside_traced_graphs()
 
@@ -218,11 +217,12 @@ def _saving(compilation: Compilation, role: Role) -> SerializableAOTDispatchComp
     return SerializableAOTDispatchCompiler(Saved, compile_role)
 
 
-def _mark(gm: fx.GraphModule) -> None:
-    """Puts into a graph, and so into torch's key for it, what the key lacks: us, sizes that were declared on inputs,
-    annotations and the user's lines.
+def _mark(gm: fx.GraphModule, config: CompilerConfig) -> None:
+    """Puts into a graph, and so into torch's key for it, what the key lacks: us, how it is divided, sizes that were
+    declared on inputs, annotations and the user's lines.
     """
-    hasher = hashlib.sha256(f"air {__version__}".encode())
+    joint = config.experimental_config.aot_config_enable_joint_graph
+    hasher = hashlib.sha256(f"air {__version__} {'joint' if joint else ''}".encode())
     inputs = [node.meta.get("example_value") for node in gm.graph.find_nodes(op="placeholder")]
     hasher.update(repr(declared_sizes_of(inputs)).encode())
     for node in gm.graph.nodes:

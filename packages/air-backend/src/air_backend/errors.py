@@ -63,7 +63,7 @@ class SecondDevice(AirError):
 
 @dataclass(eq=False)
 class UnknownMode(AirError):
-    """`torch.compile(mode=...)` names no mode of this backend.
+    """`torch.compile(mode=...)` names a mode that this backend does not have.
 
     Use one of the modes that the message lists.
     """
@@ -349,6 +349,26 @@ class GraphSplit(UserWarning):
             "them, and each costs a launch by the host and a copy of what crosses the cut:"
         ]
         lines.extend(f"  {operator}: {why}\n    {place or ''}".rstrip() for operator, why, place in self.left)
+        return "\n".join(lines)
+
+
+class NotJoined(UserWarning):
+    """Forward and backward are compiled each on its own, where `aot_config_enable_joint_graph` asks for one graph.
+
+    Do what the message says, or leave the option off; the gradients are the same.
+    """
+
+    def __init__(self, reason: str, place: str | None, advice: str = "") -> None:
+        self.reason = reason
+        self.place = place
+        self.advice = advice
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        lines = [f"forward and backward are two graphs (aot_config_enable_joint_graph): {self.reason}"]
+        lines.extend(
+            f"  {name:<8}{text}" for name, text in (("at", self.place), ("advice", self.advice)) if text
+        )
         return "\n".join(lines)
 
 

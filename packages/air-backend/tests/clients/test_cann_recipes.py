@@ -165,7 +165,7 @@ def test_cann_recipes_read_the_logits_of_a_draft_model_after_those_of_the_main_o
         assert_same(again, main.decode(x + 1, position, past()))
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the program of cann-recipes is for NPUs")
 @pytest.mark.parametrize("numbers", [("4", "8"), (4, 8)])
 def test_cann_recipes_share_the_cores_between_two_streams(numbers: tuple[Any, Any]) -> None:
     import torchair
@@ -194,7 +194,7 @@ def test_cann_recipes_put_a_layer_into_one_super_kernel(options: str) -> None:
     same_as_eager(compiled_forward(layer, "ge_graph"), layer, (torch.randn(4, 8),))
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the program of cann-recipes is for NPUs")
 @pytest.mark.parametrize("mode", MODES)
 def test_cann_recipes_decode_on_the_device(mode: str) -> None:
     model = Decoder().eval().to("npu")
@@ -203,7 +203,7 @@ def test_cann_recipes_decode_on_the_device(mode: str) -> None:
     same_as_eager(run, model.decode, *calls)
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the program of cann-recipes is for NPUs")
 def test_cann_recipes_attend_by_the_fused_operator_of_torchair() -> None:
     import torchair
 

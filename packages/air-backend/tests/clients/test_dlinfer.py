@@ -107,7 +107,7 @@ def test_dlinfer_runs_what_has_no_converter_between_pieces_for_the_engine() -> N
     same_as_eager(run, layer, (torch.randn(3, 8), torch.randn(3, 8)))
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the program of DLInfer is for NPUs")
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
 def test_dlinfer_runs_a_layer_on_the_device(mode: str) -> None:
     weight = torch.rand(8).to("npu")
@@ -120,7 +120,7 @@ def test_dlinfer_runs_a_layer_on_the_device(mode: str) -> None:
     same_as_eager(run, layer, (torch.randn(3, 8).to("npu"), torch.randn(3, 8).to("npu")), repeat=3)
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the program of DLInfer is for NPUs")
 def test_dlinfer_captures_the_whole_runner_with_torchs_own_graph() -> None:
     npu: Any = vars(torch)["npu"]
     weight, x = torch.rand(8).to("npu"), torch.randn(3, 8).to("npu")

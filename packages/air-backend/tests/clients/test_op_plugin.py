@@ -11,7 +11,7 @@ from torch import Tensor
 
 from as_eager import same_as_eager
 
-pytestmark = pytest.mark.npu
+pytestmark = pytest.mark.npu("the operators are torch_npu's")
 
 
 def npu() -> Any:

@@ -98,7 +98,7 @@ def test_sglang_wraps_the_backend_in_one_of_its_own() -> None:
     assert backend.graphs == 1
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the program of SGLang on Ascend is for NPUs")
 def test_sglang_captures_what_the_npugraph_ex_backend_has_compiled_eagerly() -> None:
     npu: Any = vars(torch)["npu"]
     block, x = Block().to("npu"), torch.randn(2, 16, device="npu")
@@ -115,7 +115,7 @@ def test_sglang_captures_what_the_npugraph_ex_backend_has_compiled_eagerly() -> 
             assert_same(result, block(x))
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the program of SGLang on Ascend is for NPUs")
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
 def test_sglang_decodes_on_the_device(mode: str) -> None:
     block = Block().to("npu")

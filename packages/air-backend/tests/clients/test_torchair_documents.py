@@ -191,7 +191,7 @@ def test_torchairs_page_of_exported_graphs(tmp_path: Path) -> None:
     assert list((tmp_path / "out").glob("add*"))
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the program of TorchAir's documents is for NPUs")
 @pytest.mark.parametrize(
     "options", [{}, {"clone_input": False}, {"inplace_pass": False}, {"remove_noop_ops": False}]
 )
@@ -203,7 +203,7 @@ def test_torchairs_page_of_npugraph_ex_and_its_options(options: dict[str, Any]) 
     same_as_eager(run, model, (torch.randn(4).to("npu"), torch.randn(4).to("npu")), repeat=3)
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the program of TorchAir's documents is for NPUs")
 def test_torchairs_page_of_core_limits_of_the_callers_stream() -> None:
     npu: Any = vars(torch)["npu"]
     seen: list[tuple[int, int]] = []
@@ -230,7 +230,7 @@ def test_torchairs_page_of_core_limits_of_the_callers_stream() -> None:
         assert seen[-1] != (2, 3)
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the program of TorchAir's documents is for NPUs")
 def test_torchairs_page_of_native_streams_and_events() -> None:
     npu: Any = vars(torch)["npu"]
 

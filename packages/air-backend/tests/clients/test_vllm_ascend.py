@@ -121,7 +121,7 @@ def options_route(function: Any, **options: Any) -> Any:
     )
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the program of vLLM-Ascend is for NPUs")
 def test_vllm_ascend_quantises_activations_for_each_token() -> None:
     import torch_npu
 
@@ -138,7 +138,7 @@ def test_vllm_ascend_quantises_activations_for_each_token() -> None:
     same_as_eager(options_route(linear), linear, (torch.randn(4, 32).half().to("npu"),))
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the program of vLLM-Ascend is for NPUs")
 def test_vllm_ascend_adds_and_normalises_and_gates() -> None:
     import torch_npu
 
@@ -152,7 +152,7 @@ def test_vllm_ascend_adds_and_normalises_and_gates() -> None:
     same_as_eager(options_route(layer), layer, inputs, repeat=3)
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the program of vLLM-Ascend is for NPUs")
 def test_vllm_ascend_rotates_queries_and_keys() -> None:
     import torch_npu
 
@@ -165,7 +165,7 @@ def test_vllm_ascend_rotates_queries_and_keys() -> None:
     same_as_eager(options_route(rotate), rotate, tuple(inputs))
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the program of vLLM-Ascend is for NPUs")
 def test_vllm_ascend_writes_keys_into_slots_and_reads_them_in_the_next_step() -> None:
     import torch_npu
 
@@ -182,7 +182,7 @@ def test_vllm_ascend_writes_keys_into_slots_and_reads_them_in_the_next_step() ->
             assert_same(mine, theirs)
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the program of vLLM-Ascend is for NPUs")
 def test_vllm_ascend_routes_tokens_to_experts() -> None:
     import torch_npu
 
@@ -193,7 +193,7 @@ def test_vllm_ascend_routes_tokens_to_experts() -> None:
     same_as_eager(options_route(route), route, (torch.randn(6, 8).to("npu"),))
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the program of vLLM-Ascend is for NPUs")
 def test_vllm_ascend_multiplies_groups_of_tokens_with_their_experts() -> None:
     import torch_npu
 
@@ -210,7 +210,7 @@ def test_vllm_ascend_multiplies_groups_of_tokens_with_their_experts() -> None:
     same_as_eager(options_route(experts), experts, *calls)
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the program of vLLM-Ascend is for NPUs")
 def test_vllm_ascend_attends_with_lengths_of_the_host_that_grow() -> None:
     import torch_npu
 
@@ -227,7 +227,7 @@ def test_vllm_ascend_attends_with_lengths_of_the_host_that_grow() -> None:
     same_as_eager(run, attend, *((q, k, v, [n, n + 2]) for n in (3, 9, 20)))
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the program of vLLM-Ascend is for NPUs")
 def test_vllm_ascend_limits_the_cores_of_a_block() -> None:
     scope: Any = vars(torch)["npu"].npugraph_ex.scope
 

@@ -138,7 +138,7 @@ def test_vllm_ascend_09_runs_shared_experts_on_a_second_stream(mode: str, enable
     same_as_eager(run, moe, (torch.randn(4, 8),), repeat=3)
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the program of vLLM-Ascend is for NPUs")
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
 def test_vllm_ascend_09_decodes_on_the_device(mode: str) -> None:
     import torchair
@@ -154,7 +154,7 @@ def test_vllm_ascend_09_decodes_on_the_device(mode: str) -> None:
     same_as_eager(run, model, *calls)
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the program of vLLM-Ascend is for NPUs")
 def test_vllm_ascend_09_prefetches_a_weight_beside_the_attention() -> None:
     import torch_npu
 
@@ -178,7 +178,7 @@ def test_vllm_ascend_09_prefetches_a_weight_beside_the_attention() -> None:
     same_as_eager(run, layer, (torch.randn(4, 16).to("npu"),))
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the program of vLLM-Ascend is for NPUs")
 def test_vllm_ascend_09_keeps_keys_normalised_and_rotated_by_one_operator() -> None:
     import torch_npu
 

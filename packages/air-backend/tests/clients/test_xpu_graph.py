@@ -87,7 +87,7 @@ def test_xpu_graph_sets_nested_options_from_a_dictionary() -> None:
     assert_same(run(*inputs), inputs[0] * 2)
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the program of XPU-Graph is for NPUs")
 def test_xpu_graph_gives_a_pool_of_its_own() -> None:
     pool = vars(torch)["npu"].graph_pool_handle()
     inputs = [torch.randn(4, 4, device="npu")]
@@ -96,7 +96,7 @@ def test_xpu_graph_gives_a_pool_of_its_own() -> None:
         assert_same(run(*inputs), inputs[0] @ inputs[0])
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the program of XPU-Graph is for NPUs")
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
 def test_xpu_graph_compiles_a_module_through_the_backend_itself(mode: str) -> None:
     import torchair

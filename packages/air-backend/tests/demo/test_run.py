@@ -27,7 +27,7 @@ def test_N01_every_mode_equals_eager_on_plain_cpu_tensors(host_demo: demo.DemoRe
     check(host_demo, demo.LlamaSize().layers)
 
 
-@pytest.mark.npu
+@pytest.mark.npu("CUDA has one of the demo's two modes")
 def test_N02_every_mode_equals_eager_on_the_real_torch_npu() -> None:
     ground = best_ground()
     assert ground.device.type == "npu"

@@ -54,7 +54,7 @@ def test_N22_distributed_tensors_equal_one_process_on_gloo() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.npu
+@pytest.mark.npu("the collectives are HCCL's")
 def test_N22_distributed_tensors_equal_one_process_on_hccl() -> None:
     only = ("sequence parallel training", "distributed tensors in", "mesh")
     cases = {case for case in DTENSOR if any(part in case for part in only)}
@@ -69,7 +69,7 @@ def test_N22_every_way_of_splitting_equals_one_process_on_gloo(ranks: int) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.npu
+@pytest.mark.npu("the collectives are HCCL's")
 @pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize("mode", MODES)
 def test_N22_every_way_of_splitting_equals_one_process_on_hccl(mode: str, ranks: int) -> None:
@@ -86,9 +86,9 @@ def test_N22_every_way_of_splitting_equals_one_process_on_hccl(mode: str, ranks:
         ("cpu", "capture"),
         ("cpu", "replay"),
         ("cpu", "engine"),
-        pytest.param("npu", "capture", marks=pytest.mark.npu),
-        pytest.param("npu", "replay", marks=pytest.mark.npu),
-        pytest.param("npu", "engine", marks=pytest.mark.npu),
+        pytest.param("npu", "capture", marks=pytest.mark.npu("the collectives are HCCL's")),
+        pytest.param("npu", "replay", marks=pytest.mark.npu("the collectives are HCCL's")),
+        pytest.param("npu", "engine", marks=pytest.mark.npu("the collectives are HCCL's")),
     ],
 )
 def test_N22_a_rank_that_dies_ends_the_job_with_its_name(device: str, place: str, ranks: int) -> None:

@@ -45,7 +45,7 @@ def test_S25_S27_N22_ranks_equal_one_process_on_gloo_and_a_death_ends_the_job() 
     assert time.monotonic() - started < LIMIT_S
 
 
-@pytest.mark.npu
+@pytest.mark.npu("the collectives are HCCL's")
 def test_S25_S27_N22_ranks_equal_one_process_on_hccl_and_a_death_ends_the_job() -> None:
     done = launched(PROGRAM, "npu", "--modes", *MODES[1:], limit_s=LIMIT_S)
     equal_in(MODES[1:], done)

@@ -80,7 +80,7 @@ def test_A54_a_second_graph_in_the_same_folder_does_not_write_under_the_names_of
     assert any(name.startswith("mul.graph_") and name.endswith("_device_cpu_0.pt") for name in plain)
 
 
-@pytest.mark.npu
+@pytest.mark.npu("only torch_npu launches a callback of the host in a graph")
 def test_A54_a_replay_on_an_npu_writes_through_a_host_callback(tmp_path: Path) -> None:
     check(tmp_path, "npu")
 

@@ -104,11 +104,10 @@ def test_N23_random_programs_that_are_cut_give_their_caller_what_eager_gives(
         check(mode, seeds_of(request, 0, SHARDS), "cpu", CUT)
 
 
-@pytest.mark.npu
 @pytest.mark.slow  # one aborted stream ends every test after it in the same process
 @pytest.mark.parametrize("shard", range(SHARDS))
 @pytest.mark.parametrize("mode", MODES)
-def test_random_programs_on_an_npu_give_their_caller_what_eager_gives(
-    mode: str, shard: int, request: pytest.FixtureRequest
+def test_random_programs_on_a_device_give_their_caller_what_eager_gives(
+    accelerator: str, mode: str, shard: int, request: pytest.FixtureRequest
 ) -> None:
-    check(mode, seeds_of(request, shard, ON_NPU), "npu")
+    check(mode, seeds_of(request, shard, ON_NPU), accelerator)

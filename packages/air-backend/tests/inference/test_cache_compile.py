@@ -86,7 +86,7 @@ def test_A51_G17_another_process_reads_it(tmp_path: Path) -> None:
 
 
 def read_again(folder: Path, caplog: pytest.LogCaptureFixture) -> list[str]:
-    """What is said when the files of a folder are read once more; they have to be traced anew."""
+    """What is said when the files of a folder are read once more; they have to be traced again."""
     torch._dynamo.reset()
     counters.clear()
     caplog.clear()
@@ -437,17 +437,18 @@ def test_A51_a_model_of_transformers_is_read_with_other_sizes(tmp_path: Path) ->
     assert files(function) == ["compiled_module"]
 
 
-@pytest.mark.npu
 @pytest.mark.parametrize("mode", MODES)
-def test_A51_G17_a_function_on_the_device_is_read_and_equals_the_cpu(mode: str, tmp_path: Path) -> None:
+def test_A51_G17_a_function_on_the_device_is_read_and_equals_the_cpu(
+    accelerator: str, mode: str, tmp_path: Path
+) -> None:
     x = cached_step.inputs()
     for _ in range(2):
         torch._dynamo.reset()
         counters.clear()
-        function = cached_step.cached(cached_step.made().to("npu"), str(tmp_path), mode)
+        function = cached_step.cached(cached_step.made().to(accelerator), str(tmp_path), mode)
         for _ in range(3):
             torch.testing.assert_close(
-                function(x.to("npu")).cpu(), cached_step.expected(x), rtol=1e-4, atol=1e-4
+                function(x.to(accelerator)).cpu(), cached_step.expected(x), rtol=1e-4, atol=1e-4
             )
     assert traced() == 0
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("torch_npu")
-pytestmark = pytest.mark.npu
+pytestmark = pytest.mark.npu("the Graph Engine keeps what it compiled")
 
 RUN = """
 import sys, torch, torch_npu, air_backend, cached_step

@@ -15,8 +15,10 @@ from torch._dynamo.utils import counters
 from air_backend._native_objects import native_objects_by_type
 from air_backend.inference import cache_compile
 from air_config import CompilerConfig
+from air_graph.testing import devices
 
-npu: Any = getattr(torch, "npu", None)
+DEVICE = devices.accelerator() or "cpu"
+device_module: Any = torch.get_device_module(DEVICE)
 
 
 @pytest.fixture(autouse=True)
@@ -34,18 +36,18 @@ class TwoStreams(nn.Module):
 
     def __init__(self, *, held: bool = True) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.randn(4, device="npu"))
-        self.side = npu.Stream()
-        self.forked = npu.Event() if held else None
+        self.weight = nn.Parameter(torch.randn(4, device=DEVICE))
+        self.side = device_module.Stream()
+        self.forked = device_module.Event() if held else None
 
     def forward(self, x: Tensor) -> Tensor:
         y = x * self.weight
-        forked = npu.Event() if self.forked is None else self.forked
+        forked = device_module.Event() if self.forked is None else self.forked
         forked.record()
-        with npu.stream(self.side):
+        with device_module.stream(self.side):
             self.side.wait_event(forked)
             z = y.exp()
-            joined = npu.Event()
+            joined = device_module.Event()
             joined.record()
         joined.wait()
         return y + z
@@ -57,16 +59,15 @@ def cached(model: nn.Module, folder: Path) -> Any:
     return cache_compile(model.forward, config=config, cache_dir=folder)
 
 
-@pytest.mark.npu
 @pytest.mark.parametrize("held", [True, False])
 def test_A51_a_model_with_a_stream_and_an_event_is_kept_for_other_processes(
-    held: bool, tmp_path: Path
+    accelerator: str, held: bool, tmp_path: Path
 ) -> None:
-    x = torch.randn(3, 4, device="npu")
+    x = torch.randn(3, 4, device=accelerator)
     for count in (1, 0):  # two processes, as far as Dynamo can tell
         torch._dynamo.reset()
         before = traced()
-        model, _ = TwoStreams(held=held), npu.Stream()  # the next one's stream has another number
+        model, _ = TwoStreams(held=held), device_module.Stream()  # the next one's stream has another number
         run = cached(model, tmp_path)
         for _ in range(3):
             torch.testing.assert_close(run(x), model(x))
@@ -74,9 +75,8 @@ def test_A51_a_model_with_a_stream_and_an_event_is_kept_for_other_processes(
         assert [path.name for path in run.folder.iterdir()] == ["compiled_module"]
 
 
-@pytest.mark.npu
-def test_A51_a_model_without_the_event_is_traced_by_itself(tmp_path: Path) -> None:
-    x = torch.randn(3, 4, device="npu")
+def test_A51_a_model_without_the_event_is_traced_by_itself(accelerator: str, tmp_path: Path) -> None:
+    x = torch.randn(3, 4, device=accelerator)
     for held in (True, False, True, False):
         torch._dynamo.reset()
         model = TwoStreams(held=held)

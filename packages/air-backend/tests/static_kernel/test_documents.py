@@ -9,7 +9,7 @@ import pytest
 
 from static_kernel.sandbox import Sandbox
 
-pytestmark = pytest.mark.npu
+pytestmark = pytest.mark.npu("static kernels are made by CANN's compiler")
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 RUN = (  # one run's part of the document's tree: kind, and the name as the document writes it

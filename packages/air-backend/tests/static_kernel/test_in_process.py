@@ -17,7 +17,7 @@ from torch._dynamo.exc import BackendCompilerFailed
 from air_aclgraph.static_kernel import StaticKernels, StaticKernelWarning
 from air_backend import CompilerConfig, _records, get_npu_backend
 
-pytestmark = pytest.mark.npu
+pytestmark = pytest.mark.npu("static kernels are made by CANN's compiler")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 
 from static_kernel.sandbox import LIMIT_S, Sandbox, answers, torchrun
 
-pytestmark = pytest.mark.npu
+pytestmark = pytest.mark.npu("static kernels are made by CANN's compiler")
 
 
 @pytest.mark.slow

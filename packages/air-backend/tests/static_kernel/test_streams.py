@@ -53,7 +53,7 @@ def test_S06_streams_act_in_a_graph_that_runs_eagerly() -> None:
     run(CompilerConfig(), "cpu")
 
 
-@pytest.mark.npu
+@pytest.mark.npu("air-sim counts the calls")
 def test_S06_S07_events_are_recorded_and_waited_for_beside_static_kernels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,7 +76,7 @@ def test_S06_S07_events_are_recorded_and_waited_for_beside_static_kernels(
     assert report["compiled"] == 3
 
 
-@pytest.mark.npu
+@pytest.mark.npu("air-sim counts the calls")
 def test_S06_what_a_block_makes_is_there_when_the_graph_that_runs_eagerly_returns() -> None:
     """The plan's fork and join act there too; the waits between the two streams are those that "auto" inserts."""
     import air_sim

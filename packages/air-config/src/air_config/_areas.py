@@ -1,4 +1,4 @@
-"""Areas: which part of AIR an option speaks to, and so when it acts at all.
+"""Areas: the part of AIR that an option is for, and so when it acts.
 
 Every option belongs to one area. The rules ask the area instead of naming a hundred options: an area says
 in which modes its options act, in which of those they still act under `run_eagerly`, on which devices they

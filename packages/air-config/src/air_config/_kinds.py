@@ -1,4 +1,4 @@
-"""Kinds of values: what an option takes, told to the validator, the reader and the JSON schema alike.
+"""Kinds of values: what an option takes, for the validator, the reader and the JSON schema.
 
 A kind is one frozen row. Its `validator` is built from `attrs.validators`; `take` runs it and turns what
 it raises into an error that carries the option's path and what is allowed. The other fields say the same

@@ -1,4 +1,4 @@
-"""A notice: one option that did not come through as it was set, and why."""
+"""A notice: one option that did not take effect as it was set, and why."""
 
 from __future__ import annotations
 

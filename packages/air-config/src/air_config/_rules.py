@@ -1,4 +1,4 @@
-"""The form of a rule: when it holds, which options it touches, what becomes of them, and who says so.
+"""The form of a rule: when it applies, which options it affects, what happens to them, and its source.
 
 A rule is a frozen row. Conditions are small rows too, with a text, so that the reference page can print what
 the code evaluates. Rules run in the order of the table; an option that one rule has put out of action is not

@@ -1,4 +1,4 @@
-"""`resolve`: what a configuration comes to in a place. The result is fixed, and explains itself."""
+"""`resolve`: the settings that a configuration gives in a context. They are immutable and explain themselves."""
 
 from __future__ import annotations
 

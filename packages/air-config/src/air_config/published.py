@@ -1,4 +1,4 @@
-"""Where the documentation is published: what an error sends to, as wheels hold no pages."""
+"""Where the documentation is published: errors link there, because wheels have no pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""May code be loaded from a path: nobody but this user and root can have put there, or changed, what is read.
+"""Whether code may be loaded from a path: only this user and root can have written or changed what is read.
 
     descriptor = open_trusted("cache/code.bin")   # or Untrusted, with the part of the path and the reason
 

@@ -1,4 +1,4 @@
-"""Variables of the environment that are no options: numbers and switches, checked where they are read.
+"""Environment variables that are not options: numbers and switches, checked where they are read.
 
 rank = number("RANK", 0)          # 3, or WrongValue that names the variable, the value and what is allowed
 """

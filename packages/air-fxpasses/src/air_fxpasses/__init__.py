@@ -1,4 +1,4 @@
-"""Graph in, better graph out: FX passes that prove what they do."""
+"""FX passes that improve a graph and prove what they do."""
 
 from __future__ import annotations
 

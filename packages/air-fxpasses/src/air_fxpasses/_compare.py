@@ -1,4 +1,4 @@
-"""Whether two runs look the same to the caller: values, layouts, written inputs, and who shares memory."""
+"""Whether two runs look the same to the caller: values, layouts, written inputs, and shared memory."""
 
 from __future__ import annotations
 

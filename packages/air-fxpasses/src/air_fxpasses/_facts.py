@@ -138,7 +138,7 @@ class Facts:
         self._regions.pop(node, None)
 
     def take_over(self, remade: dict[Node, Node]) -> None:
-        """After a graph was put back: forgets everything but the order of nodes made anew."""
+        """After a graph was put back: forgets everything but the order of nodes made again."""
         for old, new in remade.items():
             self._stand_ins[new] = old
         self._stamps = {}

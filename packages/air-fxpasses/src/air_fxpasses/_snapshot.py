@@ -1,4 +1,4 @@
-"""Takes a graph module back to how it was, keeping node objects where they still exist.
+"""Restores a graph module, keeping node objects where they still exist.
 
 A pass edits the graph in place. Node identity matters to whoever holds facts about the nodes (an ordering,
 a stream plan), so a failed pass is undone by putting nodes back rather than by swapping the graph.
@@ -57,7 +57,7 @@ class Snapshot:
         )
 
     def restore(self) -> dict[Node, Node]:
-        """Puts everything back; tells which nodes had to be made anew (new node by erased node)."""
+        """Puts everything back; tells which nodes had to be made again (new node by erased node)."""
         graph = self._gm.graph
         if "_graph" in self._dict and graph is not self._dict["_graph"]:
             self._gm.graph = graph = self._dict["_graph"]

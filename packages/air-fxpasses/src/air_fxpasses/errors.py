@@ -1,4 +1,4 @@
-"""Everything this package raises: what happened, where, and what to do about it."""
+"""The errors of air-fxpasses: what happened, where, and what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FX graphs as Ascend IR, and engines that run it anywhere.
+"""FX graphs as Ascend IR, and engines that run it on NPUs and CPUs.
 
 Names are loaded at first use: a program that runs offline models needs neither converters nor Dynamo.
 """

@@ -1,4 +1,4 @@
-"""The way from an FX graph to something that runs."""
+"""Compiles an FX graph into something that runs."""
 
 from __future__ import annotations
 

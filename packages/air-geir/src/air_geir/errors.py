@@ -115,7 +115,7 @@ class VerificationError(GeirError):
 class EngineError(GeirError):
     """An engine cannot compile or run a graph.
 
-    Read the engine's own words in the message; `config.air.engine = "reference"` runs the graph on the CPU to compare.
+    Read the engine's message in the error; `config.air.engine = "reference"` runs the graph on the CPU to compare.
     """
 
 
@@ -150,5 +150,5 @@ class ExportError(GeirError):
 class GearError(GeirError, AssertionError):
     """The gears of several dims cannot be combined, or a call has a size that is none of them.
 
-    Call with a size that was declared; `dynamic_gears_merge_policy` says how gears of several dims combine.
+    Call with a size that was declared; `dynamic_gears_merge_policy` selects how gears of several dims combine.
     """

@@ -45,7 +45,7 @@ class SymPackInput:
 
 @dataclass(frozen=True, slots=True)
 class SeedInput:
-    """A graph input that carries the random generator's seed, read anew for each call."""
+    """A graph input that carries the random generator's seed, read again for each call."""
 
 
 @dataclass(frozen=True, slots=True)

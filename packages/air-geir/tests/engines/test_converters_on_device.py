@@ -18,7 +18,7 @@ from air_geir import Executable, compile_graph
 from air_geir.converters import resolve as operator
 from air_geir.proof import trace
 
-pytestmark = [pytest.mark.npu, pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.npu, pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("device_engine")]
 
 SERVED = {
     "npu_rms_norm", "npu_add_rms_norm", "npu_add_rms_norm_v2", "npu_add_rms_norm_v2_functional",
@@ -45,7 +45,9 @@ def test_every_operator_served_has_a_sample() -> None:
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda s: s.name)
-def test_an_operator_gives_on_the_graph_engine_what_its_plain_kernel_gives(sample: Sample) -> None:
+def test_an_operator_gives_on_the_graph_engine_what_its_plain_kernel_gives(
+    sample: Sample, device_engine: str
+) -> None:
     op = operator(f"npu.{npu_ops.row(sample.operator).overload}")
     assert op is not None
     plain_args, plain_kwargs = copy.deepcopy((sample.args, sample.kwargs))
@@ -61,7 +63,7 @@ def test_an_operator_gives_on_the_graph_engine_what_its_plain_kernel_gives(sampl
 
     moved = [t.to("npu") for t in given]
     run = on_device(call, given)
-    assert run.engine == "torchair_extension"
+    assert run.engine == device_engine
     found = run(*moved)
     written = [t for t in pytree.tree_leaves((plain_args, plain_kwargs)) if isinstance(t, torch.Tensor)]
     for one, other in zip([*found, *moved], [*expected, *written], strict=True):

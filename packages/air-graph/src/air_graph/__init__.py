@@ -1,4 +1,4 @@
-"""What everybody asks about an FX graph: effects, memory, lines, order."""
+"""Answers to common questions about an FX graph: effects, memory, source lines, order."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from air_graph._effects import (
 )
 from air_graph._examples import device_kinds, example_tensors
 from air_graph._hints import bytes_of, hint_of
+from air_graph._linear import NotLinear, followers_of, why_not_linear
 from air_graph._links import Link, link_of, links_of, owner_of, shares_storage
 from air_graph._long_products import mend_long_products
 from air_graph._misstated import mend_layouts
@@ -85,6 +86,7 @@ __all__ = [
     "Effects",
     "Extent",
     "Link",
+    "NotLinear",
     "Ordering",
     "OutForm",
     "Ownership",
@@ -110,6 +112,7 @@ __all__ = [
     "effects_of_node",
     "example_tensors",
     "find_operator",
+    "followers_of",
     "has_line",
     "hidden_writes",
     "hint_of",
@@ -161,6 +164,7 @@ __all__ = [
     "surroundings_of",
     "unregister_out_form",
     "uses_of",
+    "why_not_linear",
     "written_arguments",
     "written_inputs",
     "written_values",

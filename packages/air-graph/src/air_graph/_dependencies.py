@@ -1,4 +1,4 @@
-"""What has to run before a node: the values it is given, and whoever touched the same memory before it.
+"""What has to run before a node: its arguments, and earlier nodes that touch the same memory.
 
 A functional graph is ordered by its values alone. Where a node writes, everybody who touched that memory earlier comes
 before it, and everybody who touches it later comes after; random draws and side effects keep their order among

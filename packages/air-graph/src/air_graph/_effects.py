@@ -1,4 +1,4 @@
-"""What an operator does to the memory of its arguments: the one table of effects.
+"""What an operator does to the memory of its arguments: the only table of effects.
 
     add_(Tensor(a!) self, Tensor other) -> Tensor(a!)     reads and writes self, reads other, returns self's memory
     view(Tensor(a) self, SymInt[] size) -> Tensor(a)      touches nothing, returns self's memory

@@ -1,4 +1,4 @@
-"""Whose memory a value of an FX graph lies in: the value that owns it, and the views between the two.
+"""Which memory a value of an FX graph uses: the value that owns it, and the views between the two.
 
 Where an operator may copy or not (`reshape`), the storages of the example values decide.
 """

@@ -72,7 +72,7 @@ _MOST_BYTES: Final = 1 << 28
 
 
 def mend_layouts(gm: GraphModule) -> bool:
-    """Gives such values the strides that the kernel gives, and computes anew what follows from them."""
+    """Gives such values the strides that the kernel gives, and computes again what follows from them."""
     suspects = {node: None for node in gm.graph.nodes if _is_suspect(node)}
     mode = detect_fake_mode([node.meta["val"] for node in suspects])
     if mode is None:

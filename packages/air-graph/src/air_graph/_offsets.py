@@ -24,7 +24,7 @@ from air_graph._uses import uses_of
 
 
 def mend_offsets(gm: GraphModule) -> None:
-    """Computes the example values of such results anew, and of the views of them."""
+    """Computes the example values of such results again, and of the views of them."""
     scatters = [node for node in gm.graph.nodes if keeps_gaps(node.target)]
     mode = detect_fake_mode([node.meta.get("val") for node in scatters])
     if mode is None:

@@ -1,4 +1,4 @@
-"""Which values of a graph of a device lie in the memory of the host, and which of them the host itself must make.
+"""Which values of a device graph are in host memory, and which of them the host itself must compute.
 
 torch.arange(4).to(x.device)    an engine may compute it on the device: nobody sees where
 return x.cpu(), torch.ones(2)   the caller wants tensors of the CPU
@@ -19,7 +19,7 @@ from air_graph._uses import uses_of
 _COPIED: Final = "it copies from the device to the host, which waits for it"
 _COMPUTED: Final = "what it computes is wanted in the memory of the host"
 _BOTH: Final = "some of its results lie on the device, others in the memory of the host"
-_OWN: Final = "the host computes it anew in each call"
+_OWN: Final = "the host computes it again in each call"
 _KNOWN: Final = frozenset({"aten", "prims", "air", "air_streams", "air_backend", "air_geir", "npugraph_ex"})
 """Packages of operators whose random ones are tagged, and none of which looks elsewhere."""
 
@@ -46,7 +46,7 @@ def is_made_anew(node: Node) -> bool:
 def needed_on_host(graph: Graph) -> dict[Node, str]:
     """The calls in a graph of a device that have to run on the host, each with the reason.
 
-    They are what results in the memory of the host are computed from, writes to such memory, what is made anew, and
+    They are what results in the memory of the host are computed from, writes to such memory, what is made again, and
     what gives results in both.
     """
     if not device_kinds(graph) - {"cpu"}:

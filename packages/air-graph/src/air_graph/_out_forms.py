@@ -1,4 +1,4 @@
-"""The `.out` form of an operator: the overload that computes the same values into memory it is given.
+"""The `.out` form of an operator: the overload that writes the same values into given memory.
 
     aten::add.Tensor(self, other, *, alpha) -> Tensor
     aten::add.out(self, other, *, alpha, out!) -> Tensor(out!)

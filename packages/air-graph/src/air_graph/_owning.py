@@ -1,4 +1,4 @@
-"""Whose memory the results of a graph lie in, in eager: asked before passes let values live in each other's.
+"""Which memory the results of a graph use in eager: asked before passes let values share memory.
 
 y = x * 2;  return y, y.t()       autograd lets a caller write to `y`; what is a view in eager may stay a view
 return y.t(), y.detach()          `y.t()` is differentiable, and what was detached is not, nor is it a view

@@ -1,4 +1,4 @@
-"""What a node of a graph does to the memory of each node it is given.
+"""What a node of a graph does to the memory of each of its arguments.
 
 An operator's effects come from `effects_of`. A higher-order operator is known by what it is given: one that wraps an
 operator does what that does; one with graphs as arguments writes what those graphs write; the functional ones only

@@ -1,4 +1,4 @@
-"""Zeros without memory, which autograd makes for gradients known to be zero: a graph gets zeros that have some.
+"""Replaces zeros without memory, which autograd makes for gradients known to be zero, by zeros with memory.
 
     torch.sgn(x).backward()     ->     the backward graph is `return _efficientzerotensor(...)`
 

@@ -49,7 +49,7 @@ class BadRegistration(GraphError):
 
 
 class CannotWrite(GraphError, OSError):
-    """A file or folder that was asked for cannot be written; nothing half-written is left.
+    """A file or folder that was asked for cannot be written; no partial file is left.
 
     The message says why, and where: free space, get write permission, or name another place.
     """

@@ -1,4 +1,4 @@
-"""What runs a compiled graph: one type for every way to do it, so that nobody has to guess what can be asked.
+"""What runs a compiled graph: one type for every executor, so callers know what they can ask.
 
 run(*inputs)        the results, in the order of the graph
 run.explain()       what was decided, as dictionaries, lists, strings and numbers

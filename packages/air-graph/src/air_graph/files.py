@@ -1,4 +1,4 @@
-"""Files for people, written whole or not at all; what stands in the way is a `CannotWrite` that says what to do.
+"""Writes files for people, complete or not at all; a failure is a `CannotWrite` that says what to do.
 
     with whole_file("out/graph.npy", "the tensors of add_1") as file:   # a temporary file beside it, renamed at the end
         numpy.save(file, values)

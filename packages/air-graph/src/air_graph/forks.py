@@ -1,4 +1,4 @@
-"""Locks that the child of a fork finds free, whichever thread of its parent held them.
+"""Locks that are free in a forked child, whichever thread of the parent held them.
 
 The thread that held a lock does not exist in the child, so nobody would ever release it.  The thread that forks does
 exist there: what it holds it goes on holding.  What such a lock protects must be whole between any two steps inside

@@ -1,4 +1,4 @@
-"""`found_by_others`: the spec of a module as the finders after one's own give it, so that several may look on."""
+"""`found_by_others`: the spec of a module from the finders after one's own, so that several can observe an import."""
 
 from __future__ import annotations
 

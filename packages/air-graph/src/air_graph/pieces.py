@@ -1,4 +1,4 @@
-"""Cuts a graph round the nodes that must run eagerly: pieces to compile, with eager parts between them.
+"""Cuts a graph around the nodes that must run eagerly: pieces to compile, with eager parts between them.
 
     mm ─► nonzero ─► index ─► sum            piece_0 = mm        (the caller compiles it)
                                       ─►     eager_1 = nonzero, index

@@ -1,4 +1,4 @@
-"""The one bar on the terminal of whatever takes long: a capture, a conversion, static kernels, the demo.
+"""The progress bar on the terminal for long work: a capture, a conversion, static kernels, the demo.
 
     decoder key (7,)  [##########..........]  4120 of 8192 operators
 

@@ -1,6 +1,6 @@
 """Changes switches and reads counters of the running process.
 
-Tests arrange a misfortune in the middle of a program with these, where an environment variable would strike at the
+Tests inject a fault in the middle of a program with these, where an environment variable would strike at the
 start.
 """
 

@@ -39,7 +39,7 @@ def _switch(default: object, meaning: str, low: float = 0, high: float = _MOST) 
 
 @dataclass(frozen=True)
 class Switches:
-    """What air-sim should pretend to be, and which misfortunes to arrange."""
+    """What air-sim pretends to be, and which faults it injects."""
 
     soc: str = _switch("Ascend910B1", "SoC name that the driver reports")
     cann: str = _switch("8.5.0", "CANN version that the toolkit reports")

@@ -1,4 +1,4 @@
-"""Which stream, in which order, how long alive."""
+"""The stream, order and lifetime of every value of a graph."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The stream operators outside a graph: eager code keeps the order of the program, whatever its scopes say.
 
-A scope speaks to the compiler, which sees the whole graph, orders its streams and knows how long each value lives.
+A scope is for the compiler, which sees the whole graph, orders its streams and knows how long each value lives.
 Eager code has no plan: were the stream really switched, a value made inside a block and read after it would be a
 race. So a block changes nothing here and has no state: it may hold an exception, a generator that stops in the middle,
 another thread. Events, markers and lifetimes stay real, because the program may itself be on a stream of torch's

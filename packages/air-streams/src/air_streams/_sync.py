@@ -1,4 +1,4 @@
-"""What to do about findings: warn, raise, mend, or nothing.
+"""What to do about findings: warn, raise, repair, or nothing.
 
 `auto` writes the missing waits and record_streams into the graph as the operators a user would have written,
 so every later reader of the graph sees the mended program.

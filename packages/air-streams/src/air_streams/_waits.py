@@ -1,4 +1,4 @@
-"""Looks at the waits themselves: those without need, those without a record, and those that wait in a circle."""
+"""Checks the waits themselves: redundant ones, those without a record, and those in a cycle."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ class StreamsError(AirError):
 
 
 class InvalidArgument(StreamsError, ValueError):
-    """A tag, priority, core number or list of tensors makes no sense.
+    """A tag, priority, core number or list of tensors is not valid.
 
     Give what the message asks for: a non-empty string as tag, a whole number, a list of tensors.
     """

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
-from air_aclgraph.buckets._homes import Values, evaluated, shape_of
+from air_aclgraph.buckets._buffers import Values, evaluated, shape_of
 from air_aclgraph.buckets._proven import Bucket
 from air_fxpasses.padding import Labels
 

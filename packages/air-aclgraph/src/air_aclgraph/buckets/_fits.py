@@ -15,8 +15,8 @@ from air_aclgraph._copies import one_by_one
 from air_aclgraph._key import Key
 from air_aclgraph._making import Making
 from air_aclgraph._slots import Kind
+from air_aclgraph.buckets._buffers import PaddedBuffer, Values, evaluated, shape_of
 from air_aclgraph.buckets._cuts import Cut, cut_of, leaves_of
-from air_aclgraph.buckets._homes import Home, Values, evaluated, shape_of
 from air_aclgraph.buckets._proven import Bucket
 from air_aclgraph.errors import BucketsRefused
 
@@ -44,7 +44,7 @@ class Fits:
 
     def __init__(self, gm: GraphModule, buckets: Sequence[Bucket], making: Making) -> None:
         self.buckets = tuple(buckets)
-        self.homes: dict[Key, list[Home]] = {}
+        self.buffers: dict[Key, list[PaddedBuffer]] = {}
         self.serving: Key | None = None
         """The key whose padded call is under way."""
         self._making = making
@@ -90,8 +90,8 @@ class Fits:
         padded = self._padded_sizes(used)
         if isinstance(padded, str):
             return padded
-        homes = self._homes_of(padded)
-        replaced: list[tuple[int, Any]] = [(home.index, home.tensor) for home in homes]
+        buffers = self._buffers_of(padded)
+        replaced: list[tuple[int, Any]] = [(buffer.index, buffer.tensor) for buffer in buffers]
         replaced += [
             (i, evaluated(example, padded))
             for i, example in enumerate(self._examples)
@@ -101,15 +101,15 @@ class Fits:
         for index, value in replaced:
             whole[index] = value
         key = key_of(whole)
-        self.homes[key] = homes
+        self.buffers[key] = buffers
         return Fit(
             key,
             tuple(replaced),
-            tuple(home.index for home in homes),
-            (self._making.copies or one_by_one)([home.room(used) for home in homes]),
-            tuple(_fillings(homes, used)),
+            tuple(buffer.index for buffer in buffers),
+            (self._making.copies or one_by_one)([buffer.callers_part(used) for buffer in buffers]),
+            tuple(_fillings(buffers, used)),
             tuple(self._cuts(padded, used)),
-            frozenset(home.tensor.untyped_storage()._cdata for home in homes),
+            frozenset(buffer.tensor.untyped_storage()._cdata for buffer in buffers),
         )
 
     def _padded_sizes(self, used: Values) -> Values | str:
@@ -128,19 +128,19 @@ class Fits:
             return f"the graph was traced under the condition {broken}, which the bucket does not meet"
         return padded
 
-    def _homes_of(self, padded: Values) -> list[Home]:
+    def _buffers_of(self, padded: Values) -> list[PaddedBuffer]:
         """The memory of the padded inputs for these buckets."""
         wanted = [shape_of(self._examples[i], padded) for i in self.places]
-        for homes in self.homes.values():
-            if [(list(home.tensor.shape), list(home.tensor.stride())) for home in homes] == wanted:
-                return homes
-        return [self._home(i, *shape) for i, shape in zip(self.places, wanted, strict=True)]
+        for buffers in self.buffers.values():
+            if [(list(buffer.tensor.shape), list(buffer.tensor.stride())) for buffer in buffers] == wanted:
+                return buffers
+        return [self._buffer(i, *shape) for i, shape in zip(self.places, wanted, strict=True)]
 
-    def _home(self, index: int, sizes: list[int], strides: list[int]) -> Home:
+    def _buffer(self, index: int, sizes: list[int], strides: list[int]) -> PaddedBuffer:
         device, dtype = self._making.runtime.device, self._examples[index].dtype
         memory = torch.empty_strided(sizes, strides, dtype=dtype, device=device)
         labels = [(bucket, bucket.proof.inputs[index]) for bucket in self.buckets]
-        return Home(index, memory, tuple((b, each) for b, each in labels if each is not None))
+        return PaddedBuffer(index, memory, tuple((b, each) for b, each in labels if each is not None))
 
     def _cuts(self, padded: Values, used: Values) -> list[Cut | None]:
         lent = self._making.options.outputs == "guarded"
@@ -153,20 +153,22 @@ class Fits:
 
     def stays(self, key: Key) -> Sequence[int]:
         """The inputs of a bucket's capture lie where they were put."""
-        return self.places if key in self.homes else ()
+        return self.places if key in self.buffers else ()
 
     def dropped(self, key: Key) -> None:
         """Gives back the memory of a bucket's inputs."""
         if key == self.serving:
-            return  # to be captured anew, from the same memory
-        if self.homes.pop(key, None) is not None:
+            return  # to be captured again, from the same memory
+        if self.buffers.pop(key, None) is not None:
             for sizes in [s for s, fit in self._fits.items() if isinstance(fit, Fit) and fit.key == key]:
                 del self._fits[sizes]
 
     @property
     def nbytes(self) -> int:
         """Bytes of the memory of padded inputs."""
-        storages = (home.tensor.untyped_storage() for homes in self.homes.values() for home in homes)
+        storages = (
+            buffer.tensor.untyped_storage() for buffers in self.buffers.values() for buffer in buffers
+        )
         return sum({storage._cdata: storage.nbytes() for storage in storages}.values())
 
     def explain(self) -> list[dict[str, Any]]:
@@ -181,9 +183,9 @@ class Fits:
         ]
 
 
-def _fillings(homes: Sequence[Home], used: Values) -> list[tuple[list[Tensor], list[Tensor]]]:
+def _fillings(buffers: Sequence[PaddedBuffer], used: Values) -> list[tuple[list[Tensor], list[Tensor]]]:
     """Paddings and what fills them, of all inputs together: one list for each turn."""
-    rounds = [home.fillings(used) for home in homes]
+    rounds = [buffer.fillings(used) for buffer in buffers]
     found = []
     for turn in range(max(map(len, rounds), default=0)):
         pairs = [filling[turn] for filling in rounds if turn < len(filling)]

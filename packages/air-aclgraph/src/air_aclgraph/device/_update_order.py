@@ -45,7 +45,7 @@ _Name = tuple[int, Kind, Hashable]
 
 
 @dataclass(frozen=True, slots=True)
-class _At:
+class _Scheduled:
     """An action in one of the rounds."""
 
     round: int
@@ -74,7 +74,7 @@ def round_of(events: Sequence[Hashable]) -> tuple[Action, ...]:
 
 def violations(captured: Sequence[Action], played: Sequence[Action], events: Sequence[Hashable]) -> list[str]:
     """What is not ordered in a graph that did `captured` while it was made, and whose replay is `played`."""
-    actions = [_At(number, action) for number in (0, 1) for action in _in_host_order(captured, played)]
+    actions = [_Scheduled(number, action) for number in (0, 1) for action in _in_host_order(captured, played)]
     place = {at.name: index for index, at in enumerate(actions)}
     if len(place) != len(actions):
         return ["an event or an operator is used twice in one replay"]
@@ -106,7 +106,9 @@ def _in_host_order(captured: Sequence[Action], played: Sequence[Action]) -> Iter
             yield from captured
 
 
-def _edges(actions: Sequence[_At], place: dict[_Name, int], inside: frozenset[Hashable]) -> list[set[int]]:
+def _edges(
+    actions: Sequence[_Scheduled], place: dict[_Name, int], inside: frozenset[Hashable]
+) -> list[set[int]]:
     """For each action those that come directly before it: on its stream, of its graph, or by an event."""
     edges: list[set[int]] = [set() for _ in actions]
     last: dict[Hashable, int] = {}
@@ -131,7 +133,7 @@ def _edges(actions: Sequence[_At], place: dict[_Name, int], inside: frozenset[Ha
     return edges
 
 
-def _signals(at: _At, place: dict[_Name, int]) -> Iterable[int]:
+def _signals(at: _Scheduled, place: dict[_Name, int]) -> Iterable[int]:
     """The record that lets a wait go on: of this round inside the graph, of the last one for the end of a round."""
     if at.action.kind == "wait":
         turn = at.round - 1 if at.action.subject == OVER else at.round

@@ -49,7 +49,7 @@ INDUCTOR: Final = {
 
 
 @dataclass(frozen=True)
-class Made:
+class CodeForSizes:
     """The code of a region for one set of sizes; `reason` says why it is the region's operators."""
 
     code: Code
@@ -64,7 +64,7 @@ class Region:
     def __init__(self, name: str, gm: GraphModule, ground: Ground) -> None:
         self.__name__ = self.name = name
         self.gm = gm
-        self.made: dict[Any, Made] = {}
+        self.made: dict[Any, CodeForSizes] = {}
         self._ground = ground
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
@@ -90,15 +90,15 @@ class Region:
             ],
         }
 
-    def _late(self) -> Made:
+    def _late(self) -> CodeForSizes:
         """Its operators: a device that captures can neither load kernels nor try them out."""
         return self._operators("these sizes and strides came first inside a capture")
 
-    def _operators(self, reason: str) -> Made:
+    def _operators(self, reason: str) -> CodeForSizes:
         log.warning("%s runs as ATen operators: %s", self.name, reason)
-        return Made(lambda given: Interpreter(self.gm).run(*given), (), reason=reason)
+        return CodeForSizes(lambda given: Interpreter(self.gm).run(*given), (), reason=reason)
 
-    def _make(self, args: Sequence[Any]) -> Made:
+    def _make(self, args: Sequence[Any]) -> CodeForSizes:
         try:
             with _aside():
                 code, form, kernels = compiled(self.gm, args)
@@ -106,7 +106,7 @@ class Region:
             said = str(error).strip().partition("\n")[0]
             return self._operators(f"Inductor failed: {type(error).__name__}: {said}")
         unknown = self._ground.why_unknown(code)
-        return Made(code, form, kernels) if unknown is None else self._operators(unknown)
+        return CodeForSizes(code, form, kernels) if unknown is None else self._operators(unknown)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Records a higher-order operator (`torch.cond`, `while_loop`, `scan`, ...) as one task that runs it anew.
+"""Records a higher-order operator (`torch.cond`, `while_loop`, `scan`, ...) as one task that runs it again.
 
     y = cond(p, f, g, (x,))    ->    land(cond(p, f, g, (x,)))      # in every replay
 
@@ -52,7 +52,7 @@ def _aliases(overload: OpOverload) -> bool:
 
 
 @dataclass(frozen=True)
-class Landing:
+class ResultTargets:
     """Where the results of a replay belong: to those of the recording, except the unused ones."""
 
     hop: str

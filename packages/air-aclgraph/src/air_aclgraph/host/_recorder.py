@@ -22,7 +22,7 @@ from air_aclgraph._memory import tensors_of
 from air_aclgraph._runtime import UpdatableCall
 from air_aclgraph._uncapturable import why_illegal
 from air_aclgraph.errors import IllegalDuringCapture, Where
-from air_aclgraph.host._higher_order import Landing, own_results, run_below_autograd
+from air_aclgraph.host._higher_order import ResultTargets, own_results, run_below_autograd
 from air_aclgraph.host._rewrites import REWRITES
 from air_aclgraph.host._stand_ins import Block, StandIns, storage_id
 from air_graph import effects_of, out_form_of, written_values
@@ -44,7 +44,7 @@ class Task:
     positions: tuple[int, ...] = ()
     allocates: bool = False
     patched: bool = False
-    landing: Landing | None = None
+    landing: ResultTargets | None = None
     """Where the results of a higher-order operator belong."""
 
 
@@ -189,7 +189,7 @@ class Recorder(TorchDispatchMode):
         writes = (*reads, *dict.fromkeys(storage_id(t) for t in into))
         task = Task(
             lambda *a, **k: run_below_autograd(hop, a, k), args, kwargs, reads, writes, self.stream, hop,
-            into=into, allocates=True, landing=Landing(str(hop), self._place[0], results, self._place[1]),
+            into=into, allocates=True, landing=ResultTargets(str(hop), self._place[0], results, self._place[1]),
         )  # fmt: skip
         self._append(task)
         return result

@@ -36,7 +36,7 @@ from air_graph import Ownership
 from air_graph import source_of as where
 
 
-class _Here(threading.local):
+class _ThreadState(threading.local):
     """What a thread records into."""
 
     recorder: Recorder | None = None
@@ -55,7 +55,7 @@ class HostRuntime:
         self._order = order
         self._seeds = itertools.count(seed)
         self._arena = Arena()
-        self._here = _Here()
+        self._here = _ThreadState()
         self._streams: dict[str, int] = {}
         self._stack: list[int] = []
         self._events = itertools.count(1)

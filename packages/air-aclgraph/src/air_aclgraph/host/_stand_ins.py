@@ -1,4 +1,4 @@
-"""Stands in for the tensors of a run, so that what the run lets go of gives its memory back while it goes on.
+"""Replaces the tensors of a run by stand-ins, so that memory the run no longer needs is freed during the run.
 
     v = f(x)                  a task keeps a stand-in for v: a tensor of its own over the same storage
     del v                     nobody else has v: the storage is emptied; its stand-ins stay what they are

@@ -1,4 +1,4 @@
-"""Whose turn it is on the host: one recording or replay at a time, and none inside another.
+"""The lock of the host runtime: one recording or replay at a time, and none inside another.
 
 A replay on the host runs kernels, and a kernel of the user's may be Python that calls a compiled function again.  All
 recordings share memory, so that call must not replay: it finds the mark that is up and runs without a capture.  The

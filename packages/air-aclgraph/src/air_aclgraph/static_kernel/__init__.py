@@ -1,4 +1,4 @@
-"""Compiles the operators of a graph for the shapes at hand, before the graph is captured.
+"""Compiles the operators of a graph for the shapes in use, before the graph is captured.
 
 An ordinary operator binary of CANN takes its shapes at run time.  One that is compiled for fixed shapes has its
 scalar work done beforehand and needs fewer synchronisations; `_aclnn_static_shape_kernel` asks for that.

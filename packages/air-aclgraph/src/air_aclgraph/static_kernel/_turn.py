@@ -1,4 +1,4 @@
-"""Whose turn it is to compile: one process of a node at a time, and the others learn how it went.
+"""Lets one process of a node compile at a time, and tells the others the outcome.
 
 No collective is involved, so any number of ranks may come, together or alone.  The first takes the turn; those
 that come meanwhile wait, watching the attempt in progress.  When it succeeds they go on and find everything in

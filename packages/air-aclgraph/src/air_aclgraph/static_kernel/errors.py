@@ -18,9 +18,9 @@ LAST_LINES: Final = 5
 
 
 class StaticKernelWarning(UserWarning):
-    """A stage failed, and the model runs on without the static kernels it was to make.
+    """A stage failed, and the model runs without static kernels.
 
-    The model is right, only slower than asked for. Read the stage, the command and the log that the message names.
+    The results are right; the model is only slower. Read the stage, the command and the log that the message names.
     """
 
 
@@ -36,7 +36,7 @@ class BuildDirRefused(AclGraphError):
 
 @dataclass(eq=False)
 class SymbolRefused(AclGraphError):
-    """The watched symbol is none of the graph's.
+    """The watched symbol does not belong to the graph.
 
     Choose an index below the number of symbols that the message gives.
     """
@@ -49,7 +49,7 @@ class SymbolRefused(AclGraphError):
 class StageFailed(AclGraphError):
     """One stage of the pipeline failed; plain strings and numbers, so that it travels between processes.
 
-    Read the command, its exit code and the log; what to do depends on the stage and stands in the message.
+    Read the command, its exit code and the log; the message says what to do.
     """
 
     stage: str = ""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("names", nargs="*", metavar="PACKAGE", help="packages to measure; all without one")
+    parser.add_argument("names", nargs="*", metavar="PACKAGE", help="packages to measure (all)")
 
 
 def checkout(start: Path) -> Path | None:

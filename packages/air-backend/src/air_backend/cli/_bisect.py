@@ -16,8 +16,8 @@ from air_backend.cli._target import add_target, built, config_of
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_target(parser)
     parser.add_argument("--calls", type=int, default=4, help="how often each trial calls the function (4)")
-    parser.add_argument("--rtol", type=float, help="relative tolerance; torch's for the dtype when left out")
-    parser.add_argument("--atol", type=float, help="absolute tolerance; torch's for the dtype when left out")
+    parser.add_argument("--rtol", type=float, help="relative tolerance (torch's default for the dtype)")
+    parser.add_argument("--atol", type=float, help="absolute tolerance (torch's default for the dtype)")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -1,4 +1,4 @@
-"""`air completion SHELL`: what makes a shell complete the words of this command.
+"""`air completion SHELL`: prints the completion script for a shell.
 
 air completion bash > ~/.local/share/bash-completion/completions/air
 """

@@ -1,4 +1,4 @@
-"""`air demo`: the main job, with a table of what it did."""
+"""`air demo`: runs the demo and prints its table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a command ends that an error of ours stopped: 1 where that is the answer, 2 where the command cannot be used so.
+"""Exit codes of a command that an error of AIR stopped: 1 when the error is the answer, 2 for wrong usage.
 
 0 is success; what cannot be used is a word of the command line, an option or a mode that does not exist, a file that
 cannot be written.

@@ -16,9 +16,9 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", help="its name in snake_case; the file is called so")
+    parser.add_argument("name", help="its name in snake_case, also the name of the file")
     parser.add_argument("--folder", type=Path, default=Path(), metavar="DIR", help="where to write (here)")
-    parser.add_argument("--force", action="store_true", help="replace files that are there")
+    parser.add_argument("--force", action="store_true", help="replace existing files")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""A command line that cannot be used: one sentence on standard error, and exit code 2, as argparse has it."""
+"""An invalid command line: one sentence on standard error, and exit code 2, like argparse."""
 
 from __future__ import annotations
 

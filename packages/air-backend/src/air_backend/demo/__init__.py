@@ -1,4 +1,4 @@
-"""The main job: a tiny Llama, prefill and decode, in eager and in every mode of the backend."""
+"""The demo: a tiny Llama, prefill and decode, in eager and in every mode of the backend."""
 
 from __future__ import annotations
 

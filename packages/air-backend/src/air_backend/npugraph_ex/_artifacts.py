@@ -5,7 +5,7 @@
     from air_backend.npugraph_ex._artifacts import kernel_of
     kernel = kernel_of("gASV...")
 
-What is kept is the graph as AOTAutograd made it (see `air_backend._saved`); who reads the text lowers it anew. The
+What is kept is the graph as AOTAutograd made it (see `air_backend._saved`); who reads the text lowers it again. The
 loaded graph is called without AOTAutograd's wrapper: where that wrapper does work of its own, there is no text.
 """
 

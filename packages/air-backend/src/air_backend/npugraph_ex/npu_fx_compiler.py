@@ -107,7 +107,7 @@ _given: Final[ContextVar[int | None]] = ContextVar("npugraph_ex_inputs", default
 """How many inputs the graph of Dynamo has that is compiled."""
 
 
-class _ThroughNames(Compilation):
+class _ReplaceableCompilation(Compilation):
     """A compilation whose graphs pass by the names of this module."""
 
     def compile(
@@ -124,7 +124,7 @@ class _ThroughNames(Compilation):
 class Backend(_backend.Backend):
     """The backend `npugraph_ex` of `torch.compile`."""
 
-    compilation = _ThroughNames
+    compilation = _ReplaceableCompilation
 
     def __init__(
         self,

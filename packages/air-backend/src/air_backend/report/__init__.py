@@ -1,4 +1,4 @@
-"""The page of `explain`: what was decided in one compilation, to be opened first and looked into."""
+"""The page of `explain`: what was decided in one compilation."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Refused:
     nodes: tuple[str, ...]
     passes: tuple[str, ...]
     nbytes: int
-    """What these nodes write anew in each call; 0 where a later pass had its way after all."""
+    """What these nodes write again in each call; 0 where a later pass had its way after all."""
 
 
 def refused(graph: Mapping[str, Any], watch: Watch | None) -> list[Refused]:
@@ -200,7 +200,7 @@ def _graph(page: Page, graph: Mapping[str, Any], watch: Watch | None, named: boo
         ]  # fmt: skip
         parts += [
             f"<h2>Refused{about}</h2>",
-            '<p class="soft">By reason and line, the most expensive first. Bytes are what these nodes write anew in '
+            '<p class="soft">By reason and line, the most expensive first. Bytes are what these nodes write again in '
             "each call; without any, a later pass had its way, or the node makes nothing.</p>",
             table(("nodes", "bytes", "reason", "line", "refused by", "for example"), rows),
         ]

@@ -1,4 +1,4 @@
-"""Tests of a model of yours: does a compiled function do what eager does, in every mode?
+"""Tests for your own model: does a compiled function do what eager does, in every mode?
 
     from air_backend.testing import assert_same_as_eager
 

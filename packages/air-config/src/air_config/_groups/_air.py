@@ -111,6 +111,14 @@ class Air(Group):
         'one warning that names them, or one error lists them. "eager" is the old name of "split".',
         area.IR,
     )
+    compile_ahead: bool = option(
+        True,
+        boolean(),
+        "Have the engine of a device compile a graph while the next one is converted and while others run, and the "
+        "backward of a training step beside its forward; without it each graph is compiled in its first call.",
+        area.GE,
+        "experimental",
+    )
     uncapturable: Literal["split", "error"] = option(
         "split",
         choice("split", "error"),
@@ -151,10 +159,11 @@ class Air(Group):
         area.CAPTURE,
         "experimental",
     )
-    adaptive_slots: int = option(
-        0,
-        integer(0, 1_000_000),
-        "Calls after which an input whose address never changed is bound instead of copied; 0 never does so.",
+    adaptive_slots: int | None = option(
+        None,
+        optional(integer(0, 1_000_000)),
+        "Calls after which an input whose address never changed is bound instead of copied; 0 never does so. None is "
+        "3 where Inductor generates the kernels, whose own code copies nothing, and 0 elsewhere.",
         area.CAPTURE,
         "experimental",
     )

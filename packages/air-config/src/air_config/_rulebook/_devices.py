@@ -25,7 +25,7 @@ DEVICES: Final = (
         NOT_NPU,
         (SUPER,),
         "refused",
-        "super kernels are made by CANN, for NPUs",
+        "CANN makes super kernels, for NPUs only",
         ARCHITECTURE,
     ),
     Rule(

@@ -30,7 +30,7 @@ INTERPLAY: Final = (
         both(ACLGRAPH, option_is(DUMP, True), option_is("dump_config.data_dump_stage", "original")),
         where(lambda area: area.stage != "always" and "reduce-overhead" in area.modes),
         "ignored",
-        "the graph is dumped as it came, run eagerly, without passes",
+        "the graph is dumped as it arrived: run eagerly, without passes",
         NPUGRAPH_EX,
     ),
     Rule(
@@ -112,7 +112,7 @@ INTERPLAY: Final = (
         both(ACLGRAPH, option_is("debug.aclgraph.clone_input", False)),
         ("air.adaptive_slots",),
         "ignored",
-        "with clone_input off every input is bound to begin with",
+        "with clone_input off every input is bound from the start",
         ARCHITECTURE,
     ),
     Rule(

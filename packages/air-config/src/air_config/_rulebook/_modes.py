@@ -61,7 +61,7 @@ PLACE: Final = (
         both(either(MAX_AUTOTUNE, EAGERLY), fact("buckets are declared", lambda context: context.buckets)),
         ("context.buckets",),
         "ignored",
-        "inputs are padded where sizes are captured (reduce-overhead); a graph engine gets sizes by set_dim_gears",
+        "padding is for captured sizes (reduce-overhead); for a graph engine use set_dim_gears",
         ARCHITECTURE,
     ),
 )
@@ -72,7 +72,7 @@ MODES: Final = (
         both(MAX_AUTOTUNE, option_is("air.kernels", "inductor")),
         ("air.kernels",),
         "refused",
-        "the kernels of Inductor are captured (reduce-overhead); a graph engine compiles its own",
+        "kernels of Inductor are for captures (reduce-overhead); a graph engine compiles its own",
         ARCHITECTURE,
     ),
     Rule(
@@ -114,7 +114,7 @@ MODES: Final = (
         MAX_AUTOTUNE,
         but(where(lambda area: "max-autotune" not in area.modes), *REINPLACE, *in_areas("static-kernel")),
         "ignored",
-        "the option speaks to aclgraph",
+        "the option acts in reduce-overhead only",
         SUPPORT_CHECK,
     ),
     Rule(
@@ -122,7 +122,7 @@ MODES: Final = (
         ACLGRAPH,
         where(lambda area: area.modes == ("max-autotune",)),
         "ignored",
-        "the option speaks to Ascend IR",
+        "the option acts in max-autotune only",
         SUPPORT_CHECK,
     ),
     Rule(
@@ -157,7 +157,7 @@ EAGER: Final = (
         both(option_is("mode", "npugraph_ex"), EAGERLY),
         asleep("npugraph_ex"),
         "ignored",
-        "without a capture there is nothing the option could act on",
+        "without a capture the option has no effect",
         NPUGRAPH_EX,
     ),
 )

@@ -35,7 +35,7 @@ STATIC_KERNEL: Final = (
         NOT_NPU,
         (STATIC,),
         "refused",
-        "static kernels are compiled by the tools of CANN, for NPUs",
+        "the tools of CANN compile static kernels, for NPUs only",
         ARCHITECTURE,
     ),
     Rule(
@@ -70,7 +70,7 @@ STATIC_KERNEL: Final = (
         both(
             MANY_PROCESSES,
             fact(
-                "LOCAL_WORLD_SIZE is set and no positive integer",
+                "LOCAL_WORLD_SIZE is set and is not a positive integer",
                 lambda context: "LOCAL_WORLD_SIZE" in context.env and local_world_size(context) is None,
             ),
         ),
@@ -114,7 +114,7 @@ STATIC_KERNEL: Final = (
         cann_below("9.1.0"),
         ("air.static_kernel.install_dir",),
         "ignored",
-        "kernels can be installed into a directory of their own from CANN 9.1.0 on",
+        "kernels can have their own install directory from CANN 9.1.0 on",
         TORCH_NPU,
     ),
 )

@@ -23,7 +23,6 @@ NOT_SERVED: Final = (
     "export.inputs_name",
     "export.experimental.enable_lite_export",
     "experimental_config.npu_fx_pass",
-    "experimental_config.aot_config_enable_joint_graph",
     "experimental_config.aot_config_output_loss_index",
 )
 

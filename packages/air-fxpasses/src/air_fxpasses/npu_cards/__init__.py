@@ -1,4 +1,4 @@
-"""Cards: all that is known of an operator of `npu::`, one for each. Importing them declares nothing.
+"""Cards: everything AIR knows about each `npu::` operator. Importing them declares nothing.
 
 `npu_ops` declares the operators; tables, rules about padding, samples and converters to Ascend IR read the cards.
 """
@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from air_fxpasses.npu_cards._card import Kernel, NpuOp
-from air_fxpasses.npu_cards._ir import Coded, Fixed, Ir, Or, Source, TypeOfResult
+from air_fxpasses.npu_cards._ir import Fixed, Ir, OrDefault, Respelled, Source, TypeOfResult
 from air_fxpasses.npu_cards._sample import Sample
 from air_fxpasses.npu_cards._schemas import RECORDED_FROM, SCHEMAS
 from air_fxpasses.npu_cards._table import find, operators, reference, row
@@ -15,14 +15,14 @@ from air_fxpasses.npu_cards.errors import NotAnNpuOperator, NotCovered
 __all__ = [
     "RECORDED_FROM",
     "SCHEMAS",
-    "Coded",
     "Fixed",
     "Ir",
     "Kernel",
     "NotAnNpuOperator",
     "NotCovered",
     "NpuOp",
-    "Or",
+    "OrDefault",
+    "Respelled",
     "Sample",
     "Source",
     "TypeOfResult",

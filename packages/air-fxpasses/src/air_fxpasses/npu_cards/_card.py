@@ -1,4 +1,4 @@
-"""The card of one operator: all that is known of it, in one place."""
+"""The card of one operator: everything AIR knows about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an operator becomes one of Ascend IR, as data: air-geir makes the converter of it.
+"""How an operator becomes an operator of Ascend IR, as data from which air-geir makes the converter.
 
 Ir("AddRmsNormCast")                          # inputs, attributes and results have the names of the arguments
 Ir("RmsNorm", {"x": "input"})                 # its input x is our argument input
@@ -19,7 +19,7 @@ class Fixed:
 
 
 @dataclass(frozen=True, slots=True)
-class Coded:
+class Respelled:
     """An argument with its values spelled as Ascend IR spells them; one that is not listed is refused."""
 
     argument: str
@@ -27,7 +27,7 @@ class Coded:
 
 
 @dataclass(frozen=True, slots=True)
-class Or:
+class OrDefault:
     """An argument, or another value where it is None."""
 
     argument: str
@@ -41,7 +41,7 @@ class TypeOfResult:
     argument: str
 
 
-Source = str | Fixed | Coded | Or | TypeOfResult
+Source = str | Fixed | Respelled | OrDefault | TypeOfResult
 """Where an input or an attribute comes from: an argument by its name, or one of the above."""
 
 

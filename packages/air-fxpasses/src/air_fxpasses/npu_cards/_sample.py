@@ -15,7 +15,7 @@ F32: Final = torch.float32
 
 @dataclass(frozen=True)
 class Sample:
-    """One call. Arguments are made anew for each `Sample`, so kernels may write into them."""
+    """One call. Arguments are made again for each `Sample`, so kernels may write into them."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Declares the operators in namespace `npu`, and takes them back.
+"""Declares the operators in namespace `npu`, and withdraws them.
 
 torch_npu declares its operators in C++ and aborts the process when one exists already. So the declarations
 step aside by themselves when torch_npu is imported after them.
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 _NAMESPACE: Final = "npu"
 
 
-class _StepAside(MetaPathFinder):
+class _WithdrawOnImport(MetaPathFinder):
     """Withdraws the declarations when torch_npu is imported; that somebody only looks for it changes nothing."""
 
     def find_spec(
@@ -50,7 +50,7 @@ class _StepAside(MetaPathFinder):
 
 _library: torch.library.Library | None = None
 _declared: tuple[str, ...] = ()
-_step_aside: Final = _StepAside()
+_withdraw_on_import: Final = _WithdrawOnImport()
 
 
 def declared() -> tuple[str, ...]:
@@ -68,7 +68,7 @@ def declare() -> tuple[str, ...]:
     for op in absent:
         _declare_one(library, op)
     _library, _declared = library, tuple(op.name for op in absent)
-    sys.meta_path.insert(0, _step_aside)
+    sys.meta_path.insert(0, _withdraw_on_import)
     log.debug("%s operators of namespace %s declared", len(absent), _NAMESPACE)
     return _declared
 
@@ -78,7 +78,7 @@ def withdraw() -> None:
     global _library, _declared
     if _library is None:
         return
-    sys.meta_path.remove(_step_aside)
+    sys.meta_path.remove(_withdraw_on_import)
     _library._destroy()
     _library, _declared = None, ()
 

@@ -1,4 +1,4 @@
-"""Operators that CANN knows by itself: converted by name and arguments, with nothing written by hand.
+"""Operators that CANN describes: converted by name and arguments, without a handwritten converter.
 
 A package of custom operators tells CANN what each takes and gives (`aic-<soc>-ops-info.json`). A torch operator without
 a converter whose name is that of such an operator (`my_scale` and `MyScale`), and whose arguments are its inputs and

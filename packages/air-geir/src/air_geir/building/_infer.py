@@ -1,4 +1,4 @@
-"""What is known of a value between the operators of one converter.
+"""What is known about a value between the operators of one converter.
 
 Results that stand for a torch value take torch's own description. These rules are for the values in between; a shape
 that no rule gives stays unknown, which an engine infers.

@@ -1,4 +1,4 @@
-"""What a converter may ask about the memory behind a value; who walks the graph knows the answers."""
+"""What a converter may ask about the memory behind a value; the lowering knows the answers."""
 
 from __future__ import annotations
 

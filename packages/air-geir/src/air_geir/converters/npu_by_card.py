@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import torch
 
-from air_fxpasses.npu_cards import SCHEMAS, Fixed, Ir, NpuOp, Or, Source, TypeOfResult, find, operators
+from air_fxpasses.npu_cards import SCHEMAS, Fixed, Ir, NpuOp, OrDefault, Source, TypeOfResult, find, operators
 from air_geir import prototypes
 from air_geir.building import Context, Value
 from air_geir.converters._registry import add
@@ -177,7 +177,7 @@ def _value(ctx: Context, source: Source, given: Mapping[str, Any]) -> Any:
     if isinstance(source, str):
         return given[source]
     value = given[source.argument]
-    if isinstance(source, Or):
+    if isinstance(source, OrDefault):
         return source.otherwise if value is None else value
     if value not in source.codes:
         ctx.refuse(

@@ -6,7 +6,7 @@ from typing import Final
 
 from air_geir.ir import Graph, Node
 from air_geir.prototypes import family
-from air_graph.page import Drawn, Page, Picture
+from air_graph.page import Page, PageNode, Picture
 
 _KINDS: Final = {
     "attention": "heavy",
@@ -51,10 +51,10 @@ def pictures_of(graph: Graph, title: str = "") -> list[Picture]:
     ]
 
 
-def _drawn(graph: Graph) -> list[Drawn]:
+def _drawn(graph: Graph) -> list[PageNode]:
     at = {node: place for place, node in enumerate(graph)}
     return [
-        Drawn(
+        PageNode(
             node.name,
             node.op_type,
             _TYPES.get(node.op_type) or _KINDS.get(family(node.op_type) or "", "other"),

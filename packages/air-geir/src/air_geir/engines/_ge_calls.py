@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,12 +14,15 @@ import torch
 from air_geir.engines import native
 from air_geir.errors import EngineError, EngineUnavailableError, OptionError
 
-_TAKE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)
 _NOT_OF_THE_ENGINE = frozenset({"ge_run_with_torch_npu"})
 """Options for the extension itself, which keeps them from the engine."""
 _ZERO_COPY = {"ge.exec.memoryOptimizationPolicy": "MemoryPriority", "ge.exec.reuseZeroCopyMemory": "1"}
 """Options of every graph that runs in the caller's memory; the extension adds the same."""
-_GIVE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_FUNCTIONS = ("error", "allocator", "call", "run", "done", "drop")
+"""What the half that knows torch is told of the other, in the order of call.h."""
+Port = tuple[int, torch.dtype, bool]
+"""A tensor of each call: the engine's number of its type, torch's type, whether it lies on the host."""
+Run = Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor | None]], Sequence[torch.Tensor]]
 
 
 def npu() -> Any:
@@ -28,7 +31,7 @@ def npu() -> Any:
 
 
 class Described(ctypes.Structure):
-    """One tensor of a call, as session.cpp has it."""
+    """A tensor, as call.h has it."""
 
     _fields_ = (
         ("at", ctypes.c_void_p),
@@ -39,42 +42,8 @@ class Described(ctypes.Structure):
         ("padding", ctypes.c_int32),
         ("dims", ctypes.c_int64 * 32),
     )
-    at: int | None
-    type: int
     rank: int
     dims: Any
-
-    @classmethod
-    def of(cls, tensor: torch.Tensor, kind: int, placement: int) -> Described:
-        """A dense tensor."""
-        size = tensor.shape
-        return cls(
-            tensor.data_ptr() or _NOWHERE,
-            tensor.nbytes,
-            kind,
-            placement,
-            len(size),
-            0,
-            (ctypes.c_int64 * 32)(*size),
-        )
-
-
-class Row:
-    """Tensors of fixed sizes, described once: a call writes their addresses."""
-
-    def __init__(self, described: Sequence[Described]) -> None:
-        self.array = (Described * len(described))(*described)
-        self._each = list(self.array)  # views of the array
-
-    def at(self, tensors: Sequence[torch.Tensor]) -> Row:
-        """The same row, over other memory."""
-        for one, tensor in zip(self._each, tensors, strict=True):
-            one.at = tensor.data_ptr() or _NOWHERE
-        return self
-
-
-_NOWHERE = 64
-"""An address for tensors without elements: nothing is read there, and none at all would mean no tensor."""
 
 
 class Wanted(ctypes.Structure):
@@ -105,51 +74,15 @@ class Summary:
     """Of the features, those that stay in one place; all of them where none may move."""
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """The results of a call, and the memory the engine took for them, by address."""
-
-    results: Sequence[Described]
-    blocks: Mapping[int, torch.Tensor]
-
-
-class Memory:
-    """Blocks of torch's caching allocator that the engine holds on one stream."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-        self._held: dict[int, torch.Tensor] = {}
-        self.taken: dict[int, torch.Tensor] | None = None
-        """Of the call that runs: the results lie in these. None between calls."""
-        self.failure: Exception | None = None
-        self.take, self.give = _TAKE(self._take), _GIVE(self._give)
-
-    def _take(self, size: int) -> int:
-        try:
-            with npu().stream(self._stream):
-                block = torch.empty(max(size, 1), dtype=torch.uint8, device=self._stream.device)
-        except Exception as error:  # an exception cannot pass through C
-            self.failure = error
-            return 0
-        self._stream.npu_stream  # noqa: B018  # empties torch_npu's queue: work there may still read this block
-        address = block.data_ptr()
-        self._held[address] = block
-        if self.taken is not None:
-            self.taken[address] = block
-        return address
-
-    def _give(self, address: int) -> None:
-        self._held.pop(address, None)
-
-
 class Calls:
     """The session of this process."""
 
-    def __init__(self, library: ctypes.CDLL, options: Mapping[str, str]) -> None:
+    def __init__(self, library: ctypes.CDLL, torch_half: Any, options: Mapping[str, str]) -> None:
         library.air_ge_error.restype = ctypes.c_char_p
-        self._library = library
+        self._library, self._torch = library, torch_half
+        functions = (getattr(library, f"air_ge_{name}") for name in _FUNCTIONS)
+        self._functions = b"".join(ctypes.c_void_p(ctypes.cast(f, ctypes.c_void_p).value) for f in functions)
         self.options = dict(options)
-        self._streams: dict[int, Memory] = {}
         told = {key: value for key, value in options.items() if key not in _NOT_OF_THE_ENGINE}
         own = {**told, "ge.session_device_id": options["ge.exec.deviceId"]}
         failed = library.air_ge_start(*_pairs(told), *_pairs(own))
@@ -212,21 +145,16 @@ class Calls:
         self._check(give(number, *known), "give memory to", name)
         return made
 
-    def run(self, number: int, inputs: Row, results: Row, name: str) -> Taken:
-        """Run on the current stream; results without an address get memory on the way."""
-        stream = npu().current_stream()
-        memory = self._served(stream, name)
-        taken: dict[int, torch.Tensor] = {}
-        memory.taken, memory.failure = taken, None
-        given, found = inputs.array, results.array
-        counts = ctypes.c_size_t(len(given)), ctypes.c_size_t(len(found))
-        handle = ctypes.c_void_p(stream.npu_stream)
-        failed = self._library.air_ge_run(number, handle, given, counts[0], found, counts[1])
-        memory.taken = None
-        if failed and memory.failure is not None:
-            raise _no_memory(memory.failure, name) from memory.failure
-        self._check(failed, "run", name)
-        return Taken(list(found), taken)
+    def prepared(
+        self, number: int, inputs: Sequence[Port], results: Sequence[Port], *, is_fixed: bool
+    ) -> Run:
+        """A function that runs the graph on the current stream, with its inputs and with its results.
+
+        A result that is None gets memory on the way; the function gives them all. `is_fixed`: all sizes are those of
+        the first call. What fails is an exception for `explained`.
+        """
+        made = self._torch.call(self._functions, number, tuple(inputs), tuple(results), is_fixed)
+        return partial(self._torch.run, made)
 
     def remove(self, number: int) -> None:
         """Forget a graph."""
@@ -236,26 +164,33 @@ class Calls:
         """End the session."""
         self._library.air_ge_stop()
 
-    def _served(self, stream: Any, name: str) -> Memory:
-        """Our allocator on a stream: said at each call, since another user of the engine may have set its own."""
-        memory = self._streams.get(stream.npu_stream) or Memory(stream)
-        handle = ctypes.c_void_p(stream.npu_stream)
-        self._check(self._library.air_ge_allocator(handle, memory.take, memory.give), "give memory to", name)
-        self._streams[stream.npu_stream] = memory
-        return memory
-
     def _check(self, failed: int, doing: str, name: str) -> None:
         if failed:
             said = self._library.air_ge_error().decode(errors="replace").strip()
-            raise EngineError(
-                f"the graph engine failed to {doing} graph {name}: {said or f'error {failed:#x}'}",
-                advice="air_geir.verify names broken rules; ASCEND_GLOBAL_LOG_LEVEL=1 shows the engine's own log",
-            )
+            raise _failed(doing, name, said or f"error {failed:#x}")
 
 
-def over(block: torch.Tensor, sizes: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
-    """A dense tensor in memory that was taken as bytes; it keeps the memory alive."""
-    return block[: math.prod(sizes) * dtype.itemsize].view(dtype).view(tuple(sizes))
+def explained(error: Exception, name: str) -> EngineError:
+    """What a run of graph `name` threw, with what to do about it."""
+    if isinstance(error, MemoryError):
+        return _no_memory(error, name)
+    if isinstance(error, ValueError):
+        return EngineError(
+            str(error), where=f"graph {name}", advice="call it with tensors as in its first call"
+        )
+    advice = (
+        "torch.npu.synchronize() tells whether a kernel before it failed, ASCEND_LAUNCH_BLOCKING=1 names it"
+    )
+    return _failed("run", name, str(error).strip(), f"{advice}; {_LOG}")
+
+
+_LOG = "ASCEND_GLOBAL_LOG_LEVEL=1 shows the engine's own log"
+
+
+def _failed(
+    doing: str, name: str, said: str, advice: str = f"air_geir.verify names broken rules; {_LOG}"
+) -> EngineError:
+    return EngineError(f"the graph engine failed to {doing} graph {name}: {said}", advice=advice)
 
 
 def _no_memory(error: Exception, name: str) -> EngineError:
@@ -280,7 +215,7 @@ def started(options: Mapping[str, str]) -> Calls:
         if engine is None:
             raise EngineUnavailableError(f"{native.LIBRARY} cannot be loaded", advice="install CANN")
         npu().current_stream()
-        _calls.append(Calls(native.library(engine), options))
+        _calls.append(Calls(native.library(engine), native.calls(), options))
         atexit.register(_calls[0].stop)
     known = _calls[0].options
     changed = [key for key in sorted(options.keys() | known.keys()) if options.get(key) != known.get(key)]

@@ -9,6 +9,7 @@ import torch
 
 from air_geir.engines import _ge_calls as ge
 from air_geir.engines import native
+from air_geir.engines._ahead import ONE_AT_A_TIME, begun, may_go_ahead
 from air_geir.engines._groups import name_communicators
 from air_geir.engines._in_turn import InTurn
 from air_geir.engines._kept import entry_of
@@ -38,10 +39,8 @@ class GeSession:
         if native.runner() is None:
             advice = "install CANN and source its set_env.sh, so that the loader finds the library"
             return Unavailable(NAME, f"{native.LIBRARY} cannot be loaded", advice)
-        if native.compiler() is None:
-            return Unavailable(
-                NAME, "no C++ compiler was found (CXX, g++, clang++)", "install g++, or set CXX"
-            )
+        if lack := native.missing():
+            return Unavailable(NAME, *lack)
         return None
 
     def compile(self, program: Program, options: EngineOptions) -> Compiled:
@@ -52,8 +51,10 @@ class GeSession:
                 where=f"graph {options.name}",
                 advice="use engine='torchair_extension', or leave aoe_config unset",
             )
-        calls = ge.started(options.session)
-        return InTurn(CompiledBySession(calls, program, options))
+        compiled = CompiledBySession(ge.started(options.session), program, options)
+        if not may_go_ahead(program.graph, options):
+            return InTurn(compiled)
+        return InTurn(compiled, begun(compiled.for_dense_inputs, ONE_AT_A_TIME, options.name))
 
 
 class CompiledBySession:
@@ -63,62 +64,36 @@ class CompiledBySession:
         self._calls: ge.Calls | None = calls
         self._program = program
         self._options = options
+        self._made: tuple[int, ge.Summary] | None = None
         self._id: int | None = None
         self._memory: list[torch.Tensor] = []
         self._summary: ge.Summary | None = None
+        self._run: ge.Run | None = None
         self._take = taker(program)
-        self._last: Sequence[torch.Tensor] = ()
-        self._types = program.output_dtypes
-        self._places = list(program.input_placements)
-        self._kinds = ["npu" if place is Placement.DEVICE else "cpu" for place in self._places]
-        self._rows: tuple[ge.Row, ge.Row] | None = None
-        self._static = False
         self._stats: dict[str, object] = {"engine": NAME, "compiled": False}
 
     def __call__(
         self, inputs: Sequence[torch.Tensor], assigned: Sequence[torch.Tensor | None]
     ) -> Sequence[torch.Tensor]:
-        if self._calls is None:
-            raise EngineError(f"graph {self._options.name} was closed")
-        if self._id is None:
-            self._prepare(self._calls, inputs)
-        assert self._id is not None
+        run = self._run or self._prepare(inputs)
         given = self._take(inputs, assigned)
-        places, name = self._places, self._options.name
-        rows = self._rows
-        if rows is None:
-            described = [self._described(at, tensor, places[at]) for at, tensor in enumerate(inputs)]
-            results = [
-                ge.Described() if t is None else ge.Described.of(t, k.api, 1)
-                for t, k in zip(given, self._types, strict=True)
-            ]
-            rows = ge.Row(described), ge.Row(results)
-            self._rows = rows if self._static and all(t is not None for t in given) else None
-        else:
-            for at, tensor in enumerate(inputs):
-                if tensor.device.type != self._kinds[at]:
-                    self._described(at, tensor, places[at])  # says so
-            rows[0].at(inputs)
-            rows[1].at([t for t in given if t is not None])
-        passing = self._summary and self._calls.give_passing_memory(self._id, self._summary, name)
-        taken = self._calls.run(self._id, *rows, name)
-        del passing  # the stream runs before who takes it next
-        self._last = inputs  # the engine may read those on the host after the call
-        return [
-            _result(found, kind, taken, name) if tensor is None else tensor
-            for tensor, found, kind in zip(given, taken.results, self._types, strict=True)
-        ]
+        passing = self._summary and self._passing_memory(self._summary)
+        try:
+            return run(inputs, given)
+        except (RuntimeError, MemoryError, ValueError) as error:
+            raise ge.explained(error, self._options.name) from error
+        finally:
+            del passing  # the stream runs before who takes it next
 
-    def _described(self, at: int, tensor: torch.Tensor, place: Placement) -> ge.Described:
-        wanted = "npu" if place is Placement.DEVICE else "cpu"
-        if tensor.device.type != wanted:
-            raise EngineError(
-                f"input {at} lies on {tensor.device.type}, the graph wants it on {wanted}",
-                where=f"graph {self._options.name}",
-            )
-        return ge.Described.of(tensor, DataType.of(tensor.dtype).api, int(place))
+    def _passing_memory(self, summary: ge.Summary) -> torch.Tensor | None:
+        assert self._calls is not None
+        assert self._id is not None
+        return self._calls.give_passing_memory(self._id, summary, self._options.name)
 
-    def _prepare(self, calls: ge.Calls, inputs: Sequence[torch.Tensor]) -> None:
+    def _prepare(self, inputs: Sequence[torch.Tensor]) -> ge.Run:
+        calls = self._calls
+        if calls is None:
+            raise EngineError(f"graph {self._options.name} was closed")
         graph = self._program.graph
         take_formats(graph, self._program.inputs, inputs)
         for node in graph.inputs:
@@ -128,7 +103,32 @@ class CompiledBySession:
                     where=f"graph {graph.name}",
                     advice=f"engine {NAME} takes dense inputs: use engine='torchair_extension' for such weights",
                 )
-        name_communicators(graph)
+        if self._made is None:
+            name_communicators(graph)
+            with ONE_AT_A_TIME:
+                self._compile(calls)
+        assert self._made is not None
+        number, summary = self._made
+        try:
+            if summary.shapes is not None:
+                self._memory = calls.give_memory(number, summary, graph.name)
+                self._summary = summary if summary.fixed != summary.features else None
+            run = self._prepared(calls, number, inputs, is_fixed=summary.shapes is not None)
+        except BaseException:
+            self._made = None
+            calls.remove(number)
+            raise
+        self._id, self._run = number, run
+        self._stats["compiled"] = True
+        return run
+
+    def for_dense_inputs(self) -> None:
+        """Compiles before the inputs are known: this engine takes no others."""
+        assert self._calls is not None
+        self._compile(self._calls)
+
+    def _compile(self, calls: ge.Calls) -> None:
+        graph = self._program.graph
         number = next(_ids)
         model = to_bytes(graph)
         with entry_of(graph, self._options, NAME) as kept:
@@ -139,17 +139,12 @@ class CompiledBySession:
                 calls.remove(number)
                 raise
         try:
-            summary = calls.summary(number, len(self._types), graph.name)
-            if summary.shapes is not None:
-                self._static = self._program.is_static
-                self._memory = calls.give_memory(number, summary, graph.name)
-                self._summary = summary if summary.fixed != summary.features else None
+            summary = calls.summary(number, len(self._program.output_dtypes), graph.name)
         except BaseException:
             calls.remove(number)
             raise
-        self._id = number
+        self._made = number, summary
         self._stats.update(
-            compiled=True,
             model_bytes=len(model),
             static=summary.shapes is not None,
             constant_bytes=summary.constants,
@@ -158,27 +153,24 @@ class CompiledBySession:
             kept=kept.state,
         )
 
+    def _prepared(
+        self, calls: ge.Calls, number: int, inputs: Sequence[torch.Tensor], *, is_fixed: bool
+    ) -> ge.Run:
+        program = self._program
+        given: list[ge.Port] = [
+            (DataType.of(tensor.dtype).api, tensor.dtype, place is Placement.HOST)
+            for tensor, place in zip(inputs, program.input_placements, strict=True)
+        ]
+        results: list[ge.Port] = [(kind.api, kind.torch, False) for kind in program.output_dtypes]
+        return calls.prepared(number, given, results, is_fixed=is_fixed and program.is_static)
+
     def stats(self) -> Mapping[str, object]:
         """Sizes of the compilation."""
         return dict(self._stats)
 
     def close(self) -> None:
         """Take the graph out of the session; its memory goes back when the device is done with it."""
-        if self._calls is not None and self._id is not None:
+        if self._calls is not None and self._made is not None:
             ge.npu().synchronize()
-            self._calls.remove(self._id)
-        self._calls, self._id, self._memory, self._last = None, None, [], ()
-
-
-def _result(found: ge.Described, kind: DataType, taken: ge.Taken, name: str) -> torch.Tensor:
-    """A result the engine took memory for: the tensor of that memory, with the sizes it was given."""
-    sizes = list(found.dims[: found.rank])
-    block = taken.blocks.get(found.at or 0)
-    if block is None or found.type != kind.api:
-        raise EngineError(
-            f"the graph engine gave a result of type {found.type} (the graph has {kind.api}) at an address "
-            f"{'that' if block is None else 'which'} its allocator {'did not give' if block is None else 'gave'}",
-            where=f"graph {name}",
-            advice="use engine='torchair_extension'",
-        )
-    return ge.over(block, sizes, kind.torch)
+            self._calls.remove(self._made[0])
+        self._calls, self._made, self._id, self._memory, self._run = None, None, None, [], None

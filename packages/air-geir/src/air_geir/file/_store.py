@@ -56,7 +56,7 @@ def write(
     """
     target = Path(path)
     total = sum(n.attr("value").nbytes for part in graph.graphs() for n in part.of_type("Const"))
-    files = _Beside(Path(beside) if beside else target.parent) if total > inline_limit else None
+    files = _ConstantFiles(Path(beside) if beside else target.parent) if total > inline_limit else None
     data = encode_model(graph, files)
     if len(data) > SIZE_LIMIT:
         raise FileFormatError(
@@ -76,7 +76,7 @@ def read(path: str | Path, *, verify: bool = True) -> Graph:
     return from_bytes(Path(path).read_bytes(), verify=verify)
 
 
-class _Beside:
+class _ConstantFiles:
     """Writes constants to files, and gives the attributes of the FileConstant that takes their place."""
 
     def __init__(self, directory: Path) -> None:

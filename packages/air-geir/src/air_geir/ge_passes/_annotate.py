@@ -1,4 +1,4 @@
-"""What an engine wants to know of the whole graph, as attributes of the graph."""
+"""What an engine needs to know about the whole graph, as attributes of the graph."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def _plain(tree: Any) -> Any:
     return {name: _plain(value) for name, value in tree.items()} if isinstance(tree, dict) else tree
 
 
-class _GaveUp(Exception):
+class _NotHandled(Exception):
     """The decomposition does not handle these arguments."""
 
 
@@ -104,7 +104,7 @@ def _trace(
         args, kwargs = pytree.tree_unflatten(filled, spec)
         result = function(*args, **kwargs)
         if result is NotImplemented:
-            raise _GaveUp
+            raise _NotHandled
         return tuple(result) if isinstance(result, tuple) else result
 
     fake_mode = detect_fake_mode(inputs) or torch._subclasses.FakeTensorMode()
@@ -112,7 +112,7 @@ def _trace(
         try:
             traced = _with_aten_copies(make_fx(flat)(*inputs))
             return make_fx(functionalize(traced))(*inputs) if writes_inside(traced) else traced
-        except _GaveUp:
+        except _NotHandled:
             return None
 
 

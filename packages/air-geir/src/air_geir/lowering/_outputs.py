@@ -65,7 +65,7 @@ def number_output(value: Any) -> OutputBinding:
     return ConstantOutput(value)
 
 
-class Wanted:
+class ResultPlan:
     """Which results are views that the caller's function makes, and which nodes nobody else needs."""
 
     def __init__(self, gm: fx.GraphModule) -> None:
@@ -122,7 +122,7 @@ class Outputs:
     def __init__(
         self,
         ctx: Context,
-        wanted: Wanted,
+        wanted: ResultPlan,
         env: Mapping[fx.Node, Any],
         args: Mapping[fx.Node, int],
         found: list[LeftOut],

@@ -22,7 +22,7 @@ from air_geir.ir import Expr, Graph, Node, Placement, Port, TensorDesc, as_dim
 from air_geir.lowering._decompose import Expansions, Table, writes_inside
 from air_geir.lowering._lower import Lowering
 from air_geir.lowering._memory import Caller
-from air_geir.lowering._outputs import Outputs, Wanted, number_output, returned_by
+from air_geir.lowering._outputs import Outputs, ResultPlan, number_output, returned_by
 from air_geir.lowering._promises import promises
 from air_geir.lowering._source import source_of
 from air_geir.program import (
@@ -111,7 +111,7 @@ class _ProgramBuilder:
                 advice="give AOTAutograd's functional graph: only its final copy_ into inputs may write",
             )
         self.kinds = device_kinds(self.gm.graph)
-        self.wanted = Wanted(self.gm) if self.hosted else None
+        self.wanted = ResultPlan(self.gm) if self.hosted else None
         self.caller = Caller(self.positions, self._host_placement()) if self.hosted else None
         self.lowering = Lowering(
             self.ctx,

@@ -1,4 +1,4 @@
-"""What eager gives for each result, written down while the graph is lowered, so that a call can be held to it."""
+"""What eager gives for each result, recorded while the graph is lowered, so that calls can be checked against it."""
 
 from __future__ import annotations
 

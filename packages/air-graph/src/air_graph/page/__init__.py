@@ -12,6 +12,6 @@ from __future__ import annotations
 
 from air_graph.page._fx import bytes_of, kind_of, module_of, picture_of, text_of
 from air_graph.page._page import Page
-from air_graph.page._picture import Drawn, Picture
+from air_graph.page._picture import PageNode, Picture
 
-__all__ = ["Drawn", "Page", "Picture", "bytes_of", "kind_of", "module_of", "picture_of", "text_of"]
+__all__ = ["Page", "PageNode", "Picture", "bytes_of", "kind_of", "module_of", "picture_of", "text_of"]

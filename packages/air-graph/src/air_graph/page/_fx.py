@@ -14,7 +14,7 @@ from torch.utils.flop_counter import flop_registry
 from air_graph._operators import name_of
 from air_graph._source import source_of
 from air_graph._uses import uses_of
-from air_graph.page._picture import Drawn, Picture
+from air_graph.page._picture import PageNode, Picture
 
 _ROOT: Final = re.compile(r"^L\['self'\]\.?|^L\['(\w+)'\]|^self\b\.?")
 _ITEM: Final = re.compile(r"(?:\.?_modules)?\['([^']+)'\]|\[(\d+)\]")
@@ -70,7 +70,7 @@ def picture_of(graph: Graph, title: str, *, notes: Mapping[str, tuple[str, ...]]
     at = {node: place for place, node in enumerate(graph.nodes)}
     said = notes or {}
     drawn = [
-        Drawn(
+        PageNode(
             node.name,
             _operator(node),
             kind := kind_of(node),

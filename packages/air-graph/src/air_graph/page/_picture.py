@@ -10,7 +10,7 @@ KINDS = ("input", "heavy", "pointwise", "reduce", "view", "write", "other", "out
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class PageNode:
     """One node."""
 
     name: str
@@ -25,7 +25,7 @@ class Drawn:
     detail: str = ""
     """What it gives: dtype and sizes."""
     nbytes: int = 0
-    """The memory that it fills anew."""
+    """The memory that it fills again."""
     notes: tuple[str, ...] = ()
     """What was refused about it."""
 
@@ -35,6 +35,6 @@ class Picture:
     """One graph."""
 
     title: str
-    nodes: Sequence[Drawn]
+    nodes: Sequence[PageNode]
     text: str = ""
     """What is said beside it while nothing is selected."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from air_graph.testing._rows import Blanks, Nothing
+from air_graph.testing._rows import Blanks, NothingFits
 from air_graph.testing._scope import Scope, at_least, is_float, is_number
 
 some = at_least(1)
@@ -16,7 +16,7 @@ def _filled(scope: Scope, name: str | None, template: str) -> str | None:
         return None
     try:
         return template.format_map(Blanks(scope, name, True))
-    except (Nothing, IndexError):
+    except (NothingFits, IndexError):
         return None
 
 

@@ -44,7 +44,7 @@ FAMILIES: Final[Mapping[str, tuple[int, Callable[[Scope], bool]]]] = {
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnFunction:
     """A function that eager runs."""
 
     body: tuple[Statement, ...]
@@ -57,7 +57,7 @@ def draw_program(
     values: Mapping[str, Any],
     sizes_by_name: bool = False,
     families: Sequence[str] = tuple(FAMILIES),
-) -> Drawn:
+) -> DrawnFunction:
     """3 to 10 statements over `values`, which it may write to."""
     scope = Scope(chance, dict(values), sizes_by_name)
     weights = [FAMILIES[name][0] for name in families]
@@ -67,7 +67,7 @@ def draw_program(
         (name,) = chance.choices(families, weights)
         FAMILIES[name][1](scope)
     returns = draw_returns(scope, tuple(values))
-    return Drawn(tuple(scope.statements), returns, not scope.inexact)
+    return DrawnFunction(tuple(scope.statements), returns, not scope.inexact)
 
 
 _SUFFIXES: Final = (

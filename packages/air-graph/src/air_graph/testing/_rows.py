@@ -12,7 +12,7 @@ from torch import Tensor
 from air_graph.testing._scope import Holds, Scope, anything, is_float
 
 
-class Nothing(Exception):
+class NothingFits(Exception):
     """The program has nothing that fits a blank."""
 
 
@@ -51,7 +51,7 @@ class Row:
         try:
             text = self.text.format_map(blanks)
             count = int(blanks[self.count]) if self.count else self.results
-        except (Nothing, IndexError):
+        except (NothingFits, IndexError):
             return False
         inexact = self.inexact or _rounds(text, scope)
         if self.apart and any(_share(scope.values[x], scope.values[name]) for name in blanks.read):
@@ -108,7 +108,7 @@ class Blanks(dict[str, str]):
     def __missing__(self, blank: str) -> str:
         text = _BLANKS[blank.rstrip("0123456789")](self)
         if text is None:
-            raise Nothing(blank)
+            raise NothingFits(blank)
         self[blank] = str(text)
         return str(text)
 
@@ -237,7 +237,7 @@ def _piece(b: Blanks) -> str:
     size = max(1, b.scope.below(length + 1))
     b["parts"] = str(max(1, -(-length // size)))
     if int(b["parts"]) > 4:
-        raise Nothing("parts")
+        raise NothingFits("parts")
     return str(size)
 
 

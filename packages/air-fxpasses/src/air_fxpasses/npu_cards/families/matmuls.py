@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from air_fxpasses.npu_cards._card import NpuOp
-from air_fxpasses.npu_cards._ir import Fixed, Ir, Or, TypeOfResult
+from air_fxpasses.npu_cards._ir import Fixed, Ir, OrDefault, TypeOfResult
 from air_fxpasses.npu_cards._quantise import rounded, unpacked_scale
 from air_fxpasses.npu_cards._sample import F32, HALF, Draw, Sample
 from air_fxpasses.npu_cards._types import Code, type_of, wide
@@ -208,9 +208,9 @@ OPS: Final = (
             {
                 "x1": "input",
                 "x2": "weight",
-                "perm_x1": Or("perm_x1", (0, 1, 2)),
-                "perm_x2": Or("perm_x2", (0, 1, 2)),
-                "perm_y": Or("perm_y", (1, 0, 2)),
+                "perm_x1": OrDefault("perm_x1", (0, 1, 2)),
+                "perm_x2": OrDefault("perm_x2", (0, 1, 2)),
+                "perm_y": OrDefault("perm_y", (1, 0, 2)),
                 "scale": Fixed(None),
             },
         ),

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from air_fxpasses.npu_cards._card import NpuOp
-from air_fxpasses.npu_cards._ir import Ir, Or
+from air_fxpasses.npu_cards._ir import Ir, OrDefault
 from air_fxpasses.npu_cards._sample import Draw, Sample
 from air_fxpasses.npu_cards.errors import NotCovered
 
@@ -81,7 +81,7 @@ def _tokens(draw: Draw) -> list[Sample]:
 
 _IR: Final = Ir(
     "ScatterPaKvCache",
-    {"compress_seq_offset": "compress_seq_offsets", "cache_mode": Or("cache_mode", "Norm")},
+    {"compress_seq_offset": "compress_seq_offsets", "cache_mode": OrDefault("cache_mode", "Norm")},
 )
 
 OPS: Final = (

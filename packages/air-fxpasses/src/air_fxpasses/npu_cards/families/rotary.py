@@ -11,7 +11,7 @@ from typing import Final
 from torch import Tensor
 
 from air_fxpasses.npu_cards._card import NpuOp, like_first
-from air_fxpasses.npu_cards._ir import Coded, Ir
+from air_fxpasses.npu_cards._ir import Ir, Respelled
 from air_fxpasses.npu_cards._rotate import deinterleaved, rotated
 from air_fxpasses.npu_cards._sample import Draw, Sample
 from air_fxpasses.npu_cards._types import wide
@@ -75,7 +75,7 @@ OPS: Final = (
         lambda query, key, *_, **__: (query.new_empty(query.shape), key.new_empty(key.shape)),
         ir=Ir(
             "ApplyRotaryPosEmb",
-            {"layout": Coded("layout", {"BSND": 1, "BSH": 1, "SBND": 2, "BNSD": 3, "TND": 4})},
+            {"layout": Respelled("layout", {"BSND": 1, "BSH": 1, "SBND": 2, "BNSD": 3, "TND": 4})},
             writes={},
         ),
     ),

@@ -1,38 +1,58 @@
 """The binding in C++ to the Graph Engine's own session, compiled by the user's compiler when it is first needed.
 
-It is linked to the `libge_runner.so` of this machine and kept in torch's cache folder, by the contents of the sources
-and the path of that library. From a folder that somebody else can write it is not loaded, but compiled for this
-process alone.
+It has two halves, because the engine and torch may differ in what a string is in memory: `library` is linked to the
+`libge_runner.so` of this machine, `calls` to torch and torch_npu. Both are kept in torch's cache folder, by the
+contents of their sources and what they are linked to. From a folder that somebody else can write nothing is loaded, but
+compiled for this process alone.
 """
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
+import importlib.machinery
+import importlib.util
 import os
+import platform
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
+import torch
 from torch._inductor.runtime.cache_dir_utils import cache_dir
 
 from air_config.trust import Untrusted, why_untrusted
 from air_geir.errors import EngineUnavailableError
 
+Loaded = TypeVar("Loaded")
 _FOLDER: Final = Path(__file__).parent
-_SOURCES: Final = (_FOLDER / "session.cpp", _FOLDER / "session.h")
 LIBRARY: Final = "libge_runner.so"
-_SWITCHES: Final = (
-    "-std=c++17",
-    "-O2",
-    "-shared",
-    "-fPIC",
-    "-fvisibility=hidden",
-    "-D_GLIBCXX_USE_CXX11_ABI=0",
-)
+_SWITCHES: Final = ("-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,--allow-shlib-undefined")
+
+
+@dataclass(frozen=True)
+class _Half:
+    """A library of ours, and of what it is made."""
+
+    name: str
+    sources: tuple[str, ...]
+    """The first is compiled; the others are what it includes of ours."""
+    of: str
+    """What it is linked to, in words."""
+    switches: tuple[str, ...]
+
+    def file_name(self) -> str:
+        """Another one for other sources, another machine's libraries, another Python."""
+        content = b"".join((_FOLDER / source).read_bytes() for source in self.sources)
+        facts = (*self.switches, platform.machine(), sys.implementation.cache_tag, torch.__version__)
+        name = hashlib.sha256(content + "\0".join(map(str, facts)).encode()).hexdigest()[:16]
+        return f"{self.name}_{name}.so"
 
 
 def runner() -> Path | None:
@@ -51,54 +71,108 @@ def compiler() -> str | None:
     return shutil.which(os.environ.get("CXX", "g++")) or shutil.which("clang++")
 
 
+def missing() -> tuple[str, str] | None:
+    """What is needed to compile the binding and is not there, and what to do about it."""
+    if compiler() is None:
+        return "no C++ compiler was found (CXX, g++, clang++)", "install g++, or set CXX"
+    if not (_python_headers() / "Python.h").is_file():
+        return f"Python's headers are not in {_python_headers()}", "install them, for example python3-dev"
+    return None
+
+
 def library(engine: Path) -> ctypes.CDLL:
-    """The binding, linked to this Graph Engine."""
-    content = b"".join(source.read_bytes() for source in _SOURCES) + f"{engine.resolve()}".encode()
-    name = f"session_{hashlib.sha256(content).hexdigest()[:16]}.so"
+    """The half that knows the Graph Engine: functions of C."""
+    # What the binding calls lies in this library and in those it needs.
+    linked = ("-Wl,--no-as-needed", str(engine.resolve()))
+    switches = ("-std=c++17", "-D_GLIBCXX_USE_CXX11_ABI=0", *_torch_npu_headers(), *linked)
+    half = _Half("session", ("session.cpp", "session.h", "call.h"), str(engine), switches)
+    return _loaded(half, lambda path: ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL))
+
+
+def calls() -> Any:
+    """The half that knows torch: a module with `call` and `run`."""
+    ours, theirs = Path(torch.__file__).parent, _torch_npu()
+    linked = [f"-L{folder / 'lib'}" for folder in (ours, theirs)]
+    linked.extend(f"-l{name}" for name in ("c10", "torch_cpu", "torch_python", "torch_npu"))
+    headers = (f"-I{ours / 'include'}", *_torch_npu_headers(), f"-I{_python_headers()}")
+    abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"
+    switches = ("-std=c++20", abi, *headers, "-Wl,--no-as-needed", *linked)
+    half = _Half("calls", ("calls.cpp", "call.h"), f"torch {torch.__version__} and torch_npu", switches)
+    return _loaded(half, _module)
+
+
+def _module(path: Path) -> Any:
+    loader = importlib.machinery.ExtensionFileLoader("air_geir.engines.native.calls", str(path))
+    spec = importlib.util.spec_from_file_location(loader.name, path, loader=loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def _loaded(half: _Half, load: Callable[[Path], Loaded]) -> Loaded:
+    name = half.file_name()
     kept = Path(cache_dir()) / "air_geir" / name
     try:
         if not kept.exists():
-            _build(kept, engine)
+            _build(half, kept)
         refusal = why_untrusted(kept)
     except OSError as error:
         refusal = Untrusted(str(kept), str(kept.parent), str(error))
     if refusal is None:
-        return _loaded(kept, engine)
+        return _tried(half, kept, load)
     with tempfile.TemporaryDirectory(prefix="air_geir_") as folder:
-        _build(Path(folder) / name, engine)
-        return _loaded(Path(folder) / name, engine)
+        _build(half, Path(folder) / name)
+        return _tried(half, Path(folder) / name, load)
 
 
-def _loaded(path: Path, engine: Path) -> ctypes.CDLL:
+def _tried(half: _Half, path: Path, load: Callable[[Path], Loaded]) -> Loaded:
     try:
-        return ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL)
-    except OSError as error:
+        return load(path)
+    except (OSError, ImportError) as error:
         raise EngineUnavailableError(
-            f"{engine} is of a version that this binding does not fit: {error}",
+            f"{half.of} is of a version that this binding does not fit: {error}",
             advice="use a CANN that this torch_npu supports, or engine='torchair_extension'",
         ) from error
 
 
-def _build(target: Path, engine: Path) -> None:
+def _build(half: _Half, target: Path) -> None:
     """Compiles into a file of its own and renames it, so that no process reads half a library."""
-    program = compiler()
-    if program is None:
-        raise EngineUnavailableError(
-            "no C++ compiler was found (CXX, g++, clang++)", advice="install g++, or set CXX"
-        )
-    headers = Path(str(sys.modules["torch_npu"].__file__)).parent / "include"
+    if lack := missing():
+        raise EngineUnavailableError(lack[0], advice=lack[1])
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         made = Path(folder) / target.name
-        paths = (f"-I{headers / 'third_party' / 'acl' / 'inc'}", f"-I{headers}")
-        # What the binding calls lies in this library and in those it needs.
-        linked = ("-Wl,--no-as-needed", str(engine), "-Wl,--allow-shlib-undefined")
-        command = [program, *_SWITCHES, *paths, str(_SOURCES[0]), *linked, "-o", str(made)]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-        if result.returncode:
-            raise EngineUnavailableError(
-                f"the binding to {engine} did not compile: {result.stderr.strip()[:500]}",
-                advice="check that CXX names a compiler of C++17 and that torch_npu is an official wheel",
-            )
+        command = [
+            str(compiler()),
+            *_SWITCHES,
+            str(_FOLDER / half.sources[0]),
+            *half.switches,
+            "-o",
+            str(made),
+        ]
+        _run(command, half)
         made.chmod(0o700)
         made.replace(target)
+
+
+def _run(command: Sequence[str], half: _Half) -> None:
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise EngineUnavailableError(
+            f"the binding to {half.of} did not compile: {result.stderr.strip()[:500]}",
+            advice="check that CXX names a compiler of C++20 and that torch_npu is an official wheel",
+        )
+
+
+def _torch_npu() -> Path:
+    return Path(str(sys.modules["torch_npu"].__file__)).parent
+
+
+def _torch_npu_headers() -> tuple[str, ...]:
+    headers = _torch_npu() / "include"
+    return f"-I{headers / 'third_party' / 'acl' / 'inc'}", f"-I{headers}"
+
+
+def _python_headers() -> Path:
+    return Path(sysconfig.get_path("include"))

@@ -1,28 +1,27 @@
 // C functions around one session of the Graph Engine. Each gives 0, or a code with the text in air_ge_error().
 #include "session.h"
+#include "call.h"
 
 #include <stdexcept>
 
 #define PUBLIC extern "C" __attribute__((visibility("default")))
 
 namespace {
-using Take = void* (*)(size_t bytes);
-using Give = void (*)(void* at);
-
 // Memory of torch's caching allocator, asked for by functions of the caller.
 class OfTorch : public ge::Allocator {
  public:
-  OfTorch(Take take, Give give) : take_(take), give_(give) {}
+  OfTorch(void* memory, Take take, Give give) : memory_(memory), take_(take), give_(give) {}
   ge::MemBlock* Malloc(size_t bytes) override {
-    void* at = take_(bytes);
+    void* at = take_(memory_, bytes);
     return at ? new ge::MemBlock(*this, at, bytes) : nullptr;
   }
   void Free(ge::MemBlock* block) override {
-    give_(block->at());
+    give_(memory_, block->at());
     delete block;
   }
 
  private:
+  void* memory_;
   Take take_;
   Give give_;
 };
@@ -51,40 +50,6 @@ ge::Settings settings(const char* const* pairs, size_t count) {
   for (size_t i = 0; i < count; ++i)
     made.emplace(ge::AscendString(pairs[2 * i]), ge::AscendString(pairs[2 * i + 1]));
   return made;
-}
-}  // namespace
-
-// One tensor of a call: a result whose memory is not known yet has none.
-struct Described {
-  void* at;
-  int64_t bytes;
-  int32_t type;
-  int32_t placement;
-  int32_t rank;
-  int32_t padding;
-  int64_t dims[32];
-};
-
-namespace {
-ge::Tensor tensor(const Described& from) {
-  ge::Tensor made;
-  if (!from.at) return made;
-  made.SetDataType(static_cast<ge::DataType>(from.type));
-  made.SetFormat(ge::FORMAT_ND);
-  made.SetPlacement(static_cast<ge::Placement>(from.placement));
-  made.SetShapeDimNum(from.rank);
-  for (int32_t i = 0; i < from.rank; ++i) made.SetShapeDim(i, from.dims[i]);
-  made.ResetData(static_cast<uint8_t*>(from.at), from.bytes, [](uint8_t*) {});
-  return made;
-}
-bool describe(ge::Tensor& from, Described& to) {
-  const size_t rank = from.GetShapeDimNum();
-  if (rank > 32) return false;
-  to.at = from.GetData();
-  to.type = from.GetDataType();
-  to.rank = static_cast<int32_t>(rank);
-  for (size_t i = 0; i < rank; ++i) to.dims[i] = from.GetShapeDim(i);
-  return true;
 }
 }  // namespace
 
@@ -177,23 +142,70 @@ PUBLIC int air_ge_refreshable_features(uint32_t id, const void* at, size_t bytes
   return guarded([&] { return told(session->UpdateGraphRefreshableFeatureMemoryBase(id, at, bytes)); });
 }
 
-PUBLIC int air_ge_allocator(void* stream, Take take, Give give) {
-  return guarded([&] { return told(session->RegisterExternalAllocator(stream, std::make_shared<OfTorch>(take, give))); });
+// Lives as long as the process: the engine may hold memory of a stream longer than anybody asks for it.
+PUBLIC void* air_ge_allocator(void* memory, Take take, Give give) {
+  return new std::shared_ptr<ge::Allocator>(std::make_shared<OfTorch>(memory, take, give));
 }
 
-PUBLIC int air_ge_run(uint32_t id, void* stream, const Described* inputs, size_t input_count, Described* results,
-                      size_t result_count) {
+namespace {
+// The tensors of a graph's calls, made once: a call writes where they lie, and their sizes where those change.
+struct Call {
+  uint32_t id;
+  size_t count;  // of results
+  std::vector<ge::Tensor> inputs, results;
+};
+void describe(ge::Tensor& made, const Described& from) {
+  made.SetDataType(static_cast<ge::DataType>(from.type));
+  made.SetFormat(ge::FORMAT_ND);
+  made.SetPlacement(static_cast<ge::Placement>(from.placement));
+  made.SetShapeDimNum(from.rank);
+  for (int32_t i = 0; i < from.rank; ++i) made.SetShapeDim(i, from.dims[i]);
+}
+void lay(std::vector<ge::Tensor>& tensors, const Described* from, bool anew) {
+  static const ge::Tensor::DeleteFunc kept = [](uint8_t*) {};  // the caller's
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!from[i].at) continue;
+    if (anew) describe(tensors[i], from[i]);
+    tensors[i].ResetData(static_cast<uint8_t*>(from[i].at), from[i].bytes, kept);
+  }
+}
+void read(ge::Tensor& from, Described& to) {
+  const size_t rank = from.GetShapeDimNum();
+  if (rank > 32) throw std::runtime_error("a result has more than 32 dimensions");
+  to.at = from.GetData();
+  to.type = from.GetDataType();
+  to.rank = static_cast<int32_t>(rank);
+  for (size_t i = 0; i < rank; ++i) to.dims[i] = from.GetShapeDim(i);
+}
+}  // namespace
+
+PUBLIC void* air_ge_call(uint32_t id, size_t inputs, size_t results) {
+  return new Call{id, results, std::vector<ge::Tensor>(inputs), std::vector<ge::Tensor>(results)};
+}
+
+// The allocator is said in each call: another user of the engine may have set one of its own for the stream.
+PUBLIC int air_ge_run(void* of, void* stream, void* allocator, const Described* inputs, Described* results, int anew) {
   return guarded([&] {
-    std::vector<ge::Tensor> in, out;
-    for (size_t i = 0; i < input_count; ++i) in.push_back(tensor(inputs[i]));
-    for (size_t i = 0; i < result_count; ++i) out.push_back(tensor(results[i]));
-    if (const int failed = told(session->RunGraphWithStreamAsync(id, stream, in, out))) return failed;
-    if (out.size() != result_count) throw std::runtime_error("the graph gave another number of results");
-    for (size_t i = 0; i < result_count; ++i)
-      if (!describe(out[i], results[i])) throw std::runtime_error("a result has more than 32 dimensions");
-    return 0;  // the engine's blocks go back here; the caller holds the tensors they stand for
+    Call& call = *static_cast<Call*>(of);
+    const auto& memory = *static_cast<const std::shared_ptr<ge::Allocator>*>(allocator);
+    if (const int failed = told(session->RegisterExternalAllocator(stream, memory))) return failed;
+    lay(call.inputs, inputs, anew);
+    lay(call.results, results, anew);
+    if (const int failed = told(session->RunGraphWithStreamAsync(call.id, stream, call.inputs, call.results))) return failed;
+    if (call.results.size() != call.count) throw std::runtime_error("the graph gave another number of results");
+    for (size_t i = 0; i < call.count; ++i)
+      if (!results[i].at) read(call.results[i], results[i]);
+    return 0;
   });
 }
+
+// Gives back what the engine took for results: the caller has tensors over that memory by now, or the run failed.
+PUBLIC void air_ge_done(void* of) {
+  Call& call = *static_cast<Call*>(of);
+  call.results = std::vector<ge::Tensor>(call.count);
+}
+
+PUBLIC void air_ge_drop(void* call) { delete static_cast<Call*>(call); }
 
 PUBLIC int air_ge_remove(uint32_t id) {
   return guarded([&] { return session ? told(session->RemoveGraph(id)) : 0; });

@@ -1,4 +1,4 @@
-"""Tensors out of nothing, counters, random numbers and writes to a named tensor."""
+"""New tensors, counters, random numbers and writes to a named tensor."""
 
 from __future__ import annotations
 

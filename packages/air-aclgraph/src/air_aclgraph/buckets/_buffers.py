@@ -27,37 +27,37 @@ def shape_of(example: Tensor, values: Values) -> tuple[list[int], list[int]]:
 
 
 @dataclass(frozen=True)
-class Home:
+class PaddedBuffer:
     """The memory of one padded input of one bucket, and where its padding lies, by bucket."""
 
     index: int
     tensor: Tensor
     labels: tuple[tuple[Bucket, Labels], ...]
 
-    def room(self, values: Values) -> Tensor:
+    def callers_part(self, values: Values) -> Tensor:
         """The part that the caller's input goes to."""
-        room = self.tensor
+        part = self.tensor
         for bucket, labels in self.labels:
             for dim, label in enumerate(labels):
                 if label is not None:
                     used = _times(label.inner, bucket, values)
-                    room = room.narrow(dim, 0, used)
-        return room
+                    part = part.narrow(dim, 0, used)
+        return part
 
     def fillings(self, values: Values) -> list[tuple[Tensor, Tensor]]:
         """(padding, first rows that fill it): one dimension after the other, since later ones repeat earlier ones."""
         found = []
-        room = self.room(values)
+        part = self.callers_part(values)
         for _, labels in self.labels:
             for dim, label in enumerate(labels):
                 if label is None:
                     continue
-                used, block = room.shape[dim], _times(label.inner, None, values)
-                room = _widened(room, self.tensor, dim)
-                padding = room.narrow(dim, used, room.shape[dim] - used)
+                used, block = part.shape[dim], _times(label.inner, None, values)
+                part = _widened(part, self.tensor, dim)
+                padding = part.narrow(dim, used, part.shape[dim] - used)
                 if padding.numel():
                     rows = padding.unflatten(dim, (-1, block))
-                    first = room.narrow(dim, 0, block).unsqueeze(dim).expand(rows.shape)
+                    first = part.narrow(dim, 0, block).unsqueeze(dim).expand(rows.shape)
                     found.append((rows, first))
         return found
 
@@ -67,8 +67,8 @@ def _times(inner: Any, bucket: Bucket | None, values: Values) -> int:
     return block if bucket is None else block * values[bucket.symbols[0]]
 
 
-def _widened(room: Tensor, whole: Tensor, dim: int) -> Tensor:
-    """The room with all that `whole` has in one dimension."""
-    sizes = list(room.shape)
+def _widened(part: Tensor, whole: Tensor, dim: int) -> Tensor:
+    """The part with everything that `whole` has in one dimension."""
+    sizes = list(part.shape)
     sizes[dim] = whole.shape[dim]
     return whole.as_strided(sizes, whole.stride(), whole.storage_offset())

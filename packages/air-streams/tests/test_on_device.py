@@ -1,4 +1,4 @@
-"""The same programs on torch_npu: real streams and events, on hardware or on air-sim."""
+"""The same programs on an accelerator: real streams and events, of an NPU, of air-sim or of a CUDA device."""
 
 from __future__ import annotations
 
@@ -10,21 +10,15 @@ import torch
 from torch._dynamo import graph_bytecode_inputs
 
 import air_streams as tng
+from air_graph.testing import devices
 from streams_models import DependentModel, GuideModel, compiled, inputs
 from test_guide import DEPENDENT_PLAN, GUIDE_PLAN
 
-npu: Any = getattr(torch, "npu", None)
-
-pytestmark = [
-    pytest.mark.npu,
-    pytest.mark.skipif(
-        npu is None or not npu.is_available(), reason="needs torch_npu on an NPU or on air-sim"
-    ),
-]
+device_module: Any = torch.get_device_module(devices.accelerator() or "cpu")
 
 
 def on_cpu(values: Any) -> list[torch.Tensor]:
-    npu.synchronize()
+    device_module.synchronize()
     return [value.cpu() for value in values]
 
 
@@ -32,9 +26,11 @@ event, other = tng.ops.npu_create_tagged_event("made"), tng.ops.npu_create_tagge
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
-def test_S22_the_guide_model_equals_the_cpu_and_has_the_recorded_plan(dynamic: bool) -> None:
+def test_S22_the_guide_model_equals_the_cpu_and_has_the_recorded_plan(
+    accelerator: str, dynamic: bool
+) -> None:
     expected = GuideModel("cpu")(*inputs())
-    model, given = GuideModel("npu"), [value.to("npu") for value in inputs()]
+    model, given = GuideModel(accelerator), [value.to(accelerator) for value in inputs()]
     torch.testing.assert_close(on_cpu(model(*given)), list(expected))
     with warnings.catch_warnings():
         warnings.simplefilter("error", tng.StreamRaceWarning)
@@ -43,9 +39,9 @@ def test_S22_the_guide_model_equals_the_cpu_and_has_the_recorded_plan(dynamic: b
     assert backend.plans[0].describe() == GUIDE_PLAN
 
 
-def test_the_dependent_model_equals_the_cpu_in_many_runs() -> None:
+def test_the_dependent_model_equals_the_cpu_in_many_runs(accelerator: str) -> None:
     expected = DependentModel()(*inputs())
-    model, given = DependentModel(), [value.to("npu") for value in inputs()]
+    model, given = DependentModel(), [value.to(accelerator) for value in inputs()]
     for _ in range(20):
         torch.testing.assert_close(on_cpu(model(*given)), list(expected))
     result, backend = compiled(model, *given)
@@ -53,49 +49,50 @@ def test_the_dependent_model_equals_the_cpu_in_many_runs() -> None:
     assert backend.plans[0].describe() == DEPENDENT_PLAN
 
 
+@pytest.mark.npu("torch_npu does not say which priority a stream has")
 def test_a_priority_that_cannot_be_confirmed_is_refused_by_name() -> None:
     with pytest.raises(tng.errors.StreamPriorityError, match="'urgent'"):
         tng.stream_for("urgent", "npu", priority=-1)
 
 
 def native(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    ready = npu.Event()
-    stream = npu.Stream()
+    ready = device_module.Event()
+    stream = device_module.Stream()
     y = x + 1
     ready.record()
-    with npu.stream(stream):
+    with device_module.stream(stream):
         ready.wait()
         z = y * 2
         y.record_stream(stream)
-    npu.current_stream().wait_stream(stream)
+    device_module.current_stream().wait_stream(stream)
     return (z + y,)
 
 
 def native_with_set_stream(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    ready = npu.Event()
-    stream = npu.Stream()
-    before = npu.current_stream()
+    ready = device_module.Event()
+    stream = device_module.Stream()
+    before = device_module.current_stream()
     y = x + 1
     ready.record()
     ready.wait(stream)
-    npu.set_stream(stream)
+    device_module.set_stream(stream)
     z = y * 2
     y.record_stream(stream)
-    npu.set_stream(before)
+    device_module.set_stream(before)
     before.wait_stream(stream)
     return (z + y,)
 
 
 def native_by_record_event(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    stream = npu.Stream()
+    stream = device_module.Stream()
     y = x + 1
-    ready = npu.current_stream().record_event()
+    ready = device_module.current_stream().record_event()
     stream.wait_event(ready)
-    with npu.stream(stream):
+    with device_module.stream(stream):
         z = y * 2
         y.record_stream(stream)
         done = stream.record_event()
-    npu.current_stream().wait_event(done)
+    device_module.current_stream().wait_event(done)
     return (z + y,)
 
 
@@ -113,8 +110,8 @@ def tagged(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 @pytest.mark.parametrize("form", [native, native_with_set_stream, native_by_record_event])
 @pytest.mark.parametrize("dynamic", [False, True])
-def test_A42_native_and_tagged_forms_have_the_same_plan(form: Any, dynamic: bool) -> None:
-    x = torch.arange(8.0).to("npu")
+def test_A42_native_and_tagged_forms_have_the_same_plan(accelerator: str, form: Any, dynamic: bool) -> None:
+    x = torch.arange(8.0).to(accelerator)
     by_native, from_native = compiled(form, x, dynamic=dynamic)
     by_tag, from_tag = compiled(tagged, x, dynamic=dynamic)
     torch.testing.assert_close(on_cpu(by_native), on_cpu(by_tag))
@@ -126,44 +123,44 @@ def test_A42_native_and_tagged_forms_have_the_same_plan(form: Any, dynamic: bool
     not hasattr(graph_bytecode_inputs, "CURRENT_STREAM_INDEX"),
     reason="torch 2.11 does not tell which stream the function began on",
 )
-def test_leaving_another_stream_set_is_refused() -> None:
-    stream = npu.Stream()
+def test_leaving_another_stream_set_is_refused(accelerator: str) -> None:
+    stream = device_module.Stream()
 
     def leaves(x: torch.Tensor) -> torch.Tensor:
-        npu.set_stream(stream)
+        device_module.set_stream(stream)
         return x + 1
 
-    before = npu.current_stream()
+    before = device_module.current_stream()
     try:
         with pytest.raises(Exception, match="another stream set"):
-            compiled(leaves, torch.ones(2).to("npu"))
+            compiled(leaves, torch.ones(2).to(accelerator))
     finally:
-        npu.set_stream(before)
+        device_module.set_stream(before)
 
 
-def test_the_current_stream_after_set_stream_cannot_be_told_and_is_refused() -> None:
-    stream, ready = npu.Stream(), npu.Event()
+def test_the_current_stream_after_set_stream_cannot_be_told_and_is_refused(accelerator: str) -> None:
+    stream, ready = device_module.Stream(), device_module.Event()
 
     def vague(x: torch.Tensor) -> torch.Tensor:
-        before = npu.current_stream()
-        npu.set_stream(stream)
+        before = device_module.current_stream()
+        device_module.set_stream(stream)
         y = x + 1
         ready.record()
-        npu.set_stream(before)
+        device_module.set_stream(before)
         return y
 
-    before = npu.current_stream()
+    before = device_module.current_stream()
     try:
         with pytest.raises(Exception, match="which stream 'the current stream' means"):
-            compiled(vague, torch.ones(2).to("npu"))
+            compiled(vague, torch.ones(2).to(accelerator))
     finally:
-        npu.set_stream(before)
+        device_module.set_stream(before)
 
 
-def test_making_the_host_wait_is_refused() -> None:
+def test_making_the_host_wait_is_refused(accelerator: str) -> None:
     def waits(x: torch.Tensor) -> torch.Tensor:
-        npu.current_stream().synchronize()
+        device_module.current_stream().synchronize()
         return x + 1
 
     with pytest.raises(Exception, match="host wait"):
-        compiled(waits, torch.ones(2).to("npu"))
+        compiled(waits, torch.ones(2).to(accelerator))

@@ -14,8 +14,6 @@ import air_backend as air
 from air_backend import CompilerConfig, _devices
 from air_backend.errors import SecondDevice
 
-pytestmark = pytest.mark.npu
-
 
 def raised(function: Callable[..., Any], *args: Any, **options: Any) -> tuple[str, str]:
     """The class and the text of the error of a compiled call."""
@@ -34,8 +32,8 @@ def raised(function: Callable[..., Any], *args: Any, **options: Any) -> tuple[st
     return type(cause).__name__, str(error)
 
 
-def x() -> Tensor:
-    return torch.randn(4, 4).to("npu")
+def x(device: str = "npu") -> Tensor:
+    return torch.randn(4, 4).to(device)
 
 
 def named(text: str, function: Callable[..., Any], offset: int) -> bool:
@@ -46,30 +44,31 @@ def named(text: str, function: Callable[..., Any], offset: int) -> bool:
     )
 
 
-def test_a_shape_that_depends_on_data() -> None:
+def test_a_shape_that_depends_on_data(accelerator: str) -> None:
     def function(a: Tensor) -> Tensor:
         return torch.nonzero(a)
 
     with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
-        kind, text = raised(function, x())
+        kind, text = raised(function, x(accelerator))
     assert kind == "IllegalDuringCapture"
     assert "out of the compiled function" in text
     assert named(text, function, 1)
 
 
-def test_a_host_that_waits_for_the_device_inside_the_graph() -> None:
-    side = torch.get_device_module("npu").Stream()
+def test_a_host_that_waits_for_the_device_inside_the_graph(accelerator: str) -> None:
+    side = torch.get_device_module(accelerator).Stream()
 
     def function(a: Tensor) -> Tensor:
         y = a + 1
         side.synchronize()
         return y
 
-    kind, text = raised(function, x())
+    kind, text = raised(function, x(accelerator))
     assert kind in ("NativeStreamError", "Unsupported")
     assert named(text, function, 2)
 
 
+@pytest.mark.npu("torch_npu does not say which priority a stream has")
 def test_a_priority_that_the_device_does_not_have() -> None:
     def function(a: Tensor) -> Tensor:
         with air.scope.npu_stream_switch("ranked", 17):
@@ -80,6 +79,7 @@ def test_a_priority_that_the_device_does_not_have() -> None:
     assert "17" in text
 
 
+@pytest.mark.npu("max-autotune does not serve CUDA tensors")
 def test_a_tagged_event_in_max_autotune() -> None:
     event = air.ops.npu_create_tagged_event("npu: mode")
 
@@ -94,6 +94,7 @@ def test_a_tagged_event_in_max_autotune() -> None:
     assert named(text, function, 2)
 
 
+@pytest.mark.npu("only a second NPU is refused")
 def test_S27_a_graph_for_a_second_npu(monkeypatch: pytest.MonkeyPatch) -> None:
     def function(a: Tensor) -> Tensor:
         return a + 1
@@ -105,7 +106,7 @@ def test_S27_a_graph_for_a_second_npu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "torchrun" in text
 
 
-def test_a_scope_of_the_graph_engine_in_a_captured_graph_is_a_warning_at_its_line() -> None:
+def test_a_scope_of_the_graph_engine_in_a_captured_graph_is_a_warning_at_its_line(accelerator: str) -> None:
     def function(a: Tensor) -> Tensor:
         with air.scope.op_never_timeout():
             return a + 1
@@ -116,6 +117,6 @@ def test_a_scope_of_the_graph_engine_in_a_captured_graph_is_a_warning_at_its_lin
         function, backend=air.get_npu_backend(compiler_config=config), fullgraph=True
     )
     with pytest.warns(UserWarning, match="max-autotune only") as caught:
-        compiled(x())
+        compiled(x(accelerator))
     ours = [w for w in caught if "max-autotune only" in str(w.message)]
     assert (ours[0].filename, ours[0].lineno) == (__file__, function.__code__.co_firstlineno + 1)
