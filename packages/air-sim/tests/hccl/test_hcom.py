@@ -93,6 +93,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_collectives_in_a_graph_of_the_graph_engine_equal_the_cpu(program: Program) -> None:
     done = program(PRELUDE + GRAPHS, devices=2, timeout_s=500)
     lines = [line for line in done.stdout.splitlines() if line.startswith("OUTCOME ")]
