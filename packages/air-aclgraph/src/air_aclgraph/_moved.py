@@ -74,11 +74,11 @@ def _are_free(memory: Sequence[Tensor]) -> bool:
 
 def _can_be_carried(captured: Captured, index: int, given: Tensor) -> bool:
     """Whether one fills the memory of the other, alone; a parameter is no memory for a request, and stays as it is."""
-    each = captured.inputs[index]
+    buffer = captured.inputs[index]
     if captured.kinds[index] not in _CARRIED or index in captured.plumbing.wholes:
         return False
-    if isinstance(given, nn.Parameter) or each.is_inference() or has_gaps(each) or overlaps_itself(each):
+    if isinstance(given, nn.Parameter) or buffer.is_inference() or has_gaps(buffer) or overlaps_itself(buffer):
         return False
     storages = [t.untyped_storage()._cdata for t in captured.inputs if isinstance(t, Tensor)]
-    alone = storages.count(each.untyped_storage()._cdata) == 1
-    return alone and (given.shape, given.stride(), given.dtype) == (each.shape, each.stride(), each.dtype)
+    alone = storages.count(buffer.untyped_storage()._cdata) == 1
+    return alone and (given.shape, given.stride(), given.dtype) == (buffer.shape, buffer.stride(), buffer.dtype)
