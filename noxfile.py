@@ -1,11 +1,12 @@
 """Automation for the AIR monorepo: one family of sessions per package.
 
-    nox                          every check CI runs, lowest layer first
+    nox                          every check CI runs, in two lanes: tests, lowest layer first, and beside them the rest
     nox -s demo                  the main job: a tiny Llama through every mode, on this machine
     nox -s demo -- --sim         the same on air-sim, under the real torch_npu
     nox -s tests-air-streams     the tests of one package, with only what it declares
     nox -s npu-air-aclgraph      the tests marked `npu`, on the real torch_npu over air-sim
     nox -t types                 mypy --strict for every package
+    nox -t beside                what runs beside the tests: types, style, documents, wheels, examples
     nox -s older-torch           the tests of every package on torch 2.11 and 2.12
     nox -s accelerator           the tests that need an accelerator, on the one that is here, or else on air-sim
     nox -s bench-aclgraph        the benchmarks of a package, as a table and as JSON

@@ -82,11 +82,16 @@ def device_of(name: str) -> Device:
 
 @dataclass
 class Row:
-    """One thing that is timed; `around` is entered once per burst, outside the timed part."""
+    """One thing that is timed; `around` is entered once per burst, outside the timed part.
+
+    `after` follows each call, outside the timed part too: what leaves the device as busy as the other rows leave it.
+    Waiting for the device empties the processor's caches, the longer the more.
+    """
 
     name: str
     call: Callable[[], Any]
     around: Callable[[], AbstractContextManager[Any]] = nullcontext
+    after: Callable[[], Any] = lambda: None
     samples: list[float] = field(default_factory=list)
     walls: list[float] = field(default_factory=list)
 
@@ -136,6 +141,7 @@ def _burst(row: Row, burst: int, device: Device) -> None:
         row.call()
         row.samples.append(time.thread_time() - cpu)
         row.walls.append(time.perf_counter() - start)
+        row.after()
         device.release()
 
 

@@ -269,3 +269,16 @@ def test_G16_N18_gears_are_not_kept_in_the_cache_and_a_warning_says_so(
         function(declared(4, set_dim_gears, 4, 8))
     assert "not kept: gears are declared on an input" in caplog.text
     assert looked_up() == (0, 0)
+
+
+@pytest.mark.parametrize("save", [False, True])
+def test_a_backward_may_run_twice_whenever_it_was_compiled(save: bool) -> None:
+    weight = torch.randn(4, 4).requires_grad_()
+    options: dict[str, Any] = {"mode": "max-autotune", "air.cache.save": save}
+    x = torch.randn(3, 4)
+    torch._dynamo.mark_dynamic(x, 0)
+    for _ in range(2):
+        torch._dynamo.reset()
+        loss = torch.compile(lambda x: (x @ weight).sin().sum(), backend="air", options=options)(x)
+        first, second = (torch.autograd.grad(loss, weight, retain_graph=True) for _ in range(2))
+        torch.testing.assert_close(first, second)

@@ -57,6 +57,7 @@ def test_N05_the_verdict_is_right_for_every_program_of_two_streams_two_events_tw
     assert count_right_verdicts(every_program(length)) == 16**length
 
 
+@pytest.mark.slow
 def test_N05_the_verdict_is_right_for_every_program_of_four_operations_up_to_names() -> None:
     kept = count_right_verdicts(filter(is_first_of_its_renamings, every_program(4)))
     assert kept == (16**4 + 2 * 8**4) // 4, (

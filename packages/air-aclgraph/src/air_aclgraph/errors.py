@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from air_config.errors import AirError
 from air_graph import SourceLine
@@ -145,13 +145,3 @@ class Closed(AclGraphError):
 
     Compile again; do not keep an executable after `torch._dynamo.reset()` or `close()`.
     """
-
-
-@dataclass(eq=False)
-class Reentered(AclGraphError):
-    """A replay was requested while another capture is in progress on the same thread.
-
-    Call the compiled function outside the other capture, or on another thread.
-    """
-
-    graph: str = field(default="")

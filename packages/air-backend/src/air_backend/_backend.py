@@ -83,6 +83,9 @@ class Backend:
         _devices.forget_device()
 
 
+NOT_LAZY: Final = "force_non_lazy_backward_lowering"
+"""torch's switch for a backward that is compiled with its forward."""
+
 #: Modes of torch's own that mean one of ours: graphs compiled without a capture of their launches.
 TORCHS_MODES: Final = {"max-autotune-no-cudagraphs": "max-autotune"}
 
@@ -122,13 +125,15 @@ def _through_aot(
     around: _hidden_writes.Around,
 ) -> Callable[..., Any]:
     """Makes the graph functional by AOTAutograd and compiles what comes out."""
-    compiled: Callable[..., Any] = aot_autograd(
-        fw_compiler=compilation.compiler("forward"),
-        bw_compiler=compilation.compiler("backward"),
-        inference_compiler=compilation.compiler("inference"),
-        decompositions=dict(decompositions),
-        **compilation.front,
-    )(gm, example_inputs)
+    ahead = compilation.ahead(example_inputs)
+    with torch._functorch.config.patch({NOT_LAZY: True} if ahead else {}):
+        compiled: Callable[..., Any] = aot_autograd(
+            fw_compiler=compilation.compiler("forward"),
+            bw_compiler=compilation.compiler("backward", ahead=ahead),
+            inference_compiler=compilation.compiler("inference"),
+            decompositions=dict(decompositions),
+            **compilation.front,
+        )(gm, example_inputs)
     compiled = around(_minifier.unboxed(compiled))
     if torch._dynamo.config.repro_after is not None:  # the minifier wants to see every call
         return compiled

@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor, fx
 from torch._functorch._aot_autograd.utils import make_boxed_func
+from torch._guards import TracingContext
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 import air_aclgraph
 import air_graph
@@ -68,6 +71,8 @@ class Compilation:
         self, gm: fx.GraphModule, example_inputs: Sequence[Any], known: GraphFacts
     ) -> Callable[..., Any]:
         """Compiles a graph; the result takes one list, which it may empty."""
+        if known.role == "backward":
+            _keep_what_is_saved()
         tangents = _tangents(gm) if known.role == "backward" else []
         record, run = compile_aten(
             gm,
@@ -92,13 +97,52 @@ class Compilation:
             "keep_inference_input_mutations": wanted.keep_inference_input_mutations,
         }
 
-    def compiler(self, role: Role) -> Callable[..., Any]:
-        """A compiler of the graphs with one role, wrapped so that torch's minifier can cut in."""
+    def by_engine_of_device(self, inputs: Sequence[Any]) -> bool:
+        """Whether an engine of an NPU compiles the graphs."""
+        on_npu = any(isinstance(value, Tensor) and value.device.type == "npu" for value in inputs)
+        return self.config.mode == "max-autotune" and on_npu
+
+    def ahead(self, inputs: Sequence[Any]) -> bool:
+        """Whether the backward is compiled beside the forward, and not when it is first called."""
+        wanted = self.config.air.compile_ahead and torch._dynamo.config.repro_after is None
+        wrapped = any(is_traceable_wrapper_subclass(value) for value in inputs)
+        return wanted and not wrapped and self.by_engine_of_device(inputs)
+
+    def compiler(self, role: Role, *, ahead: bool = False) -> Callable[..., Any]:
+        """A compiler of the graphs with one role, wrapped so that torch's minifier can cut in.
+
+        What fails `ahead` fails when the graph is called: a program may never call it.
+        """
 
         def compile_role(gm: fx.GraphModule, example_inputs: Sequence[Any], **_: Any) -> Callable[..., Any]:
-            return self.compile(gm, example_inputs, GraphFacts.now(role, gm))
+            try:
+                return self.compile(gm, example_inputs, GraphFacts.now(role, gm))
+            except Exception as error:
+                if not ahead:
+                    raise
+                return _failing(error)
 
         return _minifier.watched(compile_role, self.config)
+
+
+def _keep_what_is_saved() -> None:
+    """Says that the backward in compilation leaves alone what its forward saved: the program may run it twice.
+
+    torch says so itself of a backward that is compiled in its first call.
+    """
+    context = TracingContext.try_get()
+    if context is not None and context.fw_metadata is not None:
+        context.fw_metadata.bw_donated_idxs = []
+
+
+def _failing(error: Exception) -> Callable[[list[Any]], Any]:
+    """Stands for a graph that could not be compiled."""
+
+    def call(args: list[Any]) -> Any:
+        raise error
+
+    call.__dict__["_boxed_call"] = True  # the mark torch looks for
+    return call
 
 
 def _tangents(gm: fx.GraphModule) -> list[int]:

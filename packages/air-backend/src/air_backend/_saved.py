@@ -190,8 +190,7 @@ def through_aot(
 
 def _engine_kept(inputs: Sequence[Any], compilation: Compilation) -> contextlib.AbstractContextManager[None]:
     """Keeps what an engine makes of these graphs as well, where one compiles and torch's cache is asked for."""
-    on_npu = any(isinstance(value, torch.Tensor) and value.device.type == "npu" for value in inputs)
-    if compilation.to_file or compilation.config.mode != "max-autotune" or not on_npu:
+    if compilation.to_file or not compilation.by_engine_of_device(inputs):
         return contextlib.nullcontext()
     return _engine_files.beside_traced_graphs()
 

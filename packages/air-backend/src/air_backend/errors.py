@@ -191,20 +191,6 @@ class NumpyMissing(AirError):
 
 
 @dataclass(eq=False)
-class NotServed(AirError):
-    """AIR does not have this function of TorchAir.
-
-    The advice names what to use instead.
-    """
-
-    name: str
-    reason: str
-    instead: str
-    what = "AIR does not have torchair.{name}: {reason}"
-    advice = "{instead}"
-
-
-@dataclass(eq=False)
 class CannotSave(AirError):
     """A compiled function cannot be saved for other processes.
 

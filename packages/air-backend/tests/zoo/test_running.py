@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from multiprocessing import Pipe
 from pathlib import Path
 
+import pytest
 import torch
 
 from zoo import running
 from zoo.architectures import Architecture
+from zoo.results import Row
 from zoo.running import rows
 from zoo.worker import Step, Task, device_works
 
 LIBRARY = "zoo.faulty_models"
 
 
-def test_what_crashes_or_hangs_is_a_row_and_the_next_one_is_judged(tmp_path: Path) -> None:
-    task = Task("cpu", ("aot_eager", "reduce-overhead"), str(tmp_path / "log"))
-    wanted = [Architecture(LIBRARY, name) for name in ("crashes", "hangs", "good")]
-    crashed, hung, good = rows(task, wanted, seconds=10)
+def judged(folder: Path, names: Sequence[str], seconds: float) -> Iterator[Row]:
+    task = Task("cpu", ("aot_eager", "reduce-overhead"), str(folder / "log"))
+    return rows(task, [Architecture(LIBRARY, name) for name in names], seconds=seconds)
+
+
+def test_what_crashes_is_a_row_and_the_next_one_is_judged(tmp_path: Path) -> None:
+    crashed, good = judged(tmp_path, ("crashes", "good"), seconds=120)
     assert crashed.left_out == "made: the process ended with code 3"
-    assert hung.left_out == "made: not done after 10 s"
     assert [outcome.kind for outcome in good.outcomes.values()] == ["same", "same"]
     assert good.outcomes["reduce-overhead"].captures == 1
+
+
+@pytest.mark.slow  # for as long as one may take, it waits
+def test_what_hangs_is_a_row_and_the_next_one_is_judged(tmp_path: Path) -> None:
+    hung, crashed = judged(tmp_path, ("hangs", "crashes"), seconds=20)
+    assert hung.left_out == "made: not done after 20 s"
+    assert crashed.left_out == "made: the process ended with code 3"
+
+
+def test_a_process_that_says_nothing_any_more_takes_no_other() -> None:
+    ours, _theirs = Pipe()
+    row, alive = running._row(running._Worker(None, ours), Architecture(LIBRARY, "hangs"), seconds=1)
+    assert (row.left_out, alive) == ("made: not done after 1 s", False)
 
 
 def test_a_device_that_computes_nothing_any_more_is_told_from_one_that_works() -> None:

@@ -63,6 +63,7 @@ def whole_cache_copies(gm: torch.fx.GraphModule) -> tuple[int, int]:
     return len(found), sum(c.bytes_moved for c in found)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("step", "make"), STEPS, ids=lambda value: getattr(value, "__name__", ""))
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_S15_no_copy_of_a_whole_cache_is_left(step: Any, make: Any, dynamic: bool) -> None:

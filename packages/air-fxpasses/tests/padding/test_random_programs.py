@@ -178,6 +178,7 @@ def judged(seeds: range) -> Counter[str]:
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shard", range(2))
 def test_N11_what_is_proven_of_random_programs_is_true(shard: int) -> None:
     found = judged(range(shard * 150, shard * 150 + 150))

@@ -120,6 +120,7 @@ def options_for(
     marked = [n.name for n in program.graph if n.origin is not None and n.origin.fx in dump_nodes]
     start_dump(dump_config(chosen, program.graph.name, marked), str(path) if path else None)
     options = as_asked(engine_options(chosen, program, NpuDevice.current()))
+    options = replace(options, ahead=chosen.air.compile_ahead)
     if not gears:
         return options
     policy = chosen.inference_config.dynamic_gears_merge_policy

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from air_config import CompilerConfig, Context, resolve
-from air_geir import _engines
+from air_geir import _engines, compile_graph
 from air_geir.engines import Atc, NpuDevice, TorchairExtension, engine_options
+from air_geir.engines import _atc as engine
 from air_geir.engines._atc import UNSAID, WORDS
 from air_geir.errors import EngineError, EngineUnavailableError, OptionError
 from air_geir.ir import DataType, Graph, Placement, TensorDesc, symbol
@@ -86,10 +88,62 @@ def test_what_atc_takes_by_itself_is_what_the_settings_are_by_default() -> None:
     assert {key: found.get(key) for key in UNSAID} == UNSAID
 
 
-def test_open_sizes_are_refused_with_their_inputs() -> None:
-    desc = TensorDesc(DataType.FLOAT, (symbol("s0"), 4), placement=Placement.DEVICE)
-    with pytest.raises(EngineError, match=r"(?s)sizes of 'x' are open.*dynamic=False"):
-        compiled(relu(desc))
+OPEN = TensorDesc(DataType.FLOAT, (symbol("s0"), 4), placement=Placement.DEVICE)
+
+
+def test_a_graph_of_open_sizes_is_an_offline_model_for_each_size_it_meets(record: Path) -> None:
+    run = compiled(relu(OPEN))
+    for rows, models in ((3, 1), (6, 2), (3, 2)):
+        x = torch.randn(rows, 4, device="npu")
+        torch.testing.assert_close(run((x,), ())[0], x.relu())
+        assert (run.stats()["models"], len(calls(record))) == (models, models)
+
+
+def test_the_model_called_longest_ago_is_unloaded_for_another_size(
+    record: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "MOST", 2)
+    run = compiled(relu(OPEN))
+    for rows, compilations in ((1, 1), (2, 2), (1, 2), (3, 3), (1, 3), (2, 4)):
+        x = torch.randn(rows, 4, device="npu")
+        torch.testing.assert_close(run((x,), ())[0], x.relu())
+        assert len(calls(record)) == compilations
+
+
+def test_sizes_that_the_host_computes_are_constants_of_each_model() -> None:
+    def split(x: torch.Tensor, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        n = rows.shape[0]
+        return x.reshape(n, -1).softmax(0) * n, x.new_ones((n, 3))
+
+    example = torch.randn(6, 4, device="npu"), torch.ones(3, device="npu")
+    gm = make_fx(split, tracing_mode="symbolic")(*example)
+    values = [node.meta["val"] for node in gm.graph.nodes if node.op == "placeholder"]
+    run = compile_graph(gm, values, settings=resolve(CompilerConfig(), Context(device="npu")), engine="atc")
+    assert run.engine == "atc"
+    for rows, parts in ((6, 3), (8, 2), (6, 2), (6, 3)):
+        x = torch.randn(rows, 4, device="npu"), torch.ones(parts, device="npu")
+        for found, wanted in zip(run(*x), split(*x), strict=True):
+            torch.testing.assert_close(found, wanted)
+
+
+def test_sizes_that_only_values_decide_are_refused_with_their_operator() -> None:
+    graph = Graph("places")
+    places = TensorDesc(DataType.INT64, (-1, 2), placement=Placement.DEVICE)
+    graph.output([graph.add("NonZero", graph.data("x", SQUARE), outputs=places, dtype=DataType.INT64)])
+    made = Program(graph, (ArgInput(0),), (GraphOutput(0),), 1)
+    with pytest.raises(
+        EngineError, match=r"(?s)engine atc .*only values decide those of NonZero.*ge_session"
+    ):
+        compiled(made)
+
+
+def test_a_graph_without_results_is_refused() -> None:
+    graph = Graph("writes")
+    graph.output([], control=[graph.add("Relu", graph.data("x", SQUARE), outputs=SQUARE)])
+    with pytest.raises(
+        EngineError, match=r"(?s)engine atc .*nothing but write into its arguments.*ge_session"
+    ):
+        compiled(Program(graph, (ArgInput(0),), (), 1))
 
 
 def test_an_atc_that_is_killed_leaves_the_graph_to_be_compiled_again(

@@ -48,11 +48,6 @@ def test_a_type_without_counterpart_is_refused() -> None:
         DataType.of(torch.bits8)
 
 
-def test_scalar_type_numbers_of_custom_operators() -> None:
-    assert DataType.from_torch_number(6) is DataType.FLOAT
-    assert DataType.from_torch_number(292) is DataType.FLOAT8_E4M3FN
-
-
 def test_packed_types_take_part_of_a_byte() -> None:
     assert DataType.INT4.nbytes(3) == 2
     assert DataType.UINT1.nbytes(9) == 2

@@ -111,6 +111,14 @@ class Air(Group):
         'one warning that names them, or one error lists them. "eager" is the old name of "split".',
         area.IR,
     )
+    compile_ahead: bool = option(
+        True,
+        boolean(),
+        "Have the engine of a device compile a graph while the next one is converted and while others run, and the "
+        "backward of a training step beside its forward; without it each graph is compiled in its first call.",
+        area.GE,
+        "experimental",
+    )
     uncapturable: Literal["split", "error"] = option(
         "split",
         choice("split", "error"),

@@ -55,11 +55,3 @@ def by_largest(x: Tensor, dtype: torch.dtype, dims: tuple[int, ...] = (-1,)) -> 
     scale = values.abs().amax(dims, keepdim=True) / LARGEST[dtype]
     safe = torch.where(scale == 0, torch.ones_like(scale), scale)
     return rounded(values / safe, dtype), scale
-
-
-def quantised_size(x: Tensor, dtype: torch.dtype) -> tuple[list[int | torch.SymInt], torch.dtype]:
-    """The size and type of `x` quantised to `dtype`."""
-    if dtype != torch.quint4x2:
-        return list(x.shape), dtype
-    torch._check(x.shape[-1] % _PACKED == 0, lambda: "quint4x2 packs the last axis in groups of eight")
-    return [*x.shape[:-1], x.shape[-1] // _PACKED], torch.int32

@@ -1,12 +1,15 @@
 """Engine `atc`: each graph becomes an offline model, compiled by CANN's program in a process of its own.
 
-It is slower to compile than a session, and takes graphs of fixed sizes alone. What is gained: a compiler that fails or
-is killed takes nothing of this process with it.
+It is slower to compile than a session. An offline model has fixed sizes: a graph of open sizes becomes one for each set
+of sizes that it is called with. What is gained: a compiler that fails or is killed takes nothing of the caller with it.
 """
 
 from __future__ import annotations
 
+import logging
+import os
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -14,19 +17,24 @@ from typing import Final
 import torch
 
 from air_geir import file
+from air_geir.engines._ahead import begun, may_go_ahead
 from air_geir.engines._groups import name_communicators
 from air_geir.engines._in_turn import InTurn
 from air_geir.engines._kept import FOLDER_OPTION, KEY_OPTION, entry_of
 from air_geir.engines._present import no_npu
 from air_geir.engines._protocol import Compiled, EngineOptions, Unavailable
 from air_geir.engines._results import taker
+from air_geir.engines._sizes import OpenSizes, Sizes, undecided
 from air_geir.engines._torchair_extension import take_formats
 from air_geir.errors import EngineError, OptionError
 from air_geir.ir import Graph
 from air_geir.offline import OfflineModel, compile_air, load_om, missing_module, missing_program, soc_name
 from air_geir.program import Program
 
+log = logging.getLogger(__name__)
 NAME: Final = "atc"
+MOST: Final = 64
+"""Offline models of one graph that are loaded at a time; the one called longest ago is unloaded for another."""
 WORDS: Final = {
     "ge.deterministic": "deterministic",
     "ge.opSelectImplmode": "op_select_implmode",
@@ -52,6 +60,10 @@ UNSAID: Final = {
 """Options that `atc` has no word for, with the value that it takes by itself."""
 
 
+PROCESSES: Final = threading.BoundedSemaphore(os.cpu_count() or 1)
+"""One for each compiler that runs."""
+
+
 class Atc:
     """Compiles with CANN's program `atc`, and runs by pyACL on an Ascend device (or air-sim)."""
 
@@ -68,14 +80,26 @@ class Atc:
 
     def compile(self, program: Program, options: EngineOptions) -> Compiled:
         """Check that an offline model can be had; it is compiled at the first call, as with the other engines."""
-        if not program.is_static:
-            open_ = [repr(n.name) for n in program.graph.inputs if not n.output.desc.is_static]
+        reason = _refused(program)
+        if reason is not None:
             raise EngineError(
-                f"engine {NAME} compiles graphs of fixed sizes, and sizes of {', '.join(open_[:4])} are open",
+                f"engine {NAME} {reason}",
                 where=f"graph {options.name}",
-                advice="compile with dynamic=False, or use engine='torchair_extension' or 'ge_session'",
+                advice="use engine='torchair_extension' or 'ge_session'",
             )
-        return InTurn(CompiledByAtc(program, options, words_for(options)))
+        compiled = CompiledByAtc(program, options, words_for(options))
+        if compiled.is_open or not may_go_ahead(program.graph, options):
+            return InTurn(compiled)
+        return InTurn(compiled, begun(compiled.for_dense_inputs, PROCESSES, options.name))
+
+
+def _refused(program: Program) -> str | None:
+    """Why no offline model can be had of it."""
+    if names := undecided(program):
+        return f"compiles graphs of fixed sizes, and only values decide those of {', '.join(names[:4])}"
+    if not program.graph.outputs:
+        return "compiles graphs that have results, and this one does nothing but write into its arguments"
+    return None
 
 
 def words_for(options: EngineOptions) -> dict[str, str]:
@@ -98,29 +122,67 @@ class CompiledByAtc:
 
     def __init__(self, program: Program, options: EngineOptions, words: Mapping[str, str]) -> None:
         self._program, self._options, self._words = program, options, words
-        self._model: OfflineModel | None = None
+        self._sizes = OpenSizes.of_program(program)
+        self._models: dict[Sizes, OfflineModel] = {}
+        self._fixed: OfflineModel | None = None  # of a graph without open sizes
+        self._only: OfflineModel | None = None  # the same, when the inputs of a call have been looked at
         self._closed = False
         self._take = taker(program)
         self._stats: dict[str, object] = {"engine": NAME, "compiled": False}
 
+    @property
+    def is_open(self) -> bool:
+        """Whether its models depend on the sizes of a call."""
+        return self._sizes is not None
+
     def __call__(
         self, inputs: Sequence[torch.Tensor], assigned: Sequence[torch.Tensor | None]
     ) -> Sequence[torch.Tensor]:
-        if self._closed:
-            raise EngineError(f"graph {self._options.name} was closed")
-        if self._model is None:
-            self._model = self._prepare(inputs)
+        model = self._only or self._model(inputs)
         # An offline model does not know that a result may lie where an input does: it gets memory of its own.
         targets = {at: t for at, t in enumerate(assigned) if t is not None}
         taken = self._take(inputs, [None if t is None else torch.empty_like(t) for t in assigned])
-        results = [t for t in taken if t is not None]
-        self._model.run([t.to("npu") if t.is_cpu else t for t in inputs], results)
+        results = [
+            torch.empty(port.shape, dtype=port.dtype, device="npu") if t is None else t
+            for t, port in zip(taken, model.outputs, strict=True)
+        ]
+        given = inputs if self._sizes is None else self._sizes.given(inputs)
+        model.run([t.to("npu") if t.is_cpu else t for t in given], results)
         for at, target in targets.items():
             target.copy_(results[at])
             results[at] = target
         return results
 
-    def _prepare(self, inputs: Sequence[torch.Tensor]) -> OfflineModel:
+    def _model(self, inputs: Sequence[torch.Tensor]) -> OfflineModel:
+        """That of the sizes of these inputs."""
+        if self._closed:
+            raise EngineError(f"graph {self._options.name} was closed")
+        if self._sizes is None:
+            self._check(inputs)
+            if self._fixed is None:
+                with PROCESSES:
+                    self.for_dense_inputs()
+            assert self._fixed is not None
+            self._only = self._fixed
+            return self._only
+        key = self._sizes.of(inputs)
+        model = self._models.pop(key, None)
+        if model is None:
+            model = self._anew(key, inputs, self._sizes)
+        self._models[key] = model  # the last one of the dictionary is the latest
+        return model
+
+    def _anew(self, key: Sizes, inputs: Sequence[torch.Tensor], sizes: OpenSizes) -> OfflineModel:
+        log.info("%s: an offline model for sizes %s", self._options.name, key)
+        self._check(inputs)
+        if len(self._models) >= MOST:
+            self._models.pop(next(iter(self._models))).close()
+        with PROCESSES:
+            model = self._prepare(sizes.fixed(inputs))
+        self._stats["models"] = len(self._models) + 1
+        return model
+
+    def _check(self, inputs: Sequence[torch.Tensor]) -> None:
         graph = self._program.graph
         take_formats(graph, self._program.inputs, inputs)
         for node in graph.inputs:
@@ -131,6 +193,12 @@ class CompiledByAtc:
                     advice=f"engine {NAME} takes dense inputs: use engine='torchair_extension' for such weights",
                 )
         name_communicators(graph)
+
+    def for_dense_inputs(self) -> None:
+        """Compiles and loads before the inputs are known: this engine takes no others."""
+        self._fixed = self._prepare(self._program.graph)
+
+    def _prepare(self, graph: Graph) -> OfflineModel:
         with (
             entry_of(graph, self._options, NAME) as kept,
             tempfile.TemporaryDirectory(prefix="air_atc_") as own,
@@ -142,7 +210,7 @@ class CompiledByAtc:
             size = path.stat().st_size
             model = load_om(path)
         try:
-            self._fits(model)
+            self._fits(model, graph)
         except BaseException:
             model.close()
             raise
@@ -153,11 +221,9 @@ class CompiledByAtc:
         file.write(graph, folder / "graph.air")
         compile_air(folder / "graph.air", target, soc=soc_name(), options=self._words)
 
-    def _fits(self, model: OfflineModel) -> None:
+    def _fits(self, model: OfflineModel, graph: Graph) -> None:
         """The compiler may fold an input away; then tensors would go to the wrong place."""
-        wanted = [
-            (tuple(n.output.desc.shape or ()), n.output.desc.dtype.torch) for n in self._program.graph.inputs
-        ]
+        wanted = [(tuple(n.output.desc.shape or ()), n.output.desc.dtype.torch) for n in graph.inputs]
         gives = [kind.torch for kind in self._program.output_dtypes]
         found, results = [(p.shape, p.dtype) for p in model.inputs], [p.dtype for p in model.outputs]
         if found != wanted or results != gives:
@@ -174,6 +240,8 @@ class CompiledByAtc:
     def close(self) -> None:
         """Unload the model."""
         self._closed = True
-        if self._model is not None:
-            self._model.close()
-        self._model = None
+        for model in (self._fixed, *self._models.values()):
+            if model is not None:
+                model.close()
+        self._fixed = self._only = None
+        self._models.clear()

@@ -9,6 +9,7 @@ import torch
 
 from air_geir.engines import _ge_calls as ge
 from air_geir.engines import native
+from air_geir.engines._ahead import ONE_AT_A_TIME, begun, may_go_ahead
 from air_geir.engines._groups import name_communicators
 from air_geir.engines._in_turn import InTurn
 from air_geir.engines._kept import entry_of
@@ -50,8 +51,10 @@ class GeSession:
                 where=f"graph {options.name}",
                 advice="use engine='torchair_extension', or leave aoe_config unset",
             )
-        calls = ge.started(options.session)
-        return InTurn(CompiledBySession(calls, program, options))
+        compiled = CompiledBySession(ge.started(options.session), program, options)
+        if not may_go_ahead(program.graph, options):
+            return InTurn(compiled)
+        return InTurn(compiled, begun(compiled.for_dense_inputs, ONE_AT_A_TIME, options.name))
 
 
 class CompiledBySession:
@@ -61,6 +64,7 @@ class CompiledBySession:
         self._calls: ge.Calls | None = calls
         self._program = program
         self._options = options
+        self._made: tuple[int, ge.Summary] | None = None
         self._id: int | None = None
         self._memory: list[torch.Tensor] = []
         self._summary: ge.Summary | None = None
@@ -99,7 +103,32 @@ class CompiledBySession:
                     where=f"graph {graph.name}",
                     advice=f"engine {NAME} takes dense inputs: use engine='torchair_extension' for such weights",
                 )
-        name_communicators(graph)
+        if self._made is None:
+            name_communicators(graph)
+            with ONE_AT_A_TIME:
+                self._compile(calls)
+        assert self._made is not None
+        number, summary = self._made
+        try:
+            if summary.shapes is not None:
+                self._memory = calls.give_memory(number, summary, graph.name)
+                self._summary = summary if summary.fixed != summary.features else None
+            run = self._prepared(calls, number, inputs, is_fixed=summary.shapes is not None)
+        except BaseException:
+            self._made = None
+            calls.remove(number)
+            raise
+        self._id, self._run = number, run
+        self._stats["compiled"] = True
+        return run
+
+    def for_dense_inputs(self) -> None:
+        """Compiles before the inputs are known: this engine takes no others."""
+        assert self._calls is not None
+        self._compile(self._calls)
+
+    def _compile(self, calls: ge.Calls) -> None:
+        graph = self._program.graph
         number = next(_ids)
         model = to_bytes(graph)
         with entry_of(graph, self._options, NAME) as kept:
@@ -111,16 +140,11 @@ class CompiledBySession:
                 raise
         try:
             summary = calls.summary(number, len(self._program.output_dtypes), graph.name)
-            if summary.shapes is not None:
-                self._memory = calls.give_memory(number, summary, graph.name)
-                self._summary = summary if summary.fixed != summary.features else None
-            run = self._prepared(calls, number, inputs, is_fixed=summary.shapes is not None)
         except BaseException:
             calls.remove(number)
             raise
-        self._id, self._run = number, run
+        self._made = number, summary
         self._stats.update(
-            compiled=True,
             model_bytes=len(model),
             static=summary.shapes is not None,
             constant_bytes=summary.constants,
@@ -128,7 +152,6 @@ class CompiledBySession:
             fixed_bytes=summary.fixed,
             kept=kept.state,
         )
-        return run
 
     def _prepared(
         self, calls: ge.Calls, number: int, inputs: Sequence[torch.Tensor], *, is_fixed: bool
@@ -147,7 +170,7 @@ class CompiledBySession:
 
     def close(self) -> None:
         """Take the graph out of the session; its memory goes back when the device is done with it."""
-        if self._calls is not None and self._id is not None:
+        if self._calls is not None and self._made is not None:
             ge.npu().synchronize()
-            self._calls.remove(self._id)
-        self._calls, self._id, self._memory, self._run = None, None, [], None
+            self._calls.remove(self._made[0])
+        self._calls, self._made, self._id, self._memory, self._run = None, None, None, [], None

@@ -14,14 +14,19 @@ from typing import Any
 
 import torch
 
+from air_geir.engines._ahead import Ahead
 from air_geir.engines._protocol import Compiled
 
 
 class InTurn:
-    """A compiled graph that threads and streams may share."""
+    """A compiled graph that threads and streams may share.
 
-    def __init__(self, compiled: Compiled) -> None:
+    `ahead` is its compilation, where that has been begun: the first call waits for it.
+    """
+
+    def __init__(self, compiled: Compiled, ahead: Ahead | None = None) -> None:
         self._compiled = compiled
+        self._ahead = ahead
         self._lock = threading.RLock()
         self._device: Any = None
         self._home: Any = None
@@ -39,6 +44,9 @@ class InTurn:
             return self._from_elsewhere(inputs, assigned)
 
     def _take_home(self) -> None:
+        if self._ahead is not None:
+            ahead, self._ahead = self._ahead, None  # after an error the next call compiles by itself
+            ahead.wait()
         import torch_npu  # present whenever an engine of a device is
 
         self._device = npu = torch.get_device_module("npu")
@@ -67,6 +75,8 @@ class InTurn:
     def close(self) -> None:
         """Give everything back, once nothing runs: the engine would wait holding the lock of Python."""
         with self._lock:
+            if self._ahead is not None:
+                self._ahead.drop()
             if self._home is not None:
                 self._home.synchronize()
             self._compiled.close()

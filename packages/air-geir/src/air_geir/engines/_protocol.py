@@ -63,6 +63,8 @@ class EngineOptions:
     """Where what the engine makes of the graph is kept for other processes."""
     carrier: Carrier | None = None
     """What takes it to other machines."""
+    ahead: bool = False
+    """Whether the graph is compiled beside what the program does next, instead of in its first call."""
 
 
 class Compiled(Protocol):

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from air_geir.engines import _extension as extension
+from air_geir.engines._ahead import ONE_AT_A_TIME, begun, may_go_ahead
 from air_geir.engines._groups import name_communicators
 from air_geir.engines._in_turn import InTurn
 from air_geir.engines._kept import entry_of
@@ -35,13 +36,17 @@ class TorchairExtension:
         """Start the session; the graph itself is compiled at the first call, which knows the inputs' formats."""
         module = extension.load()
         extension.SESSION.require(module, options.session)
-        return InTurn(CompiledOnDevice(module, program, options))
+        compiled = CompiledOnDevice(module, program, options)
+        if not may_go_ahead(program.graph, options):
+            return InTurn(compiled)
+        return InTurn(compiled, begun(compiled.for_dense_inputs, ONE_AT_A_TIME, options.name))
 
 
 class CompiledOnDevice:
     """A graph of the Graph Engine. It runs on the stream that is current at its first call."""
 
     def __init__(self, module: ModuleType, program: Program, options: EngineOptions) -> None:
+        self._module = module
         self._base: Any = module.TorchNpuGraphBase(options.name)
         self._run: Any = None
         self._take = taker(program)
@@ -62,8 +67,23 @@ class CompiledOnDevice:
         if self._base is None:
             raise EngineError(f"graph {self._options.name} was closed")
         graph = self._program.graph
-        take_formats(graph, self._program.inputs, inputs)
-        name_communicators(graph)
+        internal = take_formats(graph, self._program.inputs, inputs)
+        if internal and self._stats["compiled"]:  # for inputs that are dense
+            self._base = self._module.TorchNpuGraphBase(self._options.name)
+            self._stats["compiled"] = False
+        if not self._stats["compiled"]:
+            name_communicators(graph)
+            with ONE_AT_A_TIME:
+                self._compile(inputs)
+        self._run = _plain_first(self._base.run, inputs)
+        return self._run
+
+    def for_dense_inputs(self) -> None:
+        """Compiles before the inputs are known, for what most of them are."""
+        self._compile(())
+
+    def _compile(self, inputs: Sequence[torch.Tensor]) -> None:
+        graph = self._program.graph
         started = time.perf_counter()
         model = to_bytes(graph)
         placements = [int(p) for p in self._program.input_placements]
@@ -88,8 +108,6 @@ class CompiledOnDevice:
             summary=str(self._base.summary()),
             kept=kept.state,
         )
-        self._run = _plain_first(self._base.run, inputs)
-        return self._run
 
     def stats(self) -> Mapping[str, object]:
         """Sizes and times of the compilation, and the engine's own summary."""
@@ -119,13 +137,19 @@ def _plain_first(run: Any, inputs: Sequence[torch.Tensor]) -> Any:
     return plain
 
 
-def take_formats(graph: Graph, bindings: Sequence[object], inputs: Sequence[torch.Tensor]) -> None:
-    """Describe inputs that lie in an internal format (FRACTAL_NZ weights and their like) the way they lie."""
+def take_formats(graph: Graph, bindings: Sequence[object], inputs: Sequence[torch.Tensor]) -> bool:
+    """Describe inputs that lie in an internal format (FRACTAL_NZ weights and their like) the way they lie.
+
+    Says whether there are any.
+    """
+    found_any = False
     for node, binding, tensor in zip(graph.inputs, bindings, inputs, strict=True):
         if isinstance(binding, ArgInput) and tensor.device.type == "npu":
             found = Format(_format_of(tensor))
             if found.is_internal:
                 _describe(node, found, tensor)
+                found_any = True
+    return found_any
 
 
 def _format_of(tensor: torch.Tensor) -> int:

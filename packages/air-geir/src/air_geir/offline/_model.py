@@ -6,8 +6,9 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -91,16 +92,20 @@ class OfflineModel:
 
     def run(self, inputs: Sequence[Tensor], results: Sequence[Tensor]) -> None:
         """Runs on the current stream, from and into dense tensors of the NPU that fit; nothing is checked."""
-        npu: Any = getattr(torch, "npu")  # noqa: B009  # unknown to the type checker
-        stream = (
-            npu.current_stream().npu_stream
-        )  # empties torch_npu's queue: work there may still write the inputs
+        stream = self._stream()
         with self._lock:
             model = self._loaded()
             self._given.name([(t.data_ptr(), t.nbytes) for t in inputs])
             self._results.name([(t.data_ptr(), t.nbytes) for t in results])
             failed = self._acl.mdl.execute_async(model, self._given.dataset, self._results.dataset, stream)
         pyacl.checked(self._acl, failed, "run the offline model", str(self._path))
+
+    @cached_property
+    def _stream(self) -> Callable[[], int]:
+        """The current stream of torch, with torch_npu's queue emptied: work there may still write the inputs."""
+        npu: Any = getattr(torch, "npu")  # noqa: B009  # unknown to the type checker
+        short = getattr(sys.modules["torch_npu"]._C, "_npu_getCurrentRawStream", None)
+        return partial(short, npu.current_device()) if short else lambda: int(npu.current_stream().npu_stream)
 
     def _run_on_copies(self, inputs: Sequence[Tensor], results: Sequence[Tensor]) -> None:
         """Memory of the device is taken once, and belongs to the model."""

@@ -101,14 +101,6 @@ class DataType(enum.Enum):
             raise DTypeError(f"{number} is no data type in the engine's numbering (0 to 41)")
         return found
 
-    @classmethod
-    def from_torch_number(cls, number: int) -> DataType:
-        """The data type for a scalar-type integer as custom operators take them (c10, and torch_npu's own)."""
-        found = _FROM_SCALAR_TYPE.get(number)
-        if found is None:
-            raise DTypeError(f"{number} is no scalar type of torch or torch_npu")
-        return found
-
     def nbytes(self, elements: int) -> int:
         """Bytes that `elements` densely packed elements take."""
         return (elements * self.bits + 7) // 8
@@ -172,19 +164,4 @@ _TO_TORCH = {
     DataType.HIFLOAT8: torch.uint8,
     DataType.FLOAT4_E2M1: torch.uint8,
     DataType.FLOAT4_E1M2: torch.uint8,
-}
-_SCALAR_TYPES = (
-    "UINT8", "INT8", "INT16", "INT32", "INT64", "FLOAT16", "FLOAT", "DOUBLE", "COMPLEX32", "COMPLEX64", "COMPLEX128",
-    "BOOL", "QINT8", "QUINT8", "QINT32", "BF16", "INT4",
-)  # fmt: skip
-_FROM_SCALAR_TYPE = dict(enumerate(DataType[name] for name in _SCALAR_TYPES)) | {
-    23: DataType.FLOAT8_E5M2,
-    24: DataType.FLOAT8_E4M3FN,
-    285: DataType.INT4,
-    290: DataType.HIFLOAT8,
-    291: DataType.FLOAT8_E5M2,
-    292: DataType.FLOAT8_E4M3FN,
-    293: DataType.FLOAT8_E8M0,
-    296: DataType.FLOAT4_E2M1,
-    297: DataType.FLOAT4_E1M2,
 }

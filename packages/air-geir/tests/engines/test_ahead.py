@@ -1,0 +1,125 @@
+"""A compilation beside the program: the first call waits for it, raises what it raised, and nothing is left behind."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from air_geir.engines import _ahead
+from air_geir.engines._ahead import begun
+from air_graph import progress
+from air_graph.progress import Progress
+
+LEAVING = """
+import threading, time
+from air_geir.engines._ahead import begun
+lane = threading.Lock()
+def work(name):
+    time.sleep(0.3)
+    print(name, "is whole", flush=True)
+first, second = (begun(lambda name=name: work(name), lane, name) for name in ("first", "second"))
+time.sleep(0.1)
+print("leaving", flush=True)
+"""
+
+INTERRUPTED = """
+import os, signal, threading, time
+from air_geir.engines._ahead import begun
+def work():
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.4)
+    print("the compilation is whole", flush=True)
+ahead = begun(work, threading.Lock(), "graph")
+try:
+    ahead.wait()
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+print("waited again:", ahead.wait(), flush=True)
+"""
+
+
+def printed_by(program: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_the_caller_goes_on_while_a_graph_is_compiled() -> None:
+    may_end, done = threading.Event(), []
+    ahead = begun(lambda: done.append(may_end.wait(10)), threading.Lock(), "graph")
+    assert not done
+    may_end.set()
+    assert ahead.wait()
+    assert done == [True]
+
+
+def test_what_a_compilation_raises_is_raised_where_it_is_waited_for() -> None:
+    def work() -> None:
+        raise ValueError("no kernel for model.py:7")
+
+    ahead = begun(work, threading.Lock(), "graph")
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"model\.py:7"):
+            ahead.wait()
+
+
+@pytest.mark.parametrize(("lane", "at_once"), [(threading.Lock(), 1), (threading.BoundedSemaphore(3), 3)])
+def test_no_more_run_at_once_than_the_engine_says(lane: _ahead.Lane, at_once: int) -> None:
+    running, most, own = 0, 0, threading.Lock()
+    together = threading.Barrier(at_once, timeout=10)
+
+    def work() -> None:
+        nonlocal running, most
+        with own:
+            running += 1
+            most = max(most, running)
+        together.wait()
+        with own:
+            running -= 1
+
+    for ahead in [begun(work, lane, str(number)) for number in range(6)]:
+        assert ahead.wait()
+    assert most == at_once
+
+
+def test_what_nobody_wants_is_not_begun_or_waited_for() -> None:
+    may_end, done = threading.Event(), []
+    lane = threading.Lock()
+    first = begun(lambda: done.append(may_end.wait(10)), lane, "first")
+    while not lane.locked():
+        time.sleep(0.001)
+    second = begun(lambda: done.append(False), lane, "second")
+    second.drop()
+    threading.Timer(0.05, may_end.set).start()
+    first.drop()
+    assert done == [True]
+    assert not second.wait()
+
+
+def test_at_the_end_of_the_process_what_runs_is_waited_for_and_the_rest_dropped() -> None:
+    assert printed_by(LEAVING) == ["leaving", "first is whole"]
+
+
+def test_an_interrupt_ends_the_waiting_and_not_the_compilation() -> None:
+    assert printed_by(INTERRUPTED) == ["interrupted", "the compilation is whole", "waited again: True"]
+
+
+def test_a_terminal_shows_what_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(Progress.__init__, "__defaults__", (0.0,))
+    assert begun(lambda: time.sleep(3 * progress.PAUSE_S), threading.Lock(), "graph_3").wait()
+    assert "graph_3: the engine compiles, 0 s (1 to do)" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r\x1b[K")
