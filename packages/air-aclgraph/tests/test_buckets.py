@@ -299,7 +299,7 @@ def test_N11_an_evicted_bucket_gives_its_memory_back(device: str) -> None:
     run, backend = compiled(lambda x: x * 2, device, debug__aclgraph__static_capture_size_limit=1)
     run(bucketed(3, 6, device=device))
     only: Any = backend.padded
-    memory = [weakref.ref(home.tensor) for homes in only._fits.homes.values() for home in homes]
+    memory = [weakref.ref(each.tensor) for buffers in only._fits.buffers.values() for each in buffers]
     for rows in (7, 3, 12, 7):
         x = bucketed(rows, 6, device=device)
         same(run(x), x * 2)
@@ -307,7 +307,7 @@ def test_N11_an_evicted_bucket_gives_its_memory_back(device: str) -> None:
     assert len(memory) == 1
     assert memory[0]() is None
     assert only.stats()["evictions"] == 4
-    assert len(only._fits.homes) == 1
+    assert len(only._fits.buffers) == 1
 
 
 def test_N11_memory_made_in_inference_mode_serves_calls_outside_of_it(device: str) -> None:
@@ -324,10 +324,10 @@ def test_N11_a_dropped_bucket_leaves_no_memory_behind(device: str) -> None:
     run, backend = compiled(lambda x: x * 2, device)
     run(bucketed(3, 6, device=device))
     only: Any = backend.padded
-    assert only._fits.homes
+    assert only._fits.buffers
     assert only._fits.known == 1
     only.invalidate()
-    assert not only._fits.homes
+    assert not only._fits.buffers
     assert only._fits.known == 0
 
 

@@ -47,14 +47,14 @@ def carried_from_now_on(
 
     With `collect` what garbage holds is given back first: compiling leaves cycles that have the inputs of its call.
     """
-    homes = [captured.inputs[index] for index in moved]
+    memory = [captured.inputs[index] for index in moved]
     if not moved or not all(_can_be_carried(captured, index, args[index]) for index in moved):
         return {}
-    if not _are_free(homes):
+    if not _are_free(memory):
         if not collect:
             return {}
         gc.collect()
-        if not _are_free(homes):
+        if not _are_free(memory):
             return {}
     return {index: _CARRIED[captured.kinds[index]] for index in moved}
 
@@ -65,20 +65,20 @@ def calls_worth_a_capture(seconds: float, nbytes: int, runtime: Runtime) -> int:
     return max(_LEAST_CALLS, int(seconds * rate / (2 * max(1, nbytes))))
 
 
-def _are_free(homes: Sequence[Tensor]) -> bool:
+def _are_free(memory: Sequence[Tensor]) -> bool:
     """Whether no tensor but those of recordings is over this memory."""
     claims = claims_of(tensor for recording in list(_recordings.values()) for tensor in recording.holds)
-    loans = (Loan.of(home, claims.get(home.untyped_storage()._cdata, 0)) for home in homes)
+    loans = (Loan.of(each, claims.get(each.untyped_storage()._cdata, 0)) for each in memory)
     return not any(loan.is_held() for loan in loans)
 
 
 def _can_be_carried(captured: Captured, index: int, given: Tensor) -> bool:
     """Whether one fills the memory of the other, alone; a parameter is no memory for a request, and stays as it is."""
-    home = captured.inputs[index]
+    buffer = captured.inputs[index]
     if captured.kinds[index] not in _CARRIED or index in captured.plumbing.wholes:
         return False
-    if isinstance(given, nn.Parameter) or home.is_inference() or has_gaps(home) or overlaps_itself(home):
+    if isinstance(given, nn.Parameter) or buffer.is_inference() or has_gaps(buffer) or overlaps_itself(buffer):
         return False
     storages = [t.untyped_storage()._cdata for t in captured.inputs if isinstance(t, Tensor)]
-    alone = storages.count(home.untyped_storage()._cdata) == 1
-    return alone and (given.shape, given.stride(), given.dtype) == (home.shape, home.stride(), home.dtype)
+    alone = storages.count(buffer.untyped_storage()._cdata) == 1
+    return alone and (given.shape, given.stride(), given.dtype) == (buffer.shape, buffer.stride(), buffer.dtype)
