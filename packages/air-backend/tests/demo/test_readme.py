@@ -7,7 +7,7 @@ from pathlib import Path
 
 from air_backend import demo
 
-README = Path(__file__).parents[3] / "README.md"
+README = Path(__file__).parents[4] / "README.md"
 
 
 def shown() -> dict[str, tuple[str, str, str]]:
