@@ -153,7 +153,9 @@ def measure(parameters: int, blocks: int, device: str, peers: bool, rounds: int)
             kept = captured(x)
     bare = Row("a  bare replay", graph.replay)
     dynamo = Row(
-        "b  Dynamo, backend does nothing", compiled(parameters, blocks, nothing, device, x), after=graph.replay
+        "b  Dynamo, backend does nothing",
+        compiled(parameters, blocks, nothing, device, x),
+        after=graph.replay,
     )
     air = Row("c  air-aclgraph", compiled(parameters, blocks, ours([]), device, x))
     bound = ours([], binding(device))
