@@ -11,7 +11,7 @@ from torch import Tensor
 from air_backend import _records
 from air_config.errors import AirError
 
-pytestmark = pytest.mark.npu
+pytestmark = pytest.mark.npu("max-autotune does not serve CUDA tensors")
 
 
 def compiled(function: Any, **options: Any) -> Any:

@@ -77,8 +77,17 @@ def _can_be_carried(captured: Captured, index: int, given: Tensor) -> bool:
     buffer = captured.inputs[index]
     if captured.kinds[index] not in _CARRIED or index in captured.plumbing.wholes:
         return False
-    if isinstance(given, nn.Parameter) or buffer.is_inference() or has_gaps(buffer) or overlaps_itself(buffer):
+    if (
+        isinstance(given, nn.Parameter)
+        or buffer.is_inference()
+        or has_gaps(buffer)
+        or overlaps_itself(buffer)
+    ):
         return False
     storages = [t.untyped_storage()._cdata for t in captured.inputs if isinstance(t, Tensor)]
     alone = storages.count(buffer.untyped_storage()._cdata) == 1
-    return alone and (given.shape, given.stride(), given.dtype) == (buffer.shape, buffer.stride(), buffer.dtype)
+    return alone and (given.shape, given.stride(), given.dtype) == (
+        buffer.shape,
+        buffer.stride(),
+        buffer.dtype,
+    )
