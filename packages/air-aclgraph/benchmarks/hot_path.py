@@ -66,18 +66,18 @@ def ours(
     """A backend that is AOTAutograd and this package's executor, nothing else."""
 
     def backend(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
-        passage = air_aclgraph.Passage()
+        direct_call = air_aclgraph.DirectCall()
 
         def compiler(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
             name = f"graph{len(executables)}"
             executable = air_aclgraph.compile_graph(gm, example_inputs, settings=settings, name=name)
             executables.append(executable)
-            return passage.enter(executable)
+            return direct_call.enter(executable)
 
         compiled = aot_autograd(
             fw_compiler=compiler, inference_compiler=compiler, keep_inference_input_mutations=True
         )(gm, example_inputs)
-        return passage.around(compiled)
+        return direct_call.around(compiled)
 
     return backend
 

@@ -19,7 +19,7 @@ import air_aclgraph
 from aclgraph_backend import executable
 from air_aclgraph import Executable, HostRuntime, Recording, Request, _addresses
 
-SOURCES = ("<air call>", "_path.py", "_executable.py", "_key.py", "_memory.py")
+SOURCES = ("<air call>", "_replayer.py", "_executable.py", "_key.py", "_memory.py")
 
 
 class Still(HostRuntime):

@@ -17,7 +17,7 @@ from torch.fx import GraphModule
 
 import air_aclgraph
 from aclgraph_backend import unpadded
-from air_aclgraph import Executable, Passage, Wrapped, _direct, native
+from air_aclgraph import DirectCall, Executable, Wrapped, _direct, native
 from air_aclgraph._direct import without_side_effects
 
 
@@ -40,11 +40,11 @@ class Watched:
         self.through_wrapper = 0
 
     def __call__(self, gm: GraphModule, example_inputs: Sequence[Any]) -> Any:
-        passage = Passage()
+        direct_call = DirectCall()
 
         def compiler(gm: GraphModule, example_inputs: Sequence[Any]) -> Any:
             self.executables.append(unpadded(gm, example_inputs))
-            return passage.enter(self.executables[-1])
+            return direct_call.enter(self.executables[-1])
 
         compiled = aot_autograd(
             fw_compiler=compiler, inference_compiler=compiler, keep_inference_input_mutations=True
@@ -54,7 +54,7 @@ class Watched:
             self.through_wrapper += 1
             return compiled(*args)
 
-        return passage.around(counting)
+        return direct_call.around(counting)
 
 
 def calls_through_wrapper(function: Callable[..., Any], *args: Any, calls: int = 4) -> int:
@@ -164,8 +164,8 @@ def test_version_counters_of_written_inputs_move_past_the_wrapper_as_well() -> N
 
 
 def test_training_graphs_keep_the_wrapper() -> None:
-    passage = Passage()
-    assert passage.around(sys.exit) is sys.exit
+    direct_call = DirectCall()
+    assert direct_call.around(sys.exit) is sys.exit
 
 
 def test_metadata_that_is_unknown_keeps_the_wrapper() -> None:
@@ -242,17 +242,17 @@ class Doubles:
 
 
 def straight(executor: Doubles) -> Callable[..., Any]:
-    """A passage whose wrapper does nothing, after its first call."""
-    passage = Passage()
-    passage.enter(executor, Wrapped(plain=True))
+    """A direct call whose wrapper does nothing, after its first call."""
+    direct_call = DirectCall()
+    direct_call.enter(executor, Wrapped(plain=True))
 
     def wrapper(*args: Any) -> Any:
         given = tuple(args)
         outputs = executor.boxed(given)
-        passage._seen.append((given, outputs))
+        direct_call._seen.append((given, outputs))
         return outputs
 
-    call = passage.around(wrapper)
+    call = direct_call.around(wrapper)
     call(torch.ones(1))
     return call
 

@@ -5,9 +5,9 @@ gradients off, calls the compiled graph, makes a list of its outputs, writes bac
 For most inference graphs there is nothing to write back and nothing to rebuild, and then the graph's executor can
 be called by Dynamo itself:
 
-    passage = Passage()
-    compiled = aot_autograd(inference_compiler=..., ...)(gm, example_inputs)   # inside: passage.enter(executable)
-    return passage.around(compiled)
+    direct_call = DirectCall()
+    compiled = aot_autograd(inference_compiler=..., ...)(gm, example_inputs)   # inside: direct_call.enter(executable)
+    return direct_call.around(compiled)
 
 That the wrapper does nothing is decided twice.  What it does besides passing values on is known from
 AOTAutograd's metadata: dynamic outputs, a changed gradient mode; and the version counters of inputs that the
@@ -58,7 +58,7 @@ _UNKNOWN: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class WitnessedCall:
     """A call of a graph whose executor Dynamo calls itself."""
 
     executor: Boxed
@@ -83,13 +83,13 @@ class Wrapped:
         return cls(without_side_effects(metadata), tuple(getattr(metadata, _VERSIONS, ())))
 
 
-_passages: Final[weakref.WeakSet[Passage]] = weakref.WeakSet()
+_direct_calls: Final[weakref.WeakSet[DirectCall]] = weakref.WeakSet()
 
 
 class _Witness(threading.local):
     """What one thread writes down; `seen` is None while it does not."""
 
-    seen: list[Seen] | None = None
+    seen: list[WitnessedCall] | None = None
 
 
 _witness: Final = _Witness()
@@ -98,14 +98,14 @@ _witnesses = 0
 
 
 @contextmanager
-def witnessed() -> Iterator[list[Seen]]:
+def witnessed() -> Iterator[list[WitnessedCall]]:
     """Writes down the calls this thread makes inside; only graphs without AOTAutograd's wrapper are seen."""
     global _witnesses
     outer, _witness.seen = _witness.seen, []
     with _deciding:
         _witnesses += 1  # until it is none, no way of a call is decided for good: all go where they are seen
-        for passage in list(_passages):
-            passage.look_again()
+        for direct_call in list(_direct_calls):
+            direct_call.look_again()
     try:
         yield _witness.seen
     finally:
@@ -114,7 +114,7 @@ def witnessed() -> Iterator[list[Seen]]:
         _witness.seen = outer
 
 
-class Passage:
+class DirectCall:
     """One compilation: joins what AOTAutograd was given with what Dynamo will call."""
 
     def __init__(self) -> None:
@@ -168,7 +168,7 @@ class Passage:
 
 
 def _call(
-    passage: Passage, run: Callable[[Sequence[Any]], Any], compiled: Callable[..., Any]
+    direct_call: DirectCall, run: Callable[[Sequence[Any]], Any], compiled: Callable[..., Any]
 ) -> Callable[..., Any]:
     lock = new_lock()
     has_gradients, set_gradients = torch.is_grad_enabled, torch._C._set_grad_enabled
@@ -201,21 +201,21 @@ def _call(
     def first(args: tuple[Any, ...]) -> Any:
         nonlocal decided
         with lock:
-            results, direct = passage.try_out(compiled, args)
+            results, direct = direct_call.try_out(compiled, args)
             with _deciding:
                 if not _witnesses:
                     cell[0], decided = run if direct else None, True
             if direct and _witness.seen is not None:
-                _witness.seen.append(Seen(passage.executor, args, results))
+                _witness.seen.append(WitnessedCall(direct_call.executor, args, results))
         return results
 
     def look_again() -> None:
         nonlocal decided
         cell[0], decided = None, False
 
-    passage.look_again = look_again
-    _passages.add(passage)
-    call.__dict__["air_passage"] = passage  # which lives as long as what Dynamo calls
+    direct_call.look_again = look_again
+    _direct_calls.add(direct_call)
+    call.__dict__["air_direct_call"] = direct_call  # which lives as long as what Dynamo calls
     return _without_frames(cell, casts, has_gradients, call) or call
 
 
@@ -226,7 +226,7 @@ def _without_frames(
     library = native.library()
     if library is None:
         return None
-    make = library.air_passage
+    make = library.air_direct_call
     make.argtypes, make.restype = (ctypes.py_object,) * 4, ctypes.py_object
     made: Callable[..., Any] = make(cell, casts, gradients, careful)
     return made

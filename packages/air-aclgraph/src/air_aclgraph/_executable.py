@@ -1,8 +1,8 @@
 """An executable: one graph, its captured shape keys, and the path of a call.
 
 A call does: key (only if the graph has symbols), one address test, the copies that are needed, replay,
-outputs: `_path.Path`.  Everything else (the first call of a key, a moved address, an eviction) happens off that path,
-in `_off_path`, and leaves a count and a cause behind.
+outputs: `_replayer.Replayer`.  Everything else (the first call of a key, a moved address, an eviction) happens off that
+path, in `_off_path`, and leaves a count and a cause behind.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from air_aclgraph._key import Key, key_function
 from air_aclgraph._making import Making
 from air_aclgraph._moved import calls_worth_a_capture, carried_from_now_on, remember
 from air_aclgraph._outputs import finisher, fixed_outputs
-from air_aclgraph._path import Path
 from air_aclgraph._pieced import PiecedExecutable, Splitter
 from air_aclgraph._pin import Pinned
 from air_aclgraph._placed import NonePlaced, Placed
 from air_aclgraph._plan import ResourcePlan, refuse_shortage
 from air_aclgraph._policy import KeyPolicy
 from air_aclgraph._progress import showing
+from air_aclgraph._replayer import Replayer
 from air_aclgraph._runtime import Recording
 from air_aclgraph._siblings import Siblings
 from air_aclgraph._slots import Kind, refuse_layout, refuse_subclass
@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 _POLICIES_LIMIT: Final = 4096
 
 
-class Executable(Path, WholeGraph):
+class Executable(Replayer, WholeGraph):
     """A compiled graph: call it with the graph's inputs, get the graph's outputs."""
 
     def __init__(

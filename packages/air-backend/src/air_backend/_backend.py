@@ -137,7 +137,7 @@ def _through_aot(
     compiled = around(_minifier.unboxed(compiled))
     if torch._dynamo.config.repro_after is not None:  # the minifier wants to see every call
         return compiled
-    return compilation.passage.around(compiled)
+    return compilation.direct_call.around(compiled)
 
 
 def get_npu_backend(

@@ -65,7 +65,7 @@ class Compilation:
     """Whether what is compiled is written into a file, or comes from one."""
     objects: Mapping[str, int] = field(default_factory=dict)
     """Streams and events of the program that the graph names: the number of Dynamo for each."""
-    passage: air_aclgraph.Passage = field(default_factory=air_aclgraph.Passage)
+    direct_call: air_aclgraph.DirectCall = field(default_factory=air_aclgraph.DirectCall)
 
     def compile(
         self, gm: fx.GraphModule, example_inputs: Sequence[Any], known: GraphFacts
@@ -85,7 +85,7 @@ class Compilation:
         )
         _records.keep(record, run)
         if known.role == "inference" and isinstance(run, air_aclgraph.AnyExecutable):
-            return self.passage.enter(run, known.wrapped)
+            return self.direct_call.enter(run, known.wrapped)
         return _with_memory(_boxed(run), tangents) if tangents else _boxed(run)
 
     @property

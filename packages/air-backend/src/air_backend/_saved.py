@@ -160,7 +160,7 @@ class SavedFunction(SerializableCallable):
         compilation = Compilation(entry.compiled_fw.result.config, to_file=True)
         with in_progress(compilation):
             compiled = deserialize_bundled_cache_entry(entry)
-        return cls(compilation.passage.around(compiled), vars(compiled)["serialize"])
+        return cls(compilation.direct_call.around(compiled), vars(compiled)["serialize"])
 
 
 def through_aot(
@@ -184,7 +184,7 @@ def through_aot(
             decompositions=dict(decompositions),
             **compilation.front,
         )(gm, example_inputs)
-    call = compilation.passage.around(around(compiled))
+    call = compilation.direct_call.around(around(compiled))
     return SavedFunction(call, vars(compiled)["serialize"]) if compilation.to_file else call
 
 

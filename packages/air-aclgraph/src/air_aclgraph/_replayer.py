@@ -1,4 +1,4 @@
-"""The path of a call that needs nothing but a replay.
+"""The captured keys of a graph, and the way of a call that needs nothing but a replay.
 
 Its fields are slots that lie side by side, and it touches few objects: when a call comes, Dynamo's guards have
 filled the processor's caches with other things, and every object is fetched from far away.
@@ -17,7 +17,7 @@ from air_aclgraph._captured import Captured, Run
 from air_aclgraph._key import Key, KeyOf
 
 
-class Path:
+class Replayer:
     """The captured keys of a graph, the least recently used first, and the call that replays one of them."""
 
     __slots__ = ("_acquire", "_always_off", "_captured", "_key_of", "_only", "_release", "_structure")

@@ -8,7 +8,7 @@
 
 namespace {
 
-struct Passage {
+struct DirectCall {
     Object* cell;
     Object* casts;
     Object* gradients;
@@ -25,14 +25,14 @@ int is_on(Object* asked) {
 }
 
 Object* enter(Object* self, Object* args) {
-    const auto& passage = *static_cast<const Passage*>(PyCapsule_GetPointer(self, nullptr));
-    Object* const run = PyList_GetItem(passage.cell, 0);
+    const auto& direct_call = *static_cast<const DirectCall*>(PyCapsule_GetPointer(self, nullptr));
+    Object* const run = PyList_GetItem(direct_call.cell, 0);
     if (run == nullptr) return nullptr;
     int around = PyObject_IsTrue(run) == 1 ? 0 : 1;
-    if (around == 0) around = is_on(passage.casts);
-    if (around == 0) around = is_on(passage.gradients);
+    if (around == 0) around = is_on(direct_call.casts);
+    if (around == 0) around = is_on(direct_call.gradients);
     if (around < 0) return nullptr;
-    if (around == 1) return PyObject_CallObject(passage.careful, args);
+    if (around == 1) return PyObject_CallObject(direct_call.careful, args);
     Py_IncRef(run);
     Object* const outputs = PyObject_Vectorcall(run, &args, 1, nullptr);
     Py_DecRef(run);
@@ -40,10 +40,10 @@ Object* enter(Object* self, Object* args) {
 }
 
 void destroy(Object* capsule) {
-    auto* const passage = static_cast<Passage*>(PyCapsule_GetPointer(capsule, nullptr));
-    Object* const held[] = {passage->cell, passage->casts, passage->gradients, passage->careful};
+    auto* const direct_call = static_cast<DirectCall*>(PyCapsule_GetPointer(capsule, nullptr));
+    Object* const held[] = {direct_call->cell, direct_call->casts, direct_call->gradients, direct_call->careful};
     for (Object* one : held) Py_DecRef(one);
-    delete passage;
+    delete direct_call;
 }
 
 MethodDef enter_method = {"captured_graph", reinterpret_cast<Object* (*)(Object*, Object* const*, long)>(enter), kVarArgs,
@@ -52,9 +52,9 @@ MethodDef enter_method = {"captured_graph", reinterpret_cast<Object* (*)(Object*
 }
 
 // The builtin holds its four objects.
-extern "C" __attribute__((visibility("default"))) Object* air_passage(
+extern "C" __attribute__((visibility("default"))) Object* air_direct_call(
     Object* cell, Object* casts, Object* gradients, Object* careful) {
     Object* const held[] = {cell, casts, gradients, careful};
     for (Object* one : held) Py_IncRef(one);
-    return builtin(&enter_method, new Passage{cell, casts, gradients, careful}, destroy);
+    return builtin(&enter_method, new DirectCall{cell, casts, gradients, careful}, destroy);
 }
