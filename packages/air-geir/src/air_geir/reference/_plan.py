@@ -12,6 +12,7 @@ from air_geir.errors import EngineError
 from air_geir.ir import Graph, Node, Port
 from air_geir.reference._aliases import Aliases
 from air_geir.reference._host import host_function
+from air_geir.reference._linear import Linear
 from air_geir.reference.kernels import Kernel, Operator, kernel_for
 
 _FOLD_LIMIT = 1 << 16
@@ -55,7 +56,15 @@ class Plan:
 class Planner:
     """Makes the plan of one graph."""
 
-    def __init__(self, graph: Graph, assigned: Mapping[int, int], subplan: Callable[[Graph], Any]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        assigned: Mapping[int, int],
+        subplan: Callable[[Graph], Any],
+        *,
+        each: bool = False,
+    ) -> None:
+        """`each` gives every operator a step of its own, for who looks at the values between."""
         self.graph = graph
         self.assigned = assigned
         self.subplan = subplan
@@ -65,6 +74,7 @@ class Planner:
         self.hosts: dict[Port, str] = {}
         self.literals: dict[Port, str] = {}
         self.aliases = Aliases(graph)
+        self.linear = Linear() if each else Linear.of(graph, self.aliases)
 
     def make(self) -> Plan:
         """The plan; an error listing every operator type that has no kernel."""
@@ -97,8 +107,15 @@ class Planner:
     def _place(self, node: Node) -> None:
         if node.op_type in ("Const", "Constant"):
             self.constants[node.output] = node.attr("value").tensor()
-        elif node.op_type == "NetOutput" or self._on_host(node) or self._fold(node):
+        elif (
+            node.op_type == "NetOutput"
+            or node in self.linear.absorbed
+            or self._on_host(node)
+            or self._fold(node)
+        ):
             return
+        elif node in self.linear.weights:
+            self._product(node, self.linear.weights[node])
         else:
             self._step(node)
 
@@ -188,6 +205,12 @@ class Planner:
             results.append(self.names[port])
         single = len(results) == 1 and bool(node.prototype and node.prototype.plain_outputs)
         self._emit(function, node, arguments, results, single=single)
+
+    def _product(self, node: Node, weight: Port) -> None:
+        ports = (node.input("x1"), weight, node.input("bias"))
+        arguments = [self._name(port) for port in ports if port is not None]
+        name = self.names[node.output] = f"v{len(self.names)}"
+        self._emit(torch.nn.functional.linear, node, arguments, [name], single=True)
 
     def _protect(self, node: Node, kernel: Kernel) -> None:
         """Before an operator writes, values that share the storage and are read later get their own copy."""
