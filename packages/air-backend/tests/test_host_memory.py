@@ -44,7 +44,7 @@ def given(device: str, number: int) -> tuple[Tensor, Tensor]:
     return values.to(device) + number, values + number
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
 @pytest.mark.parametrize("name", PROGRAMS)

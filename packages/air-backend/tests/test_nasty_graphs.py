@@ -152,7 +152,7 @@ def same(found: Any, expected: Any) -> None:
         assert (one.stride(), one.storage_offset()) == (other.stride(), other.storage_offset())
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_N23_a_nasty_graph_does_what_eager_does(program: Callable[..., Any], mode: str, device: str) -> None:

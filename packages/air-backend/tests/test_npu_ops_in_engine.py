@@ -32,7 +32,7 @@ def on_npu(sample: Sample) -> tuple[list[Any], Any]:
     return tree_flatten(tree_map_only(torch.Tensor, lambda x: x.clone().npu(), (sample.args, sample.kwargs)))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda s: s.name)
 def test_an_operator_with_a_card_gives_and_writes_in_the_engine_what_torch_npu_does(sample: Sample) -> None:
     operator = overload(sample.operator)

@@ -20,7 +20,7 @@ def hold(found: list[Any], expected: list[Any]) -> None:
             assert one == other, at
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
 @pytest.mark.parametrize("name", SEQUENCES)
 @pytest.mark.filterwarnings("ignore")
