@@ -110,6 +110,16 @@ def test_the_model_called_longest_ago_is_unloaded_for_another_size(
         assert len(calls(record)) == compilations
 
 
+def test_many_models_of_one_graph_are_no_secret(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(engine, "MANY", 2)
+    run = compiled(relu(OPEN))
+    for rows, told in ((3, 0), (3, 0), (6, 1), (5, 1)):
+        run((torch.randn(rows, 4, device="npu"),), ())
+        assert caplog.text.count("pad inputs to a few sizes") == told
+
+
 def test_sizes_that_the_host_computes_are_constants_of_each_model() -> None:
     def split(x: torch.Tensor, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         n = rows.shape[0]

@@ -35,6 +35,8 @@ log = logging.getLogger(__name__)
 NAME: Final = "atc"
 MOST: Final = 64
 """Offline models of one graph that are loaded at a time; the one called longest ago is unloaded for another."""
+MANY: Final = 8
+"""Compilations of one graph after which a log line says what they cost."""
 WORDS: Final = {
     "ge.deterministic": "deterministic",
     "ge.opSelectImplmode": "op_select_implmode",
@@ -124,6 +126,7 @@ class CompiledByAtc:
         self._program, self._options, self._words = program, options, words
         self._sizes = OpenSizes.of_program(program)
         self._models: dict[Sizes, OfflineModel] = {}
+        self._compiled = 0
         self._fixed: OfflineModel | None = None  # of a graph without open sizes
         self._only: OfflineModel | None = None  # the same, when the inputs of a call have been looked at
         self._closed = False
@@ -180,6 +183,13 @@ class CompiledByAtc:
         with PROCESSES:
             model = self._prepare(sizes.fixed(inputs))
         self._stats["models"] = len(self._models) + 1
+        self._compiled += 1
+        if self._compiled == MANY:
+            log.warning(
+                "%s: engine %s has compiled %d offline models, one for each set of sizes and of integer arguments: "
+                "pad inputs to a few sizes, pass a counter as a tensor, or use engine='torchair_extension'",
+                self._options.name, NAME, MANY,
+            )  # fmt: skip
         return model
 
     def _check(self, inputs: Sequence[torch.Tensor]) -> None:
