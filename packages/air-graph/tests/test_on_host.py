@@ -65,7 +65,7 @@ def test_each_call_has_a_reason() -> None:
     assert reasons == [
         "it copies from the device to the host, which waits for it",
         "what it computes is wanted in the memory of the host",
-        "the host computes it anew in each call",
+        "the host computes it again in each call",
     ]
 
 
