@@ -43,6 +43,7 @@ print(os.waitstatus_to_exitcode(status), ahead.wait())
 INTERRUPTED = """
 import os, signal, threading, time
 from air_geir.engines._ahead import begun
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell ignores it
 def work():
     time.sleep(0.2)
     os.kill(os.getpid(), signal.SIGINT)
