@@ -114,8 +114,8 @@ _OTHER_KERNELS: Final = Text(
     'ATen 的 kernel：每个算子都要读写内存，Inductor 融合后的 kernel 则不必；可设 `air.kernels = "inductor"`',
 )
 _COPIES: Final = Text(
-    "inputs are copied into the memory of the capture on every call; `air.adaptive_slots` binds those that stay",
-    "每次调用都把输入拷贝到捕获所用的内存；`air.adaptive_slots` 会绑定地址不变的输入",
+    "inputs are copied into the memory of the capture on every call, which `air.adaptive_slots = 0` asks for",
+    "每次调用都把输入拷贝到捕获所用的内存，这正是 `air.adaptive_slots = 0` 所要求的",
 )
 _ON_CPU: Final = Text(
     "on the CPU a captured graph is replayed operator by operator, so that it can be compared with eager",
@@ -138,8 +138,8 @@ _COLD: Final = Text(
 REASONS: Final = {
     ("keys", ""): _COLD,
     ("parameters", ""): _AROUND,
-    ("chain", "AIR, kernels of Inductor"): _COPIES,
-    ("mlp", "AIR, kernels of Inductor"): _COPIES,
+    ("chain", "AIR, kernels of Inductor, inputs copied"): _COPIES,
+    ("mlp", "AIR, kernels of Inductor, inputs copied"): _COPIES,
     ("chain", "AIR, kernels of ATen"): _OTHER_KERNELS,
     ("mlp", "AIR, kernels of ATen"): _OTHER_KERNELS,
     ("gpu chain", "AIR, kernels of ATen"): _OTHER_KERNELS,
