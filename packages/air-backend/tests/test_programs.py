@@ -118,5 +118,7 @@ def test_N01_a_program_of_the_documents_runs_on_the_cpu_without_its_device(
 def test_S08_static_kernels_are_refused_on_the_cpu_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    with pytest.raises(BackendCompilerFailed, match="the tools of CANN compile static kernels, for NPUs only"):
+    with pytest.raises(
+        BackendCompilerFailed, match="the tools of CANN compile static kernels, for NPUs only"
+    ):
         on_the_cpu(tmp_path, name, monkeypatch)
