@@ -64,7 +64,7 @@ def _concerns(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]:
-    """What an engine refuses by name is no failure of its: `atc` takes no open sizes, for one."""
+    """What an engine refuses by name is no failure of its: `atc` takes no sizes that values decide, for one."""
     try:
         return (yield)
     except Exception as error:

@@ -63,7 +63,7 @@ class Refusal:
 
 def why_not_joined(joint: fx.GraphModule, results: int) -> Refusal | None:
     """None where the gradients can be computed in the forward; `results` are those of the forward."""
-    tangents = [node for node in joint.graph.find_nodes(op="placeholder") if _is_tangent(node)]
+    tangents = _tangents(joint)
     if len(tangents) != 1:
         return _several(joint, tangents, results)
     value = tangents[0].meta["val"]
@@ -109,7 +109,7 @@ def _not_linear(tangent: fx.Node) -> Refusal | None:
 
 def _join(joint: fx.GraphModule, results: int) -> None:
     """Computes all gradients for d(loss) = 1 in the forward, and scales them in the backward."""
-    tangent = next(node for node in joint.graph.find_nodes(op="placeholder") if _is_tangent(node))
+    (tangent,) = _tangents(joint)
     following = followers_of(tangent)
     tangent.replace_all_uses_with(_one_like(tangent))
     for node in joint.graph.nodes:
@@ -188,6 +188,10 @@ def _called(tangent: fx.Node, tag: str, op: Any, args: Sequence[Any], kwargs: Ma
         node.meta["val"] = op(*given, **named)
     node.meta[_TAG] = tag
     return node
+
+
+def _tangents(joint: fx.GraphModule) -> list[fx.Node]:
+    return [node for node in joint.graph.find_nodes(op="placeholder") if _is_tangent(node)]
 
 
 def _is_tangent(node: fx.Node) -> bool:

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, wait
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import AbstractContextManager
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import torch
 
@@ -137,3 +137,14 @@ def begun(work: Callable[[], None], lane: Lane, name: str) -> Ahead:
     atexit.unregister(_stop)
     atexit.register(_stop)  # after the engine registered its own end, and so called before it
     return Ahead(work, lane, name)
+
+
+class AnyInputs(Protocol):
+    """A graph whose compilation may begin before its inputs are known."""
+
+    def for_dense_inputs(self) -> None: ...
+
+
+def begun_for(compiled: AnyInputs, graph: Graph, options: EngineOptions, lane: Lane) -> Ahead | None:
+    """The compilation of a graph, begun; None where it has to wait for the first call."""
+    return begun(compiled.for_dense_inputs, lane, options.name) if may_go_ahead(graph, options) else None

@@ -17,7 +17,7 @@ from typing import Final
 import torch
 
 from air_geir import file
-from air_geir.engines._ahead import begun, may_go_ahead
+from air_geir.engines._ahead import begun_for
 from air_geir.engines._groups import name_communicators
 from air_geir.engines._in_turn import InTurn
 from air_geir.engines._kept import FOLDER_OPTION, KEY_OPTION, entry_of
@@ -90,9 +90,9 @@ class Atc:
                 advice="use engine='torchair_extension' or 'ge_session'",
             )
         compiled = CompiledByAtc(program, options, words_for(options))
-        if compiled.is_open or not may_go_ahead(program.graph, options):
+        if compiled.is_open:
             return InTurn(compiled)
-        return InTurn(compiled, begun(compiled.for_dense_inputs, PROCESSES, options.name))
+        return InTurn(compiled, begun_for(compiled, program.graph, options, PROCESSES))
 
 
 def _refused(program: Program) -> str | None:

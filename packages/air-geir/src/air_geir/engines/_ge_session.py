@@ -9,7 +9,7 @@ import torch
 
 from air_geir.engines import _ge_calls as ge
 from air_geir.engines import native
-from air_geir.engines._ahead import ONE_AT_A_TIME, begun, may_go_ahead
+from air_geir.engines._ahead import ONE_AT_A_TIME, begun_for
 from air_geir.engines._groups import name_communicators
 from air_geir.engines._in_turn import InTurn
 from air_geir.engines._kept import entry_of
@@ -52,9 +52,7 @@ class GeSession:
                 advice="use engine='torchair_extension', or leave aoe_config unset",
             )
         compiled = CompiledBySession(ge.started(options.session), program, options)
-        if not may_go_ahead(program.graph, options):
-            return InTurn(compiled)
-        return InTurn(compiled, begun(compiled.for_dense_inputs, ONE_AT_A_TIME, options.name))
+        return InTurn(compiled, begun_for(compiled, program.graph, options, ONE_AT_A_TIME))
 
 
 class CompiledBySession:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from air_geir.engines import _extension as extension
-from air_geir.engines._ahead import ONE_AT_A_TIME, begun, may_go_ahead
+from air_geir.engines._ahead import ONE_AT_A_TIME, begun_for
 from air_geir.engines._groups import name_communicators
 from air_geir.engines._in_turn import InTurn
 from air_geir.engines._kept import entry_of
@@ -37,9 +37,7 @@ class TorchairExtension:
         module = extension.load()
         extension.SESSION.require(module, options.session)
         compiled = CompiledOnDevice(module, program, options)
-        if not may_go_ahead(program.graph, options):
-            return InTurn(compiled)
-        return InTurn(compiled, begun(compiled.for_dense_inputs, ONE_AT_A_TIME, options.name))
+        return InTurn(compiled, begun_for(compiled, program.graph, options, ONE_AT_A_TIME))
 
 
 class CompiledOnDevice:
