@@ -1,9 +1,9 @@
 """A text that is equal in every process exactly when two sets of values are, and its digest.
 
-Callables are the hard part. A function is told by its module, its name, and the bytecode, constants, defaults
-and captured values it runs with, so an edited pass is a different pass. An object that brings a `uuid()` of its
-own (as custom passes of Inductor do) is told by that, a frozen dataclass by its fields and its `__call__`.
-Anything else that can be called is told by identity: equal to itself in this process, to nothing in another.
+Callables need care. A function is identified by its module, its name, and the bytecode, constants, defaults and
+captured values it runs with, so an edited pass is a different pass. An object with a `uuid()` method (as custom passes
+of Inductor have) is identified by that, a frozen dataclass by its fields and its `__call__`. Any other callable
+equals only itself, in this process.
 """
 
 from __future__ import annotations
