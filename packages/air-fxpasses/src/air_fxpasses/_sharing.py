@@ -273,11 +273,11 @@ def _with_copies(ask: _Question, copies_it: Callable[[Any], bool]) -> Iterator[i
 
 def _reads_within(ask: _Question, user: Node, member: Node) -> bool:
     """Whether what `user` names by offset are elements of the value: the storage of a scatter holds more."""
-    values, own = ask.facts.values, ask.facts.region(ask.value)
+    own = ask.facts.region(ask.value)
     given = view_arguments(user) if user.target in SCATTERS else (user.args[1:], user.kwargs)
     args, kwargs = map_arg(given, lambda n: n.meta["val"])
-    with values.active():
-        named = Region.of(aten.as_strided.default(values.of(member), *args, **kwargs))
+    with ask.facts.values.active():
+        named = Region.of(aten.as_strided.default(ask.facts.value(member), *args, **kwargs))
     return is_dense(own) and surely_within(named, own)
 
 
@@ -398,11 +398,18 @@ def _writes_to_copy(ask: _Question) -> Refusal | None:
     return None
 
 
-def settle(facts: Facts, sharing: Sharing) -> None:
-    """Moves the value (and its views) into its home, and drops the copies that have become idle."""
-    facts.relocate(sharing.value, facts.value(sharing.home))
-    for copy in sharing.absorbed:
+def share(facts: Facts, node: Node, home: Node, value: Node, **how: bool) -> Refusal | None:
+    """Moves a value and its views into its home where `may_share` allows it; the reason where it does not.
+
+    The copies that have become idle go.
+    """
+    answer = may_share(facts, node, home, value, **how)
+    if isinstance(answer, Refusal):
+        return answer
+    facts.relocate(value, facts.value(home))
+    for copy in answer.absorbed:
         destination = copy.args[0]
         if isinstance(destination, Node):
             facts.replace_uses(copy, destination)
         facts.erase(copy)
+    return None

@@ -27,12 +27,8 @@ _markers = WeakIdKeyDictionary()
 
 def _accelerator() -> torch.device | None:
     """The device whose streams are meant: the current accelerator, if the process has a usable one."""
-    if not torch.accelerator.is_available():
-        return None
-    device = torch.accelerator.current_accelerator()
-    if device is None:
-        return None
-    return torch.device(device.type, torch.accelerator.current_device_index())
+    device = torch.accelerator.current_accelerator(check_available=True)
+    return device and torch.device(device.type, torch.accelerator.current_device_index())
 
 
 def _current(device: torch.device) -> torch.Stream:
