@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from house.faults import told
+
 LINES_AT_MOST: Final = 500
 COUNTED: Final = frozenset({".py", ".cpp", ".h", ".inc", ".proto"})
 TEXT: Final = COUNTED | {".md", ".toml", ".sh", ".yaml", ".yml", ".json", ".txt", ".csv", ".html", ""}
@@ -44,9 +46,7 @@ def faults(path: Path, shown: Path) -> Iterator[str]:
 
 
 def main(root: Path) -> int:
-    found = [fault for path in tracked(root) for fault in faults(path, path.relative_to(root))]
-    sys.stdout.writelines(f"{fault}\n" for fault in found)
-    return 1 if found else 0
+    return told(fault for path in tracked(root) for fault in faults(path, path.relative_to(root)))
 
 
 if __name__ == "__main__":

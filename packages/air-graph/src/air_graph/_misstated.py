@@ -19,9 +19,9 @@ from torch._guards import detect_fake_mode
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import GraphModule, Node
-from torch.fx.node import map_arg
 from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
+from air_graph._examples import computed_again, example_arguments
 from air_graph._hints import bytes_of, hint_of
 from air_graph.pieces import depends_on_data
 
@@ -85,9 +85,8 @@ def mend_layouts(gm: GraphModule) -> bool:
                 node.meta["val"] = laid
                 mended.add(node)
         elif not mended.isdisjoint(node.all_input_nodes) and _can_be_asked(node):
-            args, kwargs = map_arg((node.args, node.kwargs), lambda n: n.meta.get("val"))
             with mode:
-                node.meta["val"] = node.target(*args, **kwargs)
+                node.meta["val"] = computed_again(node)
             mended.add(node)
     return bool(mended)
 
@@ -115,10 +114,9 @@ def _as_the_kernel_lays(node: Node) -> Any:
 
     A kernel that refuses zeros cannot be asked.
     """
-    given = map_arg((node.args, node.kwargs), lambda n: n.meta.get("val"))
     target: Any = node.target
     with unset_fake_temporarily(), torch.no_grad():
-        args, kwargs = tree_map(_number, tree_map_only(Tensor, _real, given))
+        args, kwargs = tree_map(_number, tree_map_only(Tensor, _real, example_arguments(node)))
         try:
             orders = iter([_order(leaf) for leaf in tree_leaves(target(*args, **kwargs))])
         except (RuntimeError, ValueError, IndexError):

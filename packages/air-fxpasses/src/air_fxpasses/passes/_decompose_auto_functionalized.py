@@ -19,6 +19,7 @@ import torch
 from torch._higher_order_ops import auto_functionalize as wrapper
 from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
+from torch.fx.node import map_arg
 
 from air_fxpasses._facts import Facts
 from air_fxpasses._pass import Invariant, Pass, PassResult, tried
@@ -82,11 +83,7 @@ class _Decomposition:
     def _copied_arguments(self, kwargs: dict[str, Any]) -> list[Any]:
         names, _ = wrapper.get_mutable_args(self.op)
         for name in names:
-            given = kwargs[name]
-            if isinstance(given, (list, tuple)):
-                kwargs[name] = [self._copy(item) for item in given]
-            elif given is not None:
-                kwargs[name] = self._copy(given)
+            kwargs[name] = map_arg(kwargs[name], self._copy)
         return [kwargs[name] for name in names]
 
     def _copied_bases(self, kwargs: dict[str, Any]) -> list[Any]:

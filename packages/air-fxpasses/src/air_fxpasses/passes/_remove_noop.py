@@ -98,14 +98,14 @@ def _identity_view(facts: Facts, node: Node) -> Node | None:
     return source if facts.region(source).same(facts.region(node)) else None
 
 
-def _repeat(facts: Facts, node: Node) -> Node | None:
-    repeats = _argument(node, 1, "repeats", ())
-    return _first(facts, node) if all(isinstance(r, int) and r == 1 for r in repeats) else None
+def _where_all(name: str, number: int) -> Source:
+    """For operators that do nothing where their second argument has this number everywhere."""
 
+    def find(facts: Facts, node: Node) -> Node | None:
+        numbers = _argument(node, 1, name, ())
+        return _first(facts, node) if all(isinstance(n, int) and n == number for n in numbers) else None
 
-def _pad(facts: Facts, node: Node) -> Node | None:
-    padding = _argument(node, 1, "pad", ())
-    return _first(facts, node) if all(isinstance(p, int) and p == 0 for p in padding) else None
+    return find
 
 
 def _rounding(facts: Facts, node: Node) -> Node | None:
@@ -168,10 +168,9 @@ def _reaches_the_caller(node: Node) -> bool:
 
 
 _IDENTITIES: Final[dict[Any, Source]] = {
-    **{op: _scatter for op in SCATTERS},
-    **{
-        op: _identity_view
-        for op in (
+    **dict.fromkeys(SCATTERS, _scatter),
+    **dict.fromkeys(
+        (
             aten.slice.Tensor,
             aten.view.default,
             aten.view.dtype,
@@ -186,17 +185,17 @@ _IDENTITIES: Final[dict[Any, Source]] = {
             aten.detach.default,
             aten.lift_fresh.default,
             aten.contiguous.default,
-        )
-    },
-    **{op: _cast for op in (aten._to_copy.default, aten.clone.default, aten.lift_fresh_copy.default)},
-    **{
-        op: _rounding
-        for op in (aten.ceil.default, aten.floor.default, aten.round.default, aten.trunc.default)
-    },
+        ),
+        _identity_view,
+    ),
+    **dict.fromkeys((aten._to_copy.default, aten.clone.default, aten.lift_fresh_copy.default), _cast),
+    **dict.fromkeys(
+        (aten.ceil.default, aten.floor.default, aten.round.default, aten.trunc.default), _rounding
+    ),
     prims.convert_element_type.default: _first,
     prims.device_put.default: _first,
-    aten.repeat.default: _repeat,
-    aten.constant_pad_nd.default: _pad,
+    aten.repeat.default: _where_all("repeats", 1),
+    aten.constant_pad_nd.default: _where_all("pad", 0),
     aten.pow.Tensor_Scalar: _pow,
     aten.cat.default: _cat,
     aten.copy.default: _copy,
