@@ -163,7 +163,7 @@ def described(name: str, value: Any, note: str) -> Iterator[str]:
 
 
 def _kind(value: Any) -> str:
-    """What an object is, where nobody says more."""
+    """What an object is, where its source says no more."""
     if typing.get_origin(value) is not None:
         return f"`{str(value).replace('typing.', '').replace('collections.abc.', '')}`"
     return f"A `{type(value).__name__}`."

@@ -1,4 +1,4 @@
-"""Refuses files that are too long, named after nothing, or that name a path of somebody's machine.
+"""Refuses files that are too long, have a name that says nothing, or contain a path of one machine.
 
 ruff checks what is inside a Python file; these rules are about the files themselves, C++ included.
 """

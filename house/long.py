@@ -3,7 +3,7 @@
     nox -s long -- --minutes 120      what is due, as far as the time goes; the table is docs/long-sessions.toml
     python -m house.long --check      says what was green more than 100 commits ago, or never
 
-CI runs none of them: they take hours. The table is how it knows that somebody does.
+CI runs none of them: they take hours. The table shows that they are run elsewhere.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def due(rows: Mapping[str, Green], age_of: Callable[[str], int | None] = age) ->
 
 
 def complaints(rows: Mapping[str, Green], age_of: Callable[[str], int | None] = age) -> list[str]:
-    """One line for each session that nobody has seen green lately."""
+    """One line for each session that was not green lately."""
     told = []
     for name in SESSIONS:
         if name not in rows:

@@ -39,7 +39,7 @@ class Origin:
 
     @property
     def asked(self) -> bool:
-        """Whether somebody asked for the value, rather than getting it with a default or preset."""
+        """Whether the value was asked for, and does not come from a default or a preset."""
         return self.layer in ("environment", "patch", "explicit")
 
 
@@ -56,7 +56,7 @@ class Layered:
     origins: dict[str, Origin]
     notices: list[Notice] = attrs.Factory(list)
     quiet: dict[str, str] = attrs.Factory(dict)
-    """Options nobody asked for that a rule put out of action, and the rule."""
+    """Options that were not asked for and that a rule put out of action, and the rule."""
 
     def put(self, path: str, value: Any, origin: Origin) -> None:
         """Let a layer set an option; an asked-for value that loses to another one is reported."""

@@ -3,7 +3,7 @@
     descriptor = open_trusted("cache/code.bin")   # or Untrusted, with the part of the path and the reason
 
 Every part of the path is opened from the one before it, never by name again, and judged by what was opened: folders
-and links on the way belong to this user or to root, and nobody else may write them. Folders with the sticky bit
+and links on the way belong to this user or to root, and no other user may write them. Folders with the sticky bit
 (`/tmp`) may be written by all, because there each entry belongs to who made it, and the entry is judged in turn. The
 group may write where it is the user's private one. What is read afterwards is read from the descriptor.
 """
@@ -27,7 +27,7 @@ _ON_THE_WAY: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_C
 
 
 class Untrusted(AirError):
-    """Somebody else could have written what a path names, so no code is loaded from it.
+    """Another user could have written what a path names, so no code is loaded from it.
 
     Make the named part of the path yours (`chown`, `chmod go-w`) if you trust what is in it, or use another folder.
     """

@@ -332,7 +332,7 @@ class Facts:
     def falsehood(self, known: Collection[str] = ()) -> str | None:
         """What these facts say that is not so; `None` when they agree with a fresh look at the graph.
 
-        `known` are contradictions that whoever traced the graph left in it.
+        `known` are contradictions that were in the graph when it was traced.
         """
         for name in self.contradictions():
             if name not in known:

@@ -75,7 +75,7 @@ _may_return_argument: set[str] = {
     "npu::_npu_format_cast",
 }
 
-#: Operator -> the arguments it writes although the schema says it only reads them; empty: nobody knows which.
+#: Operator -> the arguments it writes although the schema says it only reads them; empty: it is not known which.
 _hidden_writes: dict[str, tuple[str, ...]] = {
     "npu::npu_apply_rotary_pos_emb.default": ("query", "key"),
     "npu::npu_fused_infer_attention_score.out": ("out",),
@@ -123,7 +123,7 @@ class Effects:
     opaque: bool = False
     """Nothing is known: every argument may be written, every result may share its memory."""
     hides: bool = False
-    """Something about it is not in the schema, so whoever reads schemas alone is wrong about it."""
+    """Something about it is not in the schema, so code that reads only schemas is wrong about it."""
 
     is_plain: bool = field(init=False, compare=False)
     """Only reads: no argument is written or shared."""

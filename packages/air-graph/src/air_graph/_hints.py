@@ -16,7 +16,7 @@ def hint_of(size: int | SymInt) -> int | None:
 
 
 def elements_of(value: Tensor) -> int:
-    """How many elements it has; a size that nobody knows counts as 1."""
+    """How many elements it has; a size that is not known counts as 1."""
     sizes = (hint_of(size) for size in value.shape)
     return math.prod(1 if size is None else size for size in sizes)
 

@@ -2,9 +2,9 @@
 
     y = batch_norm(x.transpose(0, 1))     # the kernel of a CPU lays the result out densely, the fake kernel like `x`
 
-Who makes a result for the caller by its example value would lay it out otherwise than eager does.  The operators are
-those that a sweep over torch's table of operators has found; each is asked on real memory, where its operands lie
-unusually.
+A result that is allocated by its example value would then have other strides than in eager. The operators are those
+that a sweep over torch's table of operators has found. Each is run on small real tensors where its operands are not
+contiguous.
 """
 
 from __future__ import annotations

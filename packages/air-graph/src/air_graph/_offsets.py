@@ -2,7 +2,7 @@
 
     b = a[2:];  s = slice_scatter(b, v)      # s begins at the offset of b in a storage like that of b; the cache says 0
 
-Who rebuilds a view of `s` over the memory of `b` by its offset would look elsewhere.
+Code that rebuilds a view of `s` over the memory of `b` by its offset would read the wrong elements.
 """
 
 from __future__ import annotations

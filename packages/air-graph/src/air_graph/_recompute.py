@@ -2,8 +2,8 @@
 
     held -> clone -> squeeze        `squeeze` was traced as a view of something else, and has to lie in the clone now
 
-Who asks which values share memory asks the storages of example values; a view in the storage of a value that is gone
-would look like memory of its own.
+Whether values share memory is read from the storages of their example values; a view in the storage of a value that is
+gone would look like memory of its own.
 """
 
 from __future__ import annotations

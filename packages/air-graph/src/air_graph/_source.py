@@ -41,7 +41,7 @@ _MACHINERY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """A line of the user's program; the trace is only parsed when somebody looks."""
+    """A line of the user's program; the trace is only parsed when it is asked for its parts."""
 
     trace: str
 

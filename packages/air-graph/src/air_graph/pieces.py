@@ -5,7 +5,7 @@
                                              piece_2 = sum
 
 Nodes are put off as long as the order of values, of memory and of effects allows, so that there are few parts. A
-value whose size only the run tells is handled eagerly until it is used up. A part that would only look at memory
+value whose size is only known at run time stays in eager parts. A part that would only look at memory
 (views, sizes) is no piece of its own. What sizes alone decide can be asked to come first, in a part that need not run
 again for the same sizes.
 """

@@ -1,7 +1,7 @@
 """Finds collectives on two streams which ranks may start in different orders.
 
 A collective holds its stream until all ranks have started it. If rank 0 starts A then B, and rank 1, whose
-streams happen to run differently, B then A, both wait for ever.
+streams happen to run differently, B then A, both wait forever.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def wait(dependencies: Sequence[torch.Tensor], site: int = 0) -> None:
         if event is not None:
             event.wait(stream)
             continue
-        # Nobody knows which stream made a tensor: the device's default stream and those behind tags are waited for.
+        # It is not known which stream made a tensor: the device's default stream and those behind tags are waited for.
         # A stream of the program that no tag names is the program's to wait for.
         default = torch.get_device_module(device).default_stream(device)
         for other in (default, *_registry.known_streams(device)):

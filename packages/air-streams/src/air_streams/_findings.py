@@ -177,5 +177,5 @@ class CollectiveDeadlock(Finding):
         where = f"of group {self.groups[0]}" if same else f"of groups {self.groups[0]} and {self.groups[1]}"
         return (
             f"the collectives {self.first.name} and {self.second.name} {where} run on two streams without an "
-            "order: two ranks may start them in different orders and wait for each other for ever"
+            "order: two ranks may start them in different orders and wait for each other forever"
         )

@@ -128,8 +128,8 @@ class StreamPlan:
         plan = StreamPlan.of(gm, sync=mode if mode == "auto" else "off")
         plan.sync_report = SyncReport(self.sync_report.mended + plan.sync_report.mended)
         if mode != "off":
-            told = {_told_as(finding) for finding in self.check()}
-            announce((each for each in plan.check() if _told_as(each) not in told), mode, by="passes")
+            told = {_seen_as(finding) for finding in self.check()}
+            announce((each for each in plan.check() if _seen_as(each) not in told), mode, by="passes")
         return plan
 
     def _announce(self, mode: Sync) -> None:
@@ -233,8 +233,8 @@ class StreamPlan:
         return self._actions[node]
 
 
-def _told_as(finding: Finding) -> tuple[object, ...]:
-    """What a finding is told by: a pass may put other nodes in the place of those on the same lines."""
+def _seen_as(finding: Finding) -> tuple[object, ...]:
+    """What makes two findings the same to a reader: a pass may put other nodes in the place of those on the lines."""
     first, second = finding.first_line or finding.first, finding.second_line or finding.second
     return finding.kind, first, second, finding.first_stream, finding.second_stream
 

@@ -133,7 +133,7 @@ class _Reader:
     def _use(self, node: Node, accesses: Sequence[Access]) -> None:
         self.memory.accesses[node] = tuple(accesses)
 
-    def _touch(self, node: Node) -> None:
+    def _note_use(self, node: Node) -> None:
         for argument in node.all_input_nodes:
             for storage in self.memory.storages(argument):
                 self.memory.last_use[storage] = node
@@ -250,7 +250,7 @@ class _Reader:
             self.operator(node, node.target)
         else:
             self.call(node)
-        self._touch(node)
+        self._note_use(node)
 
 
 def _creation(part: _Part) -> Access:

@@ -106,7 +106,7 @@ class Air(Group):
     )
     outputs: Literal["kept", "view", "clone", "guarded"] = option(
         "kept",
-        "What a replay returns: values that stay as long as somebody has them, memory that the next replay writes "
+        "What a replay returns: values that stay valid as long as they are held, memory that the next replay writes "
         "again, a copy in every call, or that memory with a guard that raises when a stale value is read.",
     )
     kernels: Literal["aten", "inductor"] = option(
@@ -129,7 +129,7 @@ class Air(Group):
     sync: Literal["check", "error", "auto", "off"] = option(
         "check",
         "What happens when streams race in a graph: a warning, an error, the missing waits are inserted, or "
-        "nobody looks.",
+        "no check.",
         area=area.STREAMS,
         inert="off",
     )

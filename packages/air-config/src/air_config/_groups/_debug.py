@@ -118,7 +118,7 @@ class Debug(Group):
     deadlock_check: bool = option(
         False,
         "Refuse a graph whose collectives run on two streams without an order: ranks may start them in different "
-        "orders and wait for each other for ever.",
+        "orders and wait for each other forever.",
     )
     graph_dump: GraphDump = subgroup(GraphDump)
     data_dump: DataDump = subgroup(DataDump)

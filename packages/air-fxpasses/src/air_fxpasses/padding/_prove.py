@@ -99,14 +99,14 @@ def _of_input(value: Tensor, padded: PaddedSize) -> Labels:
 
 
 def _without_rule(node: Node, padded: PaddedSize, known: NodeFacts) -> LabelsOfNode:
-    """What nobody knows is let through only where padding has not come."""
+    """A call without a rule is let through only where no padding reaches it."""
     reached = any(
         not _is_clean(known.labels[source]) or padded.is_in_value(source.meta.get("val"))
         for source in node.all_input_nodes
     )
     outputs = [leaf for leaf in tree_leaves(node.meta.get("val")) if isinstance(leaf, Tensor)]
     if reached or any(not without(padded.at_the_end(output)) for output in outputs):
-        raise Unproven("nobody has said what it does to padding")
+        raise Unproven("no rule says what it does to padding")
     clean = tuple((None,) * output.dim() for output in outputs)
     return clean if isinstance(node.meta.get("val"), (tuple, list)) else clean[0]
 
@@ -179,7 +179,7 @@ def _by_rule(call: Call, reached: bool) -> tuple[Labels, ...]:
     if rule is None and torch.Tag.pointwise in target.tags:
         rule = pointwise
     if rule is None:
-        raise Unproven("nobody has said what it does to padding")
+        raise Unproven("no rule says what it does to padding")
     return rule(call)
 
 

@@ -95,7 +95,7 @@ def write_in_place(
 
 
 def _result(facts: Facts, node: Node, entry: Written) -> Node:
-    """The `getitem` that takes the new value out of the results; made when nobody takes it."""
+    """The `getitem` that takes the new value out of the results; made where there is none."""
     for user in node.users:
         if user.args[1] == entry.path[0]:
             return user

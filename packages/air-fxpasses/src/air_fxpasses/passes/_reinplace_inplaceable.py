@@ -1,4 +1,4 @@
-"""Writes results into intermediate values that nobody needs any more.
+"""Writes results into intermediate values that are not needed any more.
 
     a = mm(x, w); b = add(a, 1); return b        ->        a = mm(x, w); b = add_(a, 1); return b
 

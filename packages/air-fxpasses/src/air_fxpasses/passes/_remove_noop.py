@@ -5,7 +5,7 @@
 
 A view that names the same elements as its base can always go. An operator that copies may only go when the
 copy and the original can be one: neither is written while the other is wanted, and the caller does not
-receive memory that is also somebody else's. `may_share` decides that.
+receive memory that is also used elsewhere. `may_share` decides that.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Page:
     def __init__(self, title: str) -> None:
         self.title = title
         self.summary = ""
-        """What the first tab shows, as HTML; no such tab without it. Texts in it are escaped by whoever writes it."""
+        """What the first tab shows, as HTML; no such tab without it. The caller escapes the texts in it."""
         self._views: list[dict[str, Any]] = []
         self._lines = _Table()
         self._sources: list[tuple[str, int, str]] = []
