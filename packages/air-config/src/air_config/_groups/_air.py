@@ -139,6 +139,12 @@ class Air(Group):
         "warning, or it is an error.",
         area=area.STREAMS,
     )
+    read_repeats_once: bool = option(
+        True,
+        "A batched product reads the matrices that its batch repeats (grouped heads) where they are, once each.",
+        area=area.PASSES,
+        inert=False,
+    )
     reinplace_with_streams: Literal["seed", "ordering"] = option(
         "seed",
         'In-place rewrites in a graph of several streams: "seed" is the documented rule, none of them; '

@@ -1,0 +1,80 @@
+"""A training step on an NPU, where torch_npu keeps products and attention as operators of its own."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from air_backend.errors import GraphSplit
+
+
+class Attention(nn.Module):
+    """Products of matrices alone: with and without a bias, of two batches, of a vector."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.k = nn.Linear(8, 8, bias=False), nn.Linear(8, 8)
+        self.direction = nn.Parameter(torch.randn(8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        weights = torch.softmax(self.q(x) @ self.k(x).mT, -1)
+        return (weights @ x @ self.direction).square().sum()
+
+
+@pytest.mark.npu("only torch_npu keeps matmul and its gradient as one operator")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_gradients_of_products_stay_in_the_graph(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    model = Attention().to("npu", dtype)
+    x = torch.randn(2, 3, 8).to("npu", dtype)
+    step = torch.compile(model, backend="air", options={"mode": "max-autotune"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", GraphSplit)
+        step(x).backward()
+    found = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+    model.zero_grad()
+    model(x).backward()
+    expected = [p.grad for p in model.parameters()]
+    near = 5e-2 if dtype is torch.bfloat16 else 1e-5
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=near, atol=near)
+
+
+class Fused(nn.Module):
+    """The attention of torch, of grouped heads or under a mask."""
+
+    def __init__(self, causal: bool, shifted: bool) -> None:
+        super().__init__()
+        self.q, self.kv = nn.Linear(16, 16), nn.Linear(16, 32)
+        self.causal, self.shifted = causal, shifted
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        q, k, v = (y.unflatten(-1, (4, 4)).transpose(1, 2) for y in (self.q(x), *self.kv(x).chunk(2, -1)))
+        chosen = {"is_causal": True} if self.causal else {"attn_mask": mask if self.shifted else None}
+        return F.scaled_dot_product_attention(q, k, v, **chosen).square().sum()
+
+
+@pytest.mark.npu("only torch_npu has attention as an operator with a gradient of its own")
+@pytest.mark.parametrize(("causal", "masked"), [(True, False), (False, True), (False, False)])
+def test_attention_and_its_gradient_stay_in_the_graph(causal: bool, masked: bool) -> None:
+    torch.manual_seed(0)
+    model = Fused(causal, masked).to("npu")
+    x, mask = torch.randn(2, 5, 16).to("npu"), (torch.rand(2, 1, 5, 5) < 0.7).to("npu")
+    mask |= torch.eye(5, dtype=torch.bool).to("npu")
+    step = torch.compile(model, backend="air", options={"mode": "max-autotune"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", GraphSplit)
+        loss = step(x, mask)
+        loss.backward()
+    found = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+    model.zero_grad()
+    expected = model(x, mask)
+    expected.backward()
+    torch.testing.assert_close(loss, expected)
+    assert len(found) == 4
+    for ours, parameter in zip(found, model.parameters(), strict=True):
+        torch.testing.assert_close(ours, parameter.grad, rtol=1e-4, atol=1e-4)
