@@ -7,7 +7,6 @@ from typing import Any
 from air_geir.building import Context, Value
 from air_geir.converters.attention import repeated_heads
 from air_geir.converters.npu_by_card import by_card
-from air_geir.ir import Dim
 
 _NO_NUMBER = (
     "pre_tockens", "next_tockens", "inner_precise", "gen_mask_parallel", "sync", "softmax_layout",
@@ -25,15 +24,11 @@ def _heads_first(ctx: Context, value: Value, layout: str, heads: int) -> Value:
         return ctx.transpose(value, [0, 2, 1, 3])
     if layout == "BSH":
         batch, length, width = value.dims
-        return ctx.transpose(ctx.reshape(value, (batch, length, heads, _over(width, heads))), [0, 2, 1, 3])
+        return ctx.transpose(ctx.reshape(value, (batch, length, heads, width // heads)), [0, 2, 1, 3])
     if layout == "SBH":
         length, batch, width = value.dims
-        return ctx.transpose(ctx.reshape(value, (length, batch, heads, _over(width, heads))), [1, 2, 0, 3])
+        return ctx.transpose(ctx.reshape(value, (length, batch, heads, width // heads)), [1, 2, 0, 3])
     ctx.refuse(f"input_layout {layout!r} is not supported", "use BNSD, BSND, BSH or SBH")
-
-
-def _over(size: Dim, parts: int) -> Dim:
-    return size // parts
 
 
 def _back(ctx: Context, value: Value, layout: str) -> Value:
@@ -51,7 +46,10 @@ def _hidden(ctx: Context, scores: Value, mask: Value | None, sparse_mode: int) -
         queries, keys = scores.dims[2:]
         shift = keys - queries if _CAUSAL[sparse_mode] else 0
         if not isinstance(shift, int):
-            ctx.refuse("a causal mask aligned to the last key needs sizes known at compile time")
+            ctx.refuse(
+                "a causal mask aligned to the last key needs sizes known at compile time",
+                "mark the lengths static, or pass a mask with sparse_mode=1",
+            )
         ones = ctx.fill((queries, keys), 1, scores.dtype)
         later = ctx.emit("Triu", ones, diagonal=shift + 1)
         return ctx.emit("NotEqual", later, ctx.const(0, scores.dtype))

@@ -39,7 +39,11 @@ class Operator:
     def attr(self, name: str) -> Any:
         """The attribute's value, text as `str`; one without value or default is an error that names the node."""
         if name not in self.attrs:
-            raise EngineError(f"operator {self.type} needs attribute {name!r}", where=f"node {self.name}")
+            raise EngineError(
+                f"operator {self.type} needs attribute {name!r}",
+                where=f"node {self.name}",
+                advice="set the attribute, or give it a default in the prototype",
+            )
         value = self.attrs[name]
         return value.decode() if isinstance(value, bytes) else value
 
@@ -62,7 +66,11 @@ class Operator:
 
     def refuse(self, why: str) -> EngineError:
         """The error for a node this kernel cannot compute."""
-        return EngineError(f"the reference engine cannot run {self.type}: {why}", where=f"node {self.name}")
+        return EngineError(
+            f"the reference engine cannot run {self.type}: {why}",
+            where=f"node {self.name}",
+            advice="use an engine of the device, or write this part of the model otherwise",
+        )
 
 
 Factory = Callable[[Operator], Run]
@@ -95,7 +103,10 @@ def kernel(
     def register(factory: Factory) -> Factory:
         for op_type in types:
             if op_type in _KERNELS:
-                raise EngineError(f"operator {op_type} already has a reference kernel")
+                raise EngineError(
+                    f"operator {op_type} already has a reference kernel",
+                    advice="give your operator another type",
+                )
             _KERNELS[op_type] = Kernel(factory, frozenset(host), frozenset(views), writes)
         return factory
 
