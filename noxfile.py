@@ -39,7 +39,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from house.benchmarks import BENCHMARKS
 from house.environments import PYTHONS, WITHOUT_PIP, reveal_interpreters
-from house.packages import NPU_TESTED, PACKAGES
+from house.packages import NPU_TESTED, PACKAGES, PURE, TORCH_TESTED
 from house.sessions import checks, lanes, long_runs, package, publishing
 
 nox.needs_version = ">=2025.2.9"
@@ -81,12 +81,12 @@ session(
     package.tests_pure,
     "ci",
     "tests",
-    name=f"tests-{package.PURE}",
+    name=f"tests-{PURE}",
     environment={"python": PYTHONS, "venv_backend": "virtualenv"},
 )
 for _name in PACKAGES:
     of_package(package.types, _name, lanes.LANE)
-    if _name in package.TORCH_TESTED:
+    if _name in TORCH_TESTED:
         of_package(package.tests, _name, "ci")
 for _name in NPU_TESTED:
     of_package(package.npu, _name, "ci")

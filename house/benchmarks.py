@@ -39,6 +39,7 @@ BENCHMARKS = {
         Benchmark("first_call.py", writes_json=True),
         Benchmark("zoo_compile_time.py", writes_json=True),
         Benchmark("fused_kernels.py", writes_json=True),
+        Benchmark("grouped_heads.py", writes_json=True),
         Benchmark("pieces_cost.py", writes_json=True),
         Benchmark("pieces_cost.py", arguments=("--device", "npu"), simulated=True, writes_json=True),
     ),

@@ -17,7 +17,10 @@ LAYERS = (  # lowest first; a package may only depend on packages of an earlier 
     ("air-backend",),
 )
 PACKAGES = tuple(package for layer in LAYERS for package in layer)
+PURE = "air-config"  # needs no torch: tested on every Python the machine has
+TORCH_TESTED = tuple(package for package in PACKAGES if package not in (PURE, "air-sim"))
 NPU_TESTED = ("air-sim", "air-streams", "air-aclgraph", "air-geir", "air-backend")
+OLDER_TORCHES = ("2.11.0", "2.12.1")  # supported as well; their wheels bring CUDA, gigabytes of it
 
 
 Project = TypedDict(  # what the sessions read of a `[project]` table

@@ -20,11 +20,9 @@ from house.environments import (
     see,
     site_of,
 )
-from house.packages import NPU_TESTED, ROOT, editable, with_tests
-from house.sessions.package import TORCH_TESTED
+from house.packages import NPU_TESTED, OLDER_TORCHES, ROOT, TORCH_TESTED, editable, with_tests
 from house.sessions.running import in_turn, pytest
 
-OLDER_TORCHES: Final = ("2.11.0", "2.12.1")  # supported as well; their wheels bring CUDA, gigabytes of it
 ZOO: Final = ("diffusers>=0.42", "timm>=1.0")  # libraries of models, beside the one that tests declare
 
 
@@ -42,27 +40,34 @@ def sim_sanitize(session: nox.Session) -> None:
 
 
 def random_programs(
-    session: nox.Session, package: str, count: str, *arguments: str, env: dict[str, str]
+    session: nox.Session, package: str, count: int, *arguments: str, env: dict[str, str]
 ) -> None:
     """The random programs of a package: as many as the session says, or as it was asked for."""
-    wanted = session.posargs[0] if session.posargs else count
-    command = ("python", "-m", "pytest", "-q", f"packages/{package}/tests/fuzz", "--fuzz-programs", wanted)
+    where = ("python", "-m", "pytest", "-q", f"packages/{package}/tests/fuzz", "--fuzz-programs", str(count))
     quiet = ("-n", "2", "-p", "no:logging")  # captured logs would fill the memory
-    session.run(*command, *quiet, *arguments, env=env)
+    session.run(*where, *quiet, *arguments, env=env)
+
+
+def asked_programs(session: nox.Session) -> tuple[int, tuple[str, ...]]:
+    """How many programs a mode shall run and their first seed: `-- 500 7`, or else 20,000 from seed 0 on."""
+    count, seed = (*session.posargs, *("20000", "0")[len(session.posargs) :])
+    return int(count), ("--fuzz-seed", seed)
 
 
 def fuzz(session: nox.Session) -> None:
-    """Random programs: 20,000 through each mode, 100,000 through the passes; `nox -s fuzz -- 500` for 500 each."""
+    """Random programs: 20,000 a mode, 100,000 for the passes; `-- 500 7` runs 500 and 2,500, from seed 7 on."""
     install(session, *with_tests("air-fxpasses"), *with_tests("air-backend"))
-    random_programs(session, "air-backend", "20000", "-m", "not npu", env=ENV)
-    random_programs(session, "air-fxpasses", "100000", env=ENV)
+    count, seed = asked_programs(session)
+    random_programs(session, "air-backend", count, "-m", "not npu", *seed, env=ENV)
+    random_programs(session, "air-fxpasses", 5 * count, env=ENV)
 
 
 def npu_fuzz(session: nox.Session) -> None:
-    """2,000 random programs through each mode on the real torch_npu over air-sim; `-- 500` runs a tenth of so many."""
+    """2,000 random programs a mode on the real torch_npu over air-sim; `-- 500 7` runs 50, from seed 7 on."""
     install_beside_npu(session, *with_tests("air-backend"), *editable("air-sim"))
     reported_once = {"AIR_SIM_STICKY": "0"}  # what eager refuses must not end what follows it
-    random_programs(session, "air-backend", "20000", "--sim", "-m", "npu", env=NPU_ENV | reported_once)
+    count, seed = asked_programs(session)
+    random_programs(session, "air-backend", count, "--sim", "-m", "npu", *seed, env=NPU_ENV | reported_once)
 
 
 def slow(session: nox.Session) -> None:

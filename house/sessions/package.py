@@ -22,11 +22,9 @@ from house.environments import (
     see,
     site_of,
 )
-from house.packages import PACKAGES, ROOT, closure, declared_libraries, editable, proofs, with_tests
+from house.packages import PACKAGES, PURE, ROOT, closure, declared_libraries, editable, proofs, with_tests
 from house.sessions.running import RESULTS, WORKERS, pytest
 
-PURE: Final = "air-config"  # needs no torch: tested on every Python the machine has
-TORCH_TESTED: Final = tuple(package for package in PACKAGES if package not in (PURE, "air-sim"))
 # tests open the pages of these packages in a browser
 PICTURED: Final = ("air-graph", "air-streams", "air-geir", "air-backend")
 UNTYPED_TESTS: Final = ("air-sim",)  # its tests use torch_npu throughout, which has no types

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from house import long
-from house.long import OLD, SESSIONS, Green, complaints, due, read, write
+from house.long import NAMES, OLD, PARTS, Green, command, complaints, due, read, write
 
 AGES = {"a": 3, "b": 300, "c": None}
 
@@ -17,28 +17,30 @@ def green(commit: str) -> Green:
 
 
 def test_the_table_is_read_as_it_was_written(tmp_path: Path) -> None:
-    rows = {"slow": green("a"), "zoo": green("b")}
+    rows = {"slow air-geir": green("a"), "zoo 1/8": green("b")}
     write(rows, tmp_path / "table.toml")
     assert read(tmp_path / "table.toml") == rows
     assert read(tmp_path / "missing.toml") == {}
 
 
 def test_what_was_green_longest_ago_is_due_first_and_before_it_what_never_was() -> None:
-    rows = {name: green("a") for name in SESSIONS} | {"zoo": green("b")}
+    rows = {name: green("a") for name in NAMES} | {"zoo 1/8": green("b")}
     rows.pop("fuzz")
     order = due(rows, AGES.get)
-    assert order[:2] == ["fuzz", "zoo"]
-    assert sorted(order) == sorted(SESSIONS)
+    assert order[:2] == ["fuzz", "zoo 1/8"]
+    assert sorted(order) == sorted(NAMES)
 
 
 def test_old_missing_and_unknown_ones_are_told() -> None:
-    rows = {name: green("a") for name in SESSIONS} | {"zoo": green("b"), "slow": green("c")}
+    rows = {name: green("a") for name in NAMES} | {"zoo 1/8": green("b"), "slow air-geir": green("c")}
     rows.pop("fuzz")
     told = complaints(rows, AGES.get)
     assert len(told) == 3
     assert any("fuzz: never" in line for line in told)
-    assert any(f"zoo: last green {AGES['b']} commits ago" in line for line in told)
-    assert any("slow: last green at a commit that this history does not have" in line for line in told)
+    assert any(f"zoo 1/8: last green {AGES['b']} commits ago" in line for line in told)
+    assert any(
+        "slow air-geir: last green at a commit that this history does not have" in line for line in told
+    )
     assert OLD == 100
 
 
@@ -56,7 +58,16 @@ def test_a_session_that_passes_is_put_into_the_table_and_one_that_fails_is_not(
 
     monkeypatch.setattr("house.long.subprocess.run", ran)
     path = tmp_path / "table.toml"
-    assert long.run(5, ["slow", "npu-slow"], path) == 1
-    assert list(read(path)) == ["slow"]
-    assert long.run(0, ["zoo"], path) == 0
-    assert list(read(path)) == ["slow"]
+    assert long.run(5, ["slow air-geir", "npu-slow air-geir"], path) == 1
+    assert list(read(path)) == ["slow air-geir"]
+    assert long.run(0, ["zoo 1/8"], path) == 0
+    assert list(read(path)) == ["slow air-geir"]
+
+
+def test_a_part_is_started_as_its_share_of_a_session() -> None:
+    started = {part.name: command(part, "41")[3:] for part in PARTS}
+    assert len(started) == len(PARTS)
+    assert started["slow air-geir"] == ["-s", "slow", "--", "packages/air-geir/tests"]
+    assert started["zoo 8/8"] == ["-s", "zoo", "--", "--dry", "--shard", "7/8"]
+    assert started["fuzz"] == ["-s", "fuzz", "--", "2000", "410000"]
+    assert started["bench-geir"] == ["-s", "bench-geir"]

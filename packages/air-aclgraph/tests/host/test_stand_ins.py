@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
 
+from air_aclgraph import HostRuntime, Request
 from air_aclgraph.host._recorder import Recorder
 
 MEGABYTE = 1 << 20
@@ -92,3 +93,20 @@ def test_a_recording_repeats_what_was_let_go_of(function: Callable[[Tensor], Ten
     for seed in range(4):
         x = torch.randn(4, generator=torch.Generator().manual_seed(seed))
         torch.testing.assert_close(run(x), function(x))
+
+
+def test_tasks_keep_the_shape_that_a_view_of_an_input_had_before_it_was_turned() -> None:
+    def body(x: Tensor) -> tuple[Tensor, ...]:
+        view = x.t()
+        before = view.cumsum(0)
+        view.unsqueeze_(0)
+        return before, view * 2
+
+    x = torch.rand(2, 3)
+    recording = HostRuntime().record(body, (x,), Request())
+    outputs = recording.outputs
+    for _ in range(2):
+        x.uniform_()
+        recording.replay()
+        for found, expected in zip(outputs, (x.t().cumsum(0), x.t()[None] * 2), strict=True):
+            torch.testing.assert_close(found, expected)

@@ -36,14 +36,16 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     asked = arguments(argv)
     file = results.file_of(ROOT, asked.ground)
-    if not asked.page:
-        _run(asked, file)
+    fallen = [] if asked.page else _run(asked, file)
     if not asked.dry:
         page.write(ROOT)
-    return 0
+    for row in fallen:
+        print(f"was good: {page.line(row)}")
+    return 1 if fallen else 0
 
 
-def _run(asked: argparse.Namespace, file: Path) -> None:
+def _run(asked: argparse.Namespace, file: Path) -> list[results.Row]:
+    """The rows that are not good any more."""
     from zoo.unloaded import declare_what_torchvision_lacks
 
     declare_what_torchvision_lacks()
@@ -64,6 +66,7 @@ def _run(asked: argparse.Namespace, file: Path) -> None:
         fresh.append(row)
         if not asked.dry and (number % 5 == 0 or number == len(wanted)):
             results.write(file, results.merged(results.read(file), fresh))
+    return page.fallen(kept.values(), fresh)
 
 
 if __name__ == "__main__":

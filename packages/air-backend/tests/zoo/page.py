@@ -72,6 +72,12 @@ def verdict(row: Row) -> Verdict:
     return "torch" if torchs is not None and torchs.kind != "same" else "fails"
 
 
+def fallen(kept: Iterable[Row], fresh: Iterable[Row]) -> list[Row]:
+    """The fresh rows that are not good though the kept ones were."""
+    good = {row.key for row in kept if verdict(row) == "good"}
+    return [row for row in fresh if row.key in good and verdict(row) != "good"]
+
+
 def line(row: Row) -> str:
     """A row for a terminal."""
     if row.left_out:

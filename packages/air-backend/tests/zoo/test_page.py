@@ -33,6 +33,12 @@ def test_a_row_is_good_or_fails_or_is_torchs_or_is_left_out() -> None:
     ]
 
 
+def test_what_was_good_and_is_not_any_more_is_told() -> None:
+    kept = [GOOD, BAD, TORCHS, row("lost", SAME, SAME, SAME)]
+    gone = Row("lib", "lost", left_out="no small model runs")
+    assert page.fallen(kept, [GOOD, BAD, TORCHS, ABSENT, gone]) == [gone]
+
+
 def test_what_torch_does_not_compile_counts_for_no_mode() -> None:
     assert "| lib | 3 | 2 | 2 | 1 | 1 |" in page.text({"cpu": [GOOD, BAD, TORCHS, ABSENT]})
 

@@ -46,6 +46,19 @@ def test_rms_norm_has_the_gradients_of_torch() -> None:
         torch.testing.assert_close(ours.cpu(), theirs, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("scaled", [True, False])
+def test_group_norm_has_the_gradients_of_torch(scaled: bool) -> None:
+    given = [torch.randn(2, 6, 5), *((torch.rand(6), torch.rand(6)) if scaled else ())]
+    grads = []
+    for device in ("cpu", "npu"):
+        leaves = [x.clone().to(device).requires_grad_() for x in given]
+        y = F.group_norm(leaves[0], 3, *leaves[1:])
+        (y * torch.arange(60.0).reshape(y.shape).to(device)).sum().backward()
+        grads.append([leaf.grad for leaf in leaves])
+    for ours, theirs in zip(grads[1], grads[0], strict=True):
+        torch.testing.assert_close(ours.cpu(), theirs, atol=1e-4, rtol=1e-4)
+
+
 @DTYPES
 def test_add_rms_norm_gives_the_normalised_value_and_the_sum(dtype: torch.dtype) -> None:
     a, b, gamma = torch.randn(4, 8, dtype=dtype), torch.randn(4, 8, dtype=dtype), torch.rand(8, dtype=dtype)

@@ -17,8 +17,9 @@ import torch
 from torch import Tensor
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._pytree import tree_map_only
 
-from air_aclgraph._memory import tensors_of
+from air_aclgraph._memory import same_place, tensors_of
 from air_aclgraph._runtime import UpdatableCall
 from air_aclgraph._uncapturable import why_illegal
 from air_aclgraph.errors import IllegalDuringCapture, Where
@@ -112,7 +113,7 @@ class Recorder(TorchDispatchMode):
         for tensor in tensors_of((args, named)):
             self._meet(tensor)
         if torch.Tag.inplace_view in func.tags:
-            self.stand_ins.forget(args[0])
+            self._turned(args[0])
         outs = (
             [(t, t.shape) for t in tensors_of(written_values(func, args, named))]
             if func._schema.is_mutable
@@ -126,6 +127,21 @@ class Recorder(TorchDispatchMode):
             self._refuse_resized(func, outs)
         self._note(func, args, named, result)
         return result
+
+    def _turned(self, tensor: Tensor) -> None:
+        """The tensor is about to change its shape: tasks that have it go on with one of the shape it has now."""
+        if storage_id(tensor) in self.blocks:
+            self.stand_ins.forget(tensor)
+            return
+        before = same_place(tensor, tensor.untyped_storage())  # a view of an input is held as it is
+        self.stand_ins.adopt(before)
+
+        def instead(held: Tensor) -> Tensor:
+            return before if held is tensor else held
+
+        for step in self.steps:
+            if isinstance(step, Task):
+                step.args, step.kwargs = tree_map_only(Tensor, instead, (step.args, dict(step.kwargs)))
 
     def _refuse_resized(self, func: OpOverload, outs: Sequence[tuple[Tensor, torch.Size]]) -> None:
         """An empty tensor of the graph may be made as large as the result that is written to it, no other one."""

@@ -184,6 +184,14 @@ class Air(Group):
         area.STREAMS,
         "experimental",
     )
+    read_repeats_once: bool = option(
+        True,
+        boolean(),
+        "A batched product reads the matrices that its batch repeats (grouped heads) where they are, once each.",
+        area.PASSES,
+        "experimental",
+        inert=False,
+    )
     reinplace_with_streams: Literal["seed", "ordering"] = option(
         "seed",
         choice("seed", "ordering"),

@@ -8,6 +8,7 @@ from air_fxpasses.passes._eliminate_cat import EliminateCat
 from air_fxpasses.passes._eliminate_dead_code import EliminateDeadCode
 from air_fxpasses.passes._fuse_patterns import FusePatterns
 from air_fxpasses.passes._products_of_experts import ProductsOfExperts, has_products_of_experts
+from air_fxpasses.passes._read_repeats_once import ReadRepeatsOnce
 from air_fxpasses.passes._recover_view_inplace import RecoverViewInplace
 from air_fxpasses.passes._reinplace_inplaceable import ReinplaceInplaceable
 from air_fxpasses.passes._reinplace_input_mutated import ReinplaceInputMutated
@@ -20,6 +21,7 @@ __all__ = [
     "EliminateDeadCode",
     "FusePatterns",
     "ProductsOfExperts",
+    "ReadRepeatsOnce",
     "RecoverViewInplace",
     "ReinplaceInplaceable",
     "ReinplaceInputMutated",

@@ -23,6 +23,7 @@ from air_fxpasses.npu_cards import find
 from air_geir.lowering._attention_layers import ATTENTION_LAYERS
 from air_geir.lowering._foreach import foreach_decomposition
 from air_geir.lowering._halves import rounded_once
+from air_geir.lowering._matmul_gradients import MATMUL_GRADIENTS
 from air_graph import effects_of, uses_of
 
 Overload: TypeAlias = torch._ops.OpOverload
@@ -75,6 +76,7 @@ def _decomposition(op: Overload, custom: Table) -> Callable[..., Any] | None:
         or _CORRECTED.get(op)
         or decomposition_table.get(op)
         or ATTENTION_LAYERS.get(op)
+        or MATMUL_GRADIENTS.get(op)
         or foreach_decomposition(op)
     )
     if found is None and torch._C._dispatch_has_kernel(op.name()) and op._can_decompose():
