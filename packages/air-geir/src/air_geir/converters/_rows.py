@@ -73,12 +73,13 @@ def _direct(row: str, prepare: Callable[..., Iterable[Any]]) -> Body:
     match = _ROW.fullmatch(row)
     assert match is not None, row
     op_type, inputs, words = (part or "" for part in match.groups())
-    attributes = [(key, argument or key) for key, _, argument in (w.partition("=") for w in words.split())]
     specs = prototypes.get(op_type).attr
+    pairs = [word.partition("=") for word in words.split()]
+    attributes = [(specs[key], argument or key) for key, _, argument in pairs]
 
     def body(ctx: Context, given: dict[str, Any]) -> Any:
         operands = prepare(ctx, *(given[name] for name in inputs.split()))
-        attrs = {key: as_attribute(specs[key], given[argument]) for key, argument in attributes}
+        attrs = {spec.name: as_attribute(spec, given[argument]) for spec, argument in attributes}
         return ctx.emit(op_type, *operands, attrs=attrs)
 
     return body
