@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from air_geir.reference.kernels._registry import Operator, Run, kernel
+from air_geir.reference.kernels._registry import Factory, Operator, Run, kernel
 
 
 def _pairs(op: Operator, pads: list[int]) -> list[int]:
@@ -73,17 +73,25 @@ def _index_dtype(op: Operator) -> torch.dtype:
     return torch.int64 if int(op.attr("dtype")) == 9 else torch.int32
 
 
-@kernel("MaxPoolWithArgmaxV3")
-def max_pool_v3(op: Operator) -> Run:
-    """Largest element of each window and its place in the plane."""
-    size, stride, pads, dilation = (op.ints(n)[-2:] for n in ("ksize", "strides", "pads", "dilation"))
-    ceil, dtype = bool(op.attr("ceil_mode")), _index_dtype(op)
+def _max_pool(axes: int, function: Run) -> Factory:
+    """Largest element of each window and its place in the plane or volume."""
 
-    def run(x: Tensor) -> tuple[Tensor, Tensor]:
-        y, places = torch.ops.aten.max_pool2d_with_indices.default(x, size, stride, pads, dilation, ceil)
-        return y, places.to(dtype)
+    def factory(op: Operator) -> Run:
+        names = ("ksize", "strides", "pads", "dilation")
+        size, stride, pads, dilation = (op.ints(name)[-axes:] for name in names)
+        ceil, dtype = bool(op.attr("ceil_mode")), _index_dtype(op)
 
-    return run
+        def run(x: Tensor) -> tuple[Tensor, Tensor]:
+            y, places = function(x, size, stride, pads, dilation, ceil)
+            return y, places.to(dtype)
+
+        return run
+
+    return factory
+
+
+kernel("MaxPoolWithArgmaxV3")(_max_pool(2, torch.ops.aten.max_pool2d_with_indices.default))
+kernel("MaxPool3DWithArgmaxV2")(_max_pool(3, torch.ops.aten.max_pool3d_with_indices.default))
 
 
 @kernel("MaxPoolGradWithArgmaxV3")
@@ -93,19 +101,6 @@ def max_pool_grad_v3(op: Operator) -> Run:
     def run(x: Tensor, grad: Tensor, argmax: Tensor) -> Tensor:
         flat = torch.zeros_like(x).flatten(2)
         return flat.scatter_add_(2, argmax.long().flatten(2), grad.flatten(2)).reshape(x.shape)
-
-    return run
-
-
-@kernel("MaxPool3DWithArgmaxV2")
-def max_pool_3d(op: Operator) -> Run:
-    """Largest element of each window of a volume and its place in it."""
-    size, stride, pads, dilation = (op.ints(n)[-3:] for n in ("ksize", "strides", "pads", "dilation"))
-    ceil, dtype = bool(op.attr("ceil_mode")), _index_dtype(op)
-
-    def run(x: Tensor) -> tuple[Tensor, Tensor]:
-        y, places = torch.ops.aten.max_pool3d_with_indices.default(x, size, stride, pads, dilation, ceil)
-        return y, places.to(dtype)
 
     return run
 
