@@ -1,6 +1,6 @@
-"""Which nodes of a graph a bisection in progress leaves to torch, so that the wrong converter can be found.
+"""Which nodes a running bisection leaves to torch, to find the converter that is wrong.
 
-It is asked before a graph is lowered, once per node: what is left out runs eagerly, between compiled pieces.
+Each node is asked about once, before the graph is lowered. One that is left out runs eagerly, between compiled pieces.
 """
 
 from __future__ import annotations

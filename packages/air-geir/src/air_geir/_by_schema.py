@@ -1,7 +1,7 @@
 """A converter and a prototype out of a torch schema, for operators that exist in CANN under the same signature.
 
 An operator written for Ascend (AscendC, or Triton packed as a custom operator) has one type in CANN and one operator in
-torch, with the same inputs, attributes and outputs. Nothing is left to write by hand::
+torch, with the same inputs, attributes and outputs, so that nothing has to be written by hand::
 
     register_by_schema(torch.ops.mylib.my_scale.default)  # MyScale(x) -> y {factor: float}
 
@@ -19,6 +19,7 @@ import torch
 
 from air_geir.building import Context, Value
 from air_geir.converters import add, name_of
+from air_geir.converters._rows import by_schema
 from air_geir.errors import ConverterError
 from air_geir.prototypes import REQUIRED, AttrSpec, PortKind, PortSpec, Prototype, register
 from air_geir.types import AttrKind
@@ -59,11 +60,8 @@ class Binding:
 
 def converter_of(op: torch._ops.OpOverload, prototype: Prototype, binding: Binding) -> Callable[..., Any]:
     """The converter that emits one operator with the arguments as they are bound."""
-    arguments = [a.name for a in op._schema.arguments]
-    defaults = {a.name: a.default_value for a in op._schema.arguments if a.has_default_value()}
 
-    def convert(ctx: Context, *args: Any, **kwargs: Any) -> Value | tuple[Value, ...]:
-        given = defaults | dict(zip(arguments, args, strict=False)) | kwargs
+    def body(ctx: Context, given: dict[str, Any]) -> Value | tuple[Value, ...]:
         attrs = {
             spec.name: _fixed(ctx, spec, given[binding.attributes[spec.name]]) for spec in prototype.attrs
         }
@@ -74,9 +72,7 @@ def converter_of(op: torch._ops.OpOverload, prototype: Prototype, binding: Bindi
         )  # fmt: skip
         return made if isinstance(ctx.meta, (list, tuple)) else made[0]
 
-    convert.__doc__ = str(op._schema).partition("::")[2]
-    convert.arguments = arguments  # type: ignore[attr-defined]  # compared with the schema instead of the parameters
-    return convert
+    return by_schema(op._schema, body, __name__)
 
 
 def prototype_of(op: torch._ops.OpOverload, op_type: str | None = None) -> Prototype:
@@ -93,13 +89,17 @@ def prototype_of(op: torch._ops.OpOverload, op_type: str | None = None) -> Proto
             default = argument.default_value if argument.has_default_value() else REQUIRED
             attrs.append(AttrSpec(argument.name, _ATTRS[kind], _plain(_ATTRS[kind], default)))
         else:
-            _refuse(op, f"{argument.name} is {kind}, which is no input and no attribute", "write a converter")
+            _refuse(
+                op,
+                f"{argument.name} is {kind}, which is neither an input nor an attribute",
+                "write a converter",
+            )
     results = schema.returns
     for result in results:
         if str(result.type) != "Tensor":
             _refuse(op, f"it gives {result.type}", "write a converter")
     if not results:
-        _refuse(op, "it gives nothing", "write a converter")
+        _refuse(op, "it has no result", "write a converter")
     names = [r.name or ("y" if len(results) == 1 else f"y{at}") for at, r in enumerate(results)]
     chosen = op_type or "".join(part.capitalize() for part in schema.name.rpartition("::")[2].split("_"))
     return Prototype(chosen, tuple(inputs), tuple(map(PortSpec, names)), tuple(attrs))
@@ -112,7 +112,7 @@ def _plain(kind: AttrKind, value: object) -> object:
 
 
 def _fixed(ctx: Context, spec: AttrSpec, value: Any) -> object:
-    """The value of an attribute, which a graph holds from the start."""
+    """The value of an attribute, which has to be known when the graph is made."""
     for one in value if isinstance(value, (list, tuple)) else [value]:
         if isinstance(one, (*_SYMBOLIC, Value)):
             ctx.refuse(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, overload
 
 from torch import fx
@@ -30,7 +30,7 @@ from air_graph.spans import span, span_name
 log = logging.getLogger(__name__)
 
 Observe = Callable[[str, Graph], None]
-"""Takes a stage and the graph as it is then."""
+"""Called with the name of a stage and the graph at that stage."""
 
 
 class Executable(WholeGraph):
@@ -57,7 +57,7 @@ class Executable(WholeGraph):
         self._compiled = compiled
 
     def _first(self, *args: Any) -> list[Any]:
-        """The first call, held to what eager gives; the others go the straight way."""
+        """The first call, compared with what eager gives; later calls are not."""
         results = held(self.program, self._unchecked)(*args)
         self._run = self._unchecked
         return results
@@ -88,7 +88,7 @@ class Executable(WholeGraph):
         return {"nodes": len(self.program.graph), **self._compiled.stats()}
 
     def close(self) -> None:
-        """Gives back what the engine holds; the object cannot be called afterwards."""
+        """Frees what the engine holds; the object cannot be called afterwards."""
         self._compiled.close()
 
 
@@ -154,28 +154,17 @@ def compile_graph(
             torch between compiled pieces.
         observe: called with `"original"` and `"optimized"` and the graph, before and after the passes on it.
         dump_nodes: FX nodes whose tensors `dump_config` writes, beside those of its `dump_layer`.
-        backward: the graph is the backward half of a training step: what the forward half saved lies as it lies there,
-            which the backward half was not told.
+        backward: the graph is the backward half of a training step; what the forward half saved may have other strides
+            than the examples.
     """
-
     if "npu" in device_kinds(gm.graph):
         lay_out_as_on_npu(gm)
+    wanted = _Request(settings, engine, static_inputs, decompositions, observe, dump_nodes, backward)
 
     def compile_whole(part: fx.GraphModule, inputs: Sequence[Any], *, name: str = name) -> Executable:
-        piece = part is not gm
-        static = () if piece else static_inputs
-        return _compile(
-            part,
-            inputs,
-            settings,
-            engine,
-            static,
-            name,
-            decompositions,
-            observe,
-            dump_nodes,
-            anyhow=piece or backward,
-        )
+        if part is gm:
+            return _compile(part, inputs, name, wanted)
+        return _compile(part, inputs, name, replace(wanted, static_inputs=(), any_layout=True))
 
     if left_out := nodes_left_out(gm):
         return compile_split(gm, name, left_out, compile_whole)
@@ -188,19 +177,22 @@ def compile_graph(
         return compile_split(gm, name, refused.found, compile_whole)
 
 
-def _compile(
-    gm: fx.GraphModule,
-    example_inputs: Sequence[Any],
-    settings: Any,
-    engine: str,
-    static_inputs: Sequence[int],
-    name: str,
-    decompositions: Table | None,
-    observe: Observe | None,
-    dump_nodes: Collection[str],
-    *,
-    anyhow: bool,
-) -> Executable:
+@dataclass(frozen=True)
+class _Request:
+    """What the caller of `compile_graph` asked for, for each graph that is compiled."""
+
+    settings: Any
+    engine: str
+    static_inputs: Sequence[int]
+    decompositions: Table | None
+    observe: Observe | None
+    dump_nodes: Collection[str]
+    any_layout: bool
+    """Whether arguments may have other strides than their examples."""
+
+
+def _compile(gm: fx.GraphModule, example_inputs: Sequence[Any], name: str, wanted: _Request) -> Executable:
+    settings = wanted.settings
     gears = find_gears(example_inputs)
     if gears:
         guard_gears(example_inputs, gears)
@@ -208,44 +200,37 @@ def _compile(
         gm,
         example_inputs,
         name=name,
-        static_inputs=static_inputs,
-        decompositions=decompositions,
+        static_inputs=wanted.static_inputs,
+        decompositions=wanted.decompositions,
     )
-    if anyhow:
-        program = _lying_anyhow(program)
+    # A piece takes what eager operators give, a backward half what the forward half saved.
+    if wanted.any_layout:
+        program = _with_arguments(program, contiguous=False)
     values = [node.meta.get("val") for node in gm.graph.nodes]  # a graph without inputs has a device, too
-    chosen = choose_engine(engine, [*example_inputs, *values])
-    if chosen.name == "reference":
-        program = _strided(program)
+    chosen = choose_engine(wanted.engine, [*example_inputs, *values])
+    if chosen.name == "reference":  # it reads strided tensors where they are
+        program = _with_arguments(program, contiguous=True)
     with unset_fake_temporarily():  # constants of the graph are real, and so is what passes add to it
-        _show(settings, program, "original", observe)
-        report = optimize(program, **_wanted(settings))
+        _show(settings, program, "original", wanted.observe)
+        report = optimize(program, **_passes(settings))
         verify(program.graph)
-        _show(settings, program, "optimized", observe)
-        options = options_for(chosen, settings, program, gears, dump_nodes)
+        _show(settings, program, "optimized", wanted.observe)
+        options = options_for(chosen, settings, program, gears, wanted.dump_nodes)
         compiled = Idle() if program.is_idle else chosen.compile(program, options)
     run = bind(program, compiled, generator=generator_for(chosen))
-    return Executable(
-        run,
-        program,
-        compiled,
-        chosen.name,
-        report,
-        _verified(settings, chosen.name),
-        name,
-        why(engine, chosen),
-    )
+    checks = _verified(settings, chosen.name)
+    return Executable(run, program, compiled, chosen.name, report, checks, name, why(wanted.engine, chosen))
 
 
 def _verified(settings: Any, engine: str) -> Literal["always", "first", "never"]:
-    """Which calls are held to what eager gives: where nobody waits for a device, the first one always."""
+    """Which calls are compared with eager: on the reference engine always the first one."""
     if settings is not None and settings.air.verify:
         return "always"
     return "first" if engine == "reference" else "never"
 
 
 def _show(settings: Any, program: Program, stage: str, observe: Observe | None) -> None:
-    """Writes the graph where the settings ask for it, and shows it to who looks on."""
+    """Writes the graph where the settings ask for it, and gives it to `observe`."""
     wanted = settings.debug.graph_dump if settings is not None else None
     if wanted is not None and wanted.type is not None:
         dump(program.graph, dump_path(wanted.path or ".", stage, wanted.type))
@@ -253,7 +238,7 @@ def _show(settings: Any, program: Program, stage: str, observe: Observe | None) 
         observe(stage, program.graph)
 
 
-def _wanted(settings: Any) -> dict[str, bool]:
+def _passes(settings: Any) -> dict[str, bool]:
     """What the settings say about the passes over the program."""
     if settings is None:
         return {}
@@ -261,13 +246,8 @@ def _wanted(settings: Any) -> dict[str, bool]:
     return {"references": bool(chosen.enable_ref_data), "fold_views": bool(chosen.enable_view_optimize)}
 
 
-def _lying_anyhow(program: Program) -> Program:
-    """A piece takes what eager operators give, a backward half what the forward half saved, however that lies."""
-    inputs = tuple(replace(b, contiguous=False) if isinstance(b, ArgInput) else b for b in program.inputs)
-    return replace(program, inputs=inputs)
-
-
-def _strided(program: Program) -> Program:
-    """The reference engine reads strided tensors where they are."""
-    inputs = tuple(replace(b, contiguous=True) if isinstance(b, ArgInput) else b for b in program.inputs)
+def _with_arguments(program: Program, *, contiguous: bool) -> Program:
+    inputs = tuple(
+        replace(b, contiguous=contiguous) if isinstance(b, ArgInput) else b for b in program.inputs
+    )
     return replace(program, inputs=inputs)

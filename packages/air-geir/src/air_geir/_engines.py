@@ -46,7 +46,7 @@ _BY_DEVICE: Mapping[str, tuple[str, ...]] = {
 
 
 def register_engine(name: str, make: Callable[[], Engine]) -> None:
-    """Make an engine known under a name; a name is given once."""
+    """Make an engine known under a name that is not taken yet."""
     if name in ENGINES:
         raise EngineUnavailableError(f"an engine {name!r} exists already", advice="choose another name")
     ENGINES[name] = make
@@ -71,12 +71,12 @@ def choose_engine(name: str, example_inputs: Iterable[Any]) -> Engine:
 
 
 def engines_here() -> dict[str, Unavailable | None]:
-    """Every engine by name, with what hinders it on this machine; None where nothing does."""
+    """Every engine by name, with the reason why it cannot be used on this machine; None where it can."""
     return {name: make().unavailable() for name, make in ENGINES.items()}
 
 
 def why(asked: str, engine: Engine) -> str:
-    """Why this engine was taken, and what hinders those that `"auto"` would have tried before it."""
+    """Why this engine was chosen, and why those that `"auto"` tries first cannot be used."""
     if asked != "auto":
         return "asked for by name"
     order = next((names for names in _BY_DEVICE.values() if engine.name in names), (engine.name,))
@@ -131,6 +131,6 @@ def generator_for(engine: Engine) -> torch.Generator | None:
     """The random generator a graph draws from: the device's own, None for the CPU's."""
     if engine.name == "reference":
         return None
-    npu: Any = getattr(torch, "npu")  # noqa: B009  # unknown to the type checker
+    npu = torch.get_device_module("npu")
     generator: torch.Generator = npu.default_generators[npu.current_device()]
     return generator

@@ -65,7 +65,7 @@ def compile_split(
 ) -> SplitExecutable:
     """Cuts a graph round the nodes that were refused and compiles the rest.
 
-    A piece that is refused in its turn is cut again: what a size or a type is may only be known once it stands alone.
+    A piece that is refused is cut again: some sizes and types are known only once it stands alone.
 
     Args:
         gm: the whole graph.
@@ -88,7 +88,7 @@ def compile_split(
 
 
 def _with_gaps(gm: fx.GraphModule, refused: Sequence[LeftOut]) -> list[LeftOut]:
-    """The scatters behind what addresses memory: a compiled piece would make their results without gaps."""
+    """The scatters whose results are read by strides: a compiled piece would give those results without gaps."""
     readers = {one.node: one for one in refused}
     found = {
         node.name: LeftOut(
@@ -122,10 +122,10 @@ def _compiled(graph: str, parted: Cut, refused: Sequence[LeftOut], compile_piece
 
 
 def _as_stated(part: fx.GraphModule) -> Run:
-    """Runs operators eagerly; what their example values call dense, and done, is dense and done.
+    """Runs operators eagerly, and makes their results dense and resolved where the example values are.
 
-    A piece is compiled for its example values, and an engine reads memory. Fake kernels err: that of `_conj` of a
-    number leaves nothing to be done, its kernel does.
+    The next piece is compiled for these example values, and an engine reads memory as it lies. Fake kernels can be
+    wrong: that of `_conj` of a number gives a resolved value, the real kernel does not.
     """
     leaves: Any = part.graph.output_node().args[0]
     stated = [leaf.meta.get("val") for leaf in leaves]

@@ -85,7 +85,7 @@ def _guard_gear(size: int | torch.SymInt, gears: Sequence[int]) -> None:
 
 
 def gear_options(program: Program, gears: Mapping[int, Gears], policy: str) -> dict[str, str]:
-    """The engine's options for these gears; the order of everything is fixed by the names of the inputs."""
+    """The engine's options for these gears, in the order of the names of the inputs."""
     nodes = sorted(zip(program.graph.inputs, program.inputs, strict=True), key=lambda pair: pair[0].name)
     shapes = []
     dims: list[Expr] = []
@@ -100,11 +100,17 @@ def gear_options(program: Program, gears: Mapping[int, Gears], policy: str) -> d
                 if size.op == "symbol" and dim in own:
                     sizes.setdefault(size.name, own[dim])
     if not sizes:
-        raise GearError("gears are declared, but every dim of the graph is static")
+        raise GearError(
+            "gears are declared, but every dim of the graph is static",
+            advice="compile with dynamic=True, or declare no gears",
+        )
     chosen = [dict(zip(sizes, row, strict=True)) for row in _combine(list(sizes.values()), policy)]
     rows = list(dict.fromkeys(tuple(dim.evaluate(values) for dim in dims) for values in chosen))
     if len(rows) > MOST_TOGETHER:
-        raise GearError(f"{len(rows)} combinations of gears, at most {MOST_TOGETHER} are possible")
+        raise GearError(
+            f"{len(rows)} combinations of gears, at most {MOST_TOGETHER} are possible",
+            advice="declare fewer sizes, or set dynamic_gears_merge_policy to 'zip'",
+        )
     return {
         "ge.inputShape": ";".join(shapes),
         "ge.dynamicDims": ";".join(",".join(map(str, row)) for row in rows),

@@ -1,4 +1,4 @@
-"""What an engine compiles: a graph, and how the caller's arguments and results map onto it."""
+"""What an engine compiles: a graph, and how the arguments and results of the caller map onto it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ArgInput:
     static: bool = False
     """True for tensors whose address was promised to stay (`mark_static_address`)."""
     turned: bool = False
-    """True when a conjugation or a sign is left to be done: an engine reads memory, and would not do it."""
+    """True when torch has yet to conjugate or negate it (a lazy view): an engine reads memory as it lies."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ def check_converter(target: Any, samples: Iterable[Sample] | None = None, *, dyn
     """
     converter = find_converter(target)
     if converter is None:
-        raise ConverterError(f"{target} has no converter")
+        raise ConverterError(f"{target} has no converter", advice="register it with @converts first")
     op = resolve(converter.target)
     if op is None:
         raise ConverterError(f"{converter.target} is not loaded", advice="import the library that defines it")

@@ -11,26 +11,26 @@ import time
 import pytest
 
 from air_geir.engines import _ahead
-from air_geir.engines._ahead import begun
+from air_geir.engines._ahead import start
 from air_graph import progress
 from air_graph.progress import Progress
 
 LEAVING = """
 import threading, time
-from air_geir.engines._ahead import begun
+from air_geir.engines._ahead import start
 lane = threading.Lock()
 def work(name):
     time.sleep(0.3)
     print(name, "is whole", flush=True)
-first, second = (begun(lambda name=name: work(name), lane, name) for name in ("first", "second"))
+first, second = (start(lambda name=name: work(name), lane, name) for name in ("first", "second"))
 time.sleep(0.1)
 print("leaving", flush=True)
 """
 
 FORKED = """
 import os, sys, threading, time
-from air_geir.engines._ahead import ONE_AT_A_TIME, begun
-ahead = begun(lambda: time.sleep(1), ONE_AT_A_TIME, "graph")
+from air_geir.engines._ahead import ONE_AT_A_TIME, start
+ahead = start(lambda: time.sleep(1), ONE_AT_A_TIME, "graph")
 time.sleep(0.1)
 child = os.fork()
 if child == 0:
@@ -42,14 +42,14 @@ print(os.waitstatus_to_exitcode(status), ahead.wait())
 
 INTERRUPTED = """
 import os, signal, threading, time
-from air_geir.engines._ahead import begun
+from air_geir.engines._ahead import start
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell ignores it
 def work():
     time.sleep(0.2)
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(0.4)
     print("the compilation is whole", flush=True)
-ahead = begun(work, threading.Lock(), "graph")
+ahead = start(work, threading.Lock(), "graph")
 try:
     ahead.wait()
 except KeyboardInterrupt:
@@ -68,7 +68,7 @@ def printed_by(program: str) -> list[str]:
 
 def test_the_caller_goes_on_while_a_graph_is_compiled() -> None:
     may_end, done = threading.Event(), []
-    ahead = begun(lambda: done.append(may_end.wait(10)), threading.Lock(), "graph")
+    ahead = start(lambda: done.append(may_end.wait(10)), threading.Lock(), "graph")
     assert not done
     may_end.set()
     assert ahead.wait()
@@ -79,14 +79,14 @@ def test_what_a_compilation_raises_is_raised_where_it_is_waited_for() -> None:
     def work() -> None:
         raise ValueError("no kernel for model.py:7")
 
-    ahead = begun(work, threading.Lock(), "graph")
+    ahead = start(work, threading.Lock(), "graph")
     for _ in range(2):
         with pytest.raises(ValueError, match=r"model\.py:7"):
             ahead.wait()
 
 
 @pytest.mark.parametrize(("lane", "at_once"), [(threading.Lock(), 1), (threading.BoundedSemaphore(3), 3)])
-def test_no_more_run_at_once_than_the_engine_says(lane: _ahead.Lane, at_once: int) -> None:
+def test_no_more_run_at_once_than_the_engine_says(lane: _ahead.CompileLock, at_once: int) -> None:
     running, most, own = 0, 0, threading.Lock()
     together = threading.Barrier(at_once, timeout=10)
 
@@ -99,7 +99,7 @@ def test_no_more_run_at_once_than_the_engine_says(lane: _ahead.Lane, at_once: in
         with own:
             running -= 1
 
-    for ahead in [begun(work, lane, str(number)) for number in range(6)]:
+    for ahead in [start(work, lane, str(number)) for number in range(6)]:
         assert ahead.wait()
     assert most == at_once
 
@@ -107,10 +107,10 @@ def test_no_more_run_at_once_than_the_engine_says(lane: _ahead.Lane, at_once: in
 def test_what_nobody_wants_is_not_begun_or_waited_for() -> None:
     may_end, done = threading.Event(), []
     lane = threading.Lock()
-    first = begun(lambda: done.append(may_end.wait(10)), lane, "first")
+    first = start(lambda: done.append(may_end.wait(10)), lane, "first")
     while not lane.locked():
         time.sleep(0.001)
-    second = begun(lambda: done.append(False), lane, "second")
+    second = start(lambda: done.append(False), lane, "second")
     second.drop()
     threading.Timer(0.05, may_end.set).start()
     first.drop()
@@ -138,6 +138,6 @@ def test_a_terminal_shows_what_is_waited_for(monkeypatch: pytest.MonkeyPatch) ->
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(Progress.__init__, "__defaults__", (0.0,))
-    assert begun(lambda: time.sleep(3 * progress.PAUSE_S), threading.Lock(), "graph_3").wait()
+    assert start(lambda: time.sleep(3 * progress.PAUSE_S), threading.Lock(), "graph_3").wait()
     assert "graph_3: the engine compiles, 0 s (1 to do)" in terminal.getvalue()
     assert terminal.getvalue().endswith("\r\x1b[K")

@@ -15,7 +15,7 @@ from air_config import CompilerConfig, Context, resolve
 from air_geir import _engines, compile_graph
 from air_geir.engines import Atc, NpuDevice, TorchairExtension, engine_options
 from air_geir.engines import _atc as engine
-from air_geir.engines._atc import UNSAID, WORDS
+from air_geir.engines._atc import ATC_NAMES, WITHOUT_ATC_NAME
 from air_geir.errors import EngineError, EngineUnavailableError, OptionError
 from air_geir.ir import DataType, Graph, Placement, TensorDesc, symbol
 from air_geir.offline import _atc
@@ -65,8 +65,8 @@ def test_N16_atc_is_told_what_the_session_is_told_of_a_graph(record: Path) -> No
     config.set("ge_config.enable_single_stream", True)
     told = engine_options(resolve(config, Context(device="npu")), made, NpuDevice.current())
     session = {**told.session, **told.graph}
-    assert {word: session[key] for key, word in WORDS.items() if key in session} == {
-        key: value for key, value in call["options"].items() if key in WORDS.values()
+    assert {word: session[key] for key, word in ATC_NAMES.items() if key in session} == {
+        key: value for key, value in call["options"].items() if key in ATC_NAMES.values()
     }
     assert call["options"]["oo_level"] == "O1"
     assert call["options"]["framework"] == "1"
@@ -85,7 +85,7 @@ def test_what_atc_takes_by_itself_is_what_the_settings_are_by_default() -> None:
     made = relu()
     told = engine_options(resolve(CompilerConfig(), Context(device="npu")), made, NpuDevice.current())
     found = {**told.session, **told.graph}
-    assert {key: found.get(key) for key in UNSAID} == UNSAID
+    assert {key: found.get(key) for key in WITHOUT_ATC_NAME} == WITHOUT_ATC_NAME
 
 
 OPEN = TensorDesc(DataType.FLOAT, (symbol("s0"), 4), placement=Placement.DEVICE)
@@ -102,7 +102,7 @@ def test_a_graph_of_open_sizes_is_an_offline_model_for_each_size_it_meets(record
 def test_the_model_called_longest_ago_is_unloaded_for_another_size(
     record: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "MOST", 2)
+    monkeypatch.setattr(engine, "MAX_LOADED", 2)
     run = compiled(relu(OPEN))
     for rows, compilations in ((1, 1), (2, 2), (1, 2), (3, 3), (1, 3), (2, 4)):
         x = torch.randn(rows, 4, device="npu")
@@ -113,7 +113,7 @@ def test_the_model_called_longest_ago_is_unloaded_for_another_size(
 def test_many_models_of_one_graph_are_no_secret(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(engine, "MANY", 2)
+    monkeypatch.setattr(engine, "WARN_AFTER", 2)
     run = compiled(relu(OPEN))
     for rows, told in ((3, 0), (3, 0), (6, 1), (5, 1)):
         run((torch.randn(rows, 4, device="npu"),), ())

@@ -14,7 +14,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 import air_geir
 from air_config import CompilerConfig, Context, resolve
-from air_geir.engines._results import taker
+from air_geir.engines._results import result_memory
 from air_geir.ir import DataType, Expr, Graph, Placement, TensorDesc, symbol
 from air_geir.program import ArgInput, GraphOutput, Program
 
@@ -64,17 +64,17 @@ def relu(size: int | Expr) -> Program:
 
 
 def test_a_size_that_an_input_has_gives_memory_before_the_call() -> None:
-    (taken,) = taker(relu(symbol("s0")))([torch.ones(3, 4)], ())
+    (taken,) = result_memory(relu(symbol("s0")))([torch.ones(3, 4)], ())
     assert taken is not None
     assert (taken.shape, taken.stride(), taken.device.type) == ((3, 4), (4, 1), "npu")
 
 
 def test_an_unknown_size_is_left_to_the_engine() -> None:
-    assert taker(relu(-1))([torch.ones(3, 4)], ()) == [None]
+    assert result_memory(relu(-1))([torch.ones(3, 4)], ()) == [None]
 
 
 def test_a_result_that_has_memory_keeps_it() -> None:
     program, own = relu(3), torch.ones(3, 4)
     program.assigned[0] = 0
-    (taken,) = taker(program)([own], [own])
+    (taken,) = result_memory(program)([own], [own])
     assert taken is own

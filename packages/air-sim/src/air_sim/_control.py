@@ -1,7 +1,6 @@
 """Changes switches and reads counters of the running process.
 
-Tests inject a fault in the middle of a program with these, where an environment variable would strike at the
-start.
+With these, tests inject a fault in the middle of a program; an environment variable would act from the start.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ _CHANGEABLE = (
 )
 
 
-def _runtime() -> ctypes.CDLL:
+def _library(name: str = "libascendcl.so") -> ctypes.CDLL:
     libraries = active()
     if libraries is None:
         raise NotActive
-    return ctypes.CDLL(str(libraries.folder / "libascendcl.so"))
+    return ctypes.CDLL(str(libraries.folder / name))
 
 
 def change(**switches: object) -> None:
     """Changes switches while the program runs; `fault` counts occasions from this call on."""
     chosen = Switches.of(switches).environment()
-    runtime = _runtime()
+    runtime = _library()
     for name in switches:
         if name not in _CHANGEABLE:
             raise UnknownSwitch(
@@ -50,14 +49,14 @@ def change(**switches: object) -> None:
 
 def calls(function: str) -> int:
     """How often a function of the CANN ABI was called in this process."""
-    runtime = _runtime()
+    runtime = _library()
     runtime.air_sim_calls.restype = ctypes.c_uint64
     return int(runtime.air_sim_calls(function.encode()))
 
 
 def counters() -> dict[str, int]:
     """Calls per function of the CANN ABI so far, for the functions that were called."""
-    runtime = _runtime()
+    runtime = _library()
     runtime.air_sim_counters.restype = ctypes.c_char_p
     totals: dict[str, int] = {}
     for line in runtime.air_sim_counters().decode().splitlines():
@@ -68,18 +67,15 @@ def counters() -> dict[str, int]:
 
 def static_kernels() -> int:
     """How many static kernels the last aclnnReselectStaticKernel found installed."""
-    libraries = active()
-    if libraries is None:
-        raise NotActive
-    return int(ctypes.CDLL(str(libraries.folder / "libopapi.so")).air_sim_static_kernels())
+    return int(_library("libopapi.so").air_sim_static_kernels())
 
 
 def recover(device: int = 0) -> None:
-    """Drops what a device still has to do and clears the errors of its streams, like a reset of the device.
+    """Cancels the remaining work of a device and clears the errors of its streams, like a reset of the device.
 
     Raises DeviceLost when only a new process helps: after an error in torch_npu's launch thread.
     """
-    runtime = _runtime()
+    runtime = _library()
     status = runtime.aclrtDeviceTaskAbort(ctypes.c_int32(device), ctypes.c_uint32(0))
     if status != 0:
         runtime.aclGetRecentErrMsg.restype = ctypes.c_char_p

@@ -1,4 +1,4 @@
-"""Lays out the folder that ASCEND_HOME_PATH names: the few files and tools of the CANN toolkit that Python asks for.
+"""Makes the folder that ASCEND_HOME_PATH names: the few files and tools of the CANN toolkit that Python uses.
 
 `<toolkit>/<version>/` has the folders torch_npu checks for, `opp` where static kernels are installed, `bin` with the
 stand-ins for op_compiler and atc, and the Python module `acl` where CANN has it.  It lies beside the compiled libraries
@@ -31,7 +31,7 @@ sys.modules[__name__] = air_sim.pyacl
 
 
 def _write_once(file: Path, text: str) -> None:
-    """Processes may start at the same time: the file appears whole or not at all."""
+    """Writes a file in one step: processes may start at the same time, and none must read half of it."""
     if file.exists() and file.read_text(encoding="utf-8") == text:
         return
     descriptor, partial = tempfile.mkstemp(dir=file.parent)

@@ -111,6 +111,7 @@ class DeviceLost(AirSimError):
     status: int
     reason: str
     what = "device {device} cannot be recovered (driver error {status}): {reason}"
+    advice = "start a new process; under TASK_QUEUE_ENABLE=0 a failed launch leaves the process usable"
 
 
 class NotActive(AirSimError):

@@ -41,7 +41,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """Says in the header what the run stands on."""
+    """Names the libraries of the run in the header."""
     libraries = air_sim.active()
     if libraries is None or not config.getoption("sim"):
         return None

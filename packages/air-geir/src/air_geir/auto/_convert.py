@@ -11,7 +11,7 @@ from air_geir._by_schema import Binding, converter_of
 from air_geir.auto._op_info import known_operators
 from air_geir.converters import Converter, name_of
 from air_geir.errors import CannotConvert
-from air_geir.prototypes import PortSpec, Prototype, find, register
+from air_geir.prototypes import Prototype, find, register
 
 log = logging.getLogger(__name__)
 
@@ -35,8 +35,8 @@ def automatic(op: object) -> Converter | None:
     prototype = find(described.op_type) or register(described)
     binding = _bind(op, prototype)
     converter = Converter(name_of(op), converter_of(op, prototype, binding), family="automatic")
-    converter.function.__qualname__ = f"{prototype.op_type}({_told(binding)})"
-    log.info("%s becomes %s of CANN by itself: %s", name_of(op), prototype, _told(binding))
+    converter.function.__qualname__ = f"{prototype.op_type}({_as_text(binding)})"
+    log.info("%s becomes %s of CANN by itself: %s", name_of(op), prototype, _as_text(binding))
     _made[name_of(op)] = converter
     return converter
 
@@ -62,13 +62,9 @@ def _bind(op: torch._ops.OpOverload, prototype: Prototype) -> Binding:
         _refuse(op, prototype, "it takes a number of any type (Scalar)")
     if len(schema.returns) != len(prototype.outputs):
         _refuse(op, prototype, f"it gives {len(schema.returns)} results, that one {len(prototype.outputs)}")
-    inputs = _pairs(op, prototype, "inputs", [_name(p) for p in prototype.inputs], tensors)
+    inputs = _pairs(op, prototype, "inputs", [p.name for p in prototype.inputs], tensors)
     attributes = _pairs(op, prototype, "attributes", [a.name for a in prototype.attrs], others)
     return Binding(inputs, attributes)
-
-
-def _name(port: PortSpec) -> str:
-    return port.name
 
 
 def _pairs(
@@ -82,7 +78,7 @@ def _pairs(
     return dict(zip(wanted, given, strict=True))
 
 
-def _told(binding: Binding) -> str:
+def _as_text(binding: Binding) -> str:
     pairs = {**binding.inputs, **binding.attributes}
     return ", ".join(f"{theirs}={ours}" for theirs, ours in pairs.items())
 

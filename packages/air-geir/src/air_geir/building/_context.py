@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -247,13 +248,16 @@ class Context:
     # graphs inside the graph -------------------------------------------------------------------------------
 
     def truth(self, condition: bool | torch.SymBool) -> Value:
-        """A truth known only from sizes, as a boolean scalar."""
+        """A condition on sizes, as a boolean scalar."""
         if isinstance(condition, bool):
             return self.const(condition, torch.bool)
         relation = condition.node.expr
         op_type = _RELATIONS.get(type(relation).__name__)
         if op_type is None:
-            raise CannotConvert(f"the condition {relation} has no operator")
+            raise CannotConvert(
+                f"the condition {relation} has no operator",
+                advice="compare two sizes, or compute it with tensors",
+            )
         left, right = (self.size(as_dim(side)) for side in relation.args)
         return self.emit(op_type, left, right, shape=())
 
@@ -262,7 +266,7 @@ class Context:
     ) -> Graph:
         """A graph of its own for the body of a control-flow operator, over these operands."""
         if self.lower_body is None:
-            raise CannotConvert("this context has nobody to lower a graph inside the graph")
+            raise CannotConvert("this context cannot lower a graph inside the graph")
         return self.lower_body(name, body, operands, values)
 
     def written_by(self, function: Any, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -277,7 +281,7 @@ class Context:
     def memory(self) -> Memory:
         """The memory of the first argument, for an operator that addresses it by strides."""
         if self._memory is None:
-            raise CannotConvert("this context knows no memory behind a value")
+            raise CannotConvert("this context does not know the memory of values")
         return self._memory()
 
     # random numbers ---------------------------------------------------------------------------------------
@@ -285,27 +289,20 @@ class Context:
     def random_state(self, shape: Sequence[Size]) -> tuple[Value, Value]:
         """Seed (int64, one element) and offset (int64, one element) for one random operator, both read per call."""
         if self._seed is None:
-            self._seed = self._state("rng_seed", 1, SeedInput())
+            self._seed = self._state("rng_seed", SeedInput())
         if self._offsets is None:
-            self._offsets = self._state("rng_offsets", 1, OffsetInput(()))
-        drawn: Dim = 1
-        for size in shape:
-            drawn = drawn * self.dim(size)
-        self._draws.append(drawn)
-        self._finish_offsets(self._offsets)
+            self._offsets = self._state("rng_offsets", OffsetInput(()))
+        self._draws.append(math.prod(self.dim(size) for size in shape))
+        self._offsets.port.desc = self._offsets.port.desc.with_shape((len(self._draws),))
+        self.sizes.bindings[self._offsets.port.node] = OffsetInput(tuple(self._draws))
         at = self.const([len(self._draws) - 1], torch.int64)
         offset = self.emit("Gather", self._offsets, at, dtype=torch.int64, shape=(1,))
         return self._seed, offset
 
-    def _state(self, name: str, length: int, binding: InputBinding) -> Value:
-        desc = TensorDesc(DataType.INT64, (length,), placement=Placement.HOST)
-        port = add_input(self.graph, name, desc)
+    def _state(self, name: str, binding: InputBinding) -> Value:
+        port = add_input(self.graph, name, TensorDesc(DataType.INT64, (1,), placement=Placement.HOST))
         self.sizes.bindings[port.node] = binding
-        return Value(port, torch.int64, (length,))
-
-    def _finish_offsets(self, offsets: Value) -> None:
-        offsets.port.desc = offsets.port.desc.with_shape((len(self._draws),))
-        self.sizes.bindings[offsets.port.node] = OffsetInput(tuple(self._draws))
+        return Value(port, torch.int64, (1,))
 
     # bookkeeping ------------------------------------------------------------------------------------------
 
@@ -318,7 +315,7 @@ class Context:
         raise UseDecomposition
 
     def layout(self, value: Value, layout: Format) -> None:
-        """Says that an operator takes its images, and gives them, in this order of axes."""
+        """Sets the order of axes in which an operator takes and gives its images."""
         node = value.port.node
         rank = len(layout.name)
         for slot, port in enumerate(node.inputs):

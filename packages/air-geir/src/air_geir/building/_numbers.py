@@ -55,7 +55,10 @@ def _convert(ctx: Context, expr: Any) -> Value:
         return result
     if expr.is_integer:
         return ctx.cast(ctx.size(as_dim(expr)), torch.float64)
-    raise CannotConvert(f"the number {expr} is computed from sizes in a way ({kind}) that has no operator")
+    raise CannotConvert(
+        f"the number {expr} is computed from sizes in a way ({kind}) that has no operator",
+        advice="compute it with tensors, or mark the dim static",
+    )
 
 
 def _emit(ctx: Context, op_type: str, *operands: Value) -> Value:

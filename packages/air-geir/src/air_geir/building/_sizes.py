@@ -1,7 +1,7 @@
 """Sizes that are known only at run time, as values of the graph.
 
 Where the caller runs the graph (a compiled program) a size that its arguments decide is one more input, on the host,
-computed by the caller's own code: no operator is spent on it. Where nobody stands beside the graph (an export, a
+computed by the code around the graph, without an operator. Where there is no such code (an export, a
 branch of a conditional) or the size depends on data, it is computed in the graph by operators.
 """
 

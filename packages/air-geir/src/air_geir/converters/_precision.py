@@ -20,7 +20,7 @@ def working_dtype(dtype: torch.dtype) -> torch.dtype:
 def loses_digits(operand: Value | Number, dtype: torch.dtype) -> bool:
     """True when a number, or a single value of a wider type, is not the same in a result of half precision.
 
-    Eager torch leaves both as they are: `x * 0.3` multiplies by 0.3 and not by the nearest half.
+    Eager torch does not round them: `x * 0.3` multiplies by 0.3 and not by the nearest half.
     """
     if dtype not in _HALVES:
         return False

@@ -46,7 +46,7 @@ class Converter:
 log = logging.getLogger(__name__)
 _CONVERTERS: dict[str, Converter] = {}
 _OUT_OF_PLACE: dict[str, Converter] = {}
-"""AIR's own converters that one of a user's stands for."""
+"""AIR's own converters that a user's has replaced."""
 USERS: Final = "user"
 """The family of converters that users register in TorchAir's style."""
 
@@ -116,7 +116,10 @@ def unregister(target: Target) -> None:
     """Forgets a converter, so that another can be registered; AIR's own comes back where a user's was in its place."""
     name = name_of(target)
     if _CONVERTERS.pop(name, None) is None:
-        raise ConverterError(f"{name} has no converter")
+        raise ConverterError(
+            f"{name} has no converter",
+            advice="give the overload that was registered, such as torch.ops.mylib.scale.default",
+        )
     if name in _OUT_OF_PLACE:
         _CONVERTERS[name] = _OUT_OF_PLACE.pop(name)
 

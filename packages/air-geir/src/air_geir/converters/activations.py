@@ -6,7 +6,7 @@ import torch
 
 from air_geir.building import Context, Number, Value
 from air_geir.converters._registry import converts
-from air_geir.converters._rows import Body, each, register_rows
+from air_geir.converters._rows import Body, each, register_direct, register_rows
 from air_geir.converters._sample import Sample, bf16, f16, f32, i32
 
 aten = torch.ops.aten
@@ -35,24 +35,18 @@ def _plain(op_type: str) -> Body:
 register_rows(_PLAIN, _plain, each([Sample(f32(3, 4, low=-5, high=5)), Sample(f16(3))]), "activations")
 
 
-@converts(
-    aten.gelu.default, samples=[Sample(f32(3, 4)), Sample(f32(3, 4), approximate="tanh"), Sample(bf16(3))]
-)
-def gelu(ctx: Context, self: Value, *, approximate: str = "none") -> Value:
-    """gelu(Tensor self, *, str approximate="none") -> Tensor"""
-    return ctx.emit("GeluV2", self, approximate=approximate)
-
-
-@converts(aten.leaky_relu.default, samples=[Sample(f32(3, 4)), Sample(f32(3), 0.2)])
-def leaky_relu(ctx: Context, self: Value, negative_slope: float = 0.01) -> Value:
-    """leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor"""
-    return ctx.emit("LeakyRelu", self, negative_slope=float(negative_slope))
-
-
-@converts(aten.elu.default, samples=[Sample(f32(3, 4)), Sample(f32(3), 0.5, 2.0, 1.5)])
-def elu(ctx: Context, self: Value, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Value:
-    """elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor"""
-    return ctx.emit("Elu", self, alpha=float(alpha), scale=float(scale), input_scale=float(input_scale))
+_DIRECT = {
+    "gelu.default": (
+        "GeluV2(self) {approximate}", [Sample(f32(3, 4)), Sample(f32(3, 4), approximate="tanh"), Sample(bf16(3))],
+    ),
+    "leaky_relu.default": ("LeakyRelu(self) {negative_slope}", [Sample(f32(3, 4)), Sample(f32(3), 0.2)]),
+    "elu.default": ("Elu(self) {alpha scale input_scale}", [Sample(f32(3, 4)), Sample(f32(3), 0.5, 2.0, 1.5)]),
+    "hardshrink.default": ("HardShrink(self) {lambd}", [Sample(f32(3, 4), 0.3)]),
+    "softshrink.default": ("SoftShrink(self) {lambd}", [Sample(f32(3, 4), 0.3)]),
+    "softplus.default": ("SoftplusV2(self) {beta threshold}", [Sample(f32(3, 4)), Sample(f32(3), 2.0, 1.0)]),
+    "glu.default": ("GLU(self) {dim}", [Sample(f32(3, 4)), Sample(f32(4, 3), 0)]),
+}  # fmt: skip
+register_direct(_DIRECT, "activations")
 
 
 @converts(aten.celu.default, samples=[Sample(f32(3, 4), 0.7)])
@@ -66,24 +60,6 @@ def hardtanh(ctx: Context, self: Value, min_val: Number = -1, max_val: Number = 
     """hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor"""
     bounds = (ctx.number(min_val, self.dtype), ctx.number(max_val, self.dtype))
     return ctx.emit("ClipByValueV2", self, *bounds, shape=self.shape)
-
-
-@converts(aten.hardshrink.default, samples=[Sample(f32(3, 4), 0.3)])
-def hardshrink(ctx: Context, self: Value, lambd: float = 0.5) -> Value:
-    """hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor"""
-    return ctx.emit("HardShrink", self, lambd=float(lambd))
-
-
-@converts(aten.softshrink.default, samples=[Sample(f32(3, 4), 0.3)])
-def softshrink(ctx: Context, self: Value, lambd: float = 0.5) -> Value:
-    """softshrink(Tensor self, Scalar lambd=0.5) -> Tensor"""
-    return ctx.emit("SoftShrink", self, lambd=float(lambd))
-
-
-@converts(aten.softplus.default, samples=[Sample(f32(3, 4)), Sample(f32(3), 2.0, 1.0)])
-def softplus(ctx: Context, self: Value, beta: float = 1, threshold: float = 20) -> Value:
-    """softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor"""
-    return ctx.emit("SoftplusV2", self, beta=float(beta), threshold=float(threshold))
 
 
 def _rounded_down(number: Number, dtype: torch.dtype) -> Number:
@@ -112,12 +88,6 @@ def prelu(ctx: Context, self: Value, weight: Value) -> Value:
     """_prelu_kernel(Tensor self, Tensor weight) -> Tensor"""
     positive = ctx.emit("Greater", self, ctx.const(0, self.dtype))
     return ctx.emit("SelectV2", positive, self, ctx.emit("Mul", self, weight))
-
-
-@converts(aten.glu.default, samples=[Sample(f32(3, 4)), Sample(f32(4, 3), 0)])
-def glu(ctx: Context, self: Value, dim: int = -1) -> Value:
-    """glu(Tensor self, int dim=-1) -> Tensor"""
-    return ctx.emit("GLU", self, dim=dim)
 
 
 @converts(aten.log_sigmoid_forward.default, samples=[Sample(f32(3, 4))])

@@ -54,40 +54,29 @@ _SUMS = [
 ]
 
 
-@converts(aten.add.Tensor, samples=[*_SUMS, Sample(boolean(3), boolean(3)), Sample(bf16(3), 0.3)])
-def add_tensor(ctx: Context, self: Value, other: Value, *, alpha: Number = 1) -> Value:
-    """add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"""
-    return _sum(ctx, self, other, alpha)
+_NUMBER = [Sample(f32(2, 3), 2.5), Sample(i32(2), 3, 2)]
+_SUM_SAMPLES = {
+    "add.Tensor": [*_SUMS, Sample(boolean(3), boolean(3)), Sample(bf16(3), 0.3)],
+    "add.Scalar": _NUMBER,
+    "sub.Scalar": _NUMBER,
+    "rsub.Scalar": [*_NUMBER, Sample(f16(3), 0.3)],
+}
 
 
-@converts(aten.add.Scalar, samples=[Sample(f32(2, 3), 2.5), Sample(i32(2), 3, 2)])
-def add_scalar(ctx: Context, self: Value, other: Number, alpha: Number = 1) -> Value:
-    """add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"""
-    return _sum(ctx, self, other, alpha)
+def _summed(name: str) -> Body:
+    def convert(ctx: Context, self: Value, other: Any, alpha: Number) -> Value:
+        first, second = (other, self) if name == "rsub" else (self, other)
+        return _sum(ctx, first, second, alpha, 1 if name == "add" else -1)
+
+    return convert
 
 
-@converts(aten.sub.Tensor, samples=_SUMS)
-def sub_tensor(ctx: Context, self: Value, other: Value, *, alpha: Number = 1) -> Value:
-    """sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"""
-    return _sum(ctx, self, other, alpha, -1)
-
-
-@converts(aten.sub.Scalar, samples=[Sample(f32(2, 3), 2.5), Sample(i32(2), 3, 2)])
-def sub_scalar(ctx: Context, self: Value, other: Number, alpha: Number = 1) -> Value:
-    """sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"""
-    return _sum(ctx, self, other, alpha, -1)
-
-
-@converts(aten.rsub.Tensor, samples=_SUMS)
-def rsub_tensor(ctx: Context, self: Value, other: Value, *, alpha: Number = 1) -> Value:
-    """rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"""
-    return _sum(ctx, other, self, alpha, -1)
-
-
-@converts(aten.rsub.Scalar, samples=[Sample(f32(2, 3), 2.5), Sample(i32(2), 3, 2), Sample(f16(3), 0.3)])
-def rsub_scalar(ctx: Context, self: Value, other: Number, alpha: Number = 1) -> Value:
-    """rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"""
-    return _sum(ctx, other, self, alpha, -1)
+register_rows(
+    {f"{name}.{kind}": name for name in ("add", "sub", "rsub") for kind in ("Tensor", "Scalar")},
+    _summed,
+    lambda overload: _SUM_SAMPLES.get(overload, _SUMS),
+    "arithmetic",
+)
 
 
 # products and quotients ---------------------------------------------------------------------------------------
@@ -147,15 +136,10 @@ def div(ctx: Context, self: Value, other: Any) -> Value:
     return _divide(ctx, self, other, None)
 
 
-@converts(aten.div.Tensor_mode, samples=_MODES)
-def div_mode(ctx: Context, self: Value, other: Value, *, rounding_mode: str | None) -> Value:
-    """div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor"""
-    return _divide(ctx, self, other, rounding_mode)
-
-
 @converts(aten.div.Scalar_mode, samples=[Sample(f32(4, low=-9, high=9), 2.5, rounding_mode="trunc")])
-def div_scalar_mode(ctx: Context, self: Value, other: Number, *, rounding_mode: str | None) -> Value:
-    """div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor"""
+@converts(aten.div.Tensor_mode, samples=_MODES)
+def div_mode(ctx: Context, self: Value, other: Any, *, rounding_mode: str | None) -> Value:
+    """div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor"""
     return _divide(ctx, self, other, rounding_mode)
 
 
@@ -187,11 +171,12 @@ _POWERS = {0.5: "Sqrt", 2.0: "Square", -0.5: "Rsqrt", -1.0: "Reciprocal"}
 so for squares only."""
 
 
+@converts(aten.pow.Scalar, samples=[Sample(2.5, f32(3)), Sample(2, i64(3, low=0, high=4))])
 @converts(
     aten.pow.Tensor_Tensor,
     samples=[Sample(f32(3, 4, low=0.1), f32(4)), Sample(i64(3), i64(3, low=0, high=3))],
 )
-def pow_tensor(ctx: Context, self: Value, exponent: Value) -> Value:
+def pow_tensor(ctx: Context, self: Value | Number, exponent: Value) -> Value:
     """pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor"""
     return _binary(ctx, "Pow", self, exponent)
 
@@ -225,12 +210,6 @@ _WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 _ONLY_SQUARES = (*_WHOLE, torch.float16)
 
 
-@converts(aten.pow.Scalar, samples=[Sample(2.5, f32(3)), Sample(2, i64(3, low=0, high=4))])
-def pow_base(ctx: Context, self: Number, exponent: Value) -> Value:
-    """pow.Scalar(Scalar self, Tensor exponent) -> Tensor"""
-    return _binary(ctx, "Pow", self, exponent)
-
-
 # two operations in one ----------------------------------------------------------------------------------------
 
 
@@ -242,40 +221,33 @@ def _fused(ctx: Context, op_type: str, *operands: Any) -> Value:
     return ctx.emit(op_type, *ctx.promote(*operands, dtype=dtype))
 
 
-@converts(
-    aten.addcmul.default,
-    samples=[Sample(f32(3, 4), f32(4), f32(3, 1), value=0.5), Sample(f16(9), f16(9), f16(9), value=0.3)],
-)
-def addcmul(ctx: Context, self: Value, tensor1: Value, tensor2: Value, *, value: Number = 1) -> Value:
-    """addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor"""
-    return _fused(ctx, "Addcmul", self, tensor1, tensor2, value)
-
-
-@converts(
-    aten.addcdiv.default,
-    samples=[
+_FUSED = {
+    "addcmul.default": "Addcmul",
+    "addcdiv.default": "Addcdiv",
+    "lerp.Scalar": "Lerp",
+    "lerp.Tensor": "Lerp",
+}
+_FUSED_SAMPLES = {
+    "addcmul.default": [
+        Sample(f32(3, 4), f32(4), f32(3, 1), value=0.5),
+        Sample(f16(9), f16(9), f16(9), value=0.3),
+    ],
+    "addcdiv.default": [
         Sample(f32(3, 4), f32(4), f32(3, 1, low=0.5), value=0.5),
         Sample(bf16(9), bf16(9), bf16(9, low=0.5), value=0.3),
     ],
+    "lerp.Scalar": [Sample(f32(3, 4), f32(4), 0.3), Sample(f16(9), f16(9), 0.3)],
+    "lerp.Tensor": [Sample(f32(3, 4), f32(4), f32(3, 1))],
+}
+register_rows(
+    _FUSED,
+    lambda op_type: lambda ctx, *operands: _fused(ctx, op_type, *operands),
+    _FUSED_SAMPLES.__getitem__,
+    "arithmetic",
 )
-def addcdiv(ctx: Context, self: Value, tensor1: Value, tensor2: Value, *, value: Number = 1) -> Value:
-    """addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor"""
-    return _fused(ctx, "Addcdiv", self, tensor1, tensor2, value)
 
 
 @converts("prims.fma.default")
 def fma(ctx: Context, a: Value, b: Value, c: Value) -> Value:
     """fma(Tensor a, Tensor b, Tensor c) -> Tensor"""
     return _fused(ctx, "Addcmul", c, a, b, 1)
-
-
-@converts(aten.lerp.Scalar, samples=[Sample(f32(3, 4), f32(4), 0.3), Sample(f16(9), f16(9), 0.3)])
-def lerp_scalar(ctx: Context, self: Value, end: Value, weight: Number) -> Value:
-    """lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor"""
-    return _fused(ctx, "Lerp", self, end, weight)
-
-
-@converts(aten.lerp.Tensor, samples=[Sample(f32(3, 4), f32(4), f32(3, 1))])
-def lerp_tensor(ctx: Context, self: Value, end: Value, weight: Value) -> Value:
-    """lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor"""
-    return _fused(ctx, "Lerp", self, end, weight)

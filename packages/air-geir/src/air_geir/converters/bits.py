@@ -7,11 +7,8 @@ from typing import Any
 import torch
 
 from air_geir.building import Context, Value
-from air_geir.converters._registry import converts
-from air_geir.converters._rows import each, register_rows
+from air_geir.converters._rows import Body, register_rows
 from air_geir.converters._sample import Sample, i32, i64, u8
-
-aten = torch.ops.aten
 
 _TENSORS = [
     Sample(i32(3, 4), i32(4, low=0, high=3)),
@@ -32,34 +29,35 @@ def _amount(ctx: Context, amount: Any, dtype: torch.dtype) -> tuple[Value, Value
     return ctx.emit("SelectV2", inside, far, ctx.const(bits - 1, dtype)), inside
 
 
-@converts(aten.bitwise_left_shift.Tensor, aten.__lshift__.Tensor, samples=_TENSORS)
-@converts(aten.__lshift__.Scalar, samples=_NUMBERS)
-def left_shift(ctx: Context, self: Value, other: Any) -> Value:
-    """bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor"""
-    dtype = ctx.out_dtype
-    (value,) = ctx.promote(self, dtype=dtype)
-    if isinstance(other, int) and 0 <= other < torch.iinfo(dtype).bits:
-        return ctx.emit("LeftShift", value, ctx.const(other, dtype))
-    amount, inside = _amount(ctx, other, dtype)
-    return ctx.emit("SelectV2", inside, ctx.emit("LeftShift", value, amount), ctx.const(0, dtype))
+def _shift(op_type: str) -> Body:
+    def convert(ctx: Context, self: Value, other: Any) -> Value:
+        dtype = ctx.out_dtype
+        (value,) = ctx.promote(self, dtype=dtype)
+        if isinstance(other, int) and 0 <= other < torch.iinfo(dtype).bits:
+            return ctx.emit(op_type, value, ctx.const(other, dtype))
+        amount, inside = _amount(ctx, other, dtype)
+        shifted = ctx.emit(op_type, value, amount)
+        if op_type == "RightShift" and dtype.is_signed:
+            return shifted
+        return ctx.emit("SelectV2", inside, shifted, ctx.const(0, dtype))
+
+    return convert
 
 
-@converts(
-    aten.bitwise_right_shift.Tensor,
-    aten.__rshift__.Tensor,
-    samples=_TENSORS,
-)
-@converts(aten.__rshift__.Scalar, samples=_NUMBERS)
-def right_shift(ctx: Context, self: Value, other: Any) -> Value:
-    """bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor"""
-    dtype = ctx.out_dtype
-    (value,) = ctx.promote(self, dtype=dtype)
-    if isinstance(other, int) and 0 <= other < torch.iinfo(dtype).bits:
-        return ctx.emit("RightShift", value, ctx.const(other, dtype))
-    amount, inside = _amount(ctx, other, dtype)
-    shifted = ctx.emit("RightShift", value, amount)
-    return shifted if dtype.is_signed else ctx.emit("SelectV2", inside, shifted, ctx.const(0, dtype))
+def _samples(overload: str) -> list[Sample]:
+    if overload.startswith("prims."):
+        return [Sample(i32(3, 4), i32(3, 4, low=0, high=3))]
+    return _NUMBERS if overload.endswith("Scalar") else _TENSORS
 
 
-_PRIMS = {"prims.shift_left.default": left_shift, "prims.shift_right_arithmetic.default": right_shift}
-register_rows(_PRIMS, lambda body: body, each([Sample(i32(3, 4), i32(3, 4, low=0, high=3))]), "bits")
+_SHIFTS = {
+    "bitwise_left_shift.Tensor": "LeftShift",
+    "__lshift__.Tensor": "LeftShift",
+    "__lshift__.Scalar": "LeftShift",
+    "prims.shift_left.default": "LeftShift",
+    "bitwise_right_shift.Tensor": "RightShift",
+    "__rshift__.Tensor": "RightShift",
+    "__rshift__.Scalar": "RightShift",
+    "prims.shift_right_arithmetic.default": "RightShift",
+}
+register_rows(_SHIFTS, _shift, _samples, "bits")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any
 
 import torch
 
 from air_geir.building import Context, Value
 from air_geir.converters._registry import converts
+from air_geir.ir import Dim
 
 _REDUCTIONS = {"sum": "sum", "product": "prod", "prod": "prod", "min": "min", "max": "max"}
 
@@ -22,7 +25,7 @@ def _reduction(ctx: Context, name: str) -> str:
 
 def _group(ctx: Context, group: Any) -> str:
     if not isinstance(group, str):
-        ctx.refuse("a process group must be given by its name")
+        ctx.refuse("a process group must be given by its name", "pass group.group_name")
     return group
 
 
@@ -74,9 +77,7 @@ def all_to_all_single(
     ctx: Context, input: Value, output_split_sizes: Any, input_split_sizes: Any, group_name: str
 ) -> Value:
     """all_to_all_single(Tensor input, SymInt[] output_split_sizes, SymInt[] input_split_sizes, Any group_name) -> Tensor"""  # noqa: E501
-    row: Any = 1
-    for size in input.dims[1:]:
-        row = row * size
+    row = math.prod(input.dims[1:])
     sent = [ctx.dim(s) * row for s in input_split_sizes]
     received = [ctx.dim(s) * row for s in output_split_sizes]
     flat = ctx.emit(
@@ -86,11 +87,8 @@ def all_to_all_single(
     return ctx.reshape(flat, ctx.out_shape)
 
 
-def _starts(counts: list[Any]) -> list[Any]:
-    starts: list[Any] = [0]
-    for count in counts[:-1]:
-        starts.append(starts[-1] + count)
-    return starts
+def _starts(counts: list[Dim]) -> list[Dim]:
+    return list(itertools.accumulate(counts[:-1], initial=0))
 
 
 @converts("_c10d_functional.wait_tensor.default")

@@ -8,14 +8,14 @@ import torch
 
 from air_geir.building import Context, Number, Value
 from air_geir.converters._registry import converts
-from air_geir.converters._rows import Body, each, register_rows
+from air_geir.converters._rows import Body, each, register_direct, register_rows
 from air_geir.converters._sample import Sample, boolean, f32, i32, i64
 from air_geir.converters.complex_numbers import parts
 
 aten = torch.ops.aten
 
 _COMPARE = {
-    f"{name}.{kind}": op_type
+    overload: op_type
     for name, op_type in {
         "eq": "Equal",
         "ne": "NotEqual",
@@ -24,14 +24,7 @@ _COMPARE = {
         "gt": "Greater",
         "ge": "GreaterEqual",
     }.items()
-    for kind in ("Tensor", "Scalar")
-} | {
-    "prims.eq.default": "Equal",
-    "prims.ne.default": "NotEqual",
-    "prims.lt.default": "Less",
-    "prims.le.default": "LessEqual",
-    "prims.gt.default": "Greater",
-    "prims.ge.default": "GreaterEqual",
+    for overload in (f"{name}.Tensor", f"{name}.Scalar", f"prims.{name}.default")
 }
 
 
@@ -151,28 +144,16 @@ def where(ctx: Context, condition: Value, self: Value, other: Value) -> Value:
     return ctx.emit("SelectV2", as_bool(ctx, condition), first, second)
 
 
+@converts(aten.masked_fill.Tensor, samples=[Sample(f32(3, 4), boolean(4), f32())])
 @converts(
     aten.masked_fill.Scalar,
     samples=[Sample(f32(3, 4), boolean(4), float("-inf")), Sample(i32(3), boolean(3), 5)],
 )
-def masked_fill(ctx: Context, self: Value, mask: Value, value: Number) -> Value:
+def masked_fill(ctx: Context, self: Value, mask: Value, value: Number | Value) -> Value:
     """masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor"""
     return ctx.emit("MaskedFill", self, mask, ctx.number(value, self.dtype))
 
 
-@converts(aten.masked_fill.Tensor, samples=[Sample(f32(3, 4), boolean(4), f32())])
-def masked_fill_tensor(ctx: Context, self: Value, mask: Value, value: Value) -> Value:
-    """masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor"""
-    return ctx.emit("MaskedFill", self, mask, ctx.cast(value, self.dtype))
-
-
-def _choice(row: None) -> Body:
-    def convert(ctx: Context, pred: Value, first: Value, second: Value) -> Any:
-        return ctx.emit("SelectV2", pred, first, second)
-
-    return convert
-
-
-register_rows(
-    {"prims.where.default": None}, _choice, each([Sample(boolean(3), f32(3), f32(3))]), "comparison"
+register_direct(
+    {"prims.where.default": ("SelectV2(pred a b)", [Sample(boolean(3), f32(3), f32(3))])}, "comparison"
 )

@@ -16,14 +16,9 @@ from air_geir.converters._sample import Sample, bf16, c64, f16, f32, i32
 aten = torch.ops.aten
 
 
-def part_dtype(dtype: torch.dtype) -> torch.dtype:
-    """The type of the real and of the imaginary part."""
-    return dtype.to_real()
-
-
 def parts(ctx: Context, value: Value) -> tuple[Value, Value]:
     """Real and imaginary part."""
-    dtype = part_dtype(value.dtype)
+    dtype = value.dtype.to_real()
     real, imaginary = (
         ctx.emit(t, value, dtype=dtype, shape=value.shape, Tout=dtype) for t in ("Real", "Imag")
     )
@@ -40,7 +35,7 @@ def length(ctx: Context, value: Value) -> Value:
     """How far the numbers are from zero; numbers that are not complex keep their type."""
     if not value.dtype.is_complex:
         return ctx.emit("Abs", value)
-    dtype = part_dtype(value.dtype)
+    dtype = value.dtype.to_real()
     return ctx.emit("ComplexAbs", value, dtype=dtype, shape=value.shape, Tout=dtype)
 
 
@@ -122,18 +117,11 @@ def view_as_complex(ctx: Context, self: Value) -> Value:
     return joined(ctx, real, imaginary)
 
 
-def _real(ctx: Context, value: Value) -> Value:
-    return parts(ctx, value)[0]
-
-
-def _imag(ctx: Context, value: Value) -> Value:
-    return parts(ctx, value)[1]
-
-
 _PRIMS = {
     "prims.abs.default": abs_, "prims.sign.default": sign, "prims.conj.default": conj,
-    "prims.conj_physical.default": conj, "prims.real.default": _real, "prims.imag.default": _imag,
-    "prims.hypot.default": hypot,
+    "prims.conj_physical.default": conj, "prims.hypot.default": hypot,
+    "prims.real.default": lambda ctx, value: parts(ctx, value)[0],
+    "prims.imag.default": lambda ctx, value: parts(ctx, value)[1],
 }  # fmt: skip
 _PRIMS_SAMPLES = {
     "prims.sign.default": (Sample(f32(3)), Sample(i32(3))),

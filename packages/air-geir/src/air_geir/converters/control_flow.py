@@ -11,7 +11,6 @@ from torch import fx
 from air_geir.building import Context, Value
 from air_geir.converters._registry import converts
 from air_geir.converters._rows import Body, register_rows
-from air_geir.ir import Graph
 
 aten = torch.ops.aten
 
@@ -23,22 +22,15 @@ def cond(
     """cond(pred, true_graph, false_graph, operands): one of two graphs over the same operands."""
     values = [o if isinstance(o, Value) else ctx.number(o, torch.int64) for o in operands]
     condition = pred if isinstance(pred, Value) else ctx.truth(pred)
-    branches = [_branch(ctx, name, body, operands, values) for name, body in _named(true_graph, false_graph)]
+    branches = [
+        ctx.subgraph(f"{ctx.graph.name}_{name}_{len(ctx.graph)}", body, operands, values)
+        for name, body in (("then", true_graph), ("else", false_graph))
+    ]
     metas = list(ctx.meta)
     return ctx.emit_many(
         "If", condition, values, num_outputs=len(metas), dtype=[m.dtype for m in metas],
         subgraphs={"then_branch": branches[0], "else_branch": branches[1]},
     )  # fmt: skip
-
-
-def _named(true_graph: fx.GraphModule, false_graph: fx.GraphModule) -> Sequence[tuple[str, fx.GraphModule]]:
-    return (("then", true_graph), ("else", false_graph))
-
-
-def _branch(
-    ctx: Context, name: str, body: fx.GraphModule, operands: Sequence[Any], values: Sequence[Value]
-) -> Graph:
-    return ctx.subgraph(f"{ctx.graph.name}_{name}_{len(ctx.graph)}", body, operands, values)
 
 
 @converts("aten._assert_scalar.default")
@@ -56,7 +48,10 @@ def _by_torch(row: None) -> Body:
     """A check of the program, an `assert` of numbers: the engine has nothing that stops there."""
 
     def convert(ctx: Context, self: Value, *assert_msg: str) -> None:
-        ctx.refuse("the engine cannot stop where a check of your program fails; torch can")
+        ctx.refuse(
+            "the engine cannot stop where a check of your program fails; torch can",
+            "let torch run it (config.air.unsupported = 'eager'), or take the check out of the model",
+        )
 
     return convert
 

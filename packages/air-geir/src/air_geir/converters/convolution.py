@@ -20,7 +20,10 @@ _LAYOUT = {2: Format.NCHW, 3: Format.NCDHW}
 def _numbers(ctx: Context, values: Sequence[Any], axes: int) -> list[int]:
     """One number per axis; a single one stands for all."""
     if not all(isinstance(v, int) for v in values):
-        ctx.refuse("stride, padding and dilation of a convolution must be known at compile time")
+        ctx.refuse(
+            "stride, padding and dilation of a convolution must be known at compile time",
+            "compute them from numbers, not from sizes of tensors",
+        )
     numbers = [int(v) for v in values]
     return numbers * axes if len(numbers) == 1 else numbers
 
@@ -31,26 +34,20 @@ def _widened(ctx: Context, value: Value) -> Value:
     return ctx.emit("Unsqueeze", value, axes=[2], shape=(batch, channels, 1, length))
 
 
-class _Settings:
-    """Attributes of a convolution, for two axes when the convolution has one."""
-
-    def __init__(
-        self, ctx: Context, axes: int, stride: Any, padding: Any, dilation: Any, output_padding: Any
-    ) -> None:
-        given = [_numbers(ctx, v, axes) for v in (stride, padding, dilation, output_padding)]
-        if axes == 1:
-            given = [[neutral, *v] for neutral, v in zip((1, 0, 1, 0), given, strict=True)]
-        self.stride, self.padding, self.dilation, self.output_padding = given
-
-    def attrs(self, groups: int) -> dict[str, object]:
-        axes = len(self.stride)
-        return {
-            "strides": [1, 1, *self.stride],
-            "pads": [p for amount in self.padding for p in (amount, amount)],
-            "dilations": [1, 1, *self.dilation],
-            "groups": groups,
-            "data_format": _LAYOUT[axes].name,
-        }
+def _attributes(
+    ctx: Context, axes: int, groups: int, stride: Any, padding: Any, dilation: Any
+) -> dict[str, object]:
+    """Those of a convolution, for two axes when the convolution has one."""
+    strides, pads, dilations = (_numbers(ctx, v, axes) for v in (stride, padding, dilation))
+    if axes == 1:
+        strides, pads, dilations = [1, *strides], [0, *pads], [1, *dilations]
+    return {
+        "strides": [1, 1, *strides],
+        "pads": [p for amount in pads for p in (amount, amount)],
+        "dilations": [1, 1, *dilations],
+        "groups": groups,
+        "data_format": _LAYOUT[len(strides)].name,
+    }
 
 
 @converts(
@@ -90,15 +87,14 @@ def convolution(
 ) -> Value:  # fmt: skip
     """convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor"""  # noqa: E501
     axes = input.rank - 2
-    settings = _Settings(ctx, axes, stride, padding, dilation, output_padding)
     signal = axes == 1
     x, kernel = (_widened(ctx, input), _widened(ctx, weight)) if signal else (input, weight)
     space = 2 if signal else axes
-    attrs = settings.attrs(groups)
+    attrs = _attributes(ctx, axes, groups, stride, padding, dilation)
     out = ctx.out_shape
     shape = (*out[:2], 1, out[2]) if signal else out
     if transposed:
-        attrs["output_padding"] = [0, 0, *settings.output_padding]
+        attrs["output_padding"] = [0] * (2 + signal) + _numbers(ctx, output_padding, axes)
         y = ctx.emit(
             f"Conv{space}DTranspose",
             ctx.shape(shape),
@@ -144,10 +140,9 @@ def convolution_backward(
     if transposed:
         ctx.refuse("the gradient of a transposed convolution has no operator")
     axes = input.rank - 2
-    settings = _Settings(ctx, axes, stride, padding, dilation, output_padding)
     signal, space = axes == 1, max(axes, 2)
     dy, x, kernel = (_widened(ctx, v) if signal else v for v in (grad_output, input, weight))
-    attrs = settings.attrs(groups)
+    attrs = _attributes(ctx, axes, groups, stride, padding, dilation)
     results: list[Value | None] = [None, None, None]
     if output_mask[0]:
         dx = ctx.emit(

@@ -86,7 +86,7 @@ _OFFSETS = torch.tensor([0, 2, 2, 5])
 def _single(ctx: Context, offsets: Sequence[Value]) -> tuple[Value, Value]:
     """Where each row begins and ends."""
     if len(offsets) != 1:
-        ctx.refuse("rows of more than one unequal dimension have no operator")
+        ctx.refuse("rows of more than one unequal dimension have no operator", "pad all but one of them")
     count = offsets[0].dims[0] - 1
     ends = ctx.cast(offsets[0], torch.int64)
     begins, ends = (

@@ -151,7 +151,10 @@ def linspace(
 
 def _eye(ctx: Context, rows: Any, columns: Any) -> Value:
     if not isinstance(rows, int) or not isinstance(columns, int):
-        ctx.refuse("an identity matrix of a size that is not known has no operator")
+        ctx.refuse(
+            "an identity matrix of a size that is not known has no operator",
+            "mark the dim static (dynamic=False)",
+        )
     if columns == 0:  # means as many as rows
         return ctx.emit(
             "Fill", ctx.shape((rows, 0)), ctx.const(0, ctx.out_dtype), dtype=ctx.out_dtype, shape=(rows, 0)

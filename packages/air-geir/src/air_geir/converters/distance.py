@@ -8,6 +8,7 @@ import torch
 
 from air_geir.building import Context, Value
 from air_geir.converters._registry import converts
+from air_geir.converters._rows import register_direct
 from air_geir.converters._sample import Sample, f32
 from air_geir.ir import Format
 
@@ -27,10 +28,8 @@ def cdist_forward(ctx: Context, x1: Value, x2: Value, p: float, compute_mode: in
     return ctx.emit("LpNormV2", difference, p=float(p), axes=[-1])
 
 
-@converts(aten._pdist_forward.default, samples=[Sample(f32(5, 4)), Sample(f32(4, 3), 1.0)])
-def pdist_forward(ctx: Context, self: Value, p: float = 2) -> Value:
-    """_pdist_forward(Tensor self, float p=2.) -> Tensor"""
-    return ctx.emit("Pdist", self, p=float(p))
+_PDIST = {"_pdist_forward.default": ("Pdist(self) {p}", [Sample(f32(5, 4)), Sample(f32(4, 3), 1.0)])}
+register_direct(_PDIST, "distance")
 
 
 @converts(

@@ -16,98 +16,57 @@ from air_geir.converters.complex_numbers import by_part
 aten = torch.ops.aten
 
 # one operand; the result type is the operand's, integers become the default float where torch says so
+_UNARY_OF_BOTH = {
+    "acos": "Acos",
+    "acosh": "Acosh",
+    "asin": "Asin",
+    "asinh": "Asinh",
+    "atan": "Atan",
+    "atanh": "Atanh",
+    "cos": "Cos",
+    "cosh": "Cosh",
+    "erf": "Erf",
+    "erfc": "Erfc",
+    "exp": "Exp",
+    "expm1": "Expm1",
+    "log": "Log",
+    "log1p": "Log1p",
+    "neg": "Neg",
+    "reciprocal": "Reciprocal",
+    "rsqrt": "Rsqrt",
+    "sin": "Sin",
+    "sinh": "Sinh",
+    "sqrt": "Sqrt",
+    "tan": "Tan",
+    "tanh": "Tanh",
+}
+"""Names that `aten` and `prims` have alike."""
 _UNARY = {
-    "acos.default": "Acos",
-    "acosh.default": "Acosh",
-    "asin.default": "Asin",
-    "asinh.default": "Asinh",
-    "atan.default": "Atan",
-    "atanh.default": "Atanh",
-    "cos.default": "Cos",
-    "cosh.default": "Cosh",
-    "erf.default": "Erf",
-    "erfc.default": "Erfc",
-    "erfinv.default": "Erfinv",
-    "exp.default": "Exp",
-    "expm1.default": "Expm1",
-    "log.default": "Log",
-    "log1p.default": "Log1p",
-    "neg.default": "Neg",
-    "reciprocal.default": "Reciprocal",
-    "rsqrt.default": "Rsqrt",
-    "sin.default": "Sin",
-    "sinh.default": "Sinh",
-    "sqrt.default": "Sqrt",
-    "square.default": "Square",
-    "tan.default": "Tan",
-    "tanh.default": "Tanh",
-    "special_i0e.default": "BesselI0e",
     **{
-        f"prims.{name}.default": op_type
-        for name, op_type in {
-            "acos": "Acos",
-            "acosh": "Acosh",
-            "asin": "Asin",
-            "asinh": "Asinh",
-            "atan": "Atan",
-            "atanh": "Atanh",
-            "cos": "Cos",
-            "cosh": "Cosh",
-            "erf": "Erf",
-            "erf_inv": "Erfinv",
-            "erfc": "Erfc",
-            "exp": "Exp",
-            "expm1": "Expm1",
-            "log": "Log",
-            "log1p": "Log1p",
-            "neg": "Neg",
-            "reciprocal": "Reciprocal",
-            "rsqrt": "Rsqrt",
-            "sin": "Sin",
-            "sinh": "Sinh",
-            "sqrt": "Sqrt",
-            "tan": "Tan",
-            "tanh": "Tanh",
-            "bessel_i0e": "BesselI0e",
-            "ndtri": "Ndtri",
-        }.items()
+        f"{prefix}{name}.default": op_type
+        for prefix in ("", "prims.")
+        for name, op_type in _UNARY_OF_BOTH.items()
     },
+    "erfinv.default": "Erfinv",
+    "square.default": "Square",
+    "special_i0e.default": "BesselI0e",
     "special_ndtri.default": "Ndtri",
+    "prims.erf_inv.default": "Erfinv",
+    "prims.bessel_i0e.default": "BesselI0e",
+    "prims.ndtri.default": "Ndtri",
 }
 _POSITIVE = Sample(f32(3, 4, low=0.1, high=0.9))
+_ABOVE_ONE = Sample(f32(3, 4, low=1.1, high=4))
+_OF_POSITIVE = ("acos", "asin", "atanh", "log", "log1p", "rsqrt", "sqrt", "reciprocal")
 _UNARY_SAMPLES = {
+    **{f"prims.{name}.default": (_POSITIVE,) for name in (*_OF_POSITIVE, "erf_inv", "ndtri")},
     **{
-        f"prims.{name}.default": (_POSITIVE,)
-        for name in (
-            "acos",
-            "asin",
-            "atanh",
-            "erf_inv",
-            "log",
-            "log1p",
-            "rsqrt",
-            "sqrt",
-            "reciprocal",
-            "ndtri",
-        )
+        f"{name}.default": (_POSITIVE, Sample(f16(5, low=0.1, high=0.9)))
+        for name in (*_OF_POSITIVE, "erfinv")
     },
-    "prims.acosh.default": (Sample(f32(3, 4, low=1.1, high=4)),),
-    "acosh.default": (Sample(f32(3, 4, low=1.1, high=4)),),
+    "acosh.default": (_ABOVE_ONE,),
+    "prims.acosh.default": (_ABOVE_ONE,),
     "special_ndtri.default": (_POSITIVE,),
-    **{
-        f"{n}.default": (_POSITIVE, Sample(f16(5, low=0.1, high=0.9)))
-        for n in (
-            "acos",
-            "asin",
-            "atanh",
-            "erfinv",
-            "log",
-            "log1p",
-            "rsqrt",
-            "sqrt",
-            "reciprocal",
-        )
-    },
 }
 _DEFAULT_SAMPLES = (Sample(f32(3, 4)), Sample(f16(2, 3)))
 
@@ -123,16 +82,10 @@ register_rows(_UNARY, _unary, lambda o: _UNARY_SAMPLES.get(o, _DEFAULT_SAMPLES),
 
 # whole numbers: integers stay as they are
 _ROUNDING = {
-    "ceil.default": "Ceil",
-    "floor.default": "Floor",
-    "trunc.default": "Trunc",
-    "round.default": "Round",
-    "fix.default": "Trunc",
-    "prims.ceil.default": "Ceil",
-    "prims.floor.default": "Floor",
-    "prims.trunc.default": "Trunc",
-    "prims.round.default": "Round",
-}
+    f"{prefix}{name}.default": op_type
+    for prefix in ("", "prims.")
+    for name, op_type in {"ceil": "Ceil", "floor": "Floor", "trunc": "Trunc", "round": "Round"}.items()
+} | {"fix.default": "Trunc"}
 
 
 def _rounding(op_type: str) -> Body:
@@ -350,18 +303,13 @@ def _clamp(ctx: Context, self: Value, low: Any, high: Any) -> Value:
     return value
 
 
+@converts(aten.clamp.Tensor, samples=[Sample(f32(3, 4), f32(4), f32(3, 1)), Sample(f32(3), None, f32(3))])
 @converts(
     aten.clamp.default,
     samples=[Sample(f32(3, 4), -1, 1), Sample(f32(3), None, 0.5), Sample(i32(3), 2.5, None)],
 )
-def clamp(ctx: Context, self: Value, min: Number | None = None, max: Number | None = None) -> Value:
+def clamp(ctx: Context, self: Value, min: Any = None, max: Any = None) -> Value:
     """clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor"""
-    return _clamp(ctx, self, min, max)
-
-
-@converts(aten.clamp.Tensor, samples=[Sample(f32(3, 4), f32(4), f32(3, 1)), Sample(f32(3), None, f32(3))])
-def clamp_tensor(ctx: Context, self: Value, min: Value | None = None, max: Value | None = None) -> Value:
-    """clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor"""
     return _clamp(ctx, self, min, max)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,10 +18,7 @@ _NONE, _BY_ROOT, _BY_COUNT = 0, 1, 2
 
 
 def _count(value: Value, axes: Sequence[int]) -> Any:
-    total: Any = 1
-    for axis in axes:
-        total = total * value.dims[axis]
-    return total
+    return math.prod(value.dims[axis] for axis in axes)
 
 
 def _scaled(ctx: Context, value: Value, normalization: int, count: Any) -> Value:
@@ -78,8 +76,7 @@ def fft_c2c(ctx: Context, self: Value, dim: Sequence[int], normalization: int, f
 def fft_r2c(ctx: Context, self: Value, dim: Sequence[int], normalization: int, onesided: bool) -> Value:
     """_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor"""
     axes = [self.axis(d) for d in dim]
-    complexes = ctx.cast(self, ctx.out_dtype)
-    value = complexes
+    value = ctx.cast(self, ctx.out_dtype)
     for axis in axes:
         value = _along(ctx, value, axis, False)
     if onesided:

@@ -8,6 +8,7 @@ import torch
 
 from air_geir.building import Context, Value
 from air_geir.converters._registry import converts
+from air_geir.converters._rows import register_direct
 from air_geir.converters._sample import Sample, f32, i64
 
 aten = torch.ops.aten
@@ -23,24 +24,42 @@ def _in_one_type(ctx: Context, *operands: Value) -> tuple[Value, ...]:
     return ctx.promote(*operands, dtype=ctx.out_dtype)
 
 
-@converts(aten.sigmoid_backward.default, samples=[_TWO])
-def sigmoid_backward(ctx: Context, grad_output: Value, output: Value) -> Value:
-    """sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor"""
-    grad, y = _in_one_type(ctx, grad_output, output)
-    return ctx.emit("SigmoidGrad", y, grad)
-
-
-@converts(aten.tanh_backward.default, samples=[_TWO])
-def tanh_backward(ctx: Context, grad_output: Value, output: Value) -> Value:
-    """tanh_backward(Tensor grad_output, Tensor output) -> Tensor"""
-    grad, y = _in_one_type(ctx, grad_output, output)
-    return ctx.emit("TanhGrad", y, grad)
-
-
-@converts(aten.gelu_backward.default, samples=[_TWO, Sample(f32(3), f32(3), approximate="tanh")])
-def gelu_backward(ctx: Context, grad_output: Value, self: Value, *, approximate: str = "none") -> Value:
-    """gelu_backward(Tensor grad_output, Tensor self, *, str approximate="none") -> Tensor"""
-    return ctx.emit("GeluGradV2", *_in_one_type(ctx, grad_output, self), approximate=approximate)
+register_direct(
+    {
+        "sigmoid_backward.default": ("SigmoidGrad(output grad_output)", [_TWO]),
+        "tanh_backward.default": ("TanhGrad(output grad_output)", [_TWO]),
+        "gelu_backward.default": (
+            "GeluGradV2(grad_output self) {approximate}", [_TWO, Sample(f32(3), f32(3), approximate="tanh")],
+        ),
+        "leaky_relu_backward.default": (
+            "LeakyReluGrad(grad_output self) {negative_slope}", [Sample(f32(3, 4), f32(3, 4), 0.2, False)],
+        ),
+        "elu_backward.default": (
+            "EluGradV2(grad_output self_or_result) {alpha scale input_scale is_result}",
+            [Sample(f32(3, 4), 0.7, 1.2, 1.1, False, f32(3, 4))],
+        ),
+        "hardswish_backward.default": ("HardSwishGrad(grad_output self)", [_TWO]),
+        "hardsigmoid_backward.default": ("HardSigmoidGrad(grad_output self)", [_TWO]),
+        "hardtanh_backward.default": (
+            "HardtanhGrad(self grad_output) {min_val max_val}", [Sample(f32(3, 4), f32(3, 4), -1, 1)],
+        ),
+    },
+    "gradients",
+    _in_one_type,
+)  # fmt: skip
+register_direct(
+    {
+        "log_sigmoid_backward.default": (
+            "LogSigmoidGrad(grad_output self)", [Sample(f32(3), _ONE_TO_THREE, torch.exp(-_ONE_TO_THREE))],
+        ),
+        "glu_backward.default": ("GLUGrad(grad_output self) {dim}", [Sample(f32(3, 2), f32(3, 4), -1)]),
+        "embedding_dense_backward.default": (
+            "EmbeddingDenseGrad(grad_output indices) {num_weights padding_idx scale_grad_by_freq}",
+            [Sample(f32(4, 3), i64(4, low=0, high=5), 5, 1, False)],
+        ),
+    },
+    "gradients",
+)  # fmt: skip
 
 
 @converts(aten.threshold_backward.default, samples=[Sample(f32(3, 4), f32(3, 4), 0.5)])
@@ -48,63 +67,10 @@ def threshold_backward(ctx: Context, grad_output: Value, self: Value, threshold:
     """threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor"""
     dtype = ctx.out_dtype
     if not dtype.is_floating_point and not torch.iinfo(dtype).min <= threshold <= torch.iinfo(dtype).max:
-        ctx.refuse(f"the threshold {threshold} is no {dtype}")
+        ctx.refuse(
+            f"the threshold {threshold} is no {dtype}", "take a threshold within the range of the type"
+        )
     return ctx.emit("ThresholdGradV2D", *_in_one_type(ctx, grad_output, self), threshold=float(threshold))
-
-
-@converts(aten.leaky_relu_backward.default, samples=[Sample(f32(3, 4), f32(3, 4), 0.2, False)])
-def leaky_relu_backward(
-    ctx: Context, grad_output: Value, self: Value, negative_slope: float, self_is_result: bool
-) -> Value:
-    """leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor"""
-    return ctx.emit(
-        "LeakyReluGrad", *_in_one_type(ctx, grad_output, self), negative_slope=float(negative_slope)
-    )
-
-
-@converts(aten.elu_backward.default, samples=[Sample(f32(3, 4), 0.7, 1.2, 1.1, False, f32(3, 4))])
-def elu_backward(
-    ctx: Context, grad_output: Value, alpha: float, scale: float, input_scale: float, is_result: bool,
-    self_or_result: Value,
-) -> Value:  # fmt: skip
-    """elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor"""  # noqa: E501
-    return ctx.emit(
-        "EluGradV2", *_in_one_type(ctx, grad_output, self_or_result), alpha=float(alpha), scale=float(scale),
-        input_scale=float(input_scale), is_result=is_result,
-    )  # fmt: skip
-
-
-@converts(aten.hardswish_backward.default, samples=[_TWO])
-def hardswish_backward(ctx: Context, grad_output: Value, self: Value) -> Value:
-    """hardswish_backward(Tensor grad_output, Tensor self) -> Tensor"""
-    return ctx.emit("HardSwishGrad", *_in_one_type(ctx, grad_output, self))
-
-
-@converts(aten.hardsigmoid_backward.default, samples=[_TWO])
-def hardsigmoid_backward(ctx: Context, grad_output: Value, self: Value) -> Value:
-    """hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor"""
-    return ctx.emit("HardSigmoidGrad", *_in_one_type(ctx, grad_output, self))
-
-
-@converts(aten.hardtanh_backward.default, samples=[Sample(f32(3, 4), f32(3, 4), -1, 1)])
-def hardtanh_backward(ctx: Context, grad_output: Value, self: Value, min_val: float, max_val: float) -> Value:
-    """hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor"""
-    grad, x = _in_one_type(ctx, grad_output, self)
-    return ctx.emit("HardtanhGrad", x, grad, min_val=float(min_val), max_val=float(max_val))
-
-
-@converts(
-    aten.log_sigmoid_backward.default, samples=[Sample(f32(3), _ONE_TO_THREE, torch.exp(-_ONE_TO_THREE))]
-)
-def log_sigmoid_backward(ctx: Context, grad_output: Value, self: Value, buffer: Value) -> Value:
-    """log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor"""
-    return ctx.emit("LogSigmoidGrad", grad_output, self)
-
-
-@converts(aten.glu_backward.default, samples=[Sample(f32(3, 2), f32(3, 4), -1)])
-def glu_backward(ctx: Context, grad_output: Value, self: Value, dim: int) -> Value:
-    """glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor"""
-    return ctx.emit("GLUGrad", grad_output, self, dim=dim)
 
 
 @converts(aten._softmax_backward_data.default, samples=[Sample(f32(3, 4), f32(3, 4), -1, torch.float32)])
@@ -123,25 +89,6 @@ def log_softmax_backward(
     return ctx.cast(
         ctx.emit("LogSoftmaxGrad", grad_output, output, axis=[dim], shape=output.shape), ctx.out_dtype
     )
-
-
-@converts(
-    aten.embedding_dense_backward.default,
-    samples=[Sample(f32(4, 3), i64(4, low=0, high=5), 5, 1, False)],
-)
-def embedding_dense_backward(
-    ctx: Context,
-    grad_output: Value,
-    indices: Value,
-    num_weights: Any,
-    padding_idx: Any,
-    scale_grad_by_freq: bool,
-) -> Value:
-    """embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor"""  # noqa: E501
-    return ctx.emit(
-        "EmbeddingDenseGrad", grad_output, indices, num_weights=num_weights, padding_idx=padding_idx,
-        scale_grad_by_freq=scale_grad_by_freq,
-    )  # fmt: skip
 
 
 @converts(

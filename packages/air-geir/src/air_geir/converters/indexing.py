@@ -10,9 +10,9 @@ import torch
 
 from air_geir.building import Context, Number, Size, Value
 from air_geir.converters._registry import converts
+from air_geir.converters._rows import register_direct
 from air_geir.converters._sample import Sample, boolean, f32, f64, i64
-from air_geir.converters.views import flat_diagonal, slice_axis
-from air_geir.ir import Dim, maximum
+from air_geir.converters.views import clipped, flat_diagonal, slice_axis
 from air_graph import Region, repeated_element
 
 aten = torch.ops.aten
@@ -63,11 +63,8 @@ def _spelled_out(ctx: Context, self: Value, indices: Sequence[Value | None]) -> 
             flags.append(1)
             found.append(ctx.cast(index, torch.int64))
     flags.extend([0] * (self.rank - len(flags)))
-    return flags, [_from_front(ctx, self, axis, index) for axis, index in _numbered(flags, found)]
-
-
-def _numbered(flags: Sequence[int], found: Sequence[Value]) -> list[tuple[int, Value]]:
-    return list(zip([a for a, flag in enumerate(flags) if flag], found, strict=True))
+    axes = [axis for axis, flag in enumerate(flags) if flag]
+    return flags, [_from_front(ctx, self, axis, index) for axis, index in zip(axes, found, strict=True)]
 
 
 def _places(ctx: Context, mask: Value) -> list[Value]:
@@ -323,7 +320,7 @@ def slice_scatter(
     size, count = self.dims[axis], src.dims[axis]
     if count == size:
         return ctx.emit("TensorMove", ctx.cast(src, self.dtype), shape=self.shape)
-    first = _start(ctx, start, size)
+    first = clipped(ctx, start, size, 0)
     limit = first + count * ctx.dim(step)
     bounds = [ctx.size(d) for d in (first, limit, ctx.dim(step))]
     places = ctx.emit("Range", *bounds, dtype=torch.int64, shape=(count,))
@@ -350,13 +347,6 @@ def diagonal_scatter(
     return ctx.transpose(moved, [order.index(axis) for axis in range(self.rank)])
 
 
-def _start(ctx: Context, start: Any, size: Dim) -> Dim:
-    first = 0 if start is None else ctx.dim(start)
-    if isinstance(first, int) and first < 0:
-        return maximum(size + first, 0)
-    return min(first, size) if isinstance(first, int) and isinstance(size, int) else first
-
-
 @converts(
     aten.take.default,
     samples=[Sample(f32(3, 4), i64(2, 2, low=-12, high=12)), Sample(f32(3, 4), i64(low=0, high=12))],
@@ -376,10 +366,8 @@ def nonzero(ctx: Context, self: Value) -> Value:
     return ctx.emit("NonZero", self, dtype=torch.int64, attrs={"dtype": torch.int64})
 
 
-@converts(aten.masked_select.default, samples=[Sample(f32(3, 4), boolean(3, 4))])
-def masked_select(ctx: Context, self: Value, mask: Value) -> Value:
-    """masked_select(Tensor self, Tensor mask) -> Tensor"""
-    return ctx.emit("MaskedSelect", self, mask)
+_MASKED_SELECT = {"masked_select.default": ("MaskedSelect(self mask)", [Sample(f32(3, 4), boolean(3, 4))])}
+register_direct(_MASKED_SELECT, "indexing")
 
 
 @converts(

@@ -36,7 +36,10 @@ def auto_functionalized(ctx: Context, op: torch._ops.OpOverload, **given: Any) -
     """
     converter = find(op)
     if converter is None:
-        ctx.refuse(f"{name_of(op)} writes to its arguments and has no converter")
+        ctx.refuse(
+            f"{name_of(op)} writes to its arguments and has no converter",
+            "write one that sets ctx.written, or let torch run it (config.air.unsupported = 'eager')",
+        )
     copies = [ctx.emit("TensorMove", base, shape=base.shape) for base in given["_all_bases"]]
     arguments: dict[str, Any] = {}
     owners: dict[str, int] = {}

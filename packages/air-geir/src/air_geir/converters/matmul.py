@@ -9,21 +9,17 @@ import torch
 from air_geir.building import Context, Number, Value
 from air_geir.converters._precision import working_dtype
 from air_geir.converters._registry import converts
+from air_geir.converters._rows import register_direct
 from air_geir.converters._sample import Sample, bf16, f16, f32, i32
 
 aten = torch.ops.aten
 
 
-@converts(aten.mm.default, samples=[Sample(f32(3, 4), f32(4, 5)), Sample(i32(3, 4), i32(4, 2))])
-def mm(ctx: Context, self: Value, mat2: Value) -> Value:
-    """mm(Tensor self, Tensor mat2) -> Tensor"""
-    return ctx.emit("MatMul", self, mat2)
-
-
-@converts(aten.bmm.default, samples=[Sample(f32(2, 3, 4), f32(2, 4, 5))])
-def bmm(ctx: Context, self: Value, mat2: Value) -> Value:
-    """bmm(Tensor self, Tensor mat2) -> Tensor"""
-    return ctx.emit("BatchMatMul", self, mat2)
+_PRODUCTS = {
+    "mm.default": ("MatMul(self mat2)", [Sample(f32(3, 4), f32(4, 5)), Sample(i32(3, 4), i32(4, 2))]),
+    "bmm.default": ("BatchMatMul(self mat2)", [Sample(f32(2, 3, 4), f32(2, 4, 5))]),
+}
+register_direct(_PRODUCTS, "matmul")
 
 
 def _is(number: Number, value: int) -> bool:

@@ -126,7 +126,7 @@ def fused_rms_norm(
 ) -> tuple[Value, Value]:
     """_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)"""
     if weight is not None and weight.dtype.is_complex:
-        ctx.refuse("a complex weight has no operator")
+        ctx.refuse("a complex weight has no operator", "normalise real and imaginary part separately")
     epsilon = torch.finfo(input.dtype).eps if eps is None else float(eps)
     gamma = weight if weight is not None else ctx.fill(list(normalized_shape), 1, input.dtype)
     statistics = ctx.meta[1].dtype

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,7 +31,7 @@ def npu_rotary_mul(
 def npu_moe_gating_top_k_softmax_v2(
     ctx: Context, x: Value, k: int, finished: Value | None, output_softmax: bool | None
 ) -> tuple[Value, ...]:
-    """The operator type gives all likelihoods in any case; who does not want them gets none."""
+    """The operator type always gives all likelihoods; without `output_softmax` they are dropped."""
     y, experts, every = ctx.emit_many(
         "MoeGatingTopKSoftmaxV2", x, finished, k=k, dtype=[m.dtype for m in ctx.meta]
     )
@@ -66,7 +67,7 @@ def npu_format_cast_from(ctx: Context, input: Value, src: Value) -> Value:
     "_npu_fused_infer_attention_score_v2_get_max_workspace",
 )
 def workspace(ctx: Context, **given: Any) -> Value:
-    """The engine plans scratch memory itself: the tensor is there for whoever passes it on, and is not used."""
+    """The engine plans scratch memory itself: the tensor can be passed on, and is not used."""
     return ctx.fill(ctx.out_shape, 0, ctx.out_dtype)
 
 
@@ -79,8 +80,8 @@ def npu_top_k_top_p(ctx: Context, logits: Value, p: Value | None, k: Value | Non
     )
     lowest = ctx.number(float("-inf"), torch.float32)
     count = ctx.size(shape[-1])
+    last = ctx.emit("Sub", count, ctx.const(1, torch.int64), shape=())
     if k is not None:
-        last = ctx.emit("Sub", count, ctx.const(1, torch.int64), shape=())
         place = ctx.emit("Sub", count, ctx.cast(k, torch.int64), shape=k.shape)
         place = ctx.emit("Minimum", place, last, shape=k.shape)  # an engine may run the graph once over zeros
         place = ctx.reshape(place, (*k.dims, 1))
@@ -95,7 +96,6 @@ def npu_top_k_top_p(ctx: Context, logits: Value, p: Value | None, k: Value | Non
         tail = ctx.emit("LessEqual", sums, ctx.reshape(rest, (*p.dims, 1)), shape=shape)
         bounds = (ctx.const(0, torch.int64), count, ctx.const(1, torch.int64))
         places = ctx.emit("Range", *bounds, dtype=torch.int64, shape=(shape[-1],))
-        last = ctx.emit("Sub", count, ctx.const(1, torch.int64), shape=())
         before = ctx.emit("Less", places, last, shape=(shape[-1],))
         hidden = ctx.emit("LogicalAnd", tail, before, dtype=torch.bool, shape=shape)
         values = ctx.emit("MaskedFill", values, hidden, lowest, shape=shape)
@@ -108,7 +108,7 @@ def npu_top_k_top_p(ctx: Context, logits: Value, p: Value | None, k: Value | Non
 def npu_dynamic_quant(
     ctx: Context, input: Value, smooth_scales: Value | None, group_index: Value | None, quant_mode: str
 ) -> tuple[Value, ...]:
-    """The operator finds a scale per row; a scale per column or for all is one per row of what is turned or flat."""
+    """The operator type computes a scale per row; other modes transpose or flatten the input first."""
     if quant_mode not in ("pertoken", "pertensor", "perchannel"):
         ctx.refuse(f"quant_mode {quant_mode!r} has no operator here", "use pertoken, perchannel or pertensor")
     dtype = [m.dtype for m in ctx.meta]
@@ -118,10 +118,7 @@ def npu_dynamic_quant(
     if smooth_scales is not None:
         input = ctx.emit("Mul", *ctx.promote(input, smooth_scales), shape=input.shape)
     if quant_mode == "pertensor":
-        size: Any = 1
-        for dim in input.dims:
-            size = size * dim
-        flat = ctx.reshape(input, (1, size))
+        flat = ctx.reshape(input, (1, math.prod(input.dims)))
         values, scale = ctx.emit_many("DynamicQuant", flat, attrs=attrs, dtype=dtype, shape=[flat.dims, (1,)])
         return ctx.reshape(values, input.dims), scale
     order = [*range(input.rank - 2), input.rank - 1, input.rank - 2]
@@ -168,7 +165,7 @@ def npu_grouped_matmul(
     split_item: int | None, group_type: int | None, group_list_type: int | None, act_type: int | None,
     tuning_config: Sequence[int] | None,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """Ends of groups that are numbers of the host are a constant; they say that rows are grouped."""
+    """Ends of groups that are given as numbers become a constant, and mean that rows are grouped."""
     if split_item not in (None, 0, 1, 2, 3):
         ctx.refuse(f"split_item {split_item} is unknown", "use 0, 1, 2 or 3")
     if weight[0].dtype == torch.int32:

@@ -1,7 +1,7 @@
-"""Converters of torch_npu's operators from their cards: where one operator type computes one, the card says it all.
+"""Converters of torch_npu's operators, made from their cards where one operator type computes the operator.
 
-A converter that is a function has no more parameters than the arguments it reads. Those of the schema that it does not
-name, and that nobody says to ignore, are refused where a call gives them.
+A converter that is a function has only the parameters it reads. Other arguments of the schema are refused where a call
+gives them, except for those named in `ignored`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from air_fxpasses.npu_cards import SCHEMAS, Fixed, Ir, NpuOp, OrDefault, Source,
 from air_geir import prototypes
 from air_geir.building import Context, Value
 from air_geir.converters._registry import add
+from air_geir.converters._rows import as_attribute, by_schema
 from air_geir.ir import as_dim
-from air_geir.prototypes import PortKind, Prototype
-from air_geir.types import AttrKind, DataType
+from air_geir.prototypes import PortKind
+from air_geir.types import DataType
 
 Body = Callable[[Context, dict[str, Any]], Any]
 _ADVICE: Final = "pass tensors in the types they are meant in, and leave other arguments at their defaults"
@@ -65,23 +66,19 @@ def _register(name: str, body: Body, used: set[str] | None) -> None:
 def _converter(name: str, body: Body, used: set[str] | None) -> Callable[..., Any]:
     """The body under the recorded schema; `used` are the arguments that are read, None for all of them."""
     schema = torch._C.parse_schema(SCHEMAS[name])
-    arguments = [a.name for a in schema.arguments]
-    defaults = {a.name: a.default_value for a in schema.arguments if a.has_default_value()}
+    unread = {a.name: a.default_value for a in schema.arguments if used is not None and a.name not in used}
 
-    unread = [] if used is None else [name for name in arguments if name not in used]
-
-    def convert(ctx: Context, *args: Any, **kwargs: Any) -> Any:
-        given = {**dict.fromkeys(arguments), **defaults, **dict(zip(arguments, args, strict=False)), **kwargs}
-        for name in unread:
+    def checked(ctx: Context, given: dict[str, Any]) -> Any:
+        for name, default in unread.items():
             value = given[name]
             if isinstance(value, Value):
                 ctx.refuse(f"{name} has no operator here", _ADVICE)
-            if value not in (None, [], defaults.get(name)):
+            if value not in (None, [], default):
                 ctx.refuse(f"{name}={value} has no operator here", _ADVICE)
         return body(ctx, given)
 
+    convert = by_schema(schema, checked, __name__)
     convert.__doc__ = SCHEMAS[name].partition("::")[2]
-    convert.arguments = arguments  # type: ignore[attr-defined]  # compared with the schema instead of the parameters
     return convert
 
 
@@ -106,7 +103,7 @@ class _OneType:
         self.writes = {o: a for o, a in self.in_place.items() if a in card.mutated}
         if ir.writes is not None:
             self.writes = {output: argument for argument, output in ir.writes.items()}
-        #: what it writes without saying it, and is given a copy of
+        #: what it writes although its schema does not say so; it is given a copy
         self.hidden = {
             output: argument
             for output, argument in self.in_place.items()
@@ -115,7 +112,7 @@ class _OneType:
 
     @property
     def used(self) -> set[str]:
-        """The arguments that are looked at, or may be left out."""
+        """The arguments that are read, or ignored on purpose."""
         named = (s if isinstance(s, str) else getattr(s, "argument", "") for s in self.sources.values())
         return {*named, *self.ir.only, *self.ir.ignored, "out"}
 
@@ -145,8 +142,8 @@ class _OneType:
         types: dict[str, torch.dtype] = {output: value.dtype for output, value in like.items()}
         types |= {name: meta.dtype for name, meta in zip(self.gives, metas, strict=False)}
         attributes = {
-            name: _attribute(self.prototype, name, values[name])
-            for name in self.prototype.attr
+            name: as_attribute(spec, values[name])
+            for name, spec in self.prototype.attr.items()
             if values.get(name) is not None
         }
         return ctx.emit_many(
@@ -193,14 +190,8 @@ def _fed(ctx: Context, kind: PortKind, value: Any) -> Any:
     return value if value is None or isinstance(value, Value) else ctx.shape(list(value))
 
 
-def _attribute(prototype: Prototype, name: str, value: Any) -> Any:
-    if prototype.attr[name].kind is AttrKind.FLOAT and isinstance(value, int):
-        return float(value)
-    return list(value) if isinstance(value, (list, tuple)) else value
-
-
 def stored(ctx: Context, target: Value, value: Value) -> Value:
-    """A new value for something that an operator writes: assigned where it is the caller's, else in its place."""
+    """The new value of what an operator writes: assigned to the caller's tensor, or in place of the old value."""
     value = Value(value.port, value.dtype, target.dims)
     if target.port.node.op_type in ("Data", "RefData", "Assign"):
         return ctx.emit("Assign", target, value, shape=target.shape)
@@ -208,7 +199,7 @@ def stored(ctx: Context, target: Value, value: Value) -> Value:
 
 
 def into(ctx: Context, results: Sequence[Value], out: Sequence[Value]) -> tuple[Value, ...]:
-    """The results in the tensors that were given for them; one of another size was given for nothing."""
+    """The results written to the tensors given for them; a tensor of another size is left as it is."""
     written = tuple(
         stored(ctx, target, result) if target.dims == tuple(as_dim(size) for size in meta.shape) else target
         for target, result, meta in zip(out, results, ctx.meta, strict=True)

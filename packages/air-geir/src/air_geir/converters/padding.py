@@ -40,19 +40,12 @@ def constant_pad_nd(ctx: Context, self: Value, pad: Sequence[Any], value: Number
         if cut_front or cut_back:
             result = slice_axis(ctx, result, axis, cut_front, self.dims[axis] - cut_back, 1)
             left = self.dims[axis] - cut_front - cut_back
-            result = Value(
-                result.port, result.dtype, (*result_dims(result, self, axis), left, *self.dims[axis + 1 :])
-            )
+            cut = result.shape or self.dims  # in front of the axis, after earlier cuts
+            result = Value(result.port, result.dtype, (*cut[:axis], left, *self.dims[axis + 1 :]))
     grown = [p if not isinstance(p, int) or p > 0 else 0 for pair in pairs for p in pair]
     if not any(grown):
         return result if result is not self else ctx.emit("TensorMove", self)
     return ctx.emit("PadV3", result, ctx.shape(grown), ctx.number(value, self.dtype))
-
-
-def result_dims(result: Value, original: Value, axis: int) -> tuple[Any, ...]:
-    """Sizes in front of an axis, after earlier cuts."""
-    known = result.shape if result.shape is not None else original.dims
-    return tuple(known[:axis])
 
 
 _BORDER = {f"reflection_pad{n}d.default": "reflect" for n in (1, 2, 3)} | {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,12 +10,14 @@ import torch
 
 from air_geir.building import Context, Value
 from air_geir.converters._registry import converts
+from air_geir.converters._rows import Body, register_rows
 from air_geir.converters._sample import Sample, f32
 from air_geir.ir import Format
 
 aten = torch.ops.aten
 
 _LAYOUT = {2: Format.NCHW, 3: Format.NCDHW}
+_STATIC = "mark the sizes static (dynamic=False)"
 _INT64 = 9
 """Number of int64 in the attribute that chooses the type of pooling indices."""
 
@@ -42,14 +45,6 @@ def _pads(padding: Sequence[int]) -> list[int]:
     return [p for amount in padding for p in (amount, amount)]
 
 
-_AVG = [
-    Sample(f32(2, 3, 7, 7), [3, 3], [2, 2], [1, 1]),
-    Sample(f32(2, 3, 7, 7), [3, 3], [2, 2], [1, 1], False, False),
-    Sample(f32(3, 7, 7), [3, 2], [], [1, 0], True),
-    Sample(f32(2, 3, 7, 7), [3, 3], [2, 2], [1, 1], False, True, 4),
-]
-
-
 def _average_attrs(
     axes: int,
     kernel_size: Any,
@@ -71,33 +66,27 @@ def _average_attrs(
     return {**common, **({"exclusive": not include} if axes == 2 else {"count_include_pad": include})}
 
 
-def _average(ctx: Context, self: Value, axes: int, attrs: dict[str, object]) -> Value:
-    y = ctx.emit("AvgPoolV2" if axes == 2 else "AvgPool3D", _batched(ctx, self, axes), attrs=attrs)
-    ctx.layout(y, _LAYOUT[axes])
-    return _unbatched(ctx, y, self, axes)
+def _average(axes: int) -> Body:
+    def convert(ctx: Context, self: Value, *settings: Any) -> Value:
+        attrs = _average_attrs(axes, *settings)
+        y = ctx.emit("AvgPoolV2" if axes == 2 else "AvgPool3D", _batched(ctx, self, axes), attrs=attrs)
+        ctx.layout(y, _LAYOUT[axes])
+        return _unbatched(ctx, y, self, axes)
+
+    return convert
 
 
-@converts(aten.avg_pool2d.default, samples=_AVG)
-def avg_pool2d(
-    ctx: Context, self: Value, kernel_size: Any, stride: Any = (), padding: Any = 0, ceil_mode: bool = False,
-    count_include_pad: bool = True, divisor_override: int | None = None,
-) -> Value:  # fmt: skip
-    """avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor"""  # noqa: E501
-    attrs = _average_attrs(2, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-    return _average(ctx, self, 2, attrs)
-
-
-@converts(
-    aten.avg_pool3d.default,
-    samples=[Sample(f32(2, 3, 5, 5, 5), [2, 3, 2], [1, 2, 2], [0, 1, 1], False, False)],
-)
-def avg_pool3d(
-    ctx: Context, self: Value, kernel_size: Any, stride: Any = (), padding: Any = 0, ceil_mode: bool = False,
-    count_include_pad: bool = True, divisor_override: int | None = None,
-) -> Value:  # fmt: skip
-    """avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor"""  # noqa: E501
-    attrs = _average_attrs(3, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-    return _average(ctx, self, 3, attrs)
+_AVERAGE_SAMPLES = {
+    "avg_pool2d.default": [
+        Sample(f32(2, 3, 7, 7), [3, 3], [2, 2], [1, 1]),
+        Sample(f32(2, 3, 7, 7), [3, 3], [2, 2], [1, 1], False, False),
+        Sample(f32(3, 7, 7), [3, 2], [], [1, 0], True),
+        Sample(f32(2, 3, 7, 7), [3, 3], [2, 2], [1, 1], False, True, 4),
+    ],
+    "avg_pool3d.default": [Sample(f32(2, 3, 5, 5, 5), [2, 3, 2], [1, 2, 2], [0, 1, 1], False, False)],
+}
+_AVERAGE = {"avg_pool2d.default": 2, "avg_pool3d.default": 3}
+register_rows(_AVERAGE, _average, _AVERAGE_SAMPLES.__getitem__, "pooling")
 
 
 @converts(
@@ -117,60 +106,41 @@ def avg_pool2d_backward(
     return _unbatched(ctx, dx, self, 2)
 
 
-_MAX = [
-    Sample(f32(2, 3, 7, 7), [3, 3], [2, 2], [1, 1]),
-    Sample(f32(3, 7, 6), [2, 2], [], 0, [2, 1], True),
-]
-
-
-def _maximum(
-    ctx: Context,
-    self: Value,
-    axes: int,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    ceil_mode: bool,
-) -> tuple[Value, Value]:
+def _maximum(axes: int) -> Body:
     """Largest values and where they lie in the (flattened) plane or volume: the operator's true indices."""
-    size = _each(kernel_size, axes)
     one = [1, 1] if axes == 3 else []
-    attrs: dict[str, object] = {
-        "ksize": [*one, *size],
-        "strides": [*one, *_each(stride, axes, size)],
-        "pads": [*([0, 0] if axes == 3 else []), *_each(padding, axes)],
-        "dilation": [*one, *_each(dilation, axes)],
-        "ceil_mode": ceil_mode,
-        "data_format": _LAYOUT[axes].name,
-        "dtype": _INT64,
-    }
-    op_type = "MaxPoolWithArgmaxV3" if axes == 2 else "MaxPool3DWithArgmaxV2"
-    x = _batched(ctx, self, axes)
-    values, places = ctx.emit_many(op_type, x, attrs=attrs, dtype=[self.dtype, torch.int64])
-    ctx.layout(values, _LAYOUT[axes])
-    return _unbatched(ctx, values, self, axes), _unbatched(ctx, places, self, axes)
+
+    def convert(
+        ctx: Context, self: Value, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+    ) -> tuple[Value, Value]:
+        size = _each(kernel_size, axes)
+        attrs: dict[str, object] = {
+            "ksize": [*one, *size],
+            "strides": [*one, *_each(stride, axes, size)],
+            "pads": [*([0, 0] if axes == 3 else []), *_each(padding, axes)],
+            "dilation": [*one, *_each(dilation, axes)],
+            "ceil_mode": ceil_mode,
+            "data_format": _LAYOUT[axes].name,
+            "dtype": _INT64,
+        }
+        op_type = "MaxPoolWithArgmaxV3" if axes == 2 else "MaxPool3DWithArgmaxV2"
+        x = _batched(ctx, self, axes)
+        values, places = ctx.emit_many(op_type, x, attrs=attrs, dtype=[self.dtype, torch.int64])
+        ctx.layout(values, _LAYOUT[axes])
+        return _unbatched(ctx, values, self, axes), _unbatched(ctx, places, self, axes)
+
+    return convert
 
 
-@converts(aten.max_pool2d_with_indices.default, samples=_MAX)
-def max_pool2d(
-    ctx: Context, self: Value, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
-    ceil_mode: bool = False,
-) -> tuple[Value, Value]:  # fmt: skip
-    """max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)"""  # noqa: E501
-    return _maximum(ctx, self, 2, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-@converts(
-    aten.max_pool3d_with_indices.default,
-    samples=[Sample(f32(2, 3, 5, 5, 5), [2, 2, 3], [1, 2, 2], [1, 0, 1])],
-)
-def max_pool3d(
-    ctx: Context, self: Value, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
-    ceil_mode: bool = False,
-) -> tuple[Value, Value]:  # fmt: skip
-    """max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)"""  # noqa: E501
-    return _maximum(ctx, self, 3, kernel_size, stride, padding, dilation, ceil_mode)
+_MAXIMUM_SAMPLES = {
+    "max_pool2d_with_indices.default": [
+        Sample(f32(2, 3, 7, 7), [3, 3], [2, 2], [1, 1]),
+        Sample(f32(3, 7, 6), [2, 2], [], 0, [2, 1], True),
+    ],
+    "max_pool3d_with_indices.default": [Sample(f32(2, 3, 5, 5, 5), [2, 2, 3], [1, 2, 2], [1, 0, 1])],
+}
+_MAXIMUM = {"max_pool2d_with_indices.default": 2, "max_pool3d_with_indices.default": 3}
+register_rows(_MAXIMUM, _maximum, _MAXIMUM_SAMPLES.__getitem__, "pooling")
 
 
 @converts(
@@ -219,7 +189,7 @@ def adaptive_avg_pool2d(ctx: Context, self: Value, output_size: Any) -> Value:
 def adaptive_avg_pool2d_backward(ctx: Context, grad_output: Value, self: Value) -> Value:
     """_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor"""
     if not self.is_static:
-        ctx.refuse("the gradient of adaptive pooling needs sizes known at compile time")
+        ctx.refuse("the gradient of adaptive pooling needs sizes known at compile time", _STATIC)
     return ctx.emit("AdaptiveAvgPool2dGrad", grad_output, orig_input_shape=list(self.dims))
 
 
@@ -240,7 +210,7 @@ def adaptive_avg_pool3d(ctx: Context, self: Value, output_size: Any) -> Value:
     for axis, wanted in zip((-3, -2, -1), output_size, strict=True):
         size = value.dims[axis]
         if not isinstance(size, int):
-            ctx.refuse("adaptive pooling of a volume needs sizes known at compile time")
+            ctx.refuse("adaptive pooling of a volume needs sizes known at compile time", _STATIC)
         weights = ctx.const(_averaging(wanted, size), self.dtype)
         value = _averaged(ctx, value, value.axis(axis), wanted, weights)
     return value
@@ -250,14 +220,7 @@ def _averaged(ctx: Context, value: Value, axis: int, wanted: int, weights: Value
     """The weights times one axis."""
     order = [a for a in range(value.rank) if a != axis] + [axis]
     moved = ctx.transpose(value, order)
-    flat = ctx.reshape(moved, (-1 if not value.is_static else _product(moved.dims[:-1]), moved.dims[-1]))
+    flat = ctx.reshape(moved, (-1 if not value.is_static else math.prod(moved.dims[:-1]), moved.dims[-1]))
     done = ctx.emit("MatMul", flat, weights, transpose_x2=True, shape=(flat.dims[0], wanted))
     back = ctx.reshape(done, (*moved.dims[:-1], wanted))
     return ctx.transpose(back, [order.index(a) for a in range(value.rank)])
-
-
-def _product(dims: Sequence[Any]) -> Any:
-    total: Any = 1
-    for dim in dims:
-        total = total * dim
-    return total

@@ -9,7 +9,7 @@ import torch
 
 from air_geir.building import Context, Number, Size, Value
 from air_geir.converters._registry import converts
-from air_geir.converters._rows import Body, register_rows
+from air_geir.converters._rows import Body, each, register_rows
 
 aten = torch.ops.aten
 
@@ -52,28 +52,21 @@ _SHAPED = {
 }
 
 
-def _shaped(draw: Any) -> Body:
-    def convert(ctx: Context, *args: Any) -> Value:
-        return draw(ctx, ctx.out_shape, ctx.out_dtype)  # type: ignore[no-any-return]  # a row of this table
-
-    return convert
+register_rows(
+    _SHAPED, lambda draw: lambda ctx, *args: draw(ctx, ctx.out_shape, ctx.out_dtype), each(()), "random"
+)
 
 
-register_rows(_SHAPED, _shaped, lambda overload: (), "random")
-
-
-def _below(ctx: Context, shape: Sequence[Size], probability: Value) -> Value:
+def _below(ctx: Context, shape: Sequence[Size], probability: float | Value) -> Value:
     """True with that probability."""
-    drawn = uniform(ctx, shape, torch.float32)
-    return ctx.emit(
-        "Less", drawn, ctx.cast(probability, torch.float32), shape=tuple(ctx.dim(s) for s in shape)
-    )
+    bound = ctx.number(probability, torch.float32)
+    return ctx.emit("Less", uniform(ctx, shape, torch.float32), bound, shape=tuple(ctx.dim(s) for s in shape))
 
 
-@converts(aten.bernoulli.p)
-def bernoulli_p(ctx: Context, self: Value, p: float = 0.5, *, generator: Any = None) -> Value:
+@converts(aten.bernoulli.p, aten.bernoulli.Tensor)
+def bernoulli_p(ctx: Context, self: Value, p: float | Value = 0.5, *, generator: Any = None) -> Value:
     """bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor"""
-    return ctx.cast(_below(ctx, self.dims, ctx.const(p, torch.float32)), ctx.out_dtype)
+    return ctx.cast(_below(ctx, self.dims, p), ctx.out_dtype)
 
 
 @converts(aten.bernoulli.default)
@@ -82,18 +75,12 @@ def bernoulli(ctx: Context, self: Value, *, generator: Any = None) -> Value:
     return ctx.cast(_below(ctx, self.dims, self), ctx.out_dtype)
 
 
-@converts(aten.bernoulli.Tensor)
-def bernoulli_tensor(ctx: Context, self: Value, p: Value, *, generator: Any = None) -> Value:
-    """bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor"""
-    return ctx.cast(_below(ctx, self.dims, p), ctx.out_dtype)
-
-
 @converts(aten.native_dropout.default)
 def native_dropout(ctx: Context, input: Value, p: float, train: bool | None) -> tuple[Value, Value]:
     """native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)"""
     if train is False or p == 0:
         return ctx.emit("TensorMove", input), ctx.fill(input.dims, True, torch.bool)
-    kept = _below(ctx, input.dims, ctx.const(1 - p, torch.float32))
+    kept = _below(ctx, input.dims, 1 - p)
     scale = 0.0 if p == 1 else 1.0 / (1.0 - p)
     scaled = ctx.emit("Mul", input, ctx.const(scale, input.dtype), shape=input.shape)
     return ctx.emit("Mul", scaled, ctx.cast(kept, input.dtype), shape=input.shape), kept
@@ -138,27 +125,17 @@ def _integers(ctx: Context, low: Number, high: Number) -> Value:
     return ctx.cast(moved, ctx.out_dtype)
 
 
-def _randint(with_low: bool) -> Body:
-    def convert(ctx: Context, *args: Any) -> Value:
-        return _integers(ctx, args[0] if with_low else 0, args[1] if with_low else args[0])
-
-    return convert
-
-
-def _randint_like(with_low: bool) -> Body:
-    def convert(ctx: Context, *args: Any) -> Value:
-        return _integers(ctx, args[1] if with_low else 0, args[2] if with_low else args[1])
-
-    return convert
+def _randint(places: tuple[int | None, int]) -> Body:
+    """`places`: which arguments are the lower bound, if one is, and the upper one."""
+    low, high = places
+    return lambda ctx, *args: _integers(ctx, 0 if low is None else args[low], args[high])
 
 
-register_rows({"randint.default": False, "randint.low": True}, _randint, lambda overload: (), "random")
-register_rows(
-    {"randint_like.default": False, "randint_like.low_dtype": True},
-    _randint_like,
-    lambda overload: (),
-    "random",
-)
+_RANDINT = {
+    "randint.default": (None, 0), "randint.low": (0, 1), "randint_like.default": (None, 1),
+    "randint_like.low_dtype": (1, 2),
+}  # fmt: skip
+register_rows(_RANDINT, _randint, each(()), "random")
 
 
 @converts(aten.randperm.default)

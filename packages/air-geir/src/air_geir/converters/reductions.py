@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from air_geir.building import Context, Number, Value
 from air_geir.converters._precision import working_dtype
 from air_geir.converters._registry import converts
-from air_geir.converters._rows import Body, register_rows
+from air_geir.converters._rows import Body, each, register_rows
 from air_geir.converters._sample import Sample, boolean, c64, f16, f32, f64, i32, i64, u8
 from air_geir.converters.comparison import as_bool
 from air_geir.converters.complex_numbers import joined, length, parts
@@ -81,16 +82,12 @@ def _reduction(row: tuple[str, int | None, int | None]) -> Body:
                 ctx.refuse(
                     "the logarithm of the exponential of one complex number is another", "reduce an axis"
                 )
-            return _as(ctx, ctx.emit("TensorMove" if value is self else "Identity", value))
-        result = reduce(ctx, chosen, value, axes, bool(args[keep_at]) if keep_at is not None else False)
-        return _as(ctx, result)
+            result = ctx.emit("TensorMove" if value is self else "Identity", value)
+        else:
+            result = reduce(ctx, chosen, value, axes, bool(args[keep_at]) if keep_at is not None else False)
+        return ctx.cast(result, ctx.out_dtype)  # `any` and `all` of uint8 give uint8
 
     return convert
-
-
-def _as(ctx: Context, value: Value) -> Value:
-    """`any` and `all` of uint8 give uint8."""
-    return ctx.cast(value, ctx.out_dtype)
 
 
 def _samples(overload: str) -> tuple[Sample, ...]:
@@ -127,19 +124,12 @@ def _extreme(ctx: Context, op_type: str, self: Value, dim: int, keepdim: bool) -
     return best, ctx.cast(places, torch.int64)
 
 
-_DIM_SAMPLES = [Sample(f32(3, 4), 1), Sample(i64(3, 4), 0, True)]
-
-
-@converts(aten.max.dim, samples=_DIM_SAMPLES)
-def max_dim(ctx: Context, self: Value, dim: int, keepdim: bool = False) -> tuple[Value, Value]:
-    """max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"""
-    return _extreme(ctx, "ArgMaxWithValue", self, dim, keepdim)
-
-
-@converts(aten.min.dim, samples=_DIM_SAMPLES)
-def min_dim(ctx: Context, self: Value, dim: int, keepdim: bool = False) -> tuple[Value, Value]:
-    """min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"""
-    return _extreme(ctx, "ArgMinWithValue", self, dim, keepdim)
+register_rows(
+    {"max.dim": "ArgMaxWithValue", "min.dim": "ArgMinWithValue"},
+    lambda op_type: lambda ctx, *args: _extreme(ctx, op_type, *args),
+    each([Sample(f32(3, 4), 1), Sample(i64(3, 4), 0, True)]),
+    "reductions",
+)
 
 
 def _place(ctx: Context, op_type: str, self: Value, dim: int | None, keepdim: bool) -> Value:
@@ -149,10 +139,7 @@ def _place(ctx: Context, op_type: str, self: Value, dim: int | None, keepdim: bo
     value = ctx.cast(self, torch.int32) if self.is_bool else self
     axis = 0 if dim is None else self.axis(dim)
     if dim is None:
-        count: Any = 1
-        for size in self.dims:
-            count = count * size
-        value = ctx.reshape(value, (count,))
+        value = ctx.reshape(value, (math.prod(self.dims),))
     shape = () if dim is None else reduced(self, [axis], False)
     found = ctx.emit(op_type, value, ctx.const(axis, torch.int64), dtype=torch.int64, shape=shape)
     return ctx.reshape(found, ctx.out_shape) if keepdim else found
@@ -166,16 +153,12 @@ _ARG_SAMPLES = [
 ]
 
 
-@converts(aten.argmax.default, samples=_ARG_SAMPLES)
-def argmax(ctx: Context, self: Value, dim: int | None = None, keepdim: bool = False) -> Value:
-    """argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"""
-    return _place(ctx, "ArgMaxV2", self, dim, keepdim)
-
-
-@converts(aten.argmin.default, samples=_ARG_SAMPLES)
-def argmin(ctx: Context, self: Value, dim: int | None = None, keepdim: bool = False) -> Value:
-    """argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"""
-    return _place(ctx, "ArgMin", self, dim, keepdim)
+register_rows(
+    {"argmax.default": "ArgMaxV2", "argmin.default": "ArgMin"},
+    lambda op_type: lambda ctx, *args: _place(ctx, op_type, *args),
+    each(_ARG_SAMPLES),
+    "reductions",
+)
 
 
 def variance(
@@ -206,9 +189,7 @@ def _moments(
     mean = reduce(ctx, "ReduceMean", value, axes, True)
     deviation = ctx.emit("SquaredDifference", value, mean, shape=value.shape)
     total = reduce(ctx, "ReduceSum", deviation, axes, keepdim)
-    count: Any = 1
-    for axis in axes:
-        count = count * value.dims[axis]
+    count = math.prod(value.dims[axis] for axis in axes)
     freedom = _freedom(ctx, count, 1 if correction is None else correction, value.dtype)
     result = ctx.emit("RealDiv", total, freedom, shape=total.shape)
     return result, mean if keepdim else ctx.reshape(mean, total.dims)
@@ -269,36 +250,41 @@ def vector_norm(
     )
 
 
-@converts(aten.cumsum.default, samples=[Sample(f32(3, 4), 1), Sample(i32(4), 0), Sample(boolean(4), 0)])
-def cumsum(ctx: Context, self: Value, dim: int, *, dtype: Any = None) -> Value:
-    """cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"""
-    value = ctx.cast(self, ctx.out_dtype)
-    return ctx.emit("Cumsum", value, ctx.const(self.axis(dim), torch.int64)) if self.rank else value
+def _running(op_type: str) -> Body:
+    def convert(ctx: Context, self: Value, dim: int, dtype: Any) -> Value:
+        value = ctx.cast(self, ctx.out_dtype)
+        return ctx.emit(op_type, value, ctx.const(self.axis(dim), torch.int64)) if self.rank else value
+
+    return convert
 
 
-@converts(aten.cumprod.default, samples=[Sample(f32(3, 4), 1)])
-def cumprod(ctx: Context, self: Value, dim: int, *, dtype: Any = None) -> Value:
-    """cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"""
-    value = ctx.cast(self, ctx.out_dtype)
-    return ctx.emit("Cumprod", value, ctx.const(self.axis(dim), torch.int64)) if self.rank else value
+_RUNNING_SAMPLES = {"cumsum.default": (Sample(f32(3, 4), 1), Sample(i32(4), 0), Sample(boolean(4), 0))}
+register_rows(
+    {"cumsum.default": "Cumsum", "cumprod.default": "Cumprod"},
+    _running,
+    lambda overload: _RUNNING_SAMPLES.get(overload, (Sample(f32(3, 4), 1),)),
+    "reductions",
+)
 
 
-@converts(aten.cummax.default, samples=[Sample(f32(3, 4), 1)])
-def cummax(ctx: Context, self: Value, dim: int) -> tuple[Value, Value]:
-    """cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)"""
-    if not self.rank:
-        return ctx.emit("TensorMove", self), ctx.fill((), 0, torch.int64)
-    values, places = ctx.emit_many("Cummax", self, dim=self.axis(dim), dtype=[self.dtype, torch.int64])
-    return values, places
+def _running_extreme(row: tuple[str, str]) -> Body:
+    op_type, attribute = row
+
+    def convert(ctx: Context, self: Value, dim: int) -> tuple[Value, ...]:
+        if not self.rank:
+            return ctx.emit("TensorMove", self), ctx.fill((), 0, torch.int64)
+        attrs = {attribute: self.axis(dim)}
+        return ctx.emit_many(op_type, self, attrs=attrs, dtype=[self.dtype, torch.int64])
+
+    return convert
 
 
-@converts(aten.cummin.default, samples=[Sample(f32(3, 4), 1)])
-def cummin(ctx: Context, self: Value, dim: int) -> tuple[Value, Value]:
-    """cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)"""
-    if not self.rank:
-        return ctx.emit("TensorMove", self), ctx.fill((), 0, torch.int64)
-    values, places = ctx.emit_many("Cummin", self, axis=self.axis(dim), dtype=[self.dtype, torch.int64])
-    return values, places
+register_rows(
+    {"cummax.default": ("Cummax", "dim"), "cummin.default": ("Cummin", "axis")},
+    _running_extreme,
+    each([Sample(f32(3, 4), 1)]),
+    "reductions",
+)
 
 
 @converts(aten.logcumsumexp.default, samples=[Sample(f32(3, 4), 1)])

@@ -9,6 +9,7 @@ import torch
 
 from air_geir.building import Context, Value
 from air_geir.converters._registry import converts
+from air_geir.converters._rows import Body, register_rows
 from air_geir.converters._sample import Sample, f32
 from air_geir.ir import Format
 
@@ -80,21 +81,35 @@ def upsample_nearest2d_backward(
     return _resized(ctx, "ResizeNearestNeighborV2Grad", grad_output, list(input_size)[2:])
 
 
-@converts(
-    aten.grid_sampler_2d.default,
-    samples=[
+_INTERPOLATION = ("bilinear", "nearest", "bicubic")
+_PADDING = ("zeros", "border", "reflection")
+
+
+def _sampled(op_type: str) -> Body:
+    def convert(
+        ctx: Context, input: Value, grid: Value, mode: int, padding: int, align_corners: bool
+    ) -> Value:
+        attrs = {"interpolation_mode": _INTERPOLATION[mode], "padding_mode": _PADDING[padding]}
+        return ctx.emit(op_type, input, grid, attrs={**attrs, "align_corners": align_corners})
+
+    return convert
+
+
+_SAMPLER_SAMPLES = {
+    "grid_sampler_2d.default": [
         Sample(f32(1, 2, 4, 4), f32(1, 3, 3, 2, low=-1, high=1), 0, 0, False),
         Sample(f32(1, 2, 4, 4), f32(1, 3, 3, 2, low=-1, high=1), 1, 1, True),
     ],
+    "grid_sampler_3d.default": [
+        Sample(f32(1, 2, 3, 4, 4), f32(1, 2, 3, 3, 3, low=-1, high=1), 0, 0, False),
+    ],
+}
+register_rows(
+    {"grid_sampler_2d.default": "GridSampler2D", "grid_sampler_3d.default": "GridSampler3D"},
+    _sampled,
+    _SAMPLER_SAMPLES.__getitem__,
+    "resize",
 )
-def grid_sampler_2d(
-    ctx: Context, input: Value, grid: Value, interpolation_mode: int, padding_mode: int, align_corners: bool
-) -> Value:
-    """grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor"""  # noqa: E501
-    return ctx.emit(
-        "GridSampler2D", input, grid, interpolation_mode=("bilinear", "nearest", "bicubic")[interpolation_mode],
-        padding_mode=("zeros", "border", "reflection")[padding_mode], align_corners=align_corners,
-    )  # fmt: skip
 
 
 @converts(
@@ -113,21 +128,7 @@ def grid_sampler_2d_backward(
     if interpolation_mode == 2:
         ctx.refuse("the gradient of bicubic sampling has no operator", "sample bilinearly")
     return ctx.emit_many(
-        "GridSampler2DGrad", grad_output, input, grid, interpolation_mode=("bilinear", "nearest")[interpolation_mode],
-        padding_mode=("zeros", "border", "reflection")[padding_mode], align_corners=align_corners,
+        "GridSampler2DGrad", grad_output, input, grid, interpolation_mode=_INTERPOLATION[interpolation_mode],
+        padding_mode=_PADDING[padding_mode], align_corners=align_corners,
         dtype=[input.dtype, grid.dtype],
-    )  # fmt: skip
-
-
-@converts(
-    aten.grid_sampler_3d.default,
-    samples=[Sample(f32(1, 2, 3, 4, 4), f32(1, 2, 3, 3, 3, low=-1, high=1), 0, 0, False)],
-)
-def grid_sampler_3d(
-    ctx: Context, input: Value, grid: Value, interpolation_mode: int, padding_mode: int, align_corners: bool
-) -> Value:
-    """grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor"""  # noqa: E501
-    return ctx.emit(
-        "GridSampler3D", input, grid, interpolation_mode=("bilinear", "nearest")[interpolation_mode],
-        padding_mode=("zeros", "border", "reflection")[padding_mode], align_corners=align_corners,
     )  # fmt: skip

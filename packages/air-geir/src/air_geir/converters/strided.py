@@ -18,6 +18,7 @@ aten = torch.ops.aten
 
 @converts(
     aten.as_strided.default,
+    aten.as_strided_copy.default,
     samples=[Sample(f32(4, 4), [2, 3], [4, 1], 1), Sample(f32(6), [3, 2], [1, 2])],
 )
 def as_strided(
@@ -28,21 +29,6 @@ def as_strided(
     storage_offset: Size | None = None,
 ) -> Value:
     """as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)"""
-    return ctx.memory().strided(size, stride, storage_offset)
-
-
-@converts(
-    aten.as_strided_copy.default,
-    samples=[Sample(f32(4, 4), [2, 3], [4, 1], 1), Sample(f32(6), [3, 2], [1, 2])],
-)
-def as_strided_copy(
-    ctx: Context,
-    self: Value,
-    size: Sequence[Size],
-    stride: Sequence[Size],
-    storage_offset: Size | None = None,
-) -> Value:
-    """as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor"""
     return ctx.memory().strided(size, stride, storage_offset)
 
 
@@ -75,6 +61,7 @@ def as_strided_scatter(
     return memory.pick(written, self.dims, strides, apply("sub", window.offset, window.start))
 
 
+@converts(aten.unfold_copy.default, samples=[Sample(f32(6), 0, 3, 2), Sample(f32(3, 7), -1, 2, 3)])
 @converts(
     aten.unfold.default,
     samples=[
@@ -86,12 +73,6 @@ def as_strided_scatter(
 )
 def unfold(ctx: Context, self: Value, dimension: int, size: int, step: int) -> Value:
     """unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)"""
-    return windows(ctx, self, dimension, size, step)
-
-
-@converts(aten.unfold_copy.default, samples=[Sample(f32(6), 0, 3, 2), Sample(f32(3, 7), -1, 2, 3)])
-def unfold_copy(ctx: Context, self: Value, dimension: int, size: int, step: int) -> Value:
-    """unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor"""
     return windows(ctx, self, dimension, size, step)
 
 

@@ -10,6 +10,7 @@ import torch
 
 from air_geir.building import Context, Size, Value
 from air_geir.converters._registry import converts
+from air_geir.converters._rows import register_direct
 from air_geir.converters._sample import Sample, f32, f64, i32, i64
 from air_geir.ir import Dim, Expr, maximum
 
@@ -131,7 +132,7 @@ def repeat_interleave(
     return ctx.reshape(repeated, ctx.out_shape)
 
 
-def _clipped(ctx: Context, bound: Any, size: Dim, default: Dim) -> Dim:
+def clipped(ctx: Context, bound: Any, size: Dim, default: Dim) -> Dim:
     """A slice bound as Python clips it, when that can be said without knowing the sizes."""
     if bound is None:
         return default
@@ -146,7 +147,7 @@ def _clipped(ctx: Context, bound: Any, size: Dim, default: Dim) -> Dim:
 def slice_axis(ctx: Context, value: Value, axis: int, start: Any, end: Any, step: Size) -> Value:
     """Python's `value[..., start:end:step, ...]` on one axis."""
     size = value.dims[axis]
-    first, last = _clipped(ctx, start, size, 0), _clipped(ctx, end, size, size)
+    first, last = clipped(ctx, start, size, 0), clipped(ctx, end, size, size)
     if first == 0 and last == size and step == 1:
         return value
     if isinstance(end, int) and end >= 2**63 - 1:
@@ -230,20 +231,18 @@ def flip(ctx: Context, self: Value, dims: Sequence[int]) -> Value:
 def roll(ctx: Context, self: Value, shifts: Sequence[int], dims: Sequence[int] = ()) -> Value:
     """roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor"""
     if not all(isinstance(s, int) for s in shifts):
-        ctx.refuse("rolling by a size that is not known has no operator")
+        ctx.refuse(
+            "rolling by a size that is not known has no operator",
+            "index with (arange(n) - shift) % n instead",
+        )
     return ctx.emit("Roll", self, shifts=list(shifts), dims=[self.axis(d) for d in dims])
 
 
-@converts(aten.tril.default, samples=[Sample(f32(3, 4)), Sample(f32(3, 4), 1)])
-def tril(ctx: Context, self: Value, diagonal: int = 0) -> Value:
-    """tril(Tensor self, SymInt diagonal=0) -> Tensor"""
-    return ctx.emit("Tril", self, diagonal=diagonal)
-
-
-@converts(aten.triu.default, samples=[Sample(f32(3, 4)), Sample(i32(3, 4), -1)])
-def triu(ctx: Context, self: Value, diagonal: int = 0) -> Value:
-    """triu(Tensor self, SymInt diagonal=0) -> Tensor"""
-    return ctx.emit("Triu", self, diagonal=diagonal)
+_TRIANGLES = {
+    "tril.default": ("Tril(self) {diagonal}", [Sample(f32(3, 4)), Sample(f32(3, 4), 1)]),
+    "triu.default": ("Triu(self) {diagonal}", [Sample(f32(3, 4)), Sample(i32(3, 4), -1)]),
+}
+register_direct(_TRIANGLES, "views")
 
 
 @converts(

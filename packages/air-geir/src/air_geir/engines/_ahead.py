@@ -1,11 +1,11 @@
-"""The compilation of one graph beside whatever the program does next: the conversion of another, or a call.
+"""Compiles a graph in the background while the program goes on: converts another graph, or makes a call.
 
     main thread      convert a ─► convert b ─► call a .. waits for a ─► call b
-    beside it              compile a ─────► compile b ─────►
+    background             compile a ─────► compile b ─────►
 
-An engine says how many of its compilations may run at once. What a compilation raises, it raises in the first call of
-its graph. At the end of the process those that have not begun are dropped, and the one that runs is waited for, since
-engines cannot be interrupted: what it writes for other processes is whole, or not there.
+An engine says how many of its compilations may run at once. The error of a compilation is raised in the first call of
+its graph. At the end of the process, compilations that have not started are dropped and those that run are waited for,
+since engines cannot be interrupted: what they write for other processes is complete, or not there.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ from air_graph.progress import PAUSE_S, progress_on_terminal, showing
 
 log = logging.getLogger(__name__)
 
-Lane = AbstractContextManager[Any]
+CompileLock = AbstractContextManager[Any]
 """Held while a graph is compiled: a lock, or a semaphore."""
 
 ONE_AT_A_TIME: Final = new_lock()
-"""Compilations of the session of the Graph Engine: none of its documents promises that it takes two at once."""
+"""For the session of the Graph Engine: its documents do not promise that it can compile two graphs at once."""
 
-_begun: Final[weakref.WeakSet[Future[None]]] = weakref.WeakSet()
-os.register_at_fork(after_in_child=_begun.clear)  # the threads stay with the parent
+_started: Final[weakref.WeakSet[Future[None]]] = weakref.WeakSet()
+os.register_at_fork(after_in_child=_started.clear)  # the threads stay with the parent
 
 
-class Ahead:
-    """A compilation that has been begun, or waits for its turn."""
+class BackgroundCompilation:
+    """A compilation that runs, or waits for its turn."""
 
-    def __init__(self, work: Callable[[], None], lane: Lane, name: str) -> None:
+    def __init__(self, work: Callable[[], None], lock: CompileLock, name: str) -> None:
         self._name = name
         self._future: Future[None] = Future()
-        _begun.add(self._future)
+        _started.add(self._future)
         thread = threading.Thread(
-            target=_run, args=(self._future, work, lane, name, _device()), name=f"compile {name}", daemon=True
+            target=_run, args=(self._future, work, lock, name, _device()), name=f"compile {name}", daemon=True
         )
         thread.start()
 
     def wait(self) -> bool:
-        """Whether it was compiled; raises what the compilation raised. A terminal shows how long it takes."""
+        """Waits, and says whether it was compiled; raises what the compilation raised. A terminal shows the time."""
         started = time.monotonic()
         with showing(progress_on_terminal(1), self._name) as screen:
             while True:
@@ -73,12 +73,12 @@ class Ahead:
                 return True
 
     def drop(self) -> None:
-        """Nobody wants it: it is not begun, or waited for."""
+        """Cancels it if it has not started, else waits for its end."""
         if not self._future.cancel():
             wait([self._future])
 
 
-def may_go_ahead(graph: Graph, options: EngineOptions) -> bool:
+def may_start_early(graph: Graph, options: EngineOptions) -> bool:
     """Whether a graph can be compiled before its inputs are known, on a thread of its own.
 
     A tuner looks at the inputs; communicators are made where all ranks meet, in the first call; and what lies on a
@@ -101,8 +101,10 @@ def _is_on_device(value: object) -> bool:
     return isinstance(data, torch.Tensor) and data.device.type != "cpu"
 
 
-def _run(future: Future[None], work: Callable[[], None], lane: Lane, name: str, device: int | None) -> None:
-    with lane:
+def _run(
+    future: Future[None], work: Callable[[], None], lock: CompileLock, name: str, device: int | None
+) -> None:
+    with lock:
         if not future.set_running_or_notify_cancel():
             return
         started = time.monotonic()
@@ -113,7 +115,7 @@ def _run(future: Future[None], work: Callable[[], None], lane: Lane, name: str, 
         except BaseException as error:
             future.set_exception(error)
         else:
-            log.info("%s was compiled beside the program in %.2f s", name, time.monotonic() - started)
+            log.info("%s was compiled in the background in %.2f s", name, time.monotonic() - started)
             future.set_result(None)
 
 
@@ -124,27 +126,29 @@ def _device() -> int | None:
 
 
 def _unfinished() -> int:
-    return sum(not future.done() for future in _begun)
+    return sum(not future.done() for future in _started)
 
 
 def _stop() -> None:
-    """Before an engine is shut down: nothing begins any more, and what runs ends."""
-    wait([future for future in list(_begun) if not future.cancel()])
+    """Before an engine is shut down: nothing more is started, and what runs is waited for."""
+    wait([future for future in list(_started) if not future.cancel()])
 
 
-def begun(work: Callable[[], None], lane: Lane, name: str) -> Ahead:
-    """Begins a compilation beside the caller."""
+def start(work: Callable[[], None], lock: CompileLock, name: str) -> BackgroundCompilation:
+    """Starts a compilation in the background."""
     atexit.unregister(_stop)
     atexit.register(_stop)  # after the engine registered its own end, and so called before it
-    return Ahead(work, lane, name)
+    return BackgroundCompilation(work, lock, name)
 
 
-class AnyInputs(Protocol):
-    """A graph whose compilation may begin before its inputs are known."""
+class CompilesEarly(Protocol):
+    """A graph that can be compiled before its inputs are known."""
 
     def for_dense_inputs(self) -> None: ...
 
 
-def begun_for(compiled: AnyInputs, graph: Graph, options: EngineOptions, lane: Lane) -> Ahead | None:
-    """The compilation of a graph, begun; None where it has to wait for the first call."""
-    return begun(compiled.for_dense_inputs, lane, options.name) if may_go_ahead(graph, options) else None
+def start_early(
+    compiled: CompilesEarly, graph: Graph, options: EngineOptions, lock: CompileLock
+) -> BackgroundCompilation | None:
+    """The started compilation of a graph; None where it has to wait for the first call."""
+    return start(compiled.for_dense_inputs, lock, options.name) if may_start_early(graph, options) else None

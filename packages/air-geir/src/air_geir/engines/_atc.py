@@ -1,7 +1,7 @@
 """Engine `atc`: each graph becomes an offline model, compiled by CANN's program in a process of its own.
 
-It is slower to compile than a session. An offline model has fixed sizes: a graph of open sizes becomes one for each set
-of sizes that it is called with. What is gained: a compiler that fails or is killed takes nothing of the caller with it.
+It compiles more slowly than a session. An offline model has fixed sizes: a graph of open sizes becomes one model for
+each set of sizes that it is called with. In return, a compiler that fails or is killed does not take the caller along.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Final
 import torch
 
 from air_geir import file
-from air_geir.engines._ahead import begun_for
+from air_geir.engines._ahead import start_early
 from air_geir.engines._groups import name_communicators
-from air_geir.engines._in_turn import InTurn
 from air_geir.engines._kept import FOLDER_OPTION, KEY_OPTION, entry_of
 from air_geir.engines._present import no_npu
-from air_geir.engines._protocol import Compiled, EngineOptions, Unavailable
-from air_geir.engines._results import taker
+from air_geir.engines._protocol import Compiled, EngineOptions, Unavailable, closed
+from air_geir.engines._results import result_memory
+from air_geir.engines._serialized import SerializedCalls
 from air_geir.engines._sizes import OpenSizes, Sizes, undecided
-from air_geir.engines._torchair_extension import take_formats
+from air_geir.engines._torchair_extension import refuse_formats
 from air_geir.errors import EngineError, OptionError
 from air_geir.ir import Graph
 from air_geir.offline import OfflineModel, compile_air, load_om, missing_module, missing_program, soc_name
@@ -33,11 +33,11 @@ from air_geir.program import Program
 
 log = logging.getLogger(__name__)
 NAME: Final = "atc"
-MOST: Final = 64
-"""Offline models of one graph that are loaded at a time; the one called longest ago is unloaded for another."""
-MANY: Final = 8
-"""Compilations of one graph after which a log line says what they cost."""
-WORDS: Final = {
+MAX_LOADED: Final = 64
+"""Most offline models of one graph that are loaded; the one called longest ago is unloaded for a new one."""
+WARN_AFTER: Final = 8
+"""Number of compilations of one graph at which a warning is logged."""
+ATC_NAMES: Final = {
     "ge.deterministic": "deterministic",
     "ge.opSelectImplmode": "op_select_implmode",
     "ge.fusionSwitchFile": "fusion_switch_file",
@@ -49,7 +49,7 @@ WORDS: Final = {
     "ge.optimizationSwitch": "optimization_switch",
 }
 """Options of the Graph Engine, and what `atc` calls them."""
-UNSAID: Final = {
+WITHOUT_ATC_NAME: Final = {
     "ge.exec.allow_hf32": "10",
     "ge.deterministicLevel": "0",
     "ge.exec.enableEngineParallel": "0",
@@ -59,7 +59,7 @@ UNSAID: Final = {
     "ge.exec.static_model_ops_lower_limit": None,
     "aoe_mode": None,
 }
-"""Options that `atc` has no word for, with the value that it takes by itself."""
+"""Options that `atc` does not have, with the value that it uses."""
 
 
 PROCESSES: Final = threading.BoundedSemaphore(os.cpu_count() or 1)
@@ -89,14 +89,14 @@ class Atc:
                 where=f"graph {options.name}",
                 advice="use engine='torchair_extension' or 'ge_session'",
             )
-        compiled = CompiledByAtc(program, options, words_for(options))
+        compiled = CompiledByAtc(program, options, atc_options(options))
         if compiled.is_open:
-            return InTurn(compiled)
-        return InTurn(compiled, begun_for(compiled, program.graph, options, PROCESSES))
+            return SerializedCalls(compiled)
+        return SerializedCalls(compiled, start_early(compiled, program.graph, options, PROCESSES))
 
 
 def _refused(program: Program) -> str | None:
-    """Why no offline model can be had of it."""
+    """Why it cannot become an offline model."""
     if names := undecided(program):
         return f"compiles graphs of fixed sizes, and only values decide those of {', '.join(names[:4])}"
     if not program.graph.outputs:
@@ -104,10 +104,10 @@ def _refused(program: Program) -> str | None:
     return None
 
 
-def words_for(options: EngineOptions) -> dict[str, str]:
-    """The options as `atc` spells them; one that it cannot be told and that is not its default is an error."""
+def atc_options(options: EngineOptions) -> dict[str, str]:
+    """The options as `atc` spells them; one that `atc` does not have must be at its default."""
     told = {**options.session, **options.graph}
-    lost = [f"{k} = {told[k]}" for k, usual in UNSAID.items() if k in told and told[k] != usual]
+    lost = [f"{k} = {told[k]}" for k, usual in WITHOUT_ATC_NAME.items() if k in told and told[k] != usual]
     if "1" in told.get("frozenInput", ""):
         lost.append("frozenInput (experimental_config.frozen_parameter)")
     if lost:
@@ -116,21 +116,21 @@ def words_for(options: EngineOptions) -> dict[str, str]:
             where=f"graph {options.name}",
             advice="leave the setting at its default, or use engine='torchair_extension' or 'ge_session'",
         )
-    return {word: told[key] for key, word in WORDS.items() if key in told}
+    return {word: told[key] for key, word in ATC_NAMES.items() if key in told}
 
 
 class CompiledByAtc:
     """A graph as an offline model. The file lives as long as its compilation, unless it is kept for other processes."""
 
-    def __init__(self, program: Program, options: EngineOptions, words: Mapping[str, str]) -> None:
-        self._program, self._options, self._words = program, options, words
+    def __init__(self, program: Program, options: EngineOptions, told: Mapping[str, str]) -> None:
+        self._program, self._options, self._atc_options = program, options, told
         self._sizes = OpenSizes.of_program(program)
         self._models: dict[Sizes, OfflineModel] = {}
         self._compiled = 0
         self._fixed: OfflineModel | None = None  # of a graph without open sizes
         self._only: OfflineModel | None = None  # the same, when the inputs of a call have been looked at
         self._closed = False
-        self._take = taker(program)
+        self._take = result_memory(program)
         self._stats: dict[str, object] = {"engine": NAME, "compiled": False}
 
     @property
@@ -157,9 +157,9 @@ class CompiledByAtc:
         return results
 
     def _model(self, inputs: Sequence[torch.Tensor]) -> OfflineModel:
-        """That of the sizes of these inputs."""
+        """The model for the sizes of these inputs."""
         if self._closed:
-            raise EngineError(f"graph {self._options.name} was closed")
+            raise closed(self._options.name)
         if self._sizes is None:
             self._check(inputs)
             if self._fixed is None:
@@ -171,38 +171,30 @@ class CompiledByAtc:
         key = self._sizes.of(inputs)
         model = self._models.pop(key, None)
         if model is None:
-            model = self._anew(key, inputs, self._sizes)
+            model = self._compile_for(key, inputs, self._sizes)
         self._models[key] = model  # the last one of the dictionary is the latest
         return model
 
-    def _anew(self, key: Sizes, inputs: Sequence[torch.Tensor], sizes: OpenSizes) -> OfflineModel:
+    def _compile_for(self, key: Sizes, inputs: Sequence[torch.Tensor], sizes: OpenSizes) -> OfflineModel:
         log.info("%s: an offline model for sizes %s", self._options.name, key)
         self._check(inputs)
-        if len(self._models) >= MOST:
+        if len(self._models) >= MAX_LOADED:
             self._models.pop(next(iter(self._models))).close()
         with PROCESSES:
             model = self._prepare(sizes.fixed(inputs))
         self._stats["models"] = len(self._models) + 1
         self._compiled += 1
-        if self._compiled == MANY:
+        if self._compiled == WARN_AFTER:
             log.warning(
                 "%s: engine %s has compiled %d offline models, one for each set of sizes and of integer arguments: "
                 "pad inputs to a few sizes, pass a counter as a tensor, or use engine='torchair_extension'",
-                self._options.name, NAME, MANY,
+                self._options.name, NAME, WARN_AFTER,
             )  # fmt: skip
         return model
 
     def _check(self, inputs: Sequence[torch.Tensor]) -> None:
-        graph = self._program.graph
-        take_formats(graph, self._program.inputs, inputs)
-        for node in graph.inputs:
-            if node.output.desc.format.is_internal:
-                raise EngineError(
-                    f"input {node.name} lies in the internal format {node.output.desc.format.name}",
-                    where=f"graph {graph.name}",
-                    advice=f"engine {NAME} takes dense inputs: use engine='torchair_extension' for such weights",
-                )
-        name_communicators(graph)
+        refuse_formats(self._program, inputs, NAME)
+        name_communicators(self._program.graph)
 
     def for_dense_inputs(self) -> None:
         """Compiles and loads before the inputs are known: this engine takes no others."""
@@ -213,7 +205,7 @@ class CompiledByAtc:
             entry_of(graph, self._options, NAME) as kept,
             tempfile.TemporaryDirectory(prefix="air_atc_") as own,
         ):
-            folder, name = Path(kept.told.get(FOLDER_OPTION, own)), kept.told.get(KEY_OPTION, "graph")
+            folder, name = Path(kept.options.get(FOLDER_OPTION, own)), kept.options.get(KEY_OPTION, "graph")
             path = folder / f"{name}.om"
             if kept.state != "read":
                 self._compile(graph, Path(own), path)
@@ -229,10 +221,10 @@ class CompiledByAtc:
 
     def _compile(self, graph: Graph, folder: Path, target: Path) -> None:
         file.write(graph, folder / "graph.air")
-        compile_air(folder / "graph.air", target, soc=soc_name(), options=self._words)
+        compile_air(folder / "graph.air", target, soc=soc_name(), options=self._atc_options)
 
     def _fits(self, model: OfflineModel, graph: Graph) -> None:
-        """The compiler may fold an input away; then tensors would go to the wrong place."""
+        """Checks inputs and results: the compiler may remove an input, and then tensors would go to the wrong place."""
         wanted = [(tuple(n.output.desc.shape or ()), n.output.desc.dtype.torch) for n in graph.inputs]
         gives = [kind.torch for kind in self._program.output_dtypes]
         found, results = [(p.shape, p.dtype) for p in model.inputs], [p.dtype for p in model.outputs]

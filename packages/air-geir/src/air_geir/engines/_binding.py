@@ -41,9 +41,6 @@ def bind(
     Everything that can be decided now is decided now: the function is straight-line Python without loops,
     dictionaries or isinstance tests.
     """
-    source = source_of(program)
-    filename = f"<air_geir binding {next(_serial)}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     names: dict[str, Any] = {
         "run": compiled,
         "vector": torch.tensor,
@@ -52,10 +49,9 @@ def bind(
         "generator": _Rng(generator),
         **{f"constant{i}": b.value for i, b in enumerate(program.outputs) if isinstance(b, ConstantOutput)},
     }
-    for prefix, steps in (("b", program.before), ("v", program.after)):
-        for i, step in enumerate(steps):
-            names[f"make_{prefix}{i}"] = step.function
-            names.update(_constants(f"{prefix}{i}", step))
+    source = _source(program, names)
+    filename = f"<air_geir binding {next(_serial)}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     exec(compile(source, filename, "exec"), names)
     function: Callable[..., list[Any]] = names["call"]
     return function
@@ -63,11 +59,16 @@ def bind(
 
 def source_of(program: Program) -> str:
     """The source of the function `bind` makes; kept readable, it is part of `explain()`."""
+    return _source(program, {})
+
+
+def _source(program: Program, names: dict[str, Any]) -> str:
+    """The source, and into `names` what it calls by a name."""
     lines = [f"def call({', '.join(f'a{i}' for i in range(program.num_args))}):"]
     used = sorted(program.used_symbols())
     late = [name for name in used if (known := program.symbols.get(name)) is not None and known.computed]
     lines.extend(f"    {name} = {_symbol(program, name)}" for name in used if name not in late)
-    lines.extend(_steps("b", program.before, program))
+    lines.extend(_steps("b", program.before, program, names))
     written = program.written_args()
     laid = [b for b in program.inputs if isinstance(b, ArgInput) and not b.contiguous]
     dense = {b.arg: f"d{b.arg}" for b in laid}
@@ -84,47 +85,34 @@ def source_of(program: Program) -> str:
         lines.append(f"    r = run(({_tuple(inputs)}), ({_tuple(assigned)}))")
     lines.extend(f"    a{target}.copy_({dense[target]})" for target in sorted(written) if target in dense)
     lines.extend(f"    {name} = {_symbol(program, name)}" for name in late)
-    lines.extend(_steps("v", program.after, program))
+    lines.extend(_steps("v", program.after, program, names))
     lines.append(f"    return [{', '.join(_output(i, b, program) for i, b in enumerate(program.outputs))}]")
     return "\n".join(lines) + "\n"
 
 
-def _steps(prefix: str, steps: Sequence[HostStep], program: Program) -> list[str]:
-    lines = []
+def _steps(prefix: str, steps: Sequence[HostStep], program: Program, names: dict[str, Any]) -> Iterator[str]:
     for i, step in enumerate(steps):
+        own = f"{prefix}{i}"
         source = _output(0, step.source, program, prefix)
-        given = [_argument(f"{prefix}{i}_{at}", value) for at, value in enumerate(step.arguments)]
-        named = [f"{name}={_argument(f'{prefix}{i}_{name}', value)}" for name, value in step.keywords.items()]
-        call = f"make_{prefix}{i}({', '.join([source, *given, *named])})"
+        given = [_argument(f"{own}_{at}", value, names) for at, value in enumerate(step.arguments)]
+        named = [f"{key}={_argument(f'{own}_{key}', value, names)}" for key, value in step.keywords.items()]
+        names[f"make_{own}"] = step.function
+        call = f"make_{own}({', '.join([source, *given, *named])})"
         if step.function is operator.getitem:
             call = f"{source}[{given[0]}]"
-        lines.append(f"    {prefix}{i} = {call}")
-    return lines
+        yield f"    {own} = {call}"
 
 
-def _argument(name: str, value: Any) -> str:
+def _argument(name: str, value: Any, names: dict[str, Any]) -> str:
     """A number, a size, or a list of them as text; anything else by a name."""
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_argument(f"{name}_{at}", one) for at, one in enumerate(value)) + "]"
+        return "[" + ", ".join(_argument(f"{name}_{at}", one, names) for at, one in enumerate(value)) + "]"
     if isinstance(value, Expr):
         return str(value)
-    return repr(value) if value is None or isinstance(value, (bool, int, str)) else name
-
-
-def _constants(name: str, step: HostStep) -> Iterator[tuple[str, Any]]:
-    """What `_argument` calls by a name."""
-
-    def inside(at: str, value: Any) -> Iterator[tuple[str, Any]]:
-        if isinstance(value, (list, tuple)):
-            for position, one in enumerate(value):
-                yield from inside(f"{at}_{position}", one)
-        elif not isinstance(value, Expr):
-            yield at, value
-
-    for position, value in enumerate(step.arguments):
-        yield from inside(f"{name}_{position}", value)
-    for keyword, value in step.keywords.items():
-        yield from inside(f"{name}_{keyword}", value)
+    if value is None or isinstance(value, (bool, int, str)):
+        return repr(value)
+    names[name] = value
+    return name
 
 
 def _tuple(items: Sequence[str]) -> str:

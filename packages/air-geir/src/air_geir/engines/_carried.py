@@ -1,11 +1,10 @@
-"""What is kept of one graph as bytes, for the folder of another machine.
+"""A kept entry of one graph as bytes, for the cache folder of another machine.
 
     data = packed(folder / key)         # here
     unpacked(data, folder)              # there: the engine finds it where its own would lie
 
-Bytes that are no whole entry leave nothing behind: what the note names is all that is written, and only where each file
-is the one that was noted.  Whether the entry holds for that machine its name says: there the graph is looked up by all
-that the engine's work depends on.
+Only what the note names is written, and only when every file has the noted digest; damaged bytes leave nothing behind.
+The name of an entry says what it is valid for: it is derived from everything that the engine's work depends on.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from air_geir.engines._kept import NOTE, is_sound, name_of, new_folder, publishe
 log = logging.getLogger(__name__)
 
 _NO_TIME: Final = (1980, 1, 1, 0, 0, 0)
-"""The same files are the same bytes, whenever they are packed."""
+"""A fixed time in the archive: the same files give the same bytes."""
 
 
 def packed(place: Path) -> bytes:
@@ -41,30 +40,30 @@ def packed(place: Path) -> bytes:
 
 
 def unpacked(data: bytes, folder: Path) -> Path | None:
-    """Where the entry lies below the folder; None, with a warning, where it cannot be taken."""
+    """The path of the entry in the folder; None, with a warning, when the bytes cannot be used."""
     try:
         facts, files = _looked_through(data)
         place = folder / name_of(facts)
         return place if is_sound(place, facts) else _written(files, facts, place)
     except (OSError, Untrusted, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        log.warning("what another machine kept of a graph is not taken over into %s: %s", folder, error)
+        log.warning("the entry of another machine is not taken over into %s: %s", folder, error)
         return None
 
 
 def _looked_through(data: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """The facts of an entry and its files, each of which is what the note says of it."""
+    """The facts of an entry and its files, whose digests match the note."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         note = json.loads(archive.read(NOTE))
         files = {name: archive.read(name) for name in note["files"]}
     for name, content in files.items():
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or path.name == NOTE:
-            raise ValueError(f"{name!r} is no name of a file in an entry")
+            raise ValueError(f"{name!r} is not a valid file name in an entry")
         if hashlib.sha256(content).hexdigest() != note["files"][name]:
-            raise ValueError(f"{name} is not what was noted")
+            raise ValueError(f"{name} differs from what was noted")
     facts = note["facts"]
     if not isinstance(facts, dict) or not files:
-        raise ValueError("the note says of no graph what was made of it")
+        raise ValueError("the note does not say which graph the files were made from")
     return facts, files
 
 

@@ -1,4 +1,4 @@
-"""Holds a call to what eager gives: the layout of every result, and who shares memory with whom."""
+"""Compares a call with what eager gives: the layout of every result, and which results share memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Call = Callable[..., list[Any]]
 
 
 def held(program: Program, call: Call) -> Call:
-    """The function `bind` made, with a look at what each call gives."""
+    """The function `bind` made, with a check of what each call gives."""
 
     def checked(*args: Any) -> list[Any]:
         results = call(*args)
@@ -117,7 +117,7 @@ def _sizes(symbols: Mapping[str, SymbolSource], args: Sequence[Any]) -> dict[str
 
 
 def _filled(dims: Sequence[Dim | None], found: Sequence[int], sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """The promised numbers; what cannot be computed is taken as it was found."""
+    """The promised numbers; those that cannot be computed are taken from what was found."""
     return tuple(
         seen
         if dim is None or (isinstance(dim, Expr) and not dim.symbols() <= sizes.keys())

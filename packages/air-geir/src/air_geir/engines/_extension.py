@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import importlib.machinery
-import importlib.util
 import json
 import logging
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import torch
 
+from air_geir.engines._options import PlainDevice, refuse_change
+from air_geir.engines._present import no_npu
 from air_geir.engines._protocol import Unavailable
-from air_geir.errors import EngineError, EngineUnavailableError, OptionError
+from air_geir.engines.native import extension_module
+from air_geir.errors import EngineError, EngineUnavailableError
 from air_graph import files
 
 log = logging.getLogger(__name__)
@@ -35,17 +35,12 @@ _MODULES = ("_torchair", "_npu_graph_executor")
 
 def unavailable() -> Unavailable | None:
     """None when the extension can be used here, else why not."""
-    if importlib.util.find_spec("torch_npu") is None:
-        return Unavailable(NAME, "torch_npu is not installed", "pip install air-backend[npu]")
-    if "torch_npu" not in sys.modules:
-        return Unavailable(NAME, "torch_npu is not imported", "import torch_npu before compiling")
-    if not (_folder() / "_torchair.so").exists():
+    absent = no_npu(NAME)
+    if absent is None and not (_folder() / "_torchair.so").exists():
         return Unavailable(
             NAME, f"this torch_npu has no {_folder() / '_torchair.so'}", "install an official wheel"
         )
-    if not _npu().is_available():
-        return Unavailable(NAME, "no NPU is visible", "check npu-smi, or run under air-sim")
-    return None
+    return absent
 
 
 def _folder() -> Path:
@@ -57,44 +52,25 @@ def load() -> ModuleType:
     reason = unavailable()
     if reason is not None:
         raise EngineUnavailableError(f"engine {NAME} cannot be used: {reason.reason}", advice=reason.advice)
-    _npu().current_stream()
+    torch.get_device_module("npu").current_stream()
     module, _ = (_load(name) for name in _MODULES)
     return module
 
 
-def _npu() -> Any:
-    """`torch.npu`, which torch_npu adds."""
-    return getattr(torch, "npu")  # noqa: B009  # unknown to the type checker
-
-
 def _load(name: str) -> ModuleType:
     full = f"{_PACKAGE}.{name}"
-    loaded = sys.modules.get(full)
-    if loaded is not None:
-        return loaded
-    path = str(_folder() / f"{name}.so")
-    loader = importlib.machinery.ExtensionFileLoader(full, path)
-    spec = importlib.util.spec_from_file_location(full, path, loader=loader)
-    if spec is None:
-        raise EngineUnavailableError(f"{path} is no module")
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    sys.modules[full] = module
-    return module
+    if full not in sys.modules:
+        sys.modules[full] = extension_module(full, _folder() / f"{name}.so")
+    return sys.modules[full]
 
 
-@dataclass(frozen=True, slots=True)
-class NpuDevice:
+class NpuDevice(PlainDevice):
     """Facts of the current NPU."""
-
-    index: int
-    hf32: str
-    deterministic_level: int
 
     @classmethod
     def current(cls) -> NpuDevice:
         """The device the process works on."""
-        npu = _npu()
+        npu = torch.get_device_module("npu")
         digits = "".join("1" if flag else "0" for flag in (npu.conv.allow_hf32, npu.matmul.allow_hf32))
         return cls(int(npu.current_device()), digits, int(npu._get_deterministic_level()))
 
@@ -113,18 +89,7 @@ class Session:
             if f"{_PACKAGE}._backend" not in sys.modules:
                 atexit.register(module.FinalizeGraphEngine)
             return
-        changed = [
-            f"{key} = {options.get(key, 'unset')} (the first graph set {self.options.get(key, 'nothing')})"
-            for key in sorted(options.keys() | self.options.keys())
-            if options.get(key) != self.options.get(key)
-        ]
-        if changed:
-            raise OptionError(
-                "options of the graph engine's session cannot change once a graph was compiled: "
-                + "; ".join(changed),
-                advice="give every graph of the process the same ge_config, fusion_config and device, or use two "
-                "processes",
-            )
+        refuse_change(self.options, options)
 
 
 SESSION = Session()
@@ -133,7 +98,7 @@ SESSION = Session()
 def start_dump(config: Mapping[str, Any] | None, path: str | None) -> None:
     """Hand a dump configuration to the device: a file of the user's, or one written from settings.
 
-    The device reads the file in the call: one of ours is gone after it.
+    The device reads the file during the call; a file of ours is deleted afterwards.
     """
     if path is not None:
         log.info("device dump configured by %s", path)
@@ -157,7 +122,7 @@ def _set_dump(path: str) -> None:
     if unavailable() is None:
         load().AclmdlSetDump(path)
         return
-    _npu().current_stream()
+    torch.get_device_module("npu").current_stream()
     runtime = ctypes.CDLL("libascendcl.so")
     failed = runtime.aclmdlInitDump() or runtime.aclmdlSetDump(path.encode())
     if failed:
@@ -170,7 +135,7 @@ def _set_dump(path: str) -> None:
 
 
 def translated(error: RuntimeError, doing: str, graph: str) -> EngineError:
-    """The engine's one-string error, with what was being done; the original stays the cause."""
+    """The engine's error with what was being done; the original stays its cause."""
     lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith("frame #")]
     return EngineError(
         f"the graph engine failed to {doing} graph {graph}: {lines[0] if lines else 'no message'}",

@@ -1,4 +1,4 @@
-"""The calls of the binding, with Python's types: the session of the process, its graphs, and memory from torch."""
+"""The functions of the binding with Python types: the session of the process, its graphs, and memory from torch."""
 
 from __future__ import annotations
 
@@ -12,22 +12,18 @@ from typing import Any
 import torch
 
 from air_geir.engines import native
-from air_geir.errors import EngineError, EngineUnavailableError, OptionError
+from air_geir.engines._options import refuse_change
+from air_geir.errors import EngineError, EngineUnavailableError
 
 _NOT_OF_THE_ENGINE = frozenset({"ge_run_with_torch_npu"})
 """Options for the extension itself, which keeps them from the engine."""
 _ZERO_COPY = {"ge.exec.memoryOptimizationPolicy": "MemoryPriority", "ge.exec.reuseZeroCopyMemory": "1"}
 """Options of every graph that runs in the caller's memory; the extension adds the same."""
 _FUNCTIONS = ("error", "allocator", "call", "run", "done", "drop")
-"""What the half that knows torch is told of the other, in the order of call.h."""
+"""Functions of the session library that the torch library calls, in the order of call.h."""
 Port = tuple[int, torch.dtype, bool]
 """A tensor of each call: the engine's number of its type, torch's type, whether it lies on the host."""
 Run = Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor | None]], Sequence[torch.Tensor]]
-
-
-def npu() -> Any:
-    """`torch.npu`, which torch_npu adds."""
-    return getattr(torch, "npu")  # noqa: B009  # unknown to the type checker
 
 
 class Described(ctypes.Structure):
@@ -46,7 +42,7 @@ class Described(ctypes.Structure):
     dims: Any
 
 
-class Wanted(ctypes.Structure):
+class MemoryNeeds(ctypes.Structure):
     """Bytes of memory that a graph of fixed sizes wants, as session.cpp has it."""
 
     _fields_ = (
@@ -71,7 +67,7 @@ class Summary:
     constants: int
     features: int
     fixed: int
-    """Of the features, those that stay in one place; all of them where none may move."""
+    """The part of `features` that must stay at one address; all of it where none may move."""
 
 
 class Calls:
@@ -102,7 +98,7 @@ class Calls:
     def summary(self, number: int, results: int, name: str) -> Summary:
         """What the engine says of it."""
         static = ctypes.c_int()
-        wanted, count = Wanted(), ctypes.c_size_t()
+        wanted, count = MemoryNeeds(), ctypes.c_size_t()
         found = (Described * max(results, 1))()
         told = (
             ctypes.byref(static),
@@ -115,14 +111,15 @@ class Calls:
         self._check(failed, "summarize", name)
         if static.value and count.value != results:
             raise EngineError(
-                f"the graph engine says graph {name} has {count.value} results, it has {results}"
+                f"the graph engine says graph {name} has {count.value} results, it has {results}",
+                advice="use engine='torchair_extension', and report it with the graph (config.debug.graph_dump)",
             )
         shapes = [tuple(one.dims[: one.rank]) for one in found[:results]] if static.value else None
         fixed = wanted.fixed if wanted.refreshable else wanted.features
         return Summary(shapes, wanted.constants, wanted.features, fixed)
 
     def give_memory(self, number: int, summary: Summary, name: str) -> list[torch.Tensor]:
-        """Memory for constants, and for what between operators stays in one place, for as long as the graph lives."""
+        """Memory for constants, and for intermediate values that must not move, for as long as the graph lives."""
         moves = summary.fixed != summary.features
         features = self._library.air_ge_fixed_features if moves else self._library.air_ge_features
         return [
@@ -132,7 +129,7 @@ class Calls:
         ]
 
     def give_passing_memory(self, number: int, summary: Summary, name: str) -> torch.Tensor | None:
-        """Memory for the rest of what is between operators, for one run: others take it afterwards, in stream order."""
+        """Memory for the other intermediate values, for one run; it is reused afterwards, in stream order."""
         size = summary.features - summary.fixed
         return self._give(number, size, self._library.air_ge_refreshable_features, name) if size else None
 
@@ -150,8 +147,8 @@ class Calls:
     ) -> Run:
         """A function that runs the graph on the current stream, with its inputs and with its results.
 
-        A result that is None gets memory on the way; the function gives them all. `is_fixed`: all sizes are those of
-        the first call. What fails is an exception for `explained`.
+        A result that is None gets memory during the run; the function returns all results. `is_fixed`: all sizes are
+        those of the first call. Pass its exceptions to `explained`.
         """
         made = self._torch.call(self._functions, number, tuple(inputs), tuple(results), is_fixed)
         return partial(self._torch.run, made)
@@ -214,18 +211,8 @@ def started(options: Mapping[str, str]) -> Calls:
         engine = native.runner()
         if engine is None:
             raise EngineUnavailableError(f"{native.LIBRARY} cannot be loaded", advice="install CANN")
-        npu().current_stream()
+        torch.get_device_module("npu").current_stream()
         _calls.append(Calls(native.library(engine), native.calls(), options))
         atexit.register(_calls[0].stop)
-    known = _calls[0].options
-    changed = [key for key in sorted(options.keys() | known.keys()) if options.get(key) != known.get(key)]
-    if changed:
-        raise OptionError(
-            "options of the graph engine's session cannot change once a graph was compiled: "
-            + "; ".join(
-                f"{k} = {options.get(k, 'unset')} (the first graph set {known.get(k, 'nothing')})"
-                for k in changed
-            ),
-            advice="give every graph of the process the same ge_config, fusion_config and device, or use two processes",
-        )
+    refuse_change(_calls[0].options, options)
     return _calls[0]

@@ -9,14 +9,14 @@ import torch
 
 from air_geir.engines import _ge_calls as ge
 from air_geir.engines import native
-from air_geir.engines._ahead import ONE_AT_A_TIME, begun_for
+from air_geir.engines._ahead import ONE_AT_A_TIME, start_early
 from air_geir.engines._groups import name_communicators
-from air_geir.engines._in_turn import InTurn
 from air_geir.engines._kept import entry_of
 from air_geir.engines._present import no_npu
-from air_geir.engines._protocol import Compiled, EngineOptions, Unavailable
-from air_geir.engines._results import taker
-from air_geir.engines._torchair_extension import take_formats
+from air_geir.engines._protocol import Compiled, EngineOptions, Unavailable, closed
+from air_geir.engines._results import result_memory
+from air_geir.engines._serialized import SerializedCalls
+from air_geir.engines._torchair_extension import refuse_formats
 from air_geir.errors import EngineError
 from air_geir.file import to_bytes
 from air_geir.program import Program
@@ -52,7 +52,7 @@ class GeSession:
                 advice="use engine='torchair_extension', or leave aoe_config unset",
             )
         compiled = CompiledBySession(ge.started(options.session), program, options)
-        return InTurn(compiled, begun_for(compiled, program.graph, options, ONE_AT_A_TIME))
+        return SerializedCalls(compiled, start_early(compiled, program.graph, options, ONE_AT_A_TIME))
 
 
 class CompiledBySession:
@@ -67,7 +67,7 @@ class CompiledBySession:
         self._memory: list[torch.Tensor] = []
         self._summary: ge.Summary | None = None
         self._run: ge.Run | None = None
-        self._take = taker(program)
+        self._take = result_memory(program)
         self._stats: dict[str, object] = {"engine": NAME, "compiled": False}
 
     def __call__(
@@ -91,16 +91,9 @@ class CompiledBySession:
     def _prepare(self, inputs: Sequence[torch.Tensor]) -> ge.Run:
         calls = self._calls
         if calls is None:
-            raise EngineError(f"graph {self._options.name} was closed")
+            raise closed(self._options.name)
         graph = self._program.graph
-        take_formats(graph, self._program.inputs, inputs)
-        for node in graph.inputs:
-            if node.output.desc.format.is_internal:
-                raise EngineError(
-                    f"input {node.name} lies in the internal format {node.output.desc.format.name}",
-                    where=f"graph {graph.name}",
-                    advice=f"engine {NAME} takes dense inputs: use engine='torchair_extension' for such weights",
-                )
+        refuse_formats(self._program, inputs, NAME)
         if self._made is None:
             name_communicators(graph)
             with ONE_AT_A_TIME:
@@ -130,17 +123,13 @@ class CompiledBySession:
         number = next(_ids)
         model = to_bytes(graph)
         with entry_of(graph, self._options, NAME) as kept:
-            calls.add(number, self._options.name, model, {**self._options.graph, **kept.told})
+            calls.add(number, self._options.name, model, {**self._options.graph, **kept.options})
             try:
                 calls.compile(number, graph.name)
+                summary = calls.summary(number, len(self._program.output_dtypes), graph.name)
             except BaseException:
                 calls.remove(number)
                 raise
-        try:
-            summary = calls.summary(number, len(self._program.output_dtypes), graph.name)
-        except BaseException:
-            calls.remove(number)
-            raise
         self._made = number, summary
         self._stats.update(
             model_bytes=len(model),
@@ -169,6 +158,6 @@ class CompiledBySession:
     def close(self) -> None:
         """Take the graph out of the session; its memory goes back when the device is done with it."""
         if self._calls is not None and self._made is not None:
-            ge.npu().synchronize()
+            torch.get_device_module("npu").synchronize()
             self._calls.remove(self._made[0])
         self._calls, self._made, self._id, self._memory, self._run = None, None, None, [], None

@@ -2,7 +2,7 @@
 
 A functional collective of torch names its process group ("0"); the engine finds a communicator by the name that HCCL
 gave it. The name is asked for when the graph is compiled, which creates the communicator where no eager collective has
-used the group yet: every rank compiles the graph at its first call, so all of them meet there.
+used the group yet. That needs all ranks at once, and every rank compiles the graph at its first call.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""What the Graph Engine makes of a graph, kept in a folder so that another process need not have it compiled.
+"""Keeps compiled graphs of the Graph Engine in a folder, so that other processes need not compile them again.
 
     with kept_in("cache/ge"):
         run = air_geir.compile_graph(gm, inputs)      # its first call reads what another process kept, or keeps it
 
-One graph is one folder below it, named by all that the result depends on. The engine reads and writes the files in it,
-and checks little when it reads; so what it wrote is noted beside the files, and compared before it may read them. A
-folder that does not fit is taken away, and the graph is compiled anew. Whatever lies there may be deleted at any time.
+One graph is one folder below it, whose name is derived from everything that the result depends on. The engine reads
+and writes the files in it and checks little when it reads, so a note beside the files holds their digests, which are
+compared first. A folder that does not match is removed, and the graph is compiled again. Everything in the folder may
+be deleted at any time.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _asked: Final[ContextVar[tuple[Path | None, Carrier | None]]] = ContextVar(
 
 @contextlib.contextmanager
 def kept_in(folder: str | os.PathLike[str] | None, carrier: Carrier | None = None) -> Iterator[None]:
-    """Graphs compiled inside keep what the engine makes of them below this folder; None keeps nothing.
+    """Graphs that are compiled inside are kept below this folder; None keeps nothing.
 
     `carrier` takes entries to other machines, and brings theirs.
     """
@@ -61,34 +62,34 @@ def kept_in(folder: str | os.PathLike[str] | None, carrier: Carrier | None = Non
 
 
 def folder_asked() -> Path | None:
-    """The folder of the `kept_in` around."""
+    """The folder of the enclosing `kept_in`."""
     return _asked.get()[0]
 
 
 def as_asked(options: EngineOptions) -> EngineOptions:
-    """The options of a graph, with what the `kept_in` around asks for."""
+    """The options of a graph, with folder and carrier of the enclosing `kept_in`."""
     folder, carrier = _asked.get()
     return replace(options, kept_in=folder, carrier=carrier)
 
 
 @dataclass
 class Entry:
-    """What is kept of one graph, while it is compiled."""
+    """The entry of one graph, while it is compiled."""
 
-    told: Mapping[str, str] = field(default_factory=dict)
-    """What the engine is told beside the options of the graph."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Options for the engine beside those of the graph."""
     state: str = "not asked for"
-    """How it went, for the statistics of the graph."""
+    """What happened to it, for the statistics of the graph."""
 
 
 @contextlib.contextmanager
 def entry_of(graph: Graph, options: EngineOptions, engine: str) -> Iterator[Entry]:
-    """Around the compilation of a graph: finds what is kept of it, or keeps what is written inside."""
+    """Put around the compilation of a graph: finds its entry, or keeps the files that are written inside."""
     if options.kept_in is None:
         yield Entry()
         return
     if "aoe_mode" in options.graph:
-        yield Entry(state="not kept: a graph that is tuned changes with what the tuner has learnt")
+        yield Entry(state="not kept: the result of tuning changes with what the tuner has learnt")
         return
     facts = _facts(graph, options, engine)
     key = name_of(facts)
@@ -113,7 +114,7 @@ def entry_of(graph: Graph, options: EngineOptions, engine: str) -> Iterator[Entr
             options.carrier.take(place)
     except BaseException:
         if sound:
-            _take_away(place, "the engine did not take it")
+            _discard(place, "the engine did not accept it")
         raise
     finally:
         if not sound:
@@ -121,7 +122,7 @@ def entry_of(graph: Graph, options: EngineOptions, engine: str) -> Iterator[Entr
 
 
 def name_of(facts: Mapping[str, Any]) -> str:
-    """The name of the folder for a graph of which this is known."""
+    """The name of the folder for a graph with these facts."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -129,7 +130,7 @@ def _facts(graph: Graph, options: EngineOptions, engine: str) -> dict[str, Any]:
     """All that the engine's work on a graph depends on."""
     import torch_npu.npu.utils  # present whenever this engine runs
 
-    name, graph.name = graph.name, "graph"  # the number in a name counts the graphs of a process
+    name, graph.name = graph.name, "graph"  # names are numbered within a process
     try:
         model = hashlib.sha256(to_bytes(graph)).hexdigest()
     finally:
@@ -159,7 +160,7 @@ def _digest_of_option(path: str) -> str:
 
 
 def is_sound(place: Path, facts: Mapping[str, Any]) -> bool:
-    """Whether the files of a folder are those that were written for these facts; a folder that is not goes away."""
+    """Whether the files of a folder are those written for these facts; a folder of others is removed."""
     try:
         if refusal := why_untrusted(place):
             raise refusal
@@ -168,12 +169,12 @@ def is_sound(place: Path, facts: Mapping[str, Any]) -> bool:
     try:
         note = json.loads(read_trusted(place / NOTE))
         if note["facts"] != facts:
-            raise ValueError("it was written for something else")
+            raise ValueError("it was written for another graph")
         for name, digest in note["files"].items():
             if _digest(place / name) != digest:
-                raise ValueError(f"{name} is not what was written")
+                raise ValueError(f"{name} was changed after it was written")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        _take_away(place, str(error))
+        _discard(place, str(error))
         return False
     return True
 
@@ -192,7 +193,7 @@ def _digest(path: Path) -> str:
 
 
 def new_folder(above: Path, key: str) -> Path:
-    """A folder of this process alone, which becomes the entry once it is whole."""
+    """A folder of this process alone, which becomes the entry once it is complete."""
     above.mkdir(mode=0o700, parents=True, exist_ok=True)
     if refusal := why_untrusted(above):
         raise refusal
@@ -200,7 +201,7 @@ def new_folder(above: Path, key: str) -> Path:
 
 
 def published(written: Path, place: Path, facts: Mapping[str, Any]) -> str:
-    """Notes what the engine wrote, and gives it its name; of two processes that write at once the first one wins."""
+    """Notes what the engine wrote and renames the folder into place; of two processes the first one wins."""
     files = sorted(path for path in written.rglob("*") if path.is_file() and not path.is_symlink())
     if not files:
         return "not kept: the engine wrote nothing"
@@ -214,9 +215,9 @@ def published(written: Path, place: Path, facts: Mapping[str, Any]) -> str:
     return "written"
 
 
-def _take_away(place: Path, reason: str) -> None:
-    """Out of the way under another name first, so that nobody finds a half of it."""
-    log.warning("%s is not used, and taken away: %s; the graph is compiled anew", place, reason)
+def _discard(place: Path, reason: str) -> None:
+    """Removes an entry. It is renamed first, so that no process finds half of it."""
+    log.warning("%s is not used, and removed: %s; the graph is compiled again", place, reason)
     with contextlib.suppress(OSError):
         aside = Path(tempfile.mkdtemp(dir=place.parent, prefix=".gone."))
         place.rename(aside / "entry")

@@ -52,10 +52,6 @@ def _word(value: object) -> str:
 _SORTING = {"BFS": "0", "DFS": "1", "RDFS": "2", "StableRDFS": "3"}
 
 
-def _sorting(value: object) -> str:
-    return _SORTING[str(value)]
-
-
 def _jit(value: object) -> str:
     if value != "auto":
         raise OptionError(f"jit_compile is {value!r}", advice="the graph engine knows only 'auto'")
@@ -68,7 +64,7 @@ class Row:
 
     key: str
     setting: str
-    spell: Callable[[object], str]
+    spell: Callable[[Any], str]
     only_if_set: bool = False
 
 
@@ -86,7 +82,7 @@ SESSION_ROWS = (
 """Options of the process: fixed by the first graph."""
 GRAPH_ROWS = (
     Row("ge.jit_compile", "experimental_config.jit_compile", _jit),
-    Row("ge.topoSortingMode", "experimental_config.topology_sorting_strategy", _sorting),
+    Row("ge.topoSortingMode", "experimental_config.topology_sorting_strategy", _SORTING.__getitem__),
     Row("ge.featureBaseRefreshable", "experimental_config.memory_efficiency", _digit),
     Row("ge.tiling_schedule_optimize", "experimental_config.tiling_schedule_optimize", _digit),
     Row(
@@ -148,6 +144,21 @@ def graph_options(settings: Any, program: Program, device: DeviceFacts) -> dict[
         if settings.aoe_config.aoe_config_file is not None:
             options["aoe_config_file"] = str(settings.aoe_config.aoe_config_file)
     return options
+
+
+def refuse_change(known: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+    """The engine has one session in a process: an error that names the options a later graph wants otherwise."""
+    changed = [
+        f"{key} = {wanted.get(key, 'unset')} (the first graph set {known.get(key, 'nothing')})"
+        for key in sorted(wanted.keys() | known.keys())
+        if wanted.get(key) != known.get(key)
+    ]
+    if changed:
+        raise OptionError(
+            "options of the graph engine's session cannot change once a graph was compiled: "
+            + "; ".join(changed),
+            advice="give every graph of the process the same ge_config, fusion_config and device, or use two processes",
+        )
 
 
 def engine_options(settings: Any, program: Program, device: DeviceFacts | None = None) -> EngineOptions:
@@ -224,7 +235,7 @@ def dump_config(settings: Any, model_name: str, nodes: Sequence[str] = ()) -> Ma
 
 
 def tensor_dump(settings: Any, nodes: Sequence[str] = ()) -> TensorDump | None:
-    """The same for an engine that writes the tensors itself."""
+    """What `dump_config` asks for, for an engine that writes the tensors itself."""
     config = settings.dump_config if settings is not None else None
     if config is None or not config.enable_dump:
         return None

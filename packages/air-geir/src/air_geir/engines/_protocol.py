@@ -9,6 +9,7 @@ from typing import Protocol
 
 import torch
 
+from air_geir.errors import EngineError
 from air_geir.program import Program
 
 
@@ -39,13 +40,13 @@ class TensorDump:
 
 
 class Carrier(Protocol):
-    """Takes what is kept of graphs to other machines, and brings what was kept there."""
+    """Exchanges kept entries of graphs with other machines."""
 
     def bring(self, place: Path) -> None:
-        """A graph was looked for at this place and not found: puts there what was brought for it, if anything was."""
+        """Called when a graph is not found at this place: puts its entry there, if it has one."""
 
     def take(self, place: Path) -> None:
-        """All that is kept of a graph lies at this place now."""
+        """Called when the entry of a graph is complete at this place."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +65,13 @@ class EngineOptions:
     carrier: Carrier | None = None
     """What takes it to other machines."""
     ahead: bool = False
-    """Whether the graph is compiled beside what the program does next, instead of in its first call."""
+    """Whether the graph is compiled in the background, instead of in its first call."""
 
 
 class Compiled(Protocol):
     """A graph ready to run. Called with tensors in the order of the graph's inputs.
 
-    What it gives is dense, each result in memory of its own.
+    Results are dense, each in memory of its own.
     """
 
     def __call__(
@@ -83,7 +84,14 @@ class Compiled(Protocol):
         """Numbers about compilation and runs."""
 
     def close(self) -> None:
-        """Give everything back."""
+        """Free everything."""
+
+
+def closed(graph: str) -> EngineError:
+    """The error for a call of a graph that was closed."""
+    return EngineError(
+        f"graph {graph} was closed", advice="compile it again: close() frees what the engine holds"
+    )
 
 
 class Idle:

@@ -1,8 +1,8 @@
 """Memory for results, taken before the engine is called.
 
-torch_npu keeps work in a queue of the host, and an engine empties it before it launches its own. Memory that the engine
-took only then could be what another thread has freed in between, with a reader that is still in that queue: the reader
-would see the engine's results in the place of its own.
+torch_npu keeps work in a queue on the host, which an engine empties before it launches its own. If the engine took
+memory only then, it could get what another thread has just freed while a reader is still in that queue: the reader
+would see the engine's results instead of its own.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ MaybeTensors = Sequence[torch.Tensor | None]
 Take = Callable[[Tensors, MaybeTensors], MaybeTensors]
 
 
-def taker(program: Program) -> Take:
-    """A function of a call's inputs and assigned results that gives memory to every result of a size it can tell.
+def result_memory(program: Program) -> Take:
+    """A function that takes a call's inputs and assigned results, and allocates every result whose size it knows.
 
-    Sizes follow from the sizes of the inputs; None is left for a result whose size only the engine will know.
+    Sizes follow from the sizes of the inputs; a result whose size only the engine knows stays None.
     """
     where = _symbols(program)
-    names: dict[str, Any] = {"short": _short(), "empty": torch.empty}
+    names: dict[str, Any] = {"fast": _fast_empty(), "empty": torch.empty}
     results, used = [], set()
     for at, port in enumerate(program.graph.outputs):
         dims = port.desc.shape
@@ -52,7 +52,7 @@ def _taken(at: int, dims: Sequence[Dim], *, fixed: bool) -> str:
     size = "".join(f"{dim}, " for dim in dims)
     if fixed:
         strides = make_contiguous_strides_for(tuple(int(str(dim)) for dim in dims))
-        return f"short(({size}), {strides}, type{at})"
+        return f"fast(({size}), {strides}, type{at})"
     return f"empty(({size}), dtype=type{at}, device='npu')"
 
 
@@ -66,13 +66,13 @@ def _symbols(program: Program) -> dict[str, str]:
     return found
 
 
-def _short() -> Callable[..., torch.Tensor]:
-    """torch_npu has a short way for fixed sizes, as torch has for its own devices."""
+def _fast_empty() -> Callable[..., torch.Tensor]:
+    """torch_npu's fast allocation for fixed sizes, or the ordinary one where it has none."""
     import torch_npu  # present whenever an engine of a device is
 
-    short: Callable[..., torch.Tensor] | None = getattr(torch_npu._C, "_empty_strided_npu", None)
-    return short or _long
+    fast: Callable[..., torch.Tensor] | None = getattr(torch_npu._C, "_empty_strided_npu", None)
+    return fast or _plain_empty
 
 
-def _long(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+def _plain_empty(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
     return torch.empty_strided(size, stride, dtype=dtype, device="npu")

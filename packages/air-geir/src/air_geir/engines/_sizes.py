@@ -1,4 +1,4 @@
-"""A graph of open sizes with the sizes of one call: for an engine that compiles fixed ones alone."""
+"""Fixes a graph of open sizes to the sizes of one call, for engines that compile only fixed sizes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Sizes: TypeAlias = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class OpenSizes:
-    """What of a program's inputs differs from call to call: sizes, and numbers of the host that are sizes."""
+    """What differs from call to call among a program's inputs: sizes of tensors, and inputs that are sizes."""
 
     program: Program
 

@@ -11,12 +11,12 @@ from typing import Any
 import torch
 
 from air_geir.engines import _extension as extension
-from air_geir.engines._ahead import ONE_AT_A_TIME, begun_for
+from air_geir.engines._ahead import ONE_AT_A_TIME, start_early
 from air_geir.engines._groups import name_communicators
-from air_geir.engines._in_turn import InTurn
 from air_geir.engines._kept import entry_of
-from air_geir.engines._protocol import Compiled, EngineOptions, Unavailable
-from air_geir.engines._results import taker
+from air_geir.engines._protocol import Compiled, EngineOptions, Unavailable, closed
+from air_geir.engines._results import result_memory
+from air_geir.engines._serialized import SerializedCalls
 from air_geir.errors import EngineError
 from air_geir.file import to_bytes
 from air_geir.ir import Format, Graph, Node
@@ -37,7 +37,7 @@ class TorchairExtension:
         module = extension.load()
         extension.SESSION.require(module, options.session)
         compiled = CompiledOnDevice(module, program, options)
-        return InTurn(compiled, begun_for(compiled, program.graph, options, ONE_AT_A_TIME))
+        return SerializedCalls(compiled, start_early(compiled, program.graph, options, ONE_AT_A_TIME))
 
 
 class CompiledOnDevice:
@@ -47,7 +47,7 @@ class CompiledOnDevice:
         self._module = module
         self._base: Any = module.TorchNpuGraphBase(options.name)
         self._run: Any = None
-        self._take = taker(program)
+        self._take = result_memory(program)
         self._program = program
         self._options = options
         self._stats: dict[str, object] = {"engine": extension.NAME, "compiled": False}
@@ -63,7 +63,7 @@ class CompiledOnDevice:
 
     def _prepare(self, inputs: Sequence[torch.Tensor]) -> Any:
         if self._base is None:
-            raise EngineError(f"graph {self._options.name} was closed")
+            raise closed(self._options.name)
         graph = self._program.graph
         internal = take_formats(graph, self._program.inputs, inputs)
         if internal and self._stats["compiled"]:  # for inputs that are dense
@@ -90,7 +90,7 @@ class CompiledOnDevice:
         results = [list(s) for s in self._program.output_shapes()]
         try:
             with entry_of(graph, self._options, extension.NAME) as kept:
-                self._base.load(model, {**self._options.graph, **kept.told}, placements, dtypes, 1)
+                self._base.load(model, {**self._options.graph, **kept.options}, placements, dtypes, 1)
                 self._base.set_hint_shape(shapes, results)
                 if "aoe_mode" in self._options.graph:
                     self._base.auto_tune((list(inputs), None))
@@ -143,18 +143,25 @@ def take_formats(graph: Graph, bindings: Sequence[object], inputs: Sequence[torc
     found_any = False
     for node, binding, tensor in zip(graph.inputs, bindings, inputs, strict=True):
         if isinstance(binding, ArgInput) and tensor.device.type == "npu":
-            found = Format(_format_of(tensor))
+            import torch_npu  # present whenever a tensor lives on an NPU
+
+            found = Format(torch_npu.get_npu_format(tensor))
             if found.is_internal:
                 _describe(node, found, tensor)
                 found_any = True
     return found_any
 
 
-def _format_of(tensor: torch.Tensor) -> int:
-    import torch_npu  # present whenever a tensor lives on an NPU
-
-    number: int = torch_npu.get_npu_format(tensor)
-    return number
+def refuse_formats(program: Program, inputs: Sequence[torch.Tensor], engine: str) -> None:
+    """An error for an input in an internal format, for an engine that takes dense inputs alone."""
+    take_formats(program.graph, program.inputs, inputs)
+    for node in program.graph.inputs:
+        if node.output.desc.format.is_internal:
+            raise EngineError(
+                f"input {node.name} lies in the internal format {node.output.desc.format.name}",
+                where=f"graph {program.graph.name}",
+                advice=f"engine {engine} takes dense inputs: use engine='torchair_extension' for such weights",
+            )
 
 
 _ORIGIN = {4: Format.NCHW, 5: Format.NCDHW}

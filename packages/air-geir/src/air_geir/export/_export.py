@@ -17,8 +17,8 @@ from air_config import CompilerConfig, Context, resolve
 from air_geir import file
 from air_geir.dump import to_pbtxt
 from air_geir.errors import ExportError
-from air_geir.export._given_once import given_once
 from air_geir.export._relation import write_relation
+from air_geir.export._repeated import without_repeats
 from air_geir.export._weights import embed
 from air_geir.ge_passes import (
     Annotate,
@@ -153,7 +153,7 @@ def _trace(
     try:
         return _traced(model, args, kwargs, dynamic)
     except ExportError:
-        once = given_once(model, args, kwargs)
+        once = without_repeats(model, args, kwargs)
         if once is None:
             raise
     return _traced(*once, dynamic)
@@ -198,7 +198,10 @@ def _write_back(program: Program, exported: ExportedProgram) -> None:
         arg = by_target.get(spec.target, position.get(spec.target or ""))
         value = end.inputs[binding.index]
         if arg is None or arg not in data or value is None:
-            raise ExportError(f"the update of {spec.target} has no input to go to")
+            raise ExportError(
+                f"the update of {spec.target} has no input to go to",
+                advice="write to buffers and inputs of the model only",
+            )
         with graph.inserting_before(end):
             end.run_after(graph.add("Assign", data[arg], value, outputs=data[arg].output.desc))
     _keep_outputs(program, [b.index for b in kept if isinstance(b, GraphOutput)])
@@ -244,5 +247,5 @@ def _folder(path: Path) -> Path:
     if path.is_symlink():
         raise ExportError(f"{path} is a symbolic link", advice="give the folder it points to")
     if path.exists() and not path.is_dir():
-        raise ExportError(f"{path} is no folder")
+        raise ExportError(f"{path} is not a folder", advice="give another export_path, or remove the file")
     return make_folder(path, "the folder of the export")

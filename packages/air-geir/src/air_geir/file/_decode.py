@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 from air_geir import prototypes
 from air_geir.errors import FileFormatError
 from air_geir.file import _bookkeeping as book
-from air_geir.file._encode import LIST_VAL_TYPE, attr_size
+from air_geir.file._encode import attr_size
 from air_geir.file._schema import ModelDef
 from air_geir.ir import (
     Attr,
@@ -29,6 +29,7 @@ from air_geir.ir import (
     symbol,
 )
 from air_geir.prototypes import PortKind, Prototype
+from air_geir.types import LIST_KINDS
 
 
 def parse_model(data: bytes) -> Any:
@@ -37,7 +38,10 @@ def parse_model(data: bytes) -> Any:
     try:
         model.ParseFromString(data)
     except (DecodeError, UnicodeDecodeError, RuntimeError) as error:
-        raise FileFormatError(f"these {len(data)} bytes are no Ascend IR model: {error}") from error
+        raise FileFormatError(
+            f"these {len(data)} bytes are not an Ascend IR model: {error}",
+            advice="check that the file is complete, and an .air file",
+        ) from error
     return model
 
 
@@ -272,16 +276,8 @@ _SCALAR_FIELDS: Mapping[str, tuple[AttrKind, _Convert]] = {
     "list_list_int": (AttrKind.LIST_LIST_INT, lambda _, v: tuple(tuple(r.list_i) for r in v.list_list_i)),
     "list_list_float": (AttrKind.LIST_LIST_FLOAT, lambda _, v: tuple(tuple(r.list_f) for r in v.list_list_f)),
 }
-_ELEMENT_FIELDS: Mapping[AttrKind, tuple[str, _Convert]] = {
-    AttrKind.LIST_STR: ("s", _string),
-    AttrKind.LIST_INT: ("i", _plain),
-    AttrKind.LIST_FLOAT: ("f", _plain),
-    AttrKind.LIST_BOOL: ("b", _plain),
-    AttrKind.LIST_BYTES: ("bt", _plain),
-    AttrKind.LIST_DESC: ("td", _Reader.bare_desc),
-    AttrKind.LIST_TENSOR: ("t", _Reader.tensor),
-    AttrKind.LIST_GRAPH: ("g", _Reader.graph),
-    AttrKind.LIST_NAMED: ("na", _Reader.named),
-    AttrKind.LIST_DTYPE: ("dt", lambda _, v: DataType.from_api(v)),
+_LIST_FIELDS = {
+    number: (kind, kind.element.element_field, _SCALAR_FIELDS[kind.element.field][1])
+    for number, kind in LIST_KINDS.items()
+    if kind.element is not None
 }
-_LIST_FIELDS = {LIST_VAL_TYPE[kind]: (kind, *spec) for kind, spec in _ELEMENT_FIELDS.items()}

@@ -11,6 +11,7 @@ from air_geir.file import _bookkeeping as book
 from air_geir.file._schema import AttrDef
 from air_geir.file._wire import FIXED32, LENGTH, VARINT, block, floats, ints, tags, text, to_float32, varint
 from air_geir.ir import Attr, AttrKind, DataType, Graph, Named, Node, TensorDesc, TensorValue
+from air_geir.types import LIST_KINDS
 
 Externalise: TypeAlias = Callable[[Node, TensorValue], "Mapping[str, Attr] | None"]
 """Given a Const, either None (write it in line) or the attributes of the FileConstant that stands for it."""
@@ -46,19 +47,7 @@ L_S, L_I, L_F, L_B, L_BT, L_TD, L_T, L_G, L_NA, L_DT = tags(
 (LF_F,) = tags("AttrDef.ListListFloat.ListFloat", LENGTH, "list_f")
 MAP_KEY, MAP_VALUE = tags("OpDef.AttrEntry", LENGTH, "key", "value")
 
-LIST_VAL_TYPE = {
-    AttrKind.LIST_STR: 1,
-    AttrKind.LIST_INT: 2,
-    AttrKind.LIST_FLOAT: 3,
-    AttrKind.LIST_BOOL: 4,
-    AttrKind.LIST_BYTES: 5,
-    AttrKind.LIST_DESC: 6,
-    AttrKind.LIST_TENSOR: 7,
-    AttrKind.LIST_GRAPH: 8,
-    AttrKind.LIST_NAMED: 9,
-    AttrKind.LIST_DTYPE: 10,
-}
-"""The number that says what a list holds; a list without it is dropped by the loader."""
+_LIST_NUMBERS = {kind: number for number, kind in LIST_KINDS.items()}
 
 
 def encode_model(graph: Graph, externalise: Externalise | None = None) -> bytes:
@@ -247,7 +236,7 @@ def _raw(value: str | bytes) -> bytes:
 
 
 def _list(kind: AttrKind, elements: Callable[[Sequence[Any]], bytes]) -> Callable[[Sequence[Any]], bytes]:
-    mark = L_VAL_TYPE + varint(LIST_VAL_TYPE[kind])
+    mark = L_VAL_TYPE + varint(_LIST_NUMBERS[kind])
     return lambda values: block(A_LIST, elements(values) + mark)
 
 
@@ -260,7 +249,10 @@ def encode_tensor(value: TensorValue) -> bytes:
     data = value.tobytes()
     wanted = value.desc.dtype.nbytes(value.desc.numel or 0)
     if value.desc.dtype.bits and len(data) != wanted and value.desc.dtype.bits >= 8:
-        raise FileFormatError(f"constant {value.desc} holds {len(data)} bytes, its shape needs {wanted}")
+        raise FileFormatError(
+            f"constant {value.desc} holds {len(data)} bytes, its shape needs {wanted}",
+            advice="give it the shape and the type that its bytes have",
+        )
     return block(T_DESC, _desc("", value.desc)) + block(T_DATA, data)
 
 

@@ -60,7 +60,8 @@ def write(
     data = encode_model(graph, files)
     if len(data) > SIZE_LIMIT:
         raise FileFormatError(
-            f"the model takes {len(data)} bytes even without its constants, the limit is 2 GiB"
+            f"the model takes {len(data)} bytes even without its constants, the limit is 2 GiB",
+            advice="split the model into several graphs",
         )
     try:
         write_bytes(target, data, "the model")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from air_geir.ge_passes._pass import PassResult, Refusal, bindings_of, refusal
+from air_geir.ge_passes._pass import PassResult, Refusal, bindings_of, refusal, result_of
 from air_geir.ge_passes._side_effects import SIDE_EFFECTS
 from air_geir.ir import Node, Port
 from air_geir.program import ArgInput, GraphOutput, InputBinding, Program, is_written
@@ -15,7 +15,7 @@ INPUTS = frozenset({"Data", "RefData"})
 
 @dataclass(frozen=True)
 class DropCopies:
-    """A copy of a computed value is the value itself, when nobody writes either and both do not leave the graph."""
+    """Drops copies of computed values where nothing writes to either and at most one of them is a result."""
 
     name: str = "drop_copies"
 
@@ -38,7 +38,7 @@ class DropCopies:
 
 
 def _is_plain(node: Node) -> bool:
-    """True when the copy has no part in an explicit order, and its result is known to be like its source."""
+    """True when the copy is in no explicit order, and its result has the type of its source."""
     source = node.inputs[0]
     alike = source is not None and source.desc.dtype is node.output.desc.dtype
     return alike and not node.control_inputs and not node.control_outputs
@@ -49,22 +49,18 @@ class WriteWithoutCopy:
     """Input -> TensorMove -> in-place operator -> Assign to the same input: the operator writes the input itself.
 
     Which operators write in place follows from their prototypes (an output named like an input). The copy goes only
-    when nothing else reads the input, so that nobody can see the change.
+    when nothing else reads the input, so that the change cannot be seen.
     """
 
     name: str = "write_without_copy"
 
     def __call__(self, program: Program) -> PassResult:
         """Drop every copy that protects nothing."""
-        changed = 0
-        refusals: list[Refusal] = []
-        for node in program.graph:
-            for output, slot in _written_slots(node):
-                outcome = self._drop_copy(node, output, slot)
-                if isinstance(outcome, Refusal):
-                    refusals.append(outcome)
-                changed += outcome is True
-        return PassResult(changed, tuple(refusals))
+        return result_of(
+            self._drop_copy(node, output, slot)
+            for node in program.graph
+            for output, slot in _written_slots(node)
+        )
 
     def _drop_copy(self, node: Node, output: Port, slot: int) -> bool | Refusal:
         copy = node.inputs[slot]
@@ -115,49 +111,41 @@ class AssignToOutput:
         """Turn every Assign to an input into a tied output."""
         bindings = bindings_of(program)
         place = {node: i for i, node in enumerate(program.graph)}
-        changed = 0
-        refusals: list[Refusal] = []
-        for node in program.graph.of_type("Assign"):
-            reason = self._obstacle(node, bindings, place, program)
-            if reason is None:
-                self._tie(program, node, bindings)
-                changed += 1
-                continue
-            refusals.append(refusal(reason, node))
-            _keep(program, node, place)
-        return PassResult(changed, tuple(refusals))
+        return result_of(
+            self._tied(program, node, bindings, place) for node in program.graph.of_type("Assign")
+        )
+
+    def _tied(
+        self, program: Program, node: Node, bindings: dict[Node, InputBinding], place: dict[Node, int]
+    ) -> bool | Refusal:
+        target, value = node.inputs
+        binding = bindings.get(target.node) if target is not None else None
+        if target is None or value is None:
+            reason = "an input of Assign is not fed"
+        elif not isinstance(binding, ArgInput):
+            reason = f"{target.node.name} is no tensor of the caller"
+        elif not (reason := self._obstacle(program, node, target, value, place)):
+            self._tie(program, node, value, binding)
+            return True
+        _keep(program, node, place)
+        return refusal(reason, node)
 
     def _obstacle(
-        self, node: Node, bindings: dict[Node, InputBinding], place: dict[Node, int], program: Program
-    ) -> str | None:
-        target, value = node.inputs[0], node.inputs[1]
-        if target is None or value is None:
-            return "an input of Assign is not fed"
-        binding = bindings.get(target.node)
-        if not isinstance(binding, ArgInput):
-            return f"{target.node.name} is no tensor of the caller"
+        self, program: Program, node: Node, target: Port, value: Port, place: dict[Node, int]
+    ) -> str:
+        """Why the value cannot be an output; empty where it can."""
         if sum(u.op_type == "Assign" and u.inputs[0] is target for u in target.users) > 1:
             return f"{target.node.name} is written more than once"
         if target.desc.dtype is not value.desc.dtype:
             return f"the value is {value.desc}, the input {target.desc}"
-        late = [
-            u.name
-            for u in target.users
-            if place.get(u, 0) > place[node] and u is not program.graph.net_output
-        ]
+        end = program.graph.net_output
+        late = [u.name for u in target.users if place.get(u, 0) > place[node] and u is not end]
         if late:
             return f"the new value is read through the input by {', '.join(late)}"
         watching = [u.name for u in target.users if u.op_type in SIDE_EFFECTS]
-        if watching:
-            return f"{', '.join(watching)} must see the old value"
-        return None
+        return f"{', '.join(watching)} must see the old value" if watching else ""
 
-    def _tie(self, program: Program, node: Node, bindings: dict[Node, InputBinding]) -> None:
-        target, value = node.inputs[0], node.inputs[1]
-        assert target is not None
-        assert value is not None
-        binding = bindings[target.node]
-        assert isinstance(binding, ArgInput)
+    def _tie(self, program: Program, node: Node, value: Port, binding: ArgInput) -> None:
         index = _output_index(program, value, node)
         node.output.replace_uses(value)
         for other in node.control_outputs:
@@ -171,7 +159,7 @@ class AssignToOutput:
 
 
 def _keep(program: Program, node: Node, place: dict[Node, int]) -> None:
-    """An Assign that stays runs between the readers before and after it, and before the graph ends."""
+    """Orders an Assign that stays: after the readers before it, before those behind it and the end of the graph."""
     end = program.graph.net_output
     end.run_after(node)
     target = node.inputs[0]
@@ -187,8 +175,8 @@ def _keep(program: Program, node: Node, place: dict[Node, int]) -> None:
 def _output_index(program: Program, value: Port, assign: Node) -> int:
     """The position of a value among the outputs, added at the end when it is not there or already tied.
 
-    An input, a value that is tied elsewhere, and one whose Assign had to wait for something, are copied first. A value
-    that the caller gets as well is two tensors: the argument, and a copy that later writes do not reach.
+    Inputs, values that are tied elsewhere, and values whose Assign had to wait for something are copied first. Where
+    the caller also gets the value as a result, that is a copy, which later writes do not change.
     """
     graph = program.graph
     end = graph.net_output
@@ -210,7 +198,7 @@ def _output_index(program: Program, value: Port, assign: Node) -> int:
 
 
 def _given(program: Program) -> set[int]:
-    """Outputs that the caller gets: as they are, as a base of views, or as the number of a size."""
+    """Outputs that the caller gets: as they are, as the base of views, or as a size."""
     sources = [*program.outputs, *(step.source for step in program.after)]
     found = {source.index for source in sources if isinstance(source, GraphOutput)}
     return found | {source.arg for source in program.symbols.values() if source.computed}

@@ -11,7 +11,7 @@ from air_geir.program import Program, SymInput, SymPackInput
 
 @dataclass(frozen=True)
 class PackSizes:
-    """A Pack of sizes that the caller knows becomes one input: a vector on the host.
+    """A Pack of sizes that are known outside the graph becomes one input: a vector on the host.
 
     Packs of the same sizes share the input. A Pack along another axis than 0 of scalars is the same vector.
     """

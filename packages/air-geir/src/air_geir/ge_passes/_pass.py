@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 from air_fxpasses import is_left_out
-from air_geir.ir import Node
+from air_geir.ir import Node, Port
 from air_geir.program import InputBinding, Program
 
 log = logging.getLogger(__name__)
@@ -33,6 +33,14 @@ class PassResult:
 
     changed: int = 0
     refusals: tuple[Refusal, ...] = ()
+
+
+def result_of(outcomes: Iterable[bool | Refusal]) -> PassResult:
+    """What a pass did, by what it did at each place: changed it (True), left it as it should be, or refused to."""
+    found = list(outcomes)
+    return PassResult(
+        sum(one is True for one in found), tuple(one for one in found if isinstance(one, Refusal))
+    )
 
 
 class GePass(Protocol):
@@ -62,7 +70,7 @@ class Report:
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
-        """What no pass could improve, and why."""
+        """What the passes left as it was, and why."""
         return tuple(r for s in self.steps for r in s.result.refusals)
 
     def explain(self) -> str:
@@ -89,6 +97,14 @@ def run_passes(program: Program, passes: Sequence[GePass]) -> Report:
 def refusal(reason: str, node: Node) -> Refusal:
     """A refusal that carries the line of the user's program."""
     return Refusal(reason, node.name, str(node.origin) if node.origin else None)
+
+
+def constant_ints(port: Port | None) -> list[int] | None:
+    """The numbers of a constant, None when they are not known."""
+    if port is None or port.node.op_type != "Const":
+        return None
+    numbers: list[int] = port.node.attr("value").tensor().reshape(-1).tolist()
+    return numbers
 
 
 def bindings_of(program: Program) -> dict[Node, InputBinding]:

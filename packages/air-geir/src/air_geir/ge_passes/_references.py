@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from air_geir.ge_passes._pass import PassResult
-from air_geir.ir import Placement, TensorDesc
+from air_geir.ir import Placement
 from air_geir.program import Program, is_written
 
 
@@ -20,27 +20,14 @@ class MarkReferences:
         graph = program.graph
         written = [node for node in graph.inputs if node.op_type == "Data" and is_written(node.output)]
         for node in written:
-            name = node.name
+            desc = node.output.desc
+            if desc.placement is None:
+                desc = replace(desc, placement=Placement.DEVICE)
             with graph.inserting_before(node):
-                new = graph.data(
-                    f"RefData_{name}",
-                    _on_device(node.output.desc),
-                    int(node.attr("index")),
-                    op_type="RefData",
-                )
-            new.node.set_attr("_origin_data_name", name)
+                new = graph.data(f"RefData_{node.name}", desc, int(node.attr("index")), op_type="RefData")
+            new.node.set_attr("_origin_data_name", node.name)
             node.output.replace_uses(new)
             for waiting in node.control_outputs:
                 waiting.drop_control(node)
             node.erase()
         return PassResult(len(written))
-
-
-def _on_device(desc: TensorDesc) -> TensorDesc:
-    return (
-        desc
-        if desc.placement is not None
-        else TensorDesc(
-            desc.dtype, desc.shape, desc.format, desc.origin_format, desc.origin_shape, Placement.DEVICE
-        )
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from air_geir.ge_passes._pass import PassResult, Refusal, refusal
+from air_geir.ge_passes._pass import PassResult, Refusal, constant_ints, refusal, result_of
 from air_geir.ir import Graph, Node, Port
 from air_geir.program import Program, keeps_its_value
 
@@ -28,7 +28,7 @@ PRODUCTS: Mapping[str, Product] = {
 
 @dataclass(frozen=True)
 class TransposeInProduct:
-    """Weight and scale that both come as Bitcast(Transpose(x)): the transposes go, the product's flag is set.
+    """Where weight and scale are both Bitcast(Transpose(x)), the product transposes instead.
 
     Other readers of the transposed values keep them; only swaps of the last two dims count.
     """
@@ -37,14 +37,9 @@ class TransposeInProduct:
 
     def __call__(self, program: Program) -> PassResult:
         """Set the flag wherever both operands allow it."""
-        changed = 0
-        refusals: list[Refusal] = []
-        for node in program.graph.of_type(*PRODUCTS):
-            outcome = _absorb(program.graph, node, PRODUCTS[node.op_type])
-            if isinstance(outcome, Refusal):
-                refusals.append(outcome)
-            changed += outcome is True
-        return PassResult(changed, tuple(refusals))
+        return result_of(
+            _absorb(program.graph, node, PRODUCTS[node.op_type]) for node in program.graph.of_type(*PRODUCTS)
+        )
 
 
 def _absorb(graph: Graph, node: Node, product: Product) -> bool | Refusal:
@@ -64,10 +59,7 @@ def _absorb(graph: Graph, node: Node, product: Product) -> bool | Refusal:
         assert value is not None
         assert isinstance(source, Port)
         node.set_input(slot, _bitcast_before(graph, node, value.node, source))
-    node.set_attr(product.flag, True)
-    for value in values:
-        assert value is not None
-        _erase_unused(value.node)
+    _set_flag(node, product, values)
     return True
 
 
@@ -80,10 +72,15 @@ def _absorb_plain(node: Node, slots: Sequence[int], product: Product) -> bool:
     for slot, source in zip(slots, sources, strict=True):
         assert isinstance(source, Port)
         node.set_input(slot, source)
-    node.set_attr(product.flag, True)
-    for value in values:
-        _erase_unused(value.node)
+    _set_flag(node, product, values)
     return True
+
+
+def _set_flag(node: Node, product: Product, unused: Sequence[Port | None]) -> None:
+    node.set_attr(product.flag, True)
+    for value in unused:
+        if value is not None:
+            _erase_unused(value.node)
 
 
 @dataclass(frozen=True)
@@ -95,25 +92,24 @@ class TransposeAfterBitcast:
 
     def __call__(self, program: Program) -> PassResult:
         """Swap the two wherever they feed the weight."""
-        changed = 0
-        refusals: list[Refusal] = []
-        for node in program.graph.of_type("QuantBatchMatmulV3"):
-            value = node.input("x2")
-            source = _transposed_bitcast(value)
-            if isinstance(source, str):
-                if value is not None and value.node.op_type == "Bitcast" and source != NO_TRANSPOSE:
-                    refusals.append(refusal(source, node))
-                continue
-            assert value is not None
-            cast = _bitcast_before(program.graph, node, value.node, source)
-            transpose = value.node.inputs[0]
-            assert transpose is not None
-            with program.graph.inserting_before(node):
-                again = program.graph.add("Transpose", cast, transpose.node.inputs[1], outputs=value.desc)
-            node.set_input(node.slots_of("x2")[0], again)
-            _erase_unused(value.node)
-            changed += 1
-        return PassResult(changed, tuple(refusals))
+        return result_of(_swap(program.graph, node) for node in program.graph.of_type("QuantBatchMatmulV3"))
+
+
+def _swap(graph: Graph, node: Node) -> bool | Refusal:
+    value = node.input("x2")
+    source = _transposed_bitcast(value)
+    if isinstance(source, str):
+        is_bitcast = value is not None and value.node.op_type == "Bitcast"
+        return refusal(source, node) if is_bitcast and source != NO_TRANSPOSE else False
+    assert value is not None
+    cast = _bitcast_before(graph, node, value.node, source)
+    transpose = value.node.inputs[0]
+    assert transpose is not None
+    with graph.inserting_before(node):
+        again = graph.add("Transpose", cast, transpose.node.inputs[1], outputs=value.desc)
+    node.set_input(node.slots_of("x2")[0], again)
+    _erase_unused(value.node)
+    return True
 
 
 NO_TRANSPOSE = "is no bitcast of a transposed value"
@@ -138,7 +134,7 @@ def _transposed(value: Port | None) -> Port | str:
     if value is None or value.node.op_type != "Transpose":
         return NO_TRANSPOSE
     source, perm = value.node.inputs
-    order = _constant(perm)
+    order = constant_ints(perm)
     if source is None or order is None:
         return "the permutation is not known at compile time"
     if order != [*range(len(order) - 2), len(order) - 1, len(order) - 2]:
@@ -146,13 +142,6 @@ def _transposed(value: Port | None) -> Port | str:
     if not keeps_its_value(source):
         return "the graph writes what is transposed"
     return source
-
-
-def _constant(port: Port | None) -> Sequence[int] | None:
-    if port is None or port.node.op_type != "Const":
-        return None
-    values: list[int] = port.node.attr("value").tensor().reshape(-1).tolist()
-    return values
 
 
 def _bitcast_before(graph: Graph, node: Node, old: Node, source: Port) -> Node:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from air_geir.ge_passes._pass import PassResult
+from air_geir.ge_passes._pass import PassResult, constant_ints
 from air_geir.ir import Node, Port
 from air_geir.program import Program, keeps_its_value
 
@@ -13,9 +13,8 @@ from air_geir.program import Program, keeps_its_value
 class FoldViews:
     """A reshape of a reshape, and a transpose of a transpose, read what the first one read.
 
-    The first stays where others read it. What is written in the graph is not read later than the model reads it. An
-    operator that takes part in an explicit order, or that a scope of the model marked with attributes, is left alone,
-    and so are transposes whose order is computed.
+    The first stays where others read it. A value that the graph writes is never read later than before. Operators in an
+    explicit order or with attributes of a scope are left alone, and so are transposes whose order is computed.
     """
 
     name: str = "fold_views"
@@ -59,7 +58,7 @@ def _fold_reshape(node: Node) -> bool:
 
 def _fold_transpose(node: Node) -> bool:
     first = _source(node).node
-    inner, outer = _order(first), _order(node)
+    inner, outer = constant_ints(first.inputs[1]), constant_ints(node.inputs[1])
     if inner is None or outer is None:
         return False
     order = [inner[axis] for axis in outer]
@@ -78,11 +77,3 @@ def _fold_transpose(node: Node) -> bool:
     if first.is_dead:
         first.erase()
     return True
-
-
-def _order(node: Node) -> list[int] | None:
-    """The order of axes, None when it is not known."""
-    perm = node.inputs[1]
-    if perm is None or perm.node.op_type != "Const":
-        return None
-    return [int(axis) for axis in perm.node.attr("value").tensor().tolist()]

@@ -172,7 +172,7 @@ def apply(op: str, *args: Dim) -> Dim:
         raise ExpressionError(f"{op!r} is no operation on sizes", advice=f"one of {', '.join(_EVALUATE)}")
     if all(isinstance(a, int) for a in args):
         if op in ("floordiv", "mod") and args[1] == 0:
-            raise ExpressionError(f"division by zero in {op}{args}")
+            raise ExpressionError(f"division by zero in {op}{args}", advice="divide by a size that is not 0")
         return _EVALUATE[op](*args)
     return _commutative(op, args) if op in _COMMUTATIVE else _binary(op, args)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
@@ -151,8 +152,7 @@ class Graph:
         outputs: Sequence[tuple[str, TensorDesc]] = (),
     ) -> Node:
         """A node as a file describes it: exact name, no check against a prototype, inputs still to be set."""
-        if name in self._names or not name:
-            raise GraphError(f"node name {name!r} is empty or taken in graph {self.name}")
+        self._refuse_taken(name)
         node = Node(self, name, op_type, prototype)
         self._names[name] = node
         node.arity, node.input_names = tuple(arity), tuple(input_names)
@@ -182,7 +182,11 @@ class Graph:
         """The node of this name."""
         found = self._names.get(name)
         if found is None:
-            raise GraphError(f"graph {self.name} has no node {name!r}")
+            near = difflib.get_close_matches(name, self._names, 3)
+            raise GraphError(
+                f"graph {self.name} has no node {name!r}",
+                advice=f"did you mean {', '.join(near)}?" if near else "list(graph) gives its nodes",
+            )
         return found
 
     def of_type(self, *op_types: str) -> Iterator[Node]:
@@ -240,8 +244,7 @@ class Graph:
 
     def rename(self, node: Node, name: str) -> None:
         """Give a node another name, which must be free."""
-        if name in self._names or not name:
-            raise GraphError(f"node name {name!r} is empty or taken in graph {self.name}")
+        self._refuse_taken(name)
         del self._names[node.name]
         node.name = name
         self._names[name] = node
@@ -281,6 +284,13 @@ class Graph:
                 return f"{base}_{number}"
 
     # internals --------------------------------------------------------------------------------------------
+
+    def _refuse_taken(self, name: str) -> None:
+        if name in self._names or not name:
+            raise GraphError(
+                f"node name {name!r} is empty or taken in graph {self.name}",
+                advice="graph.unique_name() gives a free one",
+            )
 
     def _is_anchor(self, node: Node) -> bool:
         return node is self._net_output or node in self._data

@@ -157,7 +157,11 @@ class Node:
         """The value of a required or optional input."""
         ports = self.dynamic_input(name)
         if len(ports) != 1:
-            raise GraphError(f"input {name!r} of {self.op_type} takes {len(ports)} values", where=self.name)
+            raise GraphError(
+                f"input {name!r} of {self.op_type} takes {len(ports)} values",
+                where=self.name,
+                advice="use node.dynamic_input(name)",
+            )
         return ports[0]
 
     def dynamic_input(self, name: str) -> Sequence[Port | None]:
@@ -199,7 +203,10 @@ class Node:
         old = self._inputs[slot]
         new = port_of(value) if value is not None else None
         if new is not None and new.node.graph is not self.graph:
-            raise GraphError(f"{new.key} belongs to another graph than {self.name}")
+            raise GraphError(
+                f"{new.key} belongs to another graph than {self.name}",
+                advice="feed values of the node's own graph",
+            )
         if old is not None:
             old._uses.pop((self, slot), None)
         self._inputs[slot] = new
@@ -230,7 +237,10 @@ class Node:
         for value in others:
             other = value.node if isinstance(value, Port) else value
             if other.graph is not self.graph:
-                raise GraphError(f"{other.name} belongs to another graph than {self.name}")
+                raise GraphError(
+                    f"{other.name} belongs to another graph than {self.name}",
+                    advice="control edges join nodes of one graph",
+                )
             if other is self:
                 raise GraphError(f"{self.name} cannot run after itself")
             self._control_in[other] = None
@@ -265,7 +275,10 @@ class Node:
             raise GraphError(f"{self.name} is already erased")
         if not self.is_dead:
             users = ", ".join(n.name for n in self.successors)
-            raise GraphError(f"{self.name} cannot be erased: {users} still need it")
+            raise GraphError(
+                f"{self.name} cannot be erased: {users} still need it",
+                advice="node.output.replace_uses(...) or drop_control(...) first",
+            )
         self.graph._remove(self)
 
     def _signature(self) -> str:

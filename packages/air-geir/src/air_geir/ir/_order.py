@@ -29,5 +29,8 @@ def topological(graph: Graph) -> list[Node]:
                 heapq.heappush(ready, at)
     if len(order) != len(nodes):
         stuck = [n.name for n, count in zip(nodes, waiting, strict=True) if count]
-        raise GraphError(f"graph {graph.name} has a cycle through {', '.join(stuck[:8])}")
+        raise GraphError(
+            f"graph {graph.name} has a cycle through {', '.join(stuck[:8])}",
+            advice="remove one of the edges, data or control, between them",
+        )
     return order

@@ -1,7 +1,7 @@
-"""Whole layers of attention that torch calls as one operator in inference, written with the operators they consist of.
+"""Attention layers that torch runs as one operator in inference, written with the operators they consist of.
 
 `nn.MultiheadAttention` and `nn.TransformerEncoderLayer` do so in eval mode without gradients. A mask says with True
-which places are not looked at, and `mask_type` how it lies: `[length, length]`, `[rows, length]`, or for every head.
+which places are hidden, and `mask_type` gives its shape: `[length, length]`, `[rows, length]`, or for every head.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _attention(
     proj_weight: Tensor, proj_bias: Tensor, mask: Tensor | None = None, need_weights: bool = True,
     average_attn_weights: bool = True, mask_type: int | None = None,
 ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-    """_native_multi_head_attention: the result, and the weights where somebody needs them."""
+    """_native_multi_head_attention: the result, and the weights where they are needed."""
     projections = zip((query, key, value), qkv_weight.chunk(3), qkv_bias.chunk(3), strict=True)
     width = embed_dim // num_head
     q, k, v = (F.linear(x, w, b).unflatten(-1, (num_head, width)).transpose(1, 2) for x, w, b in projections)

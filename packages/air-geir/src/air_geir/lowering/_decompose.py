@@ -29,8 +29,8 @@ from air_graph import effects_of, uses_of
 Overload: TypeAlias = torch._ops.OpOverload
 Table: TypeAlias = Mapping[Overload, Callable[..., Any]]
 
-_RIGHTED: Table = {torch.ops.aten.view_copy.default: lambda self, size: self.reshape(size).clone()}
-"""Where torch's own fails: its reference takes a view, which not every layout has."""
+_CORRECTED: Table = {torch.ops.aten.view_copy.default: lambda self, size: self.reshape(size).clone()}
+"""Used instead of torch's own, which takes a view and fails for layouts that have none."""
 
 
 class Expansions:
@@ -73,7 +73,7 @@ def is_dynamic_leaf(leaf: object) -> bool:
 def _decomposition(op: Overload, custom: Table) -> Callable[..., Any] | None:
     found = (
         custom.get(op)
-        or _RIGHTED.get(op)
+        or _CORRECTED.get(op)
         or decomposition_table.get(op)
         or ATTENTION_LAYERS.get(op)
         or MATMUL_GRADIENTS.get(op)
@@ -132,7 +132,7 @@ def _with_aten_copies(gm: fx.GraphModule) -> fx.GraphModule:
 def writes_inside(gm: fx.GraphModule) -> bool:
     """True when an operator of the graph writes to a value that is not an input of the graph, or to a part of one.
 
-    What is passed by keyword, or in a list, is memory made for the result: converters give its new value.
+    What is passed by keyword, or in a list, is memory that was made for the result: converters return its new value.
     """
     written = (
         (node, use)
@@ -157,7 +157,7 @@ def _copied_first(overload: Overload) -> bool:
 
 
 def _repeats(leaves: Sequence[Any]) -> tuple[int, ...]:
-    """Where each tensor is first among the leaves: one that is given twice is one value of the trace."""
+    """The position of the first leaf that is the same tensor: one that is given twice is one value of the trace."""
     first: dict[int, int] = {}
     return tuple(
         first.setdefault(id(leaf), at) for at, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)

@@ -14,7 +14,7 @@ _PIECES = (
     torch._C.DispatchKey.CompositeExplicitAutograd,
 )
 _LOSSES = frozenset({"smooth_l1_loss", "huber_loss", "mse_loss", "soft_margin_loss", "binary_cross_entropy"})
-"""One number for each element, unless they are added up, but not marked so."""
+"""Work on elements (unless they reduce), although torch does not tag them as pointwise."""
 
 
 def rounded_once(
@@ -26,7 +26,7 @@ def rounded_once(
     in_pieces = any(map(op.has_kernel_for_dispatch_key, _PIECES))
     if not by_element or in_pieces or len(found) != 1 or not found <= set(_HALVES):
         return function
-    (half,) = found  # eager torch runs an operator in pieces as its pieces
+    (half,) = found  # eager torch runs a composite operator as its parts, and rounds after each
 
     def wide(leaf: Any) -> Any:
         return leaf.to(torch.float32) if isinstance(leaf, torch.Tensor) and leaf.dtype == half else leaf

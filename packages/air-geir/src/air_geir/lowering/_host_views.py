@@ -1,4 +1,4 @@
-"""Views that the caller's function makes: a chain of FX nodes as steps over one of its tensors."""
+"""Views that are made outside the graph: a chain of FX nodes as steps over one of the caller's tensors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Source: TypeAlias = "ArgOutput | GraphOutput | ViewOutput"
 
 
 class HostViews:
-    """Steps in the order in which they are made, each node's once.
+    """Collects the steps in the order they are made in, one for each node.
 
     Args:
         base: where the tensor of a value with memory of its own is.
@@ -61,7 +61,10 @@ class HostViews:
         if link.kind == "item":
             return self.add(operator.getitem, base, node.args[1])
         if not node.args or node.args[0] is not link.base:
-            raise CannotConvert("the view does not take its base as its first argument")
+            raise CannotConvert(
+                "the view does not take its base as its first argument",
+                advice="return a copy of it (.clone())",
+            )
         arguments = tuple(_plain(argument) for argument in node.args[1:])
         return self.add(target, base, *arguments, **{k: _plain(v) for k, v in node.kwargs.items()})
 

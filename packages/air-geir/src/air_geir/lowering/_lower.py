@@ -22,7 +22,7 @@ from air_geir.ir import DataType, Expr, Graph, Origin, TensorDesc
 from air_geir.lowering._decompose import Expansions, is_dynamic_leaf
 from air_geir.lowering._memory import Caller, Memory
 from air_geir.lowering._scopes import Scopes
-from air_geir.lowering._source import origin_of, source_of
+from air_geir.lowering._source import origin_of, reason_of, source_of
 from air_graph.pieces import LeftOut
 from air_graph.progress import progress_on_terminal, showing
 
@@ -43,21 +43,20 @@ class Lowering:
         *,
         caller: Caller | None = None,
         skipped: Collection[fx.Node] = (),
-        apart: Mapping[fx.Node, LeftOut] | None = None,
+        untranslated: Mapping[fx.Node, LeftOut] | None = None,
     ) -> None:
         self.ctx = ctx
         self.expansions = expansions
         self.found = found
         self.env: dict[fx.Node, Any] = {}
-        self.module: fx.GraphModule | None = None
         self.effects: list[Value] = []
-        """Values nobody reads whose operators must run: writes to inputs, prints, communication."""
+        """Values that nothing reads, but whose operators must run: writes to inputs, prints, communication."""
         self.scopes = Scopes(ctx.graph)
         self.caller = caller
-        """The function around the graph, where there is one."""
+        """What the function around the graph can do before it runs; None where there is no such function."""
         self.skipped = skipped
-        """Nodes that need no translation: the caller's function makes them."""
-        self.apart = apart or {}
+        """Nodes that need no translation, because the function around the graph computes them."""
+        self.untranslated = untranslated or {}
         """Nodes that must not be translated, each with the reason."""
         self.outer: dict[fx.Node, tuple[Lowering, fx.Node]] = {}
         """Inputs of an expansion, with the values they stand for in the graph around it."""
@@ -67,7 +66,7 @@ class Lowering:
     def lower_body(
         self, name: str, body: fx.GraphModule, operands: Sequence[Any], values: Sequence[Value]
     ) -> Graph:
-        """The body of a branch as a graph of its own; it computes its sizes itself."""
+        """The body of a branch as a graph of its own, which computes its sizes itself."""
         graph = Graph(name)
         ctx = Context(graph, Sizes(graph, hosted=False))
         inner = Lowering(ctx, self.expansions, self.found)
@@ -91,7 +90,6 @@ class Lowering:
 
     def walk(self, module: fx.GraphModule) -> None:
         """Lowers every node. Placeholders must be in `env` already."""
-        self.module = module
         nodes = module.graph.nodes
         bar = progress_on_terminal(
             len(nodes), unit="nodes", wanted=variables.switch("ACLGRAPH_PROGRESS", True)
@@ -102,15 +100,15 @@ class Lowering:
                 if bar is not None:
                     bar.advance()
 
-    def _walk_one(self, module: fx.GraphModule, node: fx.Node) -> None:
+    def _walk_one(self, module: fx.GraphModule, node: fx.Node, origin: Origin | None = None) -> None:
         if node in self.skipped:
             return
-        if node in self.apart:
-            self.found.append(self.apart[node])
+        if node in self.untranslated:
+            self.found.append(self.untranslated[node])
             self.env[node] = self._stand_in(node.meta["val"])
             return
         if node.op == "call_function":
-            with self.ctx.graph.origin_of(origin_of(node)):
+            with self.ctx.graph.origin_of(origin or origin_of(node)):
                 self.env[node] = self._step(node)
         elif node.op == "get_attr":
             self.env[node] = self._attribute(module, node)
@@ -137,7 +135,7 @@ class Lowering:
         try:
             return None if self.scopes.takes(node, self.read) else self._call(node)
         except CannotConvert as refused:
-            self.found.append(LeftOut(node.name, name_of(node.target), _told(refused), source_of(node)))
+            self.found.append(LeftOut(node.name, name_of(node.target), reason_of(refused), source_of(node)))
             return None
 
     def _call(self, node: fx.Node) -> Any:
@@ -152,18 +150,19 @@ class Lowering:
             return self._convert(node, converter, meta)
         except (CannotConvert, ExpressionError) as refused:
             origin = self.ctx.graph.origin or origin_of(node)
-            self.found.append(LeftOut(origin.fx, name_of(target), _told(refused), origin.source))
+            self.found.append(LeftOut(origin.fx, name_of(target), reason_of(refused), origin.source))
             return self._stand_in(meta)
 
     def _item(self, node: fx.Node) -> Any:
-        """One of several results; the operator is left out where its translation does not give one that is wanted."""
+        """One of several results; an operator whose translation lacks a result that is used is reported."""
         several: Any = node.args[0]
         index = node.args[1]
         result = self.read(several)[index]
         if result is not None or not node.users or not isinstance(node.meta.get("val"), torch.Tensor):
             return result
         target, origin = name_of(several.target), self.ctx.graph.origin
-        inside = origin is not None and origin.fx != node.name  # of a decomposition: its operator is left out
+        # Inside a decomposition the whole operator is reported.
+        inside = origin is not None and origin.fx != node.name
         name = origin.fx if inside and origin is not None else several.name
         told = f"{target} gives no result {index} in Ascend IR"
         self.found.append(LeftOut(name, target, told, source_of(several)))
@@ -184,26 +183,26 @@ class Lowering:
         except AttributeKindError as wrong:
             if not any(isinstance(leaf, _SYMBOLS) for leaf in pytree.tree_leaves((args, dict(kwargs)))):
                 raise
-            raise CannotConvert(f"{wrong.what}: attributes are fixed, this one is a symbolic size") from wrong
+            raise CannotConvert(
+                f"{wrong.what}: attributes are fixed, this one is a symbolic size",
+                advice="mark the dim static (dynamic=False)",
+            ) from wrong
         if isinstance(meta, _SYMBOLIC):
             self._carry_number(meta, settled)
             return meta
         return settled
 
     def _with_a_tensor(self, target: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """An operator on one number (`conj(1j)`, which a derivative makes): torch takes it for a tensor."""
-        if (
-            not args
-            or not isinstance(args[0], (bool, int, float, complex))
-            or not isinstance(target, torch._ops.OpOverload)
-        ):
-            return args
-        takes = target._schema.arguments
-        if (
-            not takes
-            or str(takes[0].type) != "Tensor"
-            or any(isinstance(leaf, Value) for leaf in pytree.tree_leaves(args))
-        ):
+        """An operator on one number (`conj(1j)`, which derivatives contain): torch treats it as a tensor."""
+        takes = target._schema.arguments if isinstance(target, torch._ops.OpOverload) else ()
+        is_alone = (
+            args
+            and isinstance(args[0], (bool, int, float, complex))
+            and takes
+            and str(takes[0].type) == "Tensor"
+            and not any(isinstance(leaf, Value) for leaf in pytree.tree_leaves(args))
+        )
+        if not is_alone:
             return args
         return (self.ctx.const(args[0], torch.tensor(args[0]).dtype), *args[1:])
 
@@ -239,16 +238,9 @@ class Lowering:
 
     def walk_inside(self, body: fx.GraphModule, origin: Origin | None) -> Any:
         """Lowers an expansion: everything it makes comes from the node that was expanded."""
-        self.module = body
         for node in body.graph.nodes:
-            if node.op == "call_function":
-                with self.ctx.graph.origin_of(origin):
-                    self.env[node] = self._call(node)
-            elif node.op == "get_attr":
-                self.env[node] = self._attribute(body, node)
-            elif node.op == "output":
-                return self.read(node.args[0])
-        return None
+            self._walk_one(body, node, origin)
+        return self.read(body.graph.output_node().args[0])
 
     # results ----------------------------------------------------------------------------------------------
 
@@ -256,7 +248,10 @@ class Lowering:
         """Checks the result against torch's description and takes over its shape."""
         if isinstance(meta, (list, tuple)):
             if not isinstance(result, (list, tuple)) or len(result) != len(meta):
-                raise GeirError(f"the converter of {target} must give {len(meta)} results, gave {result!r}")
+                raise GeirError(
+                    f"the converter of {target} must give {len(meta)} results, gave {result!r}",
+                    advice="return one Value for each result of the operator",
+                )
             return [self._settle(r, m, target) for r, m in zip(result, meta, strict=True)]
         if not isinstance(result, Value) or not isinstance(meta, torch.Tensor):
             return result
@@ -295,9 +290,7 @@ class Lowering:
                     self.env[argument] = one
 
     def _attribute(self, module: fx.GraphModule, node: fx.Node) -> Any:
-        held: Any = module
-        for part in str(node.target).split("."):
-            held = getattr(held, part)
+        held = operator.attrgetter(str(node.target))(module)
         if not isinstance(held, torch.Tensor):
             return held
         real = getattr(held, "constant", None) if isinstance(held, torch._subclasses.FakeTensor) else held
@@ -308,7 +301,7 @@ class Lowering:
         return self.ctx.const(real.detach(), real.dtype)
 
     def _stand_in(self, meta: Any) -> Any:
-        """Something to go on with after a node that failed, so that the report covers the whole graph."""
+        """A value in place of a node that failed, so that the report covers the whole graph."""
         if isinstance(meta, (list, tuple)):
             return [self._stand_in(m) for m in meta]
         if not isinstance(meta, torch.Tensor):
@@ -348,16 +341,12 @@ def _are_sizes(meta: Any) -> bool:
     return isinstance(meta, _SYMBOLIC)
 
 
-def _told(refused: GeirError) -> str:
-    return f"{refused.what}; {refused.advice}" if refused.advice else refused.what
-
-
 def call_converter(
     ctx: Context, converter: Converter, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
     """Runs a converter the way it wants to be called.
 
-    A fault in one of AIR's own leaves the operator to eager, which says so; a user sees the fault in his.
+    If one of AIR's own fails, the operator is refused with the reason; an error of a user's converter is raised.
     """
     if not converter.takes_context:
         return converter.function(ctx.meta, *args, **kwargs)

@@ -32,7 +32,7 @@ _ADVICE = "make the operand dense before it (.contiguous()), or index it instead
 
 
 class Caller:
-    """The caller's arguments, of which the function around the graph can make views before it runs."""
+    """The arguments of the function around the graph, which can make views of them before the graph runs."""
 
     def __init__(self, args: Mapping[fx.Node, int], placement: Placement | None) -> None:
         self.args = args
@@ -54,7 +54,7 @@ class Memory:
         self._resolve()
 
     def _resolve(self) -> None:
-        """Goes up to the owner, out of the expansions of operators that this call may be a part of."""
+        """Finds the owner, also through the expansions that this call is a part of."""
         lowering, node = self.path[-1]
         owner = owner_of(node)
         while owner in lowering.outer:
@@ -144,7 +144,7 @@ class Memory:
         return True
 
     def _view(self, size: Sequence[Size], stride: Sequence[Size], offset: Size | Dim | None) -> Value:
-        """The elements of an argument's memory, taken by the caller's function and given to the graph."""
+        """The elements of an argument's memory, taken outside the graph and given to it as an input."""
         caller = self.home.caller
         assert caller is not None, "asked before"
         arg = caller.args[self.owner]
@@ -167,7 +167,7 @@ class Memory:
         return Value(port, self.like.dtype, sizes)
 
     def _offset_of_argument(self) -> Dim:
-        """Where the operand begins in the caller's memory: the argument of a call may begin anywhere."""
+        """Where the operand begins in its storage; an argument may begin elsewhere in each call."""
         caller = self.home.caller
         assert caller is not None, "asked before"
         if any(

@@ -1,7 +1,7 @@
 """What the caller gets: values that the graph computes, and views that the caller's function makes of its tensors.
 
-Ascend IR has no memory that two values share, and its results are dense. So the graph gives back the values that own
-memory, each once, and every view among the results is made over them, or over the caller's own argument.
+In Ascend IR no two values share memory, and results are dense. So the graph returns the values that own memory, each
+once, and views among the results are made afterwards, of these values or of the caller's arguments.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from air_geir.errors import CannotConvert, ExpressionError
 from air_geir.ir import Dim, Expr, Port, as_dim, symbol
 from air_geir.lowering._host_views import HostViews, Source
 from air_geir.lowering._layouts import axes_order, is_dense, looks_dense
-from air_geir.lowering._source import origin_of, source_of
+from air_geir.lowering._source import origin_of, reason_of, source_of
 from air_geir.lowering._strided import lay_out, with_axes
 from air_geir.program import (
     ArgOutput,
@@ -61,12 +61,15 @@ def number_output(value: Any) -> OutputBinding:
     if isinstance(value, torch.SymInt):
         return SizeOutput(as_dim(value))
     if isinstance(value, (torch.SymFloat, torch.SymBool)):
-        raise CannotConvert(f"the graph returns {value}, which is no integer computed from sizes")
+        raise CannotConvert(
+            f"the graph returns {value}, which is no integer computed from sizes",
+            advice="return it as a tensor, or compute it outside the compiled function",
+        )
     return ConstantOutput(value)
 
 
 class ResultPlan:
-    """Which results are views that the caller's function makes, and which nodes nobody else needs."""
+    """Which results are views made outside the graph, and which nodes nothing else needs."""
 
     def __init__(self, gm: fx.GraphModule) -> None:
         self.returned = returned_by(gm)
@@ -79,16 +82,16 @@ class ResultPlan:
             for node, result in zip(self.returned, owning_results(gm), strict=True)
             if _is_tensor(node) and not result.owns
         }
-        """Results that are views in eager of a value that is none of them; passes may have put them in its place."""
+        """Results that are views in eager of a value that is not a result; passes may have replaced it by them."""
         self.direct = {
             node for owner, nodes in sharing.items() if self._is_alone(owner, nodes) for node in nodes
         }
-        """Views that nobody shares memory with, and that the graph can give dense."""
+        """Views that share memory with no other result, and that the graph can return dense."""
         self.skipped = _unread(node for node in tensors if node not in self.direct)
-        """Nodes that nothing but results depends on, made by the caller's function alone."""
+        """Nodes that only results depend on: they are computed outside the graph."""
 
     def _is_alone(self, owner: fx.Node, nodes: Sequence[fx.Node]) -> bool:
-        """Whether one view of a computed value is all that leaves, the whole of it in its order."""
+        """Whether the only result in some memory is one view of a computed value, with all its elements in order."""
         node = nodes[0]
         if len(nodes) > 1 or node is owner or owner.op == "placeholder":
             return False
@@ -159,7 +162,7 @@ class Outputs:
         return made
 
     def _is_made_later(self, at: int) -> bool:
-        """Whether a result lies in memory of another value; that value, where it is returned, is the tensor itself."""
+        """Whether a result lies in the memory of another value, whose own tensor has to be made first."""
         result = self.wanted.returned[at]
         return _is_tensor(result) and owner_of(result) is not result
 
@@ -167,8 +170,9 @@ class Outputs:
         try:
             return self._binding(result)
         except (CannotConvert, ExpressionError) as refused:
-            told = f"{refused.what}; {refused.advice}" if refused.advice else refused.what
-            self.found.append(LeftOut(result.name, name_of(result.target), told, source_of(result)))
+            self.found.append(
+                LeftOut(result.name, name_of(result.target), reason_of(refused), source_of(result))
+            )
             return ConstantOutput()
 
     def _binding(self, result: Any) -> OutputBinding:
@@ -190,7 +194,7 @@ class Outputs:
         return source
 
     def _refuse_surroundings(self, node: fx.Node) -> None:
-        """A view by strides may show what a scatter copied with the elements; the graph gives the elements alone."""
+        """A view by strides may show what a scatter copied beside the elements; the graph has only the elements."""
         for link in links_of(node):
             scatter = next(copies_with_gaps(link.node), None)
             if scatter is None:
@@ -198,8 +202,8 @@ class Outputs:
             seen, given = (Region.of(one.meta["val"]) for one in (link.node, scatter))
             if axes_order(scatter.meta["val"]) is None or not surely_within(seen, given):
                 raise CannotConvert(
-                    f"it shows what lies round the elements of {scatter.name}",
-                    advice="return a copy of the elements that are wanted",
+                    f"it shows memory beside the elements of {scatter.name}",
+                    advice="return a copy of the elements you need (.clone())",
                 )
 
     # values that own memory --------------------------------------------------------------------------------
@@ -223,7 +227,7 @@ class Outputs:
         return self.views.add(with_axes, output, back)
 
     def _strided(self, owner: fx.Node, value: Value, like: torch.Tensor) -> Source:
-        """A value with gaps between its elements, or whose order follows from sizes that are not known yet."""
+        """A value with gaps between its elements, or whose order depends on sizes that are not known yet."""
         output = GraphOutput(self._output(value, owner))
         try:
             stride: list[Dim] = [as_dim(step) for step in like.stride()]
@@ -237,7 +241,7 @@ class Outputs:
         return self.views.add(lay_out, output, stride, offset)
 
     def _begins_at(self, owner: fx.Node, like: torch.Tensor) -> Dim:
-        """Where a result begins: a copy into an argument as far behind the beginning of each call's argument."""
+        """Where a result begins; what was copied into an argument begins at that argument's offset in each call."""
         copied = surroundings_of(owner)
         if copied is None or copied not in self.args:
             return as_dim(like.storage_offset())
@@ -246,7 +250,7 @@ class Outputs:
         return symbol(name) + as_dim(like.storage_offset() - copied.meta["val"].storage_offset())
 
     def _output(self, value: Value, owner: fx.Node) -> int:
-        """The position of a value among the outputs; one that other memory stands for is copied."""
+        """The position of a value among the outputs; a value that already lies in other memory is copied."""
         known = self.ports.get(value.port)
         if value.port.node.op_type == "Data" or (known is not None and self._owners[known] is not owner):
             with self.ctx.graph.origin_of(origin_of(owner)):

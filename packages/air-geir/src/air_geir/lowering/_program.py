@@ -64,7 +64,7 @@ def lower_program(
         name: name of the IR graph.
         static_inputs: arguments whose address stays the same from call to call.
         decompositions: overloads to write with others, before converters and torch's own table.
-        sizes_on_host: let the caller compute sizes (a compiled program); otherwise the graph does (an export).
+        sizes_on_host: sizes are computed outside the graph (a compiled program), not by it (an export).
     """
     builder = _ProgramBuilder(
         gm, example_inputs, name, frozenset(static_inputs), sizes_on_host, decompositions
@@ -119,7 +119,7 @@ class _ProgramBuilder:
             self.found,
             caller=self.caller,
             skipped=self.wanted.skipped if self.wanted is not None else (),
-            apart=self._of_the_host(),
+            untranslated=self._only_on_host(),
         )
         self._sources(self.holders)
         self._inputs(self.holders)
@@ -131,8 +131,8 @@ class _ProgramBuilder:
             raise UnsupportedGraphError(self.graph.name, self.found)
         return outputs
 
-    def _of_the_host(self) -> dict[fx.Node, LeftOut]:
-        """What an engine of a device cannot do for a caller who wants memory of the host; views he makes himself."""
+    def _only_on_host(self) -> dict[fx.Node, LeftOut]:
+        """Operators whose results are needed in host memory: a device's engine cannot compute those."""
         if self.wanted is None:
             return {}
         needed = needed_on_host(self.gm.graph)
@@ -205,8 +205,10 @@ class _ProgramBuilder:
     def _is_read(self, node: fx.Node) -> bool:
         if self.wanted is None:
             return True
-        apart = self.wanted.skipped
-        return any(u.target not in _SIZE_READERS and u.op != "output" and u not in apart for u in node.users)
+        skipped = self.wanted.skipped
+        return any(
+            u.target not in _SIZE_READERS and u.op != "output" and u not in skipped for u in node.users
+        )
 
     def _outputs(self) -> Program:
         if self.wanted is None:

@@ -11,6 +11,7 @@ operator after it, on the same stream, run after what it waits for. Tagged event
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -24,7 +25,7 @@ from air_streams import NAMESPACE
 
 _ops: Final = getattr(torch.ops, NAMESPACE)
 _LABEL: Final = "_user_stream_label"
-#: Before the label of the only stream that a scope is for; never an attribute, for its value is empty.
+#: Marks, before a label, the only stream that a scope applies to; its value is empty, so it never becomes an attribute.
 _ALONE: Final = "alone on "
 _NOT_WORK: Final = frozenset({"Const", "Data", "RefData", "NetOutput"})
 
@@ -40,16 +41,20 @@ class Scopes:
 
     def takes(self, node: fx.Node, read: Callable[[Any], Any]) -> bool:
         """Whether the node is a stream operator; if so, it has acted."""
-        handler = _HANDLERS.get(node.target)
-        if handler is None:
+        if node.target is _ops.wait.default:
+            self.wait(node, read)
+        elif node.target in _ENDS:
+            self._pop(_ENDS[node.target])
+        elif node.target in _HANDLERS:
+            _HANDLERS[node.target](self, node)
+        else:
             return False
-        handler(self, node, read)
         return True
 
     @property
     def stream(self) -> str:
         """The label of the stream that is current."""
-        return str(self._merged().get("_user_stream_label", ""))
+        return self._merged().get(_LABEL, "")
 
     def _merged(self) -> dict[str, str]:
         label = next((a[_LABEL] for _, a in reversed(self.open) if _LABEL in a), "")
@@ -67,27 +72,24 @@ class Scopes:
     def _pop(self, kind: str) -> None:
         if not self.open or self.open[-1][0] != kind:
             raise CannotConvert(
-                f"a scope is left that is not the innermost one ({kind})",
+                f"the scope that ends is not the innermost one ({kind})",
                 advice="use `with`, and keep each block in one graph: no graph break inside (fullgraph=True shows it)",
             )
         self.open.pop()
         self._apply()
 
     def _apply(self) -> None:
-        """Tells the graph what every operator made from now on gets."""
+        """Sets what the graph adds to every operator made from now on."""
         self.graph.scope_attrs = dict(self._merged())
         self.graph.scope_control = tuple(self.awaited.get(self.stream, ()))
 
-    def enter_stream(self, node: fx.Node, read: Callable[[Any], Any]) -> None:
+    def enter_stream(self, node: fx.Node) -> None:
         tag, priority = node.args[0], node.args[1] if len(node.args) > 1 else 0
         label = "" if tag == "default" else str(tag)
         ranked = "" if not label else str(priority)
         self._push("stream", {"_user_stream_label": label, "_user_stream_priority": ranked})
 
-    def exit_stream(self, node: fx.Node, read: Callable[[Any], Any]) -> None:
-        self._pop("stream")
-
-    def enter_limit(self, node: fx.Node, read: Callable[[Any], Any]) -> None:
+    def enter_limit(self, node: fx.Node) -> None:
         aicore, vectorcore = node.args[:2]
         tag = node.args[2] if len(node.args) > 2 else node.kwargs.get("tag", "")
         limit = {"_op_aicore_num": str(aicore), "_op_vectorcore_num": str(vectorcore)}
@@ -96,18 +98,13 @@ class Scopes:
             limit = {_ALONE + label: "", **limit}
         self._push("cores", limit)
 
-    def exit_limit(self, node: fx.Node, read: Callable[[Any], Any]) -> None:
-        self._pop("cores")
-
-    def enter_attributes(self, node: fx.Node, read: Callable[[Any], Any]) -> None:
+    def enter_attributes(self, node: fx.Node) -> None:
         names, values = node.args[:2]
         self._push("attributes", dict(zip(map(str, names), map(str, values), strict=True)))  # type: ignore[arg-type]  # lists of text, by the schema
 
-    def exit_attributes(self, node: fx.Node, read: Callable[[Any], Any]) -> None:
-        self._pop("attributes")
-
-    def record(self, node: fx.Node, read: Callable[[Any], Any]) -> None:
-        self.marks[node] = self._latest()
+    def record(self, node: fx.Node) -> None:
+        work = (made for made in self.graph if made.op_type not in _NOT_WORK)
+        self.marks[node] = next(iter(deque(work, maxlen=1)), None)
 
     def wait(self, node: fx.Node, read: Callable[[Any], Any]) -> None:
         awaited = self.awaited.setdefault(self.stream, [])
@@ -122,33 +119,26 @@ class Scopes:
                 awaited.append(found)
         self._apply()
 
-    def record_stream(self, node: fx.Node, read: Callable[[Any], Any]) -> None:
-        """The engine plans memory over its streams by itself."""
+    def record_stream(self, node: fx.Node) -> None:
+        """Nothing to do: the engine plans memory across its streams itself."""
 
-    def event(self, node: fx.Node, read: Callable[[Any], Any]) -> None:
+    def event(self, node: fx.Node) -> None:
         raise CannotConvert(
             "tagged events belong to reduce-overhead: Ascend IR has no event",
             advice="order the work with ops.record() and ops.wait([...]), or use config.mode = 'reduce-overhead'",
         )
 
-    def _latest(self) -> Node | None:
-        latest = None
-        for node in self.graph:
-            if node.op_type not in _NOT_WORK:
-                latest = node
-        return latest
 
-
-_Handler = Callable[[Scopes, fx.Node, Callable[[Any], Any]], None]
-_HANDLERS: Final[dict[Any, _Handler]] = {
+_ENDS: Final = {
+    _ops.stream_exit.default: "stream",
+    _ops.core_limit_exit.default: "cores",
+    _ops.attributes_exit.default: "attributes",
+}
+_HANDLERS: Final[dict[Any, Callable[[Scopes, fx.Node], None]]] = {
     _ops.stream_enter.default: Scopes.enter_stream,
-    _ops.stream_exit.default: Scopes.exit_stream,
     _ops.core_limit_enter.default: Scopes.enter_limit,
-    _ops.core_limit_exit.default: Scopes.exit_limit,
     _ops.attributes_enter.default: Scopes.enter_attributes,
-    _ops.attributes_exit.default: Scopes.exit_attributes,
     _ops.record.default: Scopes.record,
-    _ops.wait.default: Scopes.wait,
     _ops.record_stream.default: Scopes.record_stream,
     _ops.event_record.default: Scopes.event,
     _ops.event_wait.default: Scopes.event,

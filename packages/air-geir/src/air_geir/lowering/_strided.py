@@ -1,4 +1,4 @@
-"""Gives a dense tensor the strides that eager gives it, where the graph engine cannot."""
+"""Gives a dense tensor the strides that it has in eager, which the graph engine cannot do."""
 
 from __future__ import annotations
 

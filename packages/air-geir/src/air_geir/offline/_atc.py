@@ -28,7 +28,7 @@ def compile_air(
     soc: str | None = None,
     options: Mapping[str, str] | None = None,
 ) -> Path:
-    """Compiles an `.air` file with `atc`; gives the path of the `.om` file, which is there whole or not at all.
+    """Compiles an `.air` file with `atc`; gives the path of the `.om` file, which is complete or not there at all.
 
     Args:
         model: the file that `dynamo_export` wrote.
@@ -47,7 +47,7 @@ def compile_air(
         )
     if target.suffix != ".om":
         target = target.with_name(f"{target.name}.om")
-    from air_graph import files  # only here: who loads a model needs nothing of what compiles
+    from air_graph import files  # only here: loading a model does not need it
 
     files.folder(target.parent, "the folder of the offline model")
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".atc.") as folder:
@@ -58,7 +58,7 @@ def compile_air(
         if len(written) != 1:  # its name ends with the system where that is another one
             raise EngineError(
                 f"{PROGRAM} ended without an error and without an offline model of {source}",
-                advice="run it by hand and see what it writes: the folder may be full",
+                advice="run it by hand to see what it writes: the disk may be full",
             )
         written[0].replace(target)
     return target
@@ -81,7 +81,7 @@ def _run(options: Mapping[str, str], folder: Path, source: Path) -> None:
     raise EngineError(
         f"{PROGRAM} {_ending(done.returncode)}: {said[-1] if said else 'it said nothing'}",
         where="\n          ".join([str(source), *said[-8:-1]]),
-        advice="give memory back or compile on a larger machine: the system ends programs that take too much"
+        advice="free memory or compile on a larger machine: the system kills programs that take too much"
         if done.returncode == -signal.SIGKILL
         else "air_geir.verify names broken rules of the graph; --log=debug makes the program say more",
     )

@@ -91,7 +91,7 @@ class OfflineModel:
         return tuple(results)
 
     def run(self, inputs: Sequence[Tensor], results: Sequence[Tensor]) -> None:
-        """Runs on the current stream, from and into dense tensors of the NPU that fit; nothing is checked."""
+        """Runs on the current stream with dense tensors of the NPU; sizes and types are not checked."""
         stream = self._stream()
         with self._lock:
             model = self._loaded()
@@ -103,7 +103,7 @@ class OfflineModel:
     @cached_property
     def _stream(self) -> Callable[[], int]:
         """The current stream of torch, with torch_npu's queue emptied: work there may still write the inputs."""
-        npu: Any = getattr(torch, "npu")  # noqa: B009  # unknown to the type checker
+        npu = torch.get_device_module("npu")
         short = getattr(sys.modules["torch_npu"]._C, "_npu_getCurrentRawStream", None)
         return partial(short, npu.current_device()) if short else lambda: int(npu.current_stream().npu_stream)
 
@@ -161,7 +161,7 @@ class OfflineModel:
     def _refuse(self, reason: str) -> None:
         taken = "; ".join(map(str, self.inputs)) or "nothing"
         raise EngineError(
-            f"the offline model cannot be called so: {reason}",
+            f"the offline model cannot be called like this: {reason}",
             where=str(self._path),
             advice=f"call it with {taken}",
         )
@@ -211,7 +211,7 @@ class OfflineModel:
         return Port(name, shape, kind, size)
 
     def close(self) -> None:
-        """Gives the model and its memory back; whoever calls it afterwards gets an error."""
+        """Frees the model and its memory; calling it afterwards is an error."""
         with self._lock:
             if self._number is None:
                 return
@@ -236,7 +236,7 @@ class OfflineModel:
 
 
 class _Buffers:
-    """A data set whose buffers name other memory at each call."""
+    """A data set whose buffers point to other memory in each call."""
 
     def __init__(self, acl: Any, count: int) -> None:
         self._acl = acl
@@ -247,9 +247,12 @@ class _Buffers:
             pyacl.checked(acl, acl.mdl.add_dataset_buffer(self.dataset, buffer)[1], "prepare a data set")
 
     def name(self, memory: Sequence[tuple[int, int]]) -> None:
-        """Lets each buffer name an address and a size: weights lie where they lay in the call before."""
+        """Points each buffer to an address and a size; those that have not moved since the last call are left alone."""
         if len(memory) != len(self._named):
-            raise EngineError(f"the offline model takes {len(self._named)} tensors, {len(memory)} were given")
+            raise EngineError(
+                f"the offline model takes {len(self._named)} tensors, {len(memory)} were given",
+                advice="model.inputs and model.outputs say what it takes and gives",
+            )
         for at, (named, wanted) in enumerate(zip(self._named, memory, strict=True)):
             if named != wanted:
                 self._update(at, *wanted)
@@ -260,7 +263,7 @@ class _Buffers:
         pyacl.checked(self._acl, failed, "name the memory of a tensor")
 
     def close(self) -> None:
-        """Gives the set back; the memory is not its own."""
+        """Frees the data set, but not the memory it points to."""
         self._acl.mdl.destroy_dataset(self.dataset)
         for buffer in self._buffers:
             self._acl.destroy_data_buffer(buffer)

@@ -37,7 +37,7 @@ def started(device: int | None = None) -> Any:
             advice=ADVICE,
         ) from error
     if torch_works_on_npu():
-        npu: Any = getattr(torch, "npu")  # noqa: B009  # unknown to the type checker
+        npu = torch.get_device_module("npu")
         if device is not None and device != npu.current_device():
             raise EngineError(
                 f"the model is wanted on device {device}, torch works on npu:{npu.current_device()}",

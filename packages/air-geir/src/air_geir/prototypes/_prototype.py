@@ -150,7 +150,11 @@ def _ports(text: str) -> tuple[PortSpec, ...]:
 def _attr(text: str, row: str) -> AttrSpec:
     match = _ATTR.fullmatch(text.strip())
     if match is None:
-        raise PrototypeError(f"{text!r} is no attribute of a prototype", where=row.strip())
+        raise PrototypeError(
+            f"{text!r} is no attribute of a prototype",
+            where=row.strip(),
+            advice="write name: kind, or name: kind = default",
+        )
     name, kind_name, default = match.groups()
     kind = AttrKind(kind_name)
     if default is None:

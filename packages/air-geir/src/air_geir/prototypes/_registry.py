@@ -48,7 +48,11 @@ def register(prototype: str | Prototype) -> Prototype:
     new = parse(prototype) if isinstance(prototype, str) else prototype
     old = find(new.op_type)
     if old is not None and old != new:
-        raise PrototypeError(f"{new.op_type} is already described differently: {old}", where=str(new))
+        raise PrototypeError(
+            f"{new.op_type} is already described differently: {old}",
+            where=str(new),
+            advice="describe it the same way, or give your operator another type",
+        )
     _parsed[new.op_type] = new
     return new
 

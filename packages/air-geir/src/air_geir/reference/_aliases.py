@@ -69,7 +69,7 @@ class Aliases:
                 yield member
 
     def _stands_for_input(self, port: Port) -> bool:
-        """True for what an operator gives back for an input it wrote."""
+        """True for the output that stands for an input the operator wrote."""
         node = port.node
         kernel = kernel_for(node.op_type)
         for name, index in ((kernel.writes if kernel else None) or {}).items():

@@ -90,7 +90,7 @@ def compile_plan(
     graph: Graph, assigned: Mapping[int, int], targets: set[int], writer: Writer | None = None
 ) -> tuple[Plan, Run]:
     """Plans a graph and compiles the plan; `writer` writes the tensors of its steps."""
-    plan = Planner(graph, assigned, lambda sub: compile_graph_alone(sub), each=writer is not None).make()
+    plan = Planner(graph, assigned, compile_graph_alone, each=writer is not None).make()
     source = source_of(plan, sorted(targets))
     filename = f"<air_geir reference {graph.name} {next(_serial)}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)

@@ -29,7 +29,7 @@ class Linear:
 
     @classmethod
     def of(cls, graph: Graph, aliases: Aliases) -> Linear:
-        """Those where the weight lies as it lay when it was transposed, and nothing else needs the transpose."""
+        """Those whose weight is not written after it was transposed, and whose transpose nothing else needs."""
         written = _written(graph, aliases)
         found = {
             node: weight

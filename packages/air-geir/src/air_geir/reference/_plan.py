@@ -64,7 +64,7 @@ class Planner:
         *,
         each: bool = False,
     ) -> None:
-        """`each` gives every operator a step of its own, for who looks at the values between."""
+        """`each` gives every operator a step of its own, so that all intermediate values can be written."""
         self.graph = graph
         self.assigned = assigned
         self.subplan = subplan
@@ -330,7 +330,7 @@ class Planner:
 
 
 def _dense(value: torch.Tensor) -> torch.Tensor:
-    """A value that a kernel may have made as a view, from the start of its storage, without gaps, and as no view."""
+    """A value that may be a view, as a dense tensor of its own that begins its storage."""
     return value.data if value.is_contiguous() and not value.storage_offset() else _copy(value)
 
 

@@ -98,7 +98,10 @@ class DataType(enum.Enum):
         """The data type with this number in the engine's numbering."""
         found = _FROM_API.get(number)
         if found is None:
-            raise DTypeError(f"{number} is no data type in the engine's numbering (0 to 41)")
+            raise DTypeError(
+                f"{number} is no data type in the engine's numbering (0 to 41)",
+                advice="DataType.<NAME>.api gives the number of a type",
+            )
         return found
 
     def nbytes(self, elements: int) -> int:

@@ -13,7 +13,7 @@ from air_geir.verify._violation import Violation, raise_for
 
 
 def verify(graph: Graph) -> None:
-    """Nothing when the graph keeps every rule, else an error that lists what it breaks."""
+    """Raises an error that lists the rules the graph breaks; does nothing when it breaks none."""
     raise_for(verify_graph(graph), f"graph {graph.name}")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from air_geir.prototypes import AttrSpec, Prototype
-from air_geir.types import AttrKind, DataType, Format
+from air_geir.types import LIST_KINDS, AttrKind, DataType, Format
 from air_geir.verify._violation import Violation
 
 BOOKKEEPING = frozenset({"_input_name_key", "_input_name_value", "_output_name_key", "_output_name_value"})
@@ -25,36 +25,13 @@ PLAIN_NAMES = frozenset(
 )
 """Attributes without a leading underscore that may stand on any node."""
 
-LIST_FIELDS = {1: "s", 2: "i", 3: "f", 4: "b", 5: "bt", 6: "td", 7: "t", 8: "g", 9: "na", 10: "dt"}
-_FIELD_OF_KIND: Mapping[AttrKind, tuple[str, int | None]] = {
-    AttrKind.INT: ("i", None),
-    AttrKind.FLOAT: ("f", None),
-    AttrKind.BOOL: ("b", None),
-    AttrKind.STR: ("s", None),
-    AttrKind.BYTES: ("bt", None),
-    AttrKind.DTYPE: ("dt", None),
-    AttrKind.TENSOR: ("t", None),
-    AttrKind.DESC: ("td", None),
-    AttrKind.GRAPH: ("g", None),
-    AttrKind.NAMED: ("func", None),
-    AttrKind.EXPRESSION: ("expression", None),
-    AttrKind.LIST_STR: ("list", 1),
-    AttrKind.LIST_INT: ("list", 2),
-    AttrKind.LIST_FLOAT: ("list", 3),
-    AttrKind.LIST_BOOL: ("list", 4),
-    AttrKind.LIST_BYTES: ("list", 5),
-    AttrKind.LIST_DESC: ("list", 6),
-    AttrKind.LIST_TENSOR: ("list", 7),
-    AttrKind.LIST_GRAPH: ("list", 8),
-    AttrKind.LIST_NAMED: ("list", 9),
-    AttrKind.LIST_DTYPE: ("list", 10),
-    AttrKind.LIST_LIST_INT: ("list_list_int", None),
-    AttrKind.LIST_LIST_FLOAT: ("list_list_float", None),
+_LIST_FIELDS = {
+    number: kind.element.element_field for number, kind in LIST_KINDS.items() if kind.element is not None
 }
 
 
 def check_values(entries: Mapping[str, Any], where: str) -> Iterator[Violation]:
-    """Every attribute has a value, every list says what it holds, and says the truth."""
+    """Every attribute has a value, and every list says, correctly, what it holds."""
     for key in sorted(entries):
         message = entries[key]
         at = f"{where}, attribute {key}"
@@ -62,7 +39,7 @@ def check_values(entries: Mapping[str, Any], where: str) -> Iterator[Violation]:
         if not key:
             yield Violation("attrs.key", where, "an attribute has no name")
         if field is None:
-            yield Violation("attrs.value", at, "has no value: the loader drops it without a word")
+            yield Violation("attrs.value", at, "has no value: the loader drops it silently")
         elif field == "list" and key not in BOOKKEEPING and key not in FOREIGN:
             yield from _check_list(message.list, at)
         elif field == "dt" and not _is_dtype(message.dt):
@@ -70,15 +47,15 @@ def check_values(entries: Mapping[str, Any], where: str) -> Iterator[Violation]:
 
 
 def _check_list(message: Any, at: str) -> Iterator[Violation]:
-    field = LIST_FIELDS.get(message.val_type)
+    field = _LIST_FIELDS.get(message.val_type)
     if field is None:
         yield Violation(
             "attrs.val_type",
             at,
-            f"the list says val_type {message.val_type}: the loader drops it without a word",
+            f"the list says val_type {message.val_type}: the loader drops it silently",
         )
         return
-    others = [f for f in LIST_FIELDS.values() if f != field and len(getattr(message, f))]
+    others = [f for f in _LIST_FIELDS.values() if f != field and len(getattr(message, f))]
     if others:
         yield Violation("attrs.val_type", at, f"says it holds {field} but has {', '.join(others)}")
     if field == "dt" and not all(map(_is_dtype, message.dt)):
@@ -104,14 +81,13 @@ def check_prototype(op: Any, prototype: Prototype, where: str) -> Iterator[Viola
 
 
 def _check_kind(message: Any, spec: AttrSpec, at: str) -> Iterator[Violation]:
-    field, val_type = _FIELD_OF_KIND[spec.kind]
     found = message.WhichOneof("value")
     if found is None:
         return
-    if found != field and not (spec.kind is AttrKind.DTYPE and found == "i"):
+    if found != spec.kind.field and not (spec.kind is AttrKind.DTYPE and found == "i"):
         yield Violation("attrs.kind", at, f"is of kind {found}, the prototype asks for {spec.kind.value}")
-    elif val_type is not None and message.list.val_type not in (0, val_type):
-        held = LIST_FIELDS.get(message.list.val_type, "?")
+    elif found == "list" and message.list.val_type and LIST_KINDS.get(message.list.val_type) is not spec.kind:
+        held = _LIST_FIELDS.get(message.list.val_type, "?")
         yield Violation("attrs.kind", at, f"is a list of {held}, the prototype asks for {spec.kind.value}")
 
 

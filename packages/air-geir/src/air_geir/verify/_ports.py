@@ -147,7 +147,7 @@ def _fits(specs: Sequence[PortSpec], names: Sequence[str]) -> bool:
 
 
 def check_counts(op: Any, where: str) -> Iterator[Violation]:
-    """An attribute that repeats the number of a dynamic port's values tells the truth."""
+    """An attribute that repeats the number of a dynamic port's values is right."""
     known = COUNTS.get(op.type)
     if known is None:
         return

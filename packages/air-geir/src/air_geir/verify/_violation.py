@@ -23,10 +23,11 @@ class Violation:
 
 
 def raise_for(violations: Sequence[Violation], what: str) -> None:
-    """Nothing when there are none, else an error that lists them."""
+    """Raises an error that lists the violations; does nothing when there are none."""
     if violations:
         shown = [str(v) for v in violations[:20]]
         more = [f"... and {len(violations) - 20} more"] if len(violations) > 20 else []
         raise VerificationError(
-            f"{what} breaks {len(violations)} rule(s) of the loader:\n  " + "\n  ".join(shown + more)
+            f"{what} breaks {len(violations)} rule(s) of the loader:\n  " + "\n  ".join(shown + more),
+            advice="repair each of them: the name in brackets is the rule's",
         )

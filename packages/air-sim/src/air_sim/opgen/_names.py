@@ -1,8 +1,8 @@
 """Lists the aclnn functions that the libraries of torch_npu name, and decides which of them are exported.
 
-Every name is exported, implemented or not: a function that is looked up in vain makes torch_npu take another way
-without a word (an older operator of the aclop kind), while one that fails says its name.  The exceptions are the newer
-versions that torch_npu probes for and replaces by an older version of the same function.
+Every name is exported, implemented or not: where a function is not found, torch_npu silently takes another way (an
+older operator of the aclop kind), while a function that fails gives its name.  The exceptions are the newer versions
+that torch_npu probes for and can replace by an older version of the same function.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ NOT_CALLED_IN_TWO_STEPS: Final = frozenset(
 )
 """Functions without a GetWorkspaceSize: probed for, and left alone when they are absent."""
 
+_LARGEST: Final = "GetMaxWorkspaceSize"
 _NAME: Final = re.compile(rb"\x00(aclnn[A-Z][A-Za-z0-9_]*)\x00")
 _PROBED: Final = re.compile(rb'check_aclnn_kernel_available\("aclnn(\w+)"\)')
 _DEFINED: Final = re.compile(r'^\s*(?:\{)?"([A-Z]\w+)(?:\(|" [A-Z_]+\b)', re.M)
@@ -37,24 +38,23 @@ _MACRO_SUFFIXES: Final = {
 }
 
 
-def named_by(libraries: Iterable[Path]) -> set[str]:
-    """The names (without prefix) that appear as strings of their own in the libraries."""
+def _named(libraries: Iterable[Path]) -> set[str]:
     found: set[str] = set()
     for library in libraries:
         data = library.read_bytes().replace(b"\x00", b"\x00\x00")
         found.update(match.decode().removeprefix("aclnn") for match in _NAME.findall(data))
-    names = {name.removesuffix("GetWorkspaceSize").removesuffix("GetMaxWorkspaceSize") for name in found}
+    return found
+
+
+def named_by(libraries: Iterable[Path]) -> set[str]:
+    """The names (without prefix) that appear as strings of their own in the libraries."""
+    names = {name.removesuffix("GetWorkspaceSize").removesuffix(_LARGEST) for name in _named(libraries)}
     return names - NOT_FUNCTIONS - NOT_CALLED_IN_TWO_STEPS
 
 
 def largest_workspace_of(libraries: Iterable[Path]) -> set[str]:
     """The functions that are also asked for their largest workspace, before their arguments are updated in a graph."""
-    found: set[str] = set()
-    for library in libraries:
-        data = library.read_bytes().replace(b"\x00", b"\x00\x00")
-        found.update(match.decode().removeprefix("aclnn") for match in _NAME.findall(data))
-    suffix = "GetMaxWorkspaceSize"
-    return {name.removesuffix(suffix) for name in found if name.endswith(suffix)}
+    return {name.removesuffix(_LARGEST) for name in _named(libraries) if name.endswith(_LARGEST)}
 
 
 def probed_by(sources: Iterable[Path]) -> set[str]:

@@ -11,7 +11,7 @@ _LIBRARIES: Final = ("libascendcl.so", "libge_runner.so")
 
 @cache
 def _function(name: str, result: Any) -> Any:
-    """One function, with the type of what it gives; each type is a function object of its own."""
+    """One function with the type of its result; each type gets a function object of its own."""
     for library in _LIBRARIES:
         try:
             function = ctypes.CDLL(library)[name]
@@ -23,7 +23,7 @@ def _function(name: str, result: Any) -> Any:
 
 
 def _words(arguments: tuple[Any, ...]) -> list[Any]:
-    """A word of the machine for each number: C reads of it what its parameter holds."""
+    """Each number as a machine word, which is wide enough for every parameter."""
     return [ctypes.c_size_t(value) if isinstance(value, int) else value for value in arguments]
 
 

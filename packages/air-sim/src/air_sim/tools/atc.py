@@ -36,7 +36,7 @@ _PASSED_BY = {
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong with the command line the way the program ends otherwise, too."""
+    """Reports a wrong command line like any other failure."""
 
     def error(self, message: str) -> NoReturn:
         _fail(message)
@@ -62,7 +62,7 @@ def _parser() -> _Parser:
 
 
 def _record(words: Sequence[str]) -> None:
-    """AIR_SIM_GE_RECORD names a file that gets what the engine is told."""
+    """Appends the options to the file that AIR_SIM_GE_RECORD names."""
     import json
 
     place = os.environ.get("AIR_SIM_GE_RECORD")

@@ -2,8 +2,8 @@
 
     op_compiler -p <folder of JSON files> -v <SoC> -j <jobs> -o <output folder> [...]
 
-There is no device binary to make: a "kernel" is the description of the call it is for.  What is real is the way
-there and back: reading the dump, the installer, its place below the operator library, uninstalling.
+There is no device binary to make: a "kernel" is the description of the call it is for.  The rest is real: reading the
+dump, the installer, its place below the operator library, uninstalling.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _installer(name: str, kernels: Sequence[str]) -> str:
 
 
 def _record(argv: Sequence[str], operators: int, status: int) -> None:
-    """One JSON line per call, for whoever wants to know how often the compiler ran."""
+    """One JSON line per call, so that tests can count how often the compiler ran."""
     if path := os.environ.get("AIR_SIM_OP_COMPILER_LOG"):
         with Path(path).open("a", encoding="utf-8") as log:
             log.write(json.dumps({"arguments": list(argv), "operators": operators, "status": status}) + "\n")

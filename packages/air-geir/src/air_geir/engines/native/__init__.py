@@ -1,9 +1,9 @@
 """The binding in C++ to the Graph Engine's own session, compiled by the user's compiler when it is first needed.
 
-It has two halves, because the engine and torch may differ in what a string is in memory: `library` is linked to the
-`libge_runner.so` of this machine, `calls` to torch and torch_npu. Both are kept in torch's cache folder, by the
-contents of their sources and what they are linked to. From a folder that somebody else can write nothing is loaded, but
-compiled for this process alone.
+It has two halves, because the engine and torch may be built with different layouts of C++ strings: `library` is linked
+to the `libge_runner.so` of this machine, `calls` to torch and torch_npu. Both are kept in torch's cache folder, by the
+contents of their sources and what they are linked to. Nothing is loaded from a folder that another user can write to:
+the binding is then compiled for this process alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ import sysconfig
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final, TypeVar
 
 import torch
@@ -48,7 +50,7 @@ class _Half:
     switches: tuple[str, ...]
 
     def file_name(self) -> str:
-        """Another one for other sources, another machine's libraries, another Python."""
+        """Differs for other sources, libraries and Pythons."""
         content = b"".join((_FOLDER / source).read_bytes() for source in self.sources)
         facts = (*self.switches, platform.machine(), sys.implementation.cache_tag, torch.__version__)
         name = hashlib.sha256(content + "\0".join(map(str, facts)).encode()).hexdigest()[:16]
@@ -98,12 +100,13 @@ def calls() -> Any:
     abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"
     switches = ("-std=c++20", abi, *headers, "-Wl,--no-as-needed", *linked)
     half = _Half("calls", ("calls.cpp", "call.h"), f"torch {torch.__version__} and torch_npu", switches)
-    return _loaded(half, _module)
+    return _loaded(half, partial(extension_module, "air_geir.engines.native.calls"))
 
 
-def _module(path: Path) -> Any:
-    loader = importlib.machinery.ExtensionFileLoader("air_geir.engines.native.calls", str(path))
-    spec = importlib.util.spec_from_file_location(loader.name, path, loader=loader)
+def extension_module(name: str, path: Path) -> ModuleType:
+    """The compiled module in a file, under this name."""
+    loader = importlib.machinery.ExtensionFileLoader(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)

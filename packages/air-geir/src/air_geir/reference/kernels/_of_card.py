@@ -49,33 +49,19 @@ def _register(op_type: str, ports: str, operator: str, words: str, gives: str) -
     writes = {
         port: [p.name for p in prototype.outputs].index(output) for output, port in prototype.refs.items()
     }
-    fixed, types, attributes, named = _taken(words)
+    fixed = {name: ast.literal_eval(value) for name, value in re.findall(r"(\w+):=(\S+)", words)}
+    attributes = re.sub(r"\w+:=\S+", "", words)
+    named = set(re.findall(r"(\w+)\)?(?: |$)", attributes))
+    taken = re.sub(r"~\w+", "", attributes)
     unread = [spec for spec in prototype.attrs if spec.name not in named]
 
     def factory(op: Operator) -> Run:
         for spec in unread:
-            if (value := attribute(op, spec.name)) != spec.default:
+            if (value := op.attr(spec.name)) != spec.default:
                 raise op.refuse(f"{spec.name}={value!r} is not supported")
-        given = {ours: attribute(op, theirs) for ours, theirs in attributes.items()}
-        given |= {ours: op.dtype(theirs) for ours, theirs in types.items()} | fixed
-        return calling(op, operator, ports.replace("#", ""), given, gives)
+        return calling(op, operator, ports.replace("#", ""), op.keywords(taken) | fixed, gives)
 
     kernel(op_type, host=host, writes=writes or None)(factory)
-
-
-def _taken(words: str) -> tuple[dict[str, Any], dict[str, str], dict[str, str], set[str]]:
-    """Arguments with one value, arguments that are types, arguments that are attributes, all attributes named."""
-    fixed, types, attributes = {}, {}, {}
-    for word in words.split():
-        ours, _, theirs = word.partition("=")
-        if ours.endswith(":"):
-            fixed[ours[:-1]] = ast.literal_eval(theirs)
-        elif theirs.startswith("type("):
-            types[ours] = theirs[5:-1]
-        elif not word.startswith("~"):
-            attributes[ours] = theirs or ours
-    ignored = {word[1:] for word in words.split() if word.startswith("~")}
-    return fixed, types, attributes, ignored | {*types.values(), *attributes.values()}
 
 
 def calling(op: Operator, operator: str, ports: str, given: Mapping[str, Any], gives: str = "") -> Run:
@@ -96,14 +82,6 @@ def calling(op: Operator, operator: str, ports: str, given: Mapping[str, Any], g
         return tuple(results[int(o)] if o.isdigit() else fed[o] for o in outputs) if outputs else results
 
     return run
-
-
-def attribute(op: Operator, name: str) -> Any:
-    """An attribute as an argument: text is a string, numbers are a tuple."""
-    value = op.attr(name)
-    if isinstance(value, list):
-        return tuple(value)
-    return value.decode() if isinstance(value, bytes) else value
 
 
 def _only(op: Operator, tensors: Sequence[Tensor]) -> Tensor:

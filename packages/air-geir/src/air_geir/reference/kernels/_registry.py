@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -36,10 +37,23 @@ class Operator:
     """The node's subgraphs, ready to run: they take inputs and give outputs."""
 
     def attr(self, name: str) -> Any:
-        """The attribute's value; an attribute without value or default is an error that names the node."""
+        """The attribute's value, text as `str`; one without value or default is an error that names the node."""
         if name not in self.attrs:
-            raise EngineError(f"operator {self.type} needs attribute {name!r}", where=f"node {self.name}")
-        return self.attrs[name]
+            raise EngineError(
+                f"operator {self.type} needs attribute {name!r}",
+                where=f"node {self.name}",
+                advice="set the attribute, or give it a default in the prototype",
+            )
+        value = self.attrs[name]
+        return value.decode() if isinstance(value, bytes) else value
+
+    def keywords(self, words: str) -> dict[str, Any]:
+        """Attributes as arguments: `dim`, `alpha=alpha1` for another name, `dtype=type(dst_type)` for a data type."""
+        pairs = [word.partition("=") for word in words.split()]
+        return {ours: self._argument(theirs or ours) for ours, _, theirs in pairs}
+
+    def _argument(self, word: str) -> Any:
+        return self.dtype(word[5:-1]) if word.startswith("type(") else self.attr(word)
 
     def ints(self, name: str) -> list[int]:
         """An attribute that is a list of integers."""
@@ -52,7 +66,11 @@ class Operator:
 
     def refuse(self, why: str) -> EngineError:
         """The error for a node this kernel cannot compute."""
-        return EngineError(f"the reference engine cannot run {self.type}: {why}", where=f"node {self.name}")
+        return EngineError(
+            f"the reference engine cannot run {self.type}: {why}",
+            where=f"node {self.name}",
+            advice="use an engine of the device, or write this part of the model otherwise",
+        )
 
 
 Factory = Callable[[Operator], Run]
@@ -85,21 +103,28 @@ def kernel(
     def register(factory: Factory) -> Factory:
         for op_type in types:
             if op_type in _KERNELS:
-                raise EngineError(f"operator {op_type} already has a reference kernel")
+                raise EngineError(
+                    f"operator {op_type} already has a reference kernel",
+                    advice="give your operator another type",
+                )
             _KERNELS[op_type] = Kernel(factory, frozenset(host), frozenset(views), writes)
         return factory
 
     return register
 
 
-def plain(functions: Mapping[str, Run], **traits: Any) -> None:
-    """Registers functions that need nothing but their inputs."""
-    for op_type, function in functions.items():
-        kernel(op_type, **traits)(_always(function))
+def plain(rows: Mapping[str, Run | tuple[Run, str]], **traits: Any) -> None:
+    """Registers functions of the inputs; the words behind one are attributes that it takes as keywords.
+
+    `"Relu": torch.relu` takes none, `"Celu": (F.celu, "alpha=alpha1")` takes one: see `Operator.keywords`.
+    """
+    for op_type, row in rows.items():
+        function, words = row if isinstance(row, tuple) else (row, "")
+        kernel(op_type, **traits)(_taking(function, words))
 
 
-def _always(function: Run) -> Factory:
-    return lambda op: function
+def _taking(function: Run, words: str) -> Factory:
+    return lambda op: partial(function, **op.keywords(words)) if words else function
 
 
 def kernel_for(op_type: str) -> Kernel | None:

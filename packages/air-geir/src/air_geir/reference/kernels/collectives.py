@@ -15,19 +15,16 @@ _REDUCE = {"sum": "SUM", "prod": "PRODUCT", "max": "MAX", "min": "MIN"}
 
 def _group(op: Operator) -> dist.ProcessGroup:
     """The process group by its name."""
-    name = op.attr("group")
-    text = name.decode() if isinstance(name, bytes) else str(name)
     if not dist.is_initialized():
         raise op.refuse("torch.distributed is not initialised in this process")
-    return dist.distributed_c10d._resolve_process_group(text)  # type: ignore[attr-defined, arg-type]  # torch exports it to nobody, and every caller needs it
+    return dist.distributed_c10d._resolve_process_group(op.attr("group"))  # type: ignore[attr-defined]  # torch exports it to nobody, and every caller needs it
 
 
 def _how(op: Operator) -> dist.ReduceOp.RedOpType:
     name = op.attr("reduction")
-    text = name.decode() if isinstance(name, bytes) else str(name)
-    if text not in _REDUCE:
-        raise op.refuse(f"reduction {text!r} is unknown")
-    found: dist.ReduceOp.RedOpType = getattr(dist.ReduceOp, _REDUCE[text])
+    if name not in _REDUCE:
+        raise op.refuse(f"reduction {name!r} is unknown")
+    found: dist.ReduceOp.RedOpType = getattr(dist.ReduceOp, _REDUCE[name])
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from air_geir.reference.kernels._registry import Operator, Run, kernel
+from air_geir.reference.kernels._registry import Operator, Run, kernel, plain
 
 
 def _true(condition: Tensor) -> bool:
@@ -46,13 +46,6 @@ def partitioned_call(op: Operator) -> Run:
     return lambda args: body(args, ())
 
 
-@kernel("NoOp", "ControlTrigger")
-def no_op(op: Operator) -> Run:
-    """Computes nothing; it only orders others."""
-    return lambda: ()
-
-
-@kernel("Cmo")
-def cmo(op: Operator) -> Run:
-    """A prefetch into a cache the host does not have."""
-    return lambda src: ()
+plain(  # they order others; a prefetch goes into a cache that the host does not have
+    {"NoOp": lambda: (), "ControlTrigger": lambda: (), "Cmo": lambda src: ()}
+)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch.nn.functional as F  # noqa: N812
 import torch.nn.grad as nn_grad
@@ -46,9 +47,7 @@ class _Window:
 
 
 def _window(op: Operator) -> _Window:
-    name = op.attr("data_format")
-    text = name.decode() if isinstance(name, bytes) else str(name)
-    last = text.endswith("C")
+    last = op.attr("data_format").endswith("C")
     inner = slice(1, -1) if last else slice(2, None)
     return _Window(
         op.ints("strides")[inner], op.ints("dilations")[inner], op.ints("pads"), int(op.attr("groups")), last
@@ -95,32 +94,22 @@ def convolution_transposed(op: Operator) -> Run:
 @kernel("Conv2DBackpropInput", "Conv3DBackpropInput", host=("input_size",))
 def convolution_input_gradient(op: Operator) -> Run:
     """The gradient of a convolution for its input."""
-    window = _window(op)
-    function: Run = {2: nn_grad.conv2d_input, 3: nn_grad.conv3d_input}[window.axes]
-    pads = window.symmetric()
-    if pads is None or window.channels_last:
-        raise op.refuse("padding must be equal on both sides and channels must come second")
-
-    def run(size: Sequence[int], filter: Tensor, dy: Tensor) -> Tensor:
-        result: Tensor = function(
-            tuple(size), filter, dy, window.stride, pads, window.dilation, window.groups
-        )
-        return result
-
-    return run
+    compute = _gradient(op, {2: nn_grad.conv2d_input, 3: nn_grad.conv3d_input})
+    return lambda size, filter, dy: compute(tuple(size), filter, dy)
 
 
 @kernel("Conv2DBackpropFilter", "Conv3DBackpropFilter", host=("filter_size",))
 def convolution_filter_gradient(op: Operator) -> Run:
     """The gradient of a convolution for its filter."""
+    compute = _gradient(op, {2: nn_grad.conv2d_weight, 3: nn_grad.conv3d_weight})
+    return lambda x, size, dy: compute(x, tuple(size), dy)
+
+
+def _gradient(op: Operator, functions: Mapping[int, Run]) -> Run:
+    """The function for so many axes, over what stands in its place and the gradient of the result."""
     window = _window(op)
-    function: Run = {2: nn_grad.conv2d_weight, 3: nn_grad.conv3d_weight}[window.axes]
     pads = window.symmetric()
     if pads is None or window.channels_last:
         raise op.refuse("padding must be equal on both sides and channels must come second")
-
-    def run(x: Tensor, size: Sequence[int], dy: Tensor) -> Tensor:
-        result: Tensor = function(x, tuple(size), dy, window.stride, pads, window.dilation, window.groups)
-        return result
-
-    return run
+    given = {"stride": window.stride, "padding": pads, "dilation": window.dilation, "groups": window.groups}
+    return partial(functions[window.axes], **given)

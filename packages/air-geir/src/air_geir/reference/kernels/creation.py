@@ -6,14 +6,35 @@ import torch
 from torch import Tensor
 
 from air_geir.reference.kernels._registry import Operator, Run, kernel, plain
+from air_geir.reference.kernels.shape import Ints, as_tuple
 
-Ints = int | tuple[int, ...]
+plain(
+    {
+        "ZerosLike": torch.zeros_like,
+        "OnesLike": torch.ones_like,
+        "Diag": torch.diag_embed,
+        "FillDiagonal": (
+            lambda x, value, wrap: x.clone().fill_diagonal_(value, wrap),
+            "value=fill_value wrap",
+        ),
+        "Range": lambda start, limit, delta: torch.arange(
+            start.item(), limit.item(), delta.item(), dtype=start.dtype
+        ),
+    }
+)
+plain({"Assign": lambda ref, value: ref.copy_(value)}, writes={"ref": 0})
+plain(  # zeros: whoever reads memory that was never written gets the same answer every time
+    {"Empty": (lambda shape, dtype: torch.zeros(as_tuple(shape), dtype=dtype), "dtype=type(dtype)")},
+    host=("shape",),
+)
 
-plain({"ZerosLike": torch.zeros_like, "OnesLike": torch.ones_like})
+
+def _lin_space(start: Tensor, stop: Tensor, num: Ints) -> Tensor:
+    """`num` numbers from start to stop, both included."""
+    return torch.linspace(start.item(), stop.item(), as_tuple(num)[0], dtype=start.dtype)
 
 
-def _tuple(value: Ints) -> tuple[int, ...]:
-    return (value,) if isinstance(value, int) else value
+plain({"LinSpace": _lin_space}, host=("num",))
 
 
 @kernel("Fill", host=("dims",))
@@ -22,15 +43,8 @@ def fill(op: Operator) -> Run:
     constant = (op.constants or {}).get("value")
     if constant is not None:
         number, dtype = constant.item(), constant.dtype
-        return lambda dims, value: torch.full(_tuple(dims), number, dtype=dtype)
-    return lambda dims, value: value.reshape(()).expand(_tuple(dims)).clone()
-
-
-@kernel("Empty", host=("shape",))
-def empty(op: Operator) -> Run:
-    """Zeros: whoever reads memory that was never written gets the same answer every time."""
-    dtype = op.dtype("dtype")
-    return lambda shape: torch.zeros(_tuple(shape), dtype=dtype)
+        return lambda dims, value: torch.full(as_tuple(dims), number, dtype=dtype)
+    return lambda dims, value: value.reshape(()).expand(as_tuple(dims)).clone()
 
 
 @kernel("Eye")
@@ -46,49 +60,6 @@ def eye(op: Operator) -> Run:
     return run
 
 
-@kernel("Range")
-def range_(op: Operator) -> Run:
-    """start, start + delta, ... below limit."""
-
-    def run(start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
-        return torch.arange(start.item(), limit.item(), delta.item(), dtype=start.dtype)
-
-    return run
-
-
-@kernel("LinSpace", host=("num",))
-def lin_space(op: Operator) -> Run:
-    """`num` numbers from start to stop, both included."""
-
-    def run(start: Tensor, stop: Tensor, num: Ints) -> Tensor:
-        return torch.linspace(start.item(), stop.item(), _tuple(num)[0], dtype=start.dtype)
-
-    return run
-
-
-@kernel("Diag")
-def diag(op: Operator) -> Run:
-    """A matrix with the input on its diagonal."""
-    return torch.diag_embed
-
-
-@kernel("FillDiagonal")
-def fill_diagonal(op: Operator) -> Run:
-    """A copy with one value on the diagonal."""
-    value, wrap = op.attr("fill_value"), bool(op.attr("wrap"))
-    return lambda x: x.clone().fill_diagonal_(value, wrap)
-
-
-@kernel("Assign", writes={"ref": 0})
-def assign(op: Operator) -> Run:
-    """Overwrites a named tensor."""
-
-    def run(ref: Tensor, value: Tensor) -> Tensor:
-        return ref.copy_(value)
-
-    return run
-
-
 def _generator(key: Tensor, counter: Tensor) -> torch.Generator:
     """A stream of numbers that key and counter decide alone. Its bits are not those of a device."""
     words = [*key.reshape(-1).tolist(), *counter.reshape(-1).tolist()]
@@ -98,60 +69,40 @@ def _generator(key: Tensor, counter: Tensor) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-@kernel("StatelessRandomUniformV2", host=("shape",))
-def random_uniform(op: Operator) -> Run:
-    """Uniform in [0, 1)."""
-    dtype = op.dtype("dtype")
-
-    def run(shape: Ints, key: Tensor, counter: Tensor, alg: Tensor) -> Tensor:
-        return torch.rand(_tuple(shape), generator=_generator(key, counter), dtype=dtype)
+def _drawn(draw: Run) -> Run:
+    def run(shape: Ints, key: Tensor, counter: Tensor, alg: Tensor, dtype: torch.dtype) -> Tensor:
+        numbers: Tensor = draw(as_tuple(shape), generator=_generator(key, counter), dtype=dtype)
+        return numbers
 
     return run
 
 
-@kernel("StatelessRandomNormalV2", host=("shape",))
-def random_normal(op: Operator) -> Run:
-    """Standard normal."""
-    dtype = op.dtype("dtype")
-
-    def run(shape: Ints, key: Tensor, counter: Tensor, alg: Tensor) -> Tensor:
-        return torch.randn(_tuple(shape), generator=_generator(key, counter), dtype=dtype)
-
-    return run
-
-
-@kernel("StatelessBernoulli", host=("shape",))
-def random_bernoulli(op: Operator) -> Run:
+def _bernoulli(shape: Ints, prob: Tensor, seed: Tensor, offset: Tensor, dtype: torch.dtype) -> Tensor:
     """One with probability prob, zero otherwise."""
-    dtype = op.dtype("dtype")
-
-    def run(shape: Ints, prob: Tensor, seed: Tensor, offset: Tensor) -> Tensor:
-        draws = torch.rand(_tuple(shape), generator=_generator(seed, offset), dtype=torch.float64)
-        return (draws < prob.double()).to(dtype)
-
-    return run
+    draws = torch.rand(as_tuple(shape), generator=_generator(seed, offset), dtype=torch.float64)
+    return (draws < prob.double()).to(dtype)
 
 
-@kernel("StatelessRandperm", host=("n",))
-def random_permutation(op: Operator) -> Run:
+def _permutation(n: Ints, seed: Tensor, offset: Tensor, dtype: torch.dtype) -> Tensor:
     """The numbers below n in random order."""
-    dtype = op.dtype("dtype")
-
-    def run(n: Ints, seed: Tensor, offset: Tensor) -> Tensor:
-        return torch.randperm(_tuple(n)[0], generator=_generator(seed, offset), dtype=dtype)
-
-    return run
+    return torch.randperm(as_tuple(n)[0], generator=_generator(seed, offset), dtype=dtype)
 
 
-@kernel("MultinomialWithReplacement")
-def multinomial(op: Operator) -> Run:
+def _multinomial(x: Tensor, seed: Tensor, offset: Tensor, numsamples: int, replacement: bool) -> Tensor:
     """Draws row by row with the probabilities of the row."""
-    samples, replacement = int(op.attr("numsamples")), bool(op.attr("replacement"))
+    return torch.multinomial(x, numsamples, replacement, generator=_generator(seed, offset))
 
-    def run(x: Tensor, seed: Tensor, offset: Tensor) -> Tensor:
-        return torch.multinomial(x, samples, replacement, generator=_generator(seed, offset))
 
-    return run
+plain(
+    {
+        "StatelessRandomUniformV2": (_drawn(torch.rand), "dtype=type(dtype)"),
+        "StatelessRandomNormalV2": (_drawn(torch.randn), "dtype=type(dtype)"),
+        "StatelessBernoulli": (_bernoulli, "dtype=type(dtype)"),
+    },
+    host=("shape",),
+)
+plain({"StatelessRandperm": (_permutation, "dtype=type(dtype)")}, host=("n",))
+plain({"MultinomialWithReplacement": (_multinomial, "numsamples replacement")})
 
 
 @kernel("StatelessDropOutGenMask", host=("shape",))
@@ -159,7 +110,7 @@ def dropout_gen_mask(op: Operator) -> Run:
     """Bits, eight to a byte and padded to 128: one where the element stays."""
 
     def run(shape: Ints, prob: Tensor, seed: Tensor, seed1: Tensor, offset: Tensor | None) -> Tensor:
-        count = torch.Size(_tuple(shape)).numel()
+        count = torch.Size(as_tuple(shape)).numel()
         counter = seed1 if offset is None else offset.reshape(-1)
         draws = torch.rand((count + 127) // 128 * 128, generator=_generator(seed, counter))
         bits = (draws < prob.item()).reshape(-1, 8).to(torch.uint8)

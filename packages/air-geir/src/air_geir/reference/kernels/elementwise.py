@@ -47,8 +47,16 @@ plain(
         "Tanh": torch.tanh,
         "Trunc": torch.trunc,
         "Conj": lambda x: torch.conj(x).resolve_conj(),
+        "Real": lambda x: torch.real(x).clone(),
+        "Imag": lambda x: torch.imag(x).clone(),
+        "Angle": torch.angle,
+        "ComplexAbs": torch.abs,
         "BesselI0e": torch.special.i0e,
         "Ndtri": torch.special.ndtri,
+        "NanToNum": (torch.nan_to_num, "nan posinf neginf"),
+        "Muls": (torch.mul, "other=value"),
+        "Adds": (torch.add, "other=value"),
+        "Cast": (Tensor.to, "dtype=type(dst_type)"),
     }
 )
 plain(
@@ -89,7 +97,10 @@ plain(
         "RightShift": torch.bitwise_right_shift,
         "SelectV2": torch.where,
         "MaskedFill": lambda x, mask, value: torch.where(mask, value, x),
+        "ClipByValueV2": torch.clamp,  # the upper bound wins when the bounds cross
+        "Complex": torch.complex,
         "Lerp": torch.lerp,
+        "Axpy": (torch.add, "alpha"),
         "AxpyV2": lambda x1, x2, alpha: torch.add(x1, x2, alpha=alpha.item()),
         "Addcmul": lambda data, x1, x2, value: torch.addcmul(data, x1, x2, value=value.item()),
         "Addcdiv": lambda data, x1, x2, value: torch.addcdiv(data, x1, x2, value=value.item()),
@@ -116,27 +127,6 @@ def sxpy(op: Operator) -> Run:
         return torch.sub(x1, x2) if alpha is None else torch.sub(x1, torch.mul(alpha, x2))
 
     return run
-
-
-@kernel("Axpy")
-def axpy(op: Operator) -> Run:
-    """x1 + alpha * x2 with alpha an attribute."""
-    alpha = op.attr("alpha")
-    return lambda x1, x2: torch.add(x1, x2, alpha=alpha)
-
-
-@kernel("Muls")
-def muls(op: Operator) -> Run:
-    """x times an attribute."""
-    value = op.attr("value")
-    return lambda x: torch.mul(x, value)
-
-
-@kernel("Adds")
-def adds(op: Operator) -> Run:
-    """x plus an attribute."""
-    value = op.attr("value")
-    return lambda x: torch.add(x, value)
 
 
 @kernel("Exp")
@@ -169,19 +159,6 @@ def round_(op: Operator) -> Run:
     return lambda x: torch.round(x, decimals=decimals) if decimals else torch.round(x)
 
 
-@kernel("ClipByValueV2")
-def clip_by_value(op: Operator) -> Run:
-    """min(max(x, low), high): the upper bound wins when the bounds cross."""
-    return torch.clamp
-
-
-@kernel("Cast")
-def cast(op: Operator) -> Run:
-    """The same numbers in another type."""
-    dtype = op.dtype("dst_type")
-    return lambda x: x.to(dtype)
-
-
 @kernel("Bitcast")
 def bitcast(op: Operator) -> Run:
     """The same bits in another type; the last axis absorbs a change of width."""
@@ -195,40 +172,3 @@ def bitcast(op: Operator) -> Run:
         return x.contiguous().view(dtype).squeeze(-1)
 
     return run
-
-
-@kernel("NanToNum")
-def nan_to_num(op: Operator) -> Run:
-    """Replaces NaN and the infinities."""
-    nan, high, low = op.attr("nan"), op.attr("posinf"), op.attr("neginf")
-    return lambda x: torch.nan_to_num(x, nan, high, low)
-
-
-@kernel("Real")
-def real(op: Operator) -> Run:
-    """Real part."""
-    return lambda x: torch.real(x).clone()
-
-
-@kernel("Imag")
-def imag(op: Operator) -> Run:
-    """Imaginary part."""
-    return lambda x: torch.imag(x).clone()
-
-
-@kernel("Angle")
-def angle(op: Operator) -> Run:
-    """Argument of a complex number."""
-    return torch.angle
-
-
-@kernel("Complex")
-def complex_(op: Operator) -> Run:
-    """real + i imag."""
-    return torch.complex
-
-
-@kernel("ComplexAbs")
-def complex_abs(op: Operator) -> Run:
-    """Modulus."""
-    return torch.abs

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from air_fxpasses.npu_cards import reference
-from air_geir.reference.kernels._of_card import attribute, calling, register_rows
+from air_geir.reference.kernels._of_card import calling, register_rows
 from air_geir.reference.kernels._registry import Operator, Run, kernel
 
 _ROWS = """
@@ -86,9 +86,7 @@ def rotary_position_embedding(op: Operator) -> Run:
 @kernel("ApplyRotaryPosEmb", writes={"query": 0, "key": 1})
 def apply_rotary_pos_emb(op: Operator) -> Run:
     """Rotary positions of query and key, in place."""
-    turned = calling(
-        op, "npu_apply_rotary_pos_emb", "query key cos sin", {"rotary_mode": attribute(op, "rotary_mode")}
-    )
+    turned = calling(op, "npu_apply_rotary_pos_emb", "query key cos sin", op.keywords("rotary_mode"))
 
     def run(query: Tensor, key: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
         for x, y in zip((query, key), turned(query, key, cos, sin), strict=True):
@@ -101,7 +99,7 @@ def apply_rotary_pos_emb(op: Operator) -> Run:
 @kernel("Quantize")
 def quantize(op: Operator) -> Run:
     """Over a scale, plus a zero point, rounded."""
-    name = attribute(op, "dtype")
+    name = op.attr("dtype")
     if name not in _ZERO_POINTS:
         raise op.refuse(f"dtype {name!r} is not supported")
     given = {"dtype": _ZERO_POINTS[name], "axis": int(op.attr("axis"))}
@@ -111,9 +109,8 @@ def quantize(op: Operator) -> Run:
 @kernel("QuantBatchMatmulV3")
 def quant_matmul(op: Operator) -> Run:
     """int8 product accumulated exactly, scaled per channel (and per token) to the output type."""
-    compute = calling(
-        op, "npu_quant_matmul", "x1 x2 scale offset bias pertoken_scale", {"output_dtype": op.dtype("dtype")}
-    )
+    given = op.keywords("output_dtype=type(dtype)")
+    compute = calling(op, "npu_quant_matmul", "x1 x2 scale offset bias pertoken_scale", given)
     return _turned(op, compute, "transpose_x1", "transpose_x2")
 
 
@@ -121,13 +118,8 @@ def quant_matmul(op: Operator) -> Run:
 def weight_quant_matmul(op: Operator) -> Run:
     """x times a weight of 8 bits, shifted and scaled first: per column, for all, or per group of rows."""
     ports = "x weight antiquant_scale antiquant_offset quant_scale quant_offset bias"
-    given = {"antiquant_group_size": int(op.attr("antiquant_group_size"))}
-    return _turned(
-        op,
-        calling(op, "npu_weight_quant_batchmatmul", ports, given),
-        "transpose_x",
-        "transpose_weight",
-    )
+    compute = calling(op, "npu_weight_quant_batchmatmul", ports, op.keywords("antiquant_group_size"))
+    return _turned(op, compute, "transpose_x", "transpose_weight")
 
 
 def _turned(op: Operator, compute: Run, first: str, second: str) -> Run:

@@ -3,13 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from air_geir.reference.kernels._registry import Operator, Run, kernel, plain
 
-plain({"MaskedSelect": torch.masked_select, "MaskedScatter": torch.masked_scatter})
+
+def _at(indices: Tensor) -> tuple[Tensor, ...]:
+    """What the last axis of the indices addresses: the leading axes of a tensor."""
+    return tuple(indices.long().unbind(-1))
+
+
+plain(
+    {
+        "MaskedSelect": torch.masked_select,
+        "MaskedScatter": torch.masked_scatter,
+        "GatherElements": (lambda x, index, dim: torch.gather(x, dim, index.long()), "dim"),
+        "GatherNd": lambda x, indices: x[_at(indices)],
+        "TensorScatterUpdate": lambda x, indices, updates: x.index_put(_at(indices), updates),
+        "InplaceUpdate": lambda x, indices, v: x.index_copy(0, indices.long(), v),  # on a copy
+        "Where": torch.nonzero,
+        "UniqueWithCountsAndSorting": (
+            partial(torch.unique, return_inverse=True, return_counts=True),
+            "sorted",
+        ),
+        "EmbeddingDenseGrad": (
+            torch.ops.aten.embedding_dense_backward.default,
+            "num_weights padding_idx scale_grad_by_freq",
+        ),
+    }
+)
+plain(
+    {
+        "ScatterNdUpdate": lambda var, indices, updates: var.index_put_(_at(indices), updates),
+        "ScatterNdAdd": lambda var, indices, updates: var.index_put_(_at(indices), updates, accumulate=True),
+        "ScatterUpdate": lambda var, indices, updates: var.index_put_((indices.long(),), updates),
+    },
+    writes={"var": 0},
+)
 
 
 def _wrapped(indices: Tensor, size: int) -> Tensor:
@@ -44,19 +77,6 @@ def _gather(x: Tensor, indices: Tensor, dim: int, batch: int) -> Tensor:
         return x.index_select(dim, indices)
     picked = x.index_select(dim, indices.reshape(-1))
     return picked.reshape((*x.shape[:dim], *indices.shape, *x.shape[dim + 1 :]))
-
-
-@kernel("GatherElements")
-def gather_elements(op: Operator) -> Run:
-    """y[i][j] = x[index[i][j]][j] along dim."""
-    dim = int(op.attr("dim"))
-    return lambda x, index: torch.gather(x, dim, index.long())
-
-
-@kernel("GatherNd")
-def gather_nd(op: Operator) -> Run:
-    """The last axis of the indices addresses the leading axes of x."""
-    return lambda x, indices: x[tuple(indices.long().unbind(-1))]
 
 
 @kernel("IndexByTensor")
@@ -119,52 +139,13 @@ _REDUCE = {"add": "sum", "mul": "prod", "min": "amin", "max": "amax", "mean": "m
 @kernel("ScatterElements", "ScatterElementsV2")
 def scatter_elements(op: Operator) -> Run:
     """A copy of data with updates put (or reduced) at the indices along an axis."""
-    axis, name = int(op.attr("axis")), op.attr("reduction")
-    reduction = name.decode() if isinstance(name, bytes) else name
+    axis, reduction = int(op.attr("axis")), op.attr("reduction")
     if reduction == "none":
         return lambda data, indices, updates: torch.scatter(data, axis, indices.long(), updates)
     if reduction not in _REDUCE:
         raise op.refuse(f"reduction {reduction!r} is unknown")
     how = _REDUCE[reduction]
     return lambda data, indices, updates: torch.scatter_reduce(data, axis, indices.long(), updates, how)
-
-
-@kernel("ScatterNdUpdate", writes={"var": 0})
-def scatter_nd_update(op: Operator) -> Run:
-    """Overwrites slices addressed by the last axis of the indices, in place."""
-
-    def run(var: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
-        return var.index_put_(tuple(indices.long().unbind(-1)), updates)
-
-    return run
-
-
-@kernel("ScatterNdAdd", writes={"var": 0})
-def scatter_nd_add(op: Operator) -> Run:
-    """Adds to slices addressed by the last axis of the indices, in place."""
-
-    def run(var: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
-        return var.index_put_(tuple(indices.long().unbind(-1)), updates, accumulate=True)
-
-    return run
-
-
-@kernel("TensorScatterUpdate")
-def tensor_scatter_update(op: Operator) -> Run:
-    """ScatterNdUpdate on a copy."""
-    return lambda x, indices, updates: x.index_put(tuple(indices.long().unbind(-1)), updates)
-
-
-@kernel("ScatterUpdate", writes={"var": 0})
-def scatter_update(op: Operator) -> Run:
-    """Overwrites rows of the first axis, in place."""
-    return lambda var, indices, updates: var.index_put_((indices.long(),), updates)
-
-
-@kernel("InplaceUpdate")
-def inplace_update(op: Operator) -> Run:
-    """A copy with rows of the first axis replaced."""
-    return lambda x, indices, v: x.index_copy(0, indices.long(), v)
 
 
 @kernel("Scatter", writes={"var": 0})
@@ -192,12 +173,6 @@ def non_zero(op: Operator) -> Run:
     return lambda x: (torch.nonzero(x).t() if transposed else torch.nonzero(x)).to(dtype)
 
 
-@kernel("Where")
-def where(op: Operator) -> Run:
-    """Coordinates of the elements that are not zero."""
-    return torch.nonzero
-
-
 @kernel("OneHot", host=("depth",))
 def one_hot(op: Operator) -> Run:
     """on_value where the new axis equals the index, off_value elsewhere."""
@@ -210,20 +185,10 @@ def one_hot(op: Operator) -> Run:
     return run
 
 
-@kernel("EmbeddingDenseGrad")
-def embedding_dense_grad(op: Operator) -> Run:
-    """Gradients summed per row of the table."""
-    rows, padding = int(op.attr("num_weights")), int(op.attr("padding_idx"))
-    scale = bool(op.attr("scale_grad_by_freq"))
-    backward = torch.ops.aten.embedding_dense_backward.default
-    return lambda grad, indices: backward(grad, indices, rows, padding, scale)
-
-
 @kernel("EmbeddingBag")
 def embedding_bag(op: Operator) -> Run:
     """Rows of a table summed, averaged or maximised bag by bag."""
-    name = op.attr("mode")
-    mode = {"sum": 0, "mean": 1, "max": 2}[name.decode() if isinstance(name, bytes) else name]
+    mode = {"sum": 0, "mean": 1, "max": 2}[op.attr("mode")]
     last, padding = bool(op.attr("include_last_offset")), int(op.attr("padding_idx"))
     scale = bool(op.attr("scale_grad_by_freq"))
 
@@ -250,13 +215,6 @@ def unique(op: Operator) -> Run:
         return values, inverse.to(dtype), counts.to(dtype)
 
     return run
-
-
-@kernel("UniqueWithCountsAndSorting")
-def unique_sorted(op: Operator) -> Run:
-    """Distinct elements, where each element went, and how many there are."""
-    ordered = bool(op.attr("sorted"))
-    return lambda x: torch.unique(x, sorted=ordered, return_inverse=True, return_counts=True)
 
 
 @kernel("UniqueConsecutive")

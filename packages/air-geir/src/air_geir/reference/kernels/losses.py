@@ -6,25 +6,15 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from air_geir.reference.kernels._registry import Operator, Run, kernel
+from air_geir.reference.kernels._registry import Operator, Run, kernel, plain
 
-
-def _reduction(op: Operator) -> str:
-    value = op.attr("reduction")
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
-@kernel("MseLoss")
-def mse_loss(op: Operator) -> Run:
-    """Squared differences, averaged or summed."""
-    how = _reduction(op)
-    return lambda predict, label: F.mse_loss(predict, label, reduction=how)
+plain({"MseLoss": (F.mse_loss, "reduction")})
 
 
 @kernel("NLLLoss")
 def nll_loss(op: Operator) -> Run:
     """Weighted negative log-likelihood of the target classes, and the weight that counted."""
-    how, ignored = _reduction(op), int(op.attr("ignore_index"))
+    how, ignored = op.attr("reduction"), int(op.attr("ignore_index"))
 
     def run(x: Tensor, target: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
         counts = target != ignored

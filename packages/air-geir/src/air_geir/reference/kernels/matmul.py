@@ -7,7 +7,7 @@ from torch import Tensor
 
 from air_geir.reference.kernels._registry import Operator, Run, kernel, plain
 
-plain({"Dot": torch.dot})
+plain({"Dot": torch.dot, "Einsum": (lambda x, equation: torch.einsum(equation, *x), "equation")})
 
 
 def _turned(x: Tensor, turn: bool) -> Tensor:
@@ -54,11 +54,3 @@ def transpose_batch_matmul(op: Operator) -> Run:
         return y if parts <= 1 else y.reshape(y.shape[0], parts, -1).transpose(0, 1).contiguous()
 
     return run
-
-
-@kernel("Einsum")
-def einsum(op: Operator) -> Run:
-    """Sums of products by subscripts."""
-    equation = op.attr("equation")
-    text = equation.decode() if isinstance(equation, bytes) else equation
-    return lambda x: torch.einsum(text, *x)

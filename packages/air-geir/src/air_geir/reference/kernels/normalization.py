@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from air_geir.reference.kernels._registry import Operator, Run, kernel
+from air_geir.reference.kernels._registry import Operator, Run, kernel, plain
 
 
 @kernel("LayerNormV4", host=("normalized_shape",))
@@ -41,13 +41,14 @@ def layer_norm_grad_v3(op: Operator) -> Run:
     return run
 
 
-@kernel("BNInfer")
-def bn_infer(op: Operator) -> Run:
+def _bn_infer(
+    x: Tensor, scale: Tensor, offset: Tensor, mean: Tensor, variance: Tensor, epsilon: float
+) -> Tensor:
     """(x - mean) / sqrt(variance + epsilon) * scale + offset, per channel."""
-    epsilon = op.attr("epsilon")
-    return lambda x, scale, offset, mean, variance: F.batch_norm(
-        x, mean, variance, scale, offset, False, 0, epsilon
-    )
+    return F.batch_norm(x, mean, variance, scale, offset, False, 0, epsilon)
+
+
+plain({"BNInfer": (_bn_infer, "epsilon")})
 
 
 @kernel("GroupNormV2")

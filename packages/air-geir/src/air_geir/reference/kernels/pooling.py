@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from air_geir.reference.kernels._registry import Operator, Run, kernel
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
+from air_geir.reference.kernels._registry import Factory, Operator, Run, kernel
 
 
 def _pairs(op: Operator, pads: list[int]) -> list[int]:
@@ -26,7 +20,7 @@ def _pairs(op: Operator, pads: list[int]) -> list[int]:
 def avg_pool_v2(op: Operator) -> Run:
     """Mean of each window; `exclusive` leaves the padding out of the count."""
     size, stride, pads = op.ints("ksize")[2:], op.ints("strides")[2:], _pairs(op, op.ints("pads"))
-    if _text(op.attr("data_format")) != "NCHW" or _text(op.attr("padding_mode")) != "CALCULATED":
+    if op.attr("data_format") != "NCHW" or op.attr("padding_mode") != "CALCULATED":
         raise op.refuse("only NCHW with calculated padding is supported")
     ceil, exclusive = bool(op.attr("ceil_mode")), bool(op.attr("exclusive"))
     divisor = int(op.attr("divisor_override")) or None
@@ -52,7 +46,7 @@ def avg_pool_v2_grad(op: Operator) -> Run:
 @kernel("AvgPool3D")
 def avg_pool_3d(op: Operator) -> Run:
     """Mean of each window of a volume."""
-    if _text(op.attr("data_format")) != "NCDHW":
+    if op.attr("data_format") != "NCDHW":
         raise op.refuse("only NCDHW is supported")
     size, stride, pads = op.ints("ksize")[2:], op.ints("strides")[2:], _pairs(op, op.ints("pads"))
     ceil, include = bool(op.attr("ceil_mode")), bool(op.attr("count_include_pad"))
@@ -79,17 +73,25 @@ def _index_dtype(op: Operator) -> torch.dtype:
     return torch.int64 if int(op.attr("dtype")) == 9 else torch.int32
 
 
-@kernel("MaxPoolWithArgmaxV3")
-def max_pool_v3(op: Operator) -> Run:
-    """Largest element of each window and its place in the plane."""
-    size, stride, pads, dilation = (op.ints(n)[-2:] for n in ("ksize", "strides", "pads", "dilation"))
-    ceil, dtype = bool(op.attr("ceil_mode")), _index_dtype(op)
+def _max_pool(axes: int, function: Run) -> Factory:
+    """Largest element of each window and its place in the plane or volume."""
 
-    def run(x: Tensor) -> tuple[Tensor, Tensor]:
-        y, places = torch.ops.aten.max_pool2d_with_indices.default(x, size, stride, pads, dilation, ceil)
-        return y, places.to(dtype)
+    def factory(op: Operator) -> Run:
+        names = ("ksize", "strides", "pads", "dilation")
+        size, stride, pads, dilation = (op.ints(name)[-axes:] for name in names)
+        ceil, dtype = bool(op.attr("ceil_mode")), _index_dtype(op)
 
-    return run
+        def run(x: Tensor) -> tuple[Tensor, Tensor]:
+            y, places = function(x, size, stride, pads, dilation, ceil)
+            return y, places.to(dtype)
+
+        return run
+
+    return factory
+
+
+kernel("MaxPoolWithArgmaxV3")(_max_pool(2, torch.ops.aten.max_pool2d_with_indices.default))
+kernel("MaxPool3DWithArgmaxV2")(_max_pool(3, torch.ops.aten.max_pool3d_with_indices.default))
 
 
 @kernel("MaxPoolGradWithArgmaxV3")
@@ -99,19 +101,6 @@ def max_pool_grad_v3(op: Operator) -> Run:
     def run(x: Tensor, grad: Tensor, argmax: Tensor) -> Tensor:
         flat = torch.zeros_like(x).flatten(2)
         return flat.scatter_add_(2, argmax.long().flatten(2), grad.flatten(2)).reshape(x.shape)
-
-    return run
-
-
-@kernel("MaxPool3DWithArgmaxV2")
-def max_pool_3d(op: Operator) -> Run:
-    """Largest element of each window of a volume and its place in it."""
-    size, stride, pads, dilation = (op.ints(n)[-3:] for n in ("ksize", "strides", "pads", "dilation"))
-    ceil, dtype = bool(op.attr("ceil_mode")), _index_dtype(op)
-
-    def run(x: Tensor) -> tuple[Tensor, Tensor]:
-        y, places = torch.ops.aten.max_pool3d_with_indices.default(x, size, stride, pads, dilation, ceil)
-        return y, places.to(dtype)
 
     return run
 
@@ -145,7 +134,7 @@ def resize_bilinear(op: Operator) -> Run:
 @kernel("GridSampler2D", "GridSampler3D")
 def grid_sampler(op: Operator) -> Run:
     """Reads the image at points given in [-1, 1]."""
-    mode, padding = _text(op.attr("interpolation_mode")), _text(op.attr("padding_mode"))
+    mode, padding = op.attr("interpolation_mode"), op.attr("padding_mode")
     corners = bool(op.attr("align_corners"))
     return lambda x, grid: F.grid_sample(x, grid, mode, padding, corners)
 
@@ -153,8 +142,8 @@ def grid_sampler(op: Operator) -> Run:
 @kernel("GridSampler2DGrad")
 def grid_sampler_grad(op: Operator) -> Run:
     """Derivatives of GridSampler2D by the image and by the points."""
-    mode = ("bilinear", "nearest").index(_text(op.attr("interpolation_mode")))
-    padding = ("zeros", "border", "reflection").index(_text(op.attr("padding_mode")))
+    mode = ("bilinear", "nearest").index(op.attr("interpolation_mode"))
+    padding = ("zeros", "border", "reflection").index(op.attr("padding_mode"))
     corners = bool(op.attr("align_corners"))
     backward = torch.ops.aten.grid_sampler_2d_backward.default
     return lambda grad, x, grid: backward(grad, x, grid, mode, padding, corners, [True, True])

@@ -10,10 +10,6 @@ from torch import Tensor
 from air_geir.reference.kernels._registry import Operator, Run, kernel
 
 
-def _text(value: str | bytes) -> str:
-    return value.decode() if isinstance(value, bytes) else value
-
-
 def _shown(value: Tensor | Sequence[int], most: int) -> str:
     """The elements as text; of a long axis the first and last `most`, or all when that is negative."""
     if isinstance(value, Tensor) and value.dim() == 0:
@@ -31,11 +27,8 @@ def _shown(value: Tensor | Sequence[int], most: int) -> str:
 @kernel("StringFormat")
 def string_format(op: Operator) -> Run:
     """The template with its placeholders replaced, one after another, by the elements of the inputs."""
-    template, hole, most = (
-        _text(op.attr("template")),
-        _text(op.attr("placeholder")),
-        int(op.attr("summarize")),
-    )
+    template: str = op.attr("template")
+    hole, most = op.attr("placeholder"), int(op.attr("summarize"))
 
     def run(x: Sequence[Tensor]) -> str:
         first, *rest = template.split(hole)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -13,58 +14,54 @@ from air_geir.reference.kernels._registry import Operator, Run, kernel, plain
 Ints = int | tuple[int, ...]
 
 
-def _tuple(value: Ints) -> tuple[int, ...]:
+def as_tuple(value: Ints) -> tuple[int, ...]:
+    """Numbers of a port of rank 0 or 1."""
     return (value,) if isinstance(value, int) else value
 
 
-plain({"Identity": lambda x: x, "StopGradient": lambda x: x, "TransData": lambda x: x}, views=("x",))
-plain({"TensorMove": lambda x: x.clone(), "Copy": lambda x: x.clone()})
-
-
-@kernel("Shape")
-def shape(op: Operator) -> Run:
-    """The sizes, as a rank-1 tensor."""
-    dtype = op.dtype("dtype")
-    return lambda x: torch.tensor(x.shape, dtype=dtype)
-
-
-@kernel("Size")
-def size(op: Operator) -> Run:
-    """The number of elements."""
-    dtype = op.dtype("dtype")
-    return lambda x: torch.tensor(x.numel(), dtype=dtype)
-
-
-@kernel("Rank")
-def rank(op: Operator) -> Run:
-    """The number of axes."""
-    return lambda x: torch.tensor(x.dim(), dtype=torch.int32)
-
-
-@kernel("Reshape", host=("shape",), views=("x",))
-def reshape(op: Operator) -> Run:
-    """The same elements in another shape; -1 is what remains."""
-    return lambda x, shape: x.reshape(shape)
-
-
-@kernel("Flatten", views=("x",))
-def flatten(op: Operator) -> Run:
-    """A matrix, split at `axis`."""
-    axis = int(op.attr("axis"))
-
-    def run(x: Tensor) -> Tensor:
-        rows = 1
-        for dim in x.shape[: axis % (x.dim() + 1)]:
-            rows *= dim
-        return x.reshape(rows, -1)
-
-    return run
-
-
-@kernel("Transpose", host=("perm",), views=("x",))
-def transpose(op: Operator) -> Run:
-    """Axes in another order."""
-    return lambda x, perm: x.permute(perm)
+plain(
+    {
+        "TensorMove": lambda x: x.clone(),
+        "Copy": lambda x: x.clone(),
+        "Shape": (lambda x, dtype: torch.tensor(x.shape, dtype=dtype), "dtype=type(dtype)"),
+        "Size": (lambda x, dtype: torch.tensor(x.numel(), dtype=dtype), "dtype=type(dtype)"),
+        "Rank": lambda x: torch.tensor(x.dim(), dtype=torch.int32),
+        "ConcatD": (torch.cat, "dim=concat_dim"),
+        "Pack": (torch.stack, "dim=axis"),
+        "Roll": (torch.roll, "shifts dims"),
+        "Tril": (torch.tril, "diagonal"),
+        "Triu": (torch.triu, "diagonal"),
+    }
+)
+plain(
+    {
+        "Identity": lambda x: x,
+        "StopGradient": lambda x: x,
+        "TransData": lambda x: x,
+        "Unpack": (torch.unbind, "dim=axis"),
+        "Flatten": (lambda x, axis: x.reshape(math.prod(x.shape[: axis % (x.dim() + 1)]), -1), "axis"),
+    },
+    views=("x",),
+)
+plain(
+    {
+        "Reshape": lambda x, shape: x.reshape(shape),
+        "BroadcastTo": lambda x, shape: x.expand(shape),
+        "Expand": lambda x, shape: x.expand(shape),
+    },
+    host=("shape",),
+    views=("x",),
+)
+plain({"Transpose": lambda x, perm: x.permute(perm)}, host=("perm",), views=("x",))
+plain({"ExpandDims": lambda x, axis: x.unsqueeze(as_tuple(axis)[0])}, host=("axis",), views=("x",))
+plain({"ReverseV2": lambda x, axis: torch.flip(x, as_tuple(axis))}, host=("axis",))
+plain({"Tile": lambda x, multiples: x.repeat(multiples)}, host=("multiples",))
+plain({"ConcatV2": lambda x, concat_dim: torch.cat(x, concat_dim)}, host=("concat_dim",))
+plain(
+    {"Split": (lambda axis, x, count: torch.tensor_split(x, count, as_tuple(axis)[0]), "count=num_split")},
+    host=("split_dim",),
+    views=("x",),
+)
 
 
 @kernel("Squeeze", views=("x",))
@@ -91,57 +88,12 @@ def unsqueeze(op: Operator) -> Run:
     return run
 
 
-@kernel("ExpandDims", host=("axis",), views=("x",))
-def expand_dims(op: Operator) -> Run:
-    """Puts in one axis of size one."""
-    return lambda x, axis: x.unsqueeze(_tuple(axis)[0])
-
-
-@kernel("BroadcastTo", "Expand", host=("shape",), views=("x",))
-def broadcast_to(op: Operator) -> Run:
-    """Repeats axes of size one; -1 keeps an axis."""
-    return lambda x, shape: x.expand(shape)
-
-
-@kernel("Tile", host=("multiples",))
-def tile(op: Operator) -> Run:
-    """Repeats the whole along each axis."""
-    return lambda x, multiples: x.repeat(multiples)
-
-
-@kernel("ConcatV2", host=("concat_dim",))
-def concat(op: Operator) -> Run:
-    """Joins along one axis."""
-    return lambda x, concat_dim: torch.cat(x, concat_dim)
-
-
-@kernel("ConcatD")
-def concat_d(op: Operator) -> Run:
-    """Joins along the axis of the attribute."""
-    axis = int(op.attr("concat_dim"))
-    return lambda x: torch.cat(x, axis)
-
-
-@kernel("Pack")
-def pack(op: Operator) -> Run:
-    """Joins along a new axis."""
-    axis = int(op.attr("axis"))
-    return lambda x: torch.stack(x, axis)
-
-
-@kernel("Unpack", views=("x",))
-def unpack(op: Operator) -> Run:
-    """Slices along an axis, which disappears."""
-    axis = int(op.attr("axis"))
-    return lambda x: torch.unbind(x, axis)
-
-
 @kernel("SplitV", host=("size_splits", "split_dim"), views=("x",))
 def split_v(op: Operator) -> Run:
     """Pieces of these sizes; one may be -1, the rest."""
 
     def run(x: Tensor, sizes: Ints, dim: Ints) -> tuple[Tensor, ...]:
-        axis, pieces = _tuple(dim)[0], list(_tuple(sizes))
+        axis, pieces = as_tuple(dim)[0], list(as_tuple(sizes))
         if -1 in pieces:
             pieces[pieces.index(-1)] = x.shape[axis] - sum(pieces) - 1
         return torch.split(x, pieces, axis)
@@ -149,33 +101,26 @@ def split_v(op: Operator) -> Run:
     return run
 
 
-@kernel("Split", host=("split_dim",), views=("x",))
-def split(op: Operator) -> Run:
-    """Equal pieces."""
-    count = int(op.attr("num_split"))
-    return lambda split_dim, x: torch.tensor_split(x, count, split_dim)
-
-
 @kernel("Slice", host=("offsets", "size"), views=("x",))
 def slice_(op: Operator) -> Run:
     """A box: where it starts and how large it is (-1: to the end)."""
 
     def run(x: Tensor, offsets: Ints, sizes: Ints) -> Tensor:
-        for dim, (start, length) in enumerate(zip(_tuple(offsets), _tuple(sizes), strict=True)):
+        for dim, (start, length) in enumerate(zip(as_tuple(offsets), as_tuple(sizes), strict=True)):
             x = x.narrow(dim, start, x.shape[dim] - start if length == -1 else length)
         return x
 
     return run
 
 
-def _index_of(op: Operator, begin: Ints, end: Ints, axes: Ints | None, strides: Ints | None) -> _Box:
-    begins, ends = _tuple(begin), _tuple(end)
-    steps = _tuple(strides) if strides is not None else (1,) * len(begins)
-    dims = _tuple(axes) if axes is not None else tuple(range(len(begins)))
-    return list(zip(dims, begins, ends, steps, strict=True))
-
-
-_Box = list[tuple[int, int, int, int]]
+def _index_of(
+    begin: Ints, end: Ints, axes: Ints | None, strides: Ints | None
+) -> Iterator[tuple[int, int, int, int]]:
+    """Axis, begin, end and step of each slice."""
+    begins, ends = as_tuple(begin), as_tuple(end)
+    steps = as_tuple(strides) if strides is not None else (1,) * len(begins)
+    dims = as_tuple(axes) if axes is not None else tuple(range(len(begins)))
+    return zip(dims, begins, ends, steps, strict=True)
 
 
 @kernel("StridedSliceV2", host=("begin", "end", "axes", "strides"), views=("x",))
@@ -188,7 +133,7 @@ def strided_slice(op: Operator) -> Run:
 
     def run(x: Tensor, begin: Ints, end: Ints, axes: Ints | None, strides: Ints | None) -> Tensor:
         dropped = []
-        for bit, (dim, first, last, step) in enumerate(_index_of(op, begin, end, axes, strides)):
+        for bit, (dim, first, last, step) in enumerate(_index_of(begin, end, axes, strides)):
             axis = dim % x.dim()
             if shrink >> bit & 1:
                 x = x.narrow(axis, first % x.shape[axis], 1)
@@ -217,7 +162,7 @@ def strided_slice_assign(op: Operator) -> Run:
 
     def run(var: Tensor, begin: Ints, end: Ints, strides: Ints, value: Tensor) -> Tensor:
         target = var
-        for bit, (dim, first, last, step) in enumerate(_index_of(op, begin, end, None, strides)):
+        for bit, (dim, first, last, step) in enumerate(_index_of(begin, end, None, strides)):
             start = None if open_begin >> bit & 1 else first
             stop = None if open_end >> bit & 1 else last
             target = _stepped(target, dim, slice(start, stop, step))
@@ -227,19 +172,15 @@ def strided_slice_assign(op: Operator) -> Run:
     return run
 
 
-@kernel("AsStrided", host=("size", "stride", "storage_offset"))
-def as_strided(op: Operator) -> Run:
-    """Elements of the dense input by stride; overlapping is allowed."""
-
-    def run(x: Tensor, size: Ints, stride: Ints, offset: Ints) -> Tensor:
-        return _region(x.contiguous(), size, stride, offset).clone()
-
-    return run
-
-
 def _region(dense: Tensor, size: Ints, stride: Ints, offset: Ints) -> Tensor:
     """Elements by stride, counted from the first one of the tensor, wherever that lies in its storage."""
-    return dense.as_strided(_tuple(size), _tuple(stride), dense.storage_offset() + _tuple(offset)[0])
+    return dense.as_strided(as_tuple(size), as_tuple(stride), dense.storage_offset() + as_tuple(offset)[0])
+
+
+plain(
+    {"AsStrided": lambda x, size, stride, offset: _region(x.contiguous(), size, stride, offset).clone()},
+    host=("size", "stride", "storage_offset"),
+)
 
 
 @kernel(
@@ -271,22 +212,22 @@ def view_copy(op: Operator) -> Run:
 
 def _torch_padding(paddings: Ints, contiguous: bool) -> list[int]:
     """Pairs per axis, first axis first, as the last-axis-first list of torch."""
-    flat = _tuple(paddings)
+    flat = as_tuple(paddings)
     half = len(flat) // 2
     pairs = [(flat[2 * i], flat[2 * i + 1]) if contiguous else (flat[i], flat[half + i]) for i in range(half)]
     return [amount for pair in reversed(pairs) for amount in pair]
+
+
+_PAD_MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "circular": "circular"}
 
 
 @kernel("PadV3", host=("paddings",))
 def pad_v3(op: Operator) -> Run:
     """Pads each axis with a value, a mirror image, the border or the other end."""
     contiguous = bool(op.attr("paddings_contiguous"))
-    name = op.attr("mode")
-    mode = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "circular": "circular"}.get(
-        name.decode() if isinstance(name, bytes) else name
-    )
+    mode = _PAD_MODES.get(op.attr("mode"))
     if mode is None:
-        raise op.refuse(f"mode {name!r} is unknown")
+        raise op.refuse(f"mode {op.attr('mode')!r} is unknown")
 
     def run(x: Tensor, paddings: Ints, value: Tensor | None) -> Tensor:
         pads = _torch_padding(paddings, contiguous)
@@ -296,39 +237,31 @@ def pad_v3(op: Operator) -> Run:
                 real, imaginary = complex(fill).real, complex(fill).imag
                 return torch.complex(F.pad(x.real, pads, value=real), F.pad(x.imag, pads, value=imaginary))
             return F.pad(x, pads, "constant", fill)
-        outer = _untouched_axes(pads, x.dim())
-        return _pad_inner(x, pads[: 2 * (x.dim() - outer)], mode)
+        return _pad_inner(x, pads, mode)
 
     return run
 
 
-def _untouched_axes(pads: list[int], rank: int) -> int:
-    outer = 0
-    while outer < rank and pads[2 * (rank - outer) - 2] == 0 and pads[2 * (rank - outer) - 1] == 0:
-        outer += 1
-    return outer
-
-
 def _pad_inner(x: Tensor, pads: list[int], mode: str) -> Tensor:
     """Torch pads the last k axes of a tensor of rank k + 2: the leading axes are the batch, maybe empty."""
-    axes = len(pads) // 2
+    axes = x.dim()
+    while axes and pads[2 * axes - 2 : 2 * axes] == [0, 0]:  # the list begins with the last axis
+        axes -= 1
     if not axes:
         return x.clone()
     lead, inner = x.shape[: x.dim() - axes], x.shape[x.dim() - axes :]
-    padded = F.pad(x.reshape(math.prod(lead), 1, *inner), pads, mode)
+    padded = F.pad(x.reshape(math.prod(lead), 1, *inner), pads[: 2 * axes], mode)
     return padded.reshape(*lead, *padded.shape[2:])
 
 
 @kernel("MirrorPad", host=("paddings",))
 def mirror_pad(op: Operator) -> Run:
     """Pads with a mirror image without (REFLECT) or with (SYMMETRIC) the border."""
-    mode = op.attr("mode")
-    if (mode.decode() if isinstance(mode, bytes) else mode) != "REFLECT":
+    if op.attr("mode") != "REFLECT":
         raise op.refuse("only mode REFLECT is supported")
 
     def run(x: Tensor, paddings: tuple[int, ...]) -> Tensor:
-        pads = _torch_padding(paddings, True)
-        return _pad_inner(x, pads[: 2 * (x.dim() - _untouched_axes(pads, x.dim()))], "reflect")
+        return _pad_inner(x, _torch_padding(paddings, True), "reflect")
 
     return run
 
@@ -336,9 +269,7 @@ def mirror_pad(op: Operator) -> Run:
 @kernel("PadV3Grad", host=("paddings",))
 def pad_v3_grad(op: Operator) -> Run:
     """Adds every padded element's gradient to the element it was copied from."""
-    contiguous = bool(op.attr("paddings_contiguous"))
-    name = op.attr("mode")
-    edge = (name.decode() if isinstance(name, bytes) else name) == "edge"
+    contiguous, edge = bool(op.attr("paddings_contiguous")), op.attr("mode") == "edge"
 
     def run(x: Tensor, paddings: tuple[int, ...]) -> Tensor:
         pads = _torch_padding(paddings, contiguous)
@@ -364,39 +295,9 @@ def _fold_back(x: Tensor, axis: int, before: int, after: int, edge: bool) -> Ten
     return x.new_zeros(shape).index_add_(axis, places, x)
 
 
-@kernel("ReverseV2", host=("axis",))
-def reverse(op: Operator) -> Run:
-    """Runs the axes backwards."""
-    return lambda x, axis: torch.flip(x, _tuple(axis))
-
-
-@kernel("Roll")
-def roll(op: Operator) -> Run:
-    """Moves elements round an axis."""
-    shifts, dims = op.ints("shifts"), op.ints("dims")
-    return lambda x: torch.roll(x, shifts, dims)
-
-
-@kernel("Tril")
-def tril(op: Operator) -> Run:
-    """Zero above the diagonal."""
-    diagonal = int(op.attr("diagonal"))
-    return lambda x: torch.tril(x, diagonal)
-
-
-@kernel("Triu")
-def triu(op: Operator) -> Run:
-    """Zero below the diagonal."""
-    diagonal = int(op.attr("diagonal"))
-    return lambda x: torch.triu(x, diagonal)
-
-
-@kernel("RepeatInterleave")
-def repeat_interleave(op: Operator) -> Run:
+def _repeat_interleave(x: Tensor, repeats: Tensor, axis: int) -> Tensor:
     """Repeats each element along an axis; axis 1000 flattens first."""
-    axis = int(op.attr("axis"))
+    return torch.repeat_interleave(x, repeats.reshape(-1), None if axis == 1000 else axis)
 
-    def run(x: Tensor, repeats: Tensor) -> Tensor:
-        return torch.repeat_interleave(x, repeats.reshape(-1), None if axis == 1000 else axis)
 
-    return run
+plain({"RepeatInterleave": (_repeat_interleave, "axis")})

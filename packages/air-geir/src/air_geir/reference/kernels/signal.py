@@ -10,33 +10,21 @@ from torch import Tensor
 
 from air_geir.reference.kernels._registry import Operator, Run, kernel, plain
 
-plain({"FFT": torch.fft.fft, "IFFT": torch.fft.ifft})
-
-
-@kernel("RFFT", host=("fft_length",))
-def rfft(op: Operator) -> Run:
-    """The first half of the transform of real numbers."""
-    return lambda input, fft_length: torch.fft.rfft(input, fft_length[0])
-
-
-@kernel("IRFFT", host=("fft_length",))
-def irfft(op: Operator) -> Run:
-    """Real numbers from the first half of their transform."""
-    return lambda x, fft_length: torch.fft.irfft(x, fft_length[0])
-
-
-@kernel("Pdist")
-def pdist(op: Operator) -> Run:
-    """Distances between every two rows."""
-    p = op.attr("p")
-    return lambda x: F.pdist(x, p)
-
-
-@kernel("Cdist")
-def cdist(op: Operator) -> Run:
-    """Sum of p-th powers between paired rows, its p-th root."""
-    p = op.attr("p")
-    return lambda x1, x2: torch.linalg.vector_norm(x1 - x2, p, -1)
+plain(
+    {
+        "FFT": torch.fft.fft,
+        "IFFT": torch.fft.ifft,
+        "Pdist": (F.pdist, "p"),
+        "Cdist": (lambda x1, x2, p: torch.linalg.vector_norm(x1 - x2, p, -1), "p"),
+    }
+)
+plain(
+    {
+        "RFFT": lambda x, fft_length: torch.fft.rfft(x, fft_length[0]),
+        "IRFFT": lambda x, fft_length: torch.fft.irfft(x, fft_length[0]),
+    },
+    host=("fft_length",),
+)
 
 
 @kernel("Col2im", host=("output_size",))

@@ -1,8 +1,8 @@
-"""Calls of a graph on a device, one at a time and in the order of one stream, whoever makes them.
+"""Makes the calls of a graph on a device one at a time and in the order of one stream, also for several threads.
 
 An engine keeps the arguments of a call and the memory of a graph's intermediate values in one place. Two threads would
 overwrite each other's, and so would two streams: the engine's work is on the stream of the first call. A call from
-another stream waits for what that stream was given, and the stream waits for the call.
+another stream waits for the work on that stream, and later work on the caller's stream waits for the call.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any
 
 import torch
 
-from air_geir.engines._ahead import Ahead
+from air_geir.engines._ahead import BackgroundCompilation
 from air_geir.engines._protocol import Compiled
 
 
-class InTurn:
+class SerializedCalls:
     """A compiled graph that threads and streams may share.
 
-    `ahead` is its compilation, where that has been begun: the first call waits for it.
+    `ahead` is its compilation, where that has been started: the first call waits for it.
     """
 
-    def __init__(self, compiled: Compiled, ahead: Ahead | None = None) -> None:
+    def __init__(self, compiled: Compiled, ahead: BackgroundCompilation | None = None) -> None:
         self._compiled = compiled
         self._ahead = ahead
         self._lock = threading.RLock()
@@ -73,7 +73,7 @@ class InTurn:
         return self._compiled.stats()
 
     def close(self) -> None:
-        """Give everything back, once nothing runs: the engine would wait holding the lock of Python."""
+        """Frees everything, once nothing runs: the engine would wait while it holds Python's lock."""
         with self._lock:
             if self._ahead is not None:
                 self._ahead.drop()

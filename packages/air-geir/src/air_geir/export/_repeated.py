@@ -1,4 +1,4 @@
-"""A tensor that a model is given as several arguments, and writes to, as one input: the same memory, as in the call."""
+"""Makes a tensor that is passed as several arguments one input, so that writes reach the same memory as in the call."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import torch
 from torch.utils import _pytree as pytree
 
 
-def given_once(
+def without_repeats(
     model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]] | None:
-    """The model and its arguments, each tensor only where it comes first, None elsewhere; None if none comes twice."""
+    """The model and its arguments, with None for each repeated tensor; None if no tensor is repeated."""
     leaves, shape = pytree.tree_flatten((args, kwargs))
     first: dict[int, int] = {}
     again = {}
