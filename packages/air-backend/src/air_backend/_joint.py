@@ -11,7 +11,6 @@ gives otherwise.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,7 +21,7 @@ from torch._functorch.partitioners import default_partition
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from air_backend.errors import NotJoined
-from air_graph import followers_of, link_of, nearest_source_of, why_not_linear
+from air_graph import followers_of, link_of, nearest_source_of, warn_at, why_not_linear
 
 aten = torch.ops.aten
 
@@ -220,10 +219,5 @@ def _tell(refusal: Refusal) -> None:
     if told in _told:
         return
     _told.add(told)
-    warnings.warn_explicit(
-        NotJoined(refusal.reason, None if line is None else str(line), refusal.advice),
-        None,
-        line.file if line else "<graph>",
-        line.line if line else 0,
-        module="air_backend",
-    )
+    warning = NotJoined(refusal.reason, None if line is None else str(line), refusal.advice)
+    warn_at(line, warning, "air_backend")

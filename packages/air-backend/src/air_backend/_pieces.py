@@ -8,7 +8,6 @@ are graphs that are compiled later. Each piece goes the way of a whole graph: st
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -20,7 +19,7 @@ import air_aclgraph
 import air_graph
 from air_backend.errors import GraphSplit
 from air_fxpasses.tables import twin_of
-from air_graph import place_of, source_of
+from air_graph import place_of, source_of, warn_at
 from air_graph.pieces import LeftOut, compile_parts, cut
 
 log = logging.getLogger(__name__)
@@ -135,14 +134,7 @@ def tell(
     if not fresh:
         return
     _told.update((operator, place) for operator, _, place in fresh)
-    line = None if node is None else source_of(node)
-    warnings.warn_explicit(
-        GraphSplit(mode, name, pieces, tuple(fresh)),
-        None,
-        line.file if line else "<graph>",
-        line.line if line else 0,
-        module="air_backend",
-    )
+    warn_at(source_of(node), GraphSplit(mode, name, pieces, tuple(fresh)), "air_backend")
 
 
 def _leave_out_streams(gm: fx.GraphModule) -> None:
