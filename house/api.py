@@ -25,6 +25,8 @@ from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 from typing import Any, Final
 
+from house.faults import told, written
+
 PAGES: Final = Path("docs/reference/api")
 PACKAGES: Final = (
     "air_backend",
@@ -161,7 +163,7 @@ def described(name: str, value: Any, note: str) -> Iterator[str]:
 
 
 def _kind(value: Any) -> str:
-    """What an object is, where nobody says more."""
+    """What an object is, where its source says no more."""
     if typing.get_origin(value) is not None:
         return f"`{str(value).replace('typing.', '').replace('collections.abc.', '')}`"
     return f"A `{type(value).__name__}`."
@@ -290,14 +292,9 @@ def main(arguments: list[str], root: Path) -> int:
         for name in of_this_machine(package)
     ]
     for package in PACKAGES:
-        path, text = root / PAGES / f"{package.replace('_', '-')}.md", page(package)
-        if not check:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        elif not path.exists() or path.read_text() != text:
-            wrong.append(f"{path.relative_to(root)} is out of date; write it with `python -m house.api`")
-    sys.stdout.writelines(f"{line}\n" for line in wrong)
-    return 1 if wrong else 0
+        shown = PAGES / f"{package.replace('_', '-')}.md"
+        wrong += written(root / shown, page(package), shown, "house.api", check=check)
+    return told(wrong)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from house.faults import cell, told, written
+
 PAGE: Final = Path("docs/errors.md")
 SOURCES: Final = "packages/*/src/**/errors.py"
 HEAD: Final = """# Errors
@@ -72,13 +74,9 @@ def page(root: Path) -> str:
         lines += [f"## `{module.__name__}`", "", "| error | what it means | what to do |", "|---|---|---|"]
         for error in classes(module):
             what, advice = meaning(error)
-            lines.append(f"| `{error.__name__}` | {_cell(what)} | {_cell(advice)} |")
+            lines.append(f"| `{error.__name__}` | {cell(what)} | {cell(advice)} |")
         lines.append("")
     return "\n".join(lines)
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
 
 
 def silent(root: Path) -> list[str]:
@@ -94,14 +92,8 @@ def silent(root: Path) -> list[str]:
 def main(arguments: list[str], root: Path) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true")
-    wrong = silent(root)
-    text, path = page(root), root / PAGE
-    if not parser.parse_args(arguments).check:
-        path.write_text(text)
-    elif not path.exists() or path.read_text() != text:
-        wrong.append(f"{PAGE} is out of date; write it with `python -m house.error_index`")
-    sys.stdout.writelines(f"{line}\n" for line in wrong)
-    return 1 if wrong else 0
+    check = parser.parse_args(arguments).check
+    return told([*silent(root), *written(root / PAGE, page(root), PAGE, "house.error_index", check=check)])
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from xml.etree import ElementTree
 
 import tomllib
 
+from house.faults import cell, told, written
 from house.links import NOT_A_LETTER
 
 LEDGER: Final = Path("docs/features.toml")
@@ -117,14 +118,10 @@ def page(
         lines += ["", f"## {title}", "", "| id | feature | guide | shown by |", "|---|---|---|---|"]
         rows = {row: entry for row, entry in ledger.items() if row.startswith(family)}
         lines += [
-            f"| {row} | {_cell(entry['feature'])} | {_explained(row, guide)} | {_shown(tests.get(row, []), entry)} |"
+            f"| {row} | {cell(entry['feature'])} | {_explained(row, guide)} | {_shown(tests.get(row, []), entry)} |"
             for row, entry in rows.items()
         ]
     return "\n".join(lines) + "\n"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
 
 
 def _explained(row: str, guide: list[Section]) -> str:
@@ -133,7 +130,7 @@ def _explained(row: str, guide: list[Section]) -> str:
 
 def _shown(tests: list[tuple[str, Path]], entry: dict[str, str]) -> str:
     if not tests:
-        return f"open: {_cell(entry['open'])}" if "open" in entry else "open"
+        return f"open: {cell(entry['open'])}" if "open" in entry else "open"
     files = sorted({path for _, path in tests})
     return ", ".join(f"[{path.parts[1]}/{path.name}](../{path.as_posix()})" for path in files)
 
@@ -173,15 +170,9 @@ def main(arguments: list[str], root: Path) -> int:
     guide = sections(root)
     wrong = [*faults_of_guide(ledger, guide), *faults_of_ledger(ledger, tests)]
     text = page(ledger, tests, guide)
-    if not parsed.check:
-        (root / PAGE).write_text(text)
-    else:
-        if missing := unexplained(tests, guide):
-            wrong.append(f"rows that tests show and no section of the guide explains: {', '.join(missing)}")
-        if not (root / PAGE).exists() or (root / PAGE).read_text() != text:
-            wrong.append(f"{PAGE} is out of date; write it with `python -m house.features`")
-    sys.stdout.writelines(f"{line}\n" for line in wrong)
-    return 1 if wrong else 0
+    if parsed.check and (missing := unexplained(tests, guide)):
+        wrong.append(f"rows that tests show and no section of the guide explains: {', '.join(missing)}")
+    return told([*wrong, *written(root / PAGE, text, PAGE, "house.features", check=parsed.check)])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Refuses files that are too long, named after nothing, or that name a path of somebody's machine.
+"""Refuses files that are too long, have a name that says nothing, or contain a path of one machine.
 
 ruff checks what is inside a Python file; these rules are about the files themselves, C++ included.
 """
@@ -11,6 +11,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+
+from house.faults import told
 
 LINES_AT_MOST: Final = 500
 COUNTED: Final = frozenset({".py", ".cpp", ".h", ".inc", ".proto"})
@@ -44,9 +46,7 @@ def faults(path: Path, shown: Path) -> Iterator[str]:
 
 
 def main(root: Path) -> int:
-    found = [fault for path in tracked(root) for fault in faults(path, path.relative_to(root))]
-    sys.stdout.writelines(f"{fault}\n" for fault in found)
-    return 1 if found else 0
+    return told(fault for path in tracked(root) for fault in faults(path, path.relative_to(root)))
 
 
 if __name__ == "__main__":

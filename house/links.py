@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from house.faults import told
 from house.files import tracked
 
 LINK: Final = re.compile(r"(?<!\!)\[[^\]]*\]\((?P<target>[^)\s]+)\)")
@@ -39,9 +40,7 @@ def dead(document: Path, root: Path) -> Iterator[str]:
 
 def main(root: Path) -> int:
     documents = [path for path in tracked(root) if path.suffix == ".md" and path.exists()]
-    found = [fault for document in documents for fault in dead(document, root)]
-    sys.stdout.writelines(f"{fault}\n" for fault in found)
-    return 1 if found else 0
+    return told(fault for document in documents for fault in dead(document, root))
 
 
 if __name__ == "__main__":

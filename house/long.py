@@ -4,8 +4,8 @@
     nox -s long -- --minutes 60 "zoo 1/8" bench-geir    these instead
     python -m house.long --check                        says what was green more than 100 commits ago, or never
 
-CI runs none of them: together they take hours. The table, docs/long-sessions.toml, is how it knows that somebody does.
-A session of hours is cut into parts of minutes: by package, by shard of the zoo, by a number of random programs.
+CI runs none of them: together they take hours. The table, docs/long-sessions.toml, shows that they are run elsewhere. A
+session of hours is cut into parts of minutes: by package, by shard of the zoo, by a number of random programs.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def due(rows: Mapping[str, Green], age_of: Callable[[str], int | None] = age) ->
 
 
 def complaints(rows: Mapping[str, Green], age_of: Callable[[str], int | None] = age) -> list[str]:
-    """One line for each part that nobody has seen green lately."""
+    """One line for each part that was not green lately."""
     told = []
     for name in NAMES:
         if name not in rows:

@@ -1,4 +1,4 @@
-"""What somebody does first who has nothing but the packages: a path that sessions walk from wheels alone.
+"""What a new user does first, with nothing but the packages: sessions do the same from wheels alone.
 
 The environment of the session has the wheels installed; everything happens in folders that know no source.
 """

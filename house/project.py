@@ -21,6 +21,7 @@ from typing import Any, Final
 import tomllib
 from packaging.version import InvalidVersion, Version
 
+from house.faults import told
 from house.files import tracked
 
 SITE: Final = "https://example.org/air/"
@@ -161,9 +162,7 @@ def main(root: Path, arguments: Sequence[str] = ()) -> int:
             parser.error(f"{wrong[0]} is no address: it has to begin with https://")
         sys.stdout.write(f"{move(root, *asked.move)} files changed\n")
         return 0
-    found = list(faults(root, asked.publishable))
-    sys.stdout.writelines(f"{fault}\n" for fault in found)
-    return 1 if found else 0
+    return told(faults(root, asked.publishable))
 
 
 if __name__ == "__main__":

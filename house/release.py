@@ -29,6 +29,7 @@ from typing import Final
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from house.faults import told
 from house.links import LINK, OUTSIDE
 from house.project import REPOSITORY, urls, version_of
 from house.site import FENCED
@@ -157,9 +158,7 @@ def main(root: Path, arguments: Sequence[str] = ()) -> int:
     if what == "build":
         build(root)
     elif what == "check":
-        found = list(check(root))
-        sys.stdout.writelines(f"{fault}\n" for fault in found)
-        return 1 if found else 0
+        return told(check(root))
     elif what == "pins":
         sys.stdout.writelines(f"{line}\n" for line in pins())
     else:

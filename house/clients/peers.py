@@ -2,7 +2,7 @@
 
 Most of these tests hold what a compiled program gives against eager, and ask nothing of the backend but that. A
 checkout is seldom of the torch that is installed: names that this torch lacks are stand-ins, statements of a file that
-raise are left out, and a test that needs either fails with `aot_eager` as well, and counts for nobody.
+raise are left out, and a test that needs either fails with `aot_eager` as well, and does not count.
 
 The file of Inductor's tests has its programs in `CommonTemplate`, with a call of `self.common(function, inputs)` each.
 """

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from house.faults import told, written
 from house.scoreboard import _boards, _guide, _page, _records, _runs
 from house.scoreboard._records import GROUNDS, Ground
 
@@ -30,8 +31,7 @@ def measure(root: Path, ground: Ground, only: list[str], *, quick: bool, keep: b
             found |= _boards.taken(run, data)
             known = _records.read(path).boards if only and path.exists() else {}
             _records.write(_records.now(ground, {**known, **found}, quick=quick), path)
-    sys.stdout.writelines(f"not measured: {reason}\n" for reason in failed)
-    return 1 if failed else 0
+    return told(f"not measured: {reason}" for reason in failed)
 
 
 def documents(root: Path, records: dict[Ground, _records.Record]) -> dict[Path, str]:
@@ -55,11 +55,8 @@ def main(arguments: Sequence[str], root: Path) -> int:
     records = _records.read_all(root if keep else root / "build/scoreboard")
     wrong = _boards.unexplained(records)
     if asked.check:
-        out = [path for path, text in documents(root, records).items() if not same(path, text)]
-        wrong += [
-            f"{path.relative_to(root)} is out of date; write it with `python -m house.scoreboard`"
-            for path in out
-        ]
+        for path, text in documents(root, records).items():
+            wrong += written(path, text, path.relative_to(root), "house.scoreboard", check=True)
     else:
         picture = root / PICTURE
         picture.parent.mkdir(parents=True, exist_ok=True)
@@ -67,12 +64,7 @@ def main(arguments: Sequence[str], root: Path) -> int:
         for path, text in documents(root, records).items() if keep else ():
             path.write_text(text)
         sys.stdout.write(f"{PICTURE}: {_boards.told(records)}\n")
-    sys.stdout.writelines(f"{line}\n" for line in wrong)
-    return 1 if failed or (asked.check and wrong) else 0
-
-
-def same(path: Path, text: str) -> bool:
-    return path.exists() and path.read_text() == text
+    return 1 if (told(wrong) and asked.check) or failed else 0
 
 
 if __name__ == "__main__":

@@ -267,7 +267,7 @@ def told(records: Mapping[Ground, Record]) -> str:
 
 
 def unexplained(records: Mapping[Ground, Record]) -> list[str]:
-    """Losses for which nobody has written down a reason."""
+    """Losses without a written reason."""
     return [
         f"{board.key}: {line.name!r} loses to {line.lost_to!r} without a reason; write one into "
         "house/scoreboard/_texts.py"

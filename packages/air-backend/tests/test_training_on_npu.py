@@ -7,6 +7,7 @@ import warnings
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
 
 from air_backend.errors import GraphSplit
 
@@ -41,3 +42,39 @@ def test_gradients_of_products_stay_in_the_graph(dtype: torch.dtype) -> None:
     near = 5e-2 if dtype is torch.bfloat16 else 1e-5
     for ours, theirs in zip(found, expected, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=near, atol=near)
+
+
+class Fused(nn.Module):
+    """The attention of torch, of grouped heads or under a mask."""
+
+    def __init__(self, causal: bool, shifted: bool) -> None:
+        super().__init__()
+        self.q, self.kv = nn.Linear(16, 16), nn.Linear(16, 32)
+        self.causal, self.shifted = causal, shifted
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        q, k, v = (y.unflatten(-1, (4, 4)).transpose(1, 2) for y in (self.q(x), *self.kv(x).chunk(2, -1)))
+        chosen = {"is_causal": True} if self.causal else {"attn_mask": mask if self.shifted else None}
+        return F.scaled_dot_product_attention(q, k, v, **chosen).square().sum()
+
+
+@pytest.mark.npu("only torch_npu has attention as an operator with a gradient of its own")
+@pytest.mark.parametrize(("causal", "masked"), [(True, False), (False, True), (False, False)])
+def test_attention_and_its_gradient_stay_in_the_graph(causal: bool, masked: bool) -> None:
+    torch.manual_seed(0)
+    model = Fused(causal, masked).to("npu")
+    x, mask = torch.randn(2, 5, 16).to("npu"), (torch.rand(2, 1, 5, 5) < 0.7).to("npu")
+    mask |= torch.eye(5, dtype=torch.bool).to("npu")
+    step = torch.compile(model, backend="air", options={"mode": "max-autotune"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", GraphSplit)
+        loss = step(x, mask)
+        loss.backward()
+    found = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+    model.zero_grad()
+    expected = model(x, mask)
+    expected.backward()
+    torch.testing.assert_close(loss, expected)
+    assert len(found) == 4
+    for ours, parameter in zip(found, model.parameters(), strict=True):
+        torch.testing.assert_close(ours, parameter.grad, rtol=1e-4, atol=1e-4)

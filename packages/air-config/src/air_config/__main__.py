@@ -110,7 +110,7 @@ def _show(given: argparse.Namespace) -> int:
 def _split(option: str) -> tuple[str, Any]:
     name, equals, value = option.partition("=")
     if not equals:
-        raise ConfigError(f"write {name}=<value>")
+        raise ConfigError(f"the option -o {name} has no value", advice=f"write -o {name}=<value>")
     return name, value
 
 

@@ -54,7 +54,7 @@ def function(*parameters: str) -> Kind[Callable[..., Any]]:
 
 
 def _takes(parameters: Sequence[str]) -> Validator:
-    """Refuses a callable that could never be called so; one that does not tell is believed."""
+    """Refuses a callable that cannot take these arguments; one without a signature is accepted."""
 
     def check(instance: Any, attribute: Any, value: Any) -> None:
         try:

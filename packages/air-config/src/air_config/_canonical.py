@@ -1,9 +1,9 @@
 """A text that is equal in every process exactly when two sets of values are, and its digest.
 
-Callables are the hard part. A function is told by its module, its name, and the bytecode, constants, defaults
-and captured values it runs with, so an edited pass is a different pass. An object that brings a `uuid()` of its
-own (as custom passes of Inductor do) is told by that, a frozen dataclass by its fields and its `__call__`.
-Anything else that can be called is told by identity: equal to itself in this process, to nothing in another.
+Callables need care. A function is identified by its module, its name, and the bytecode, constants, defaults and
+captured values it runs with, so an edited pass is a different pass. An object with a `uuid()` method (as custom passes
+of Inductor have) is identified by that, a frozen dataclass by its fields and its `__call__`. Any other callable
+equals only itself, in this process.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import itertools
 import json
 import os
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 __all__ = ["canonical_text", "digest_of"]
@@ -58,27 +58,6 @@ class _Writer:
                 return write(self, value)
         return self._object(value)
 
-    def _sequence(self, value: Any) -> Any:
-        return [self.plain(item) for item in value]
-
-    def _mapping(self, value: Any) -> Any:
-        return {"mapping": {str(key): self.plain(item) for key, item in value.items()}}
-
-    def _set(self, value: Any) -> Any:
-        return {"set": sorted(json.dumps(self.plain(item), sort_keys=True) for item in value)}
-
-    def _constant(self, value: Any) -> Any:
-        return {"constant": repr(value)}
-
-    def _partial(self, value: Any) -> Any:
-        return {"partial": [self.plain(part) for part in (value.func, value.args, value.keywords)]}
-
-    def _method(self, value: Any) -> Any:
-        return {"method": [self.plain(value.__self__), self.plain(value.__func__)]}
-
-    def _named(self, value: Any) -> Any:
-        return {"name": _name(value)}
-
     def _function(self, value: Any) -> Any:
         captured = [self._cell(cell) for cell in value.__closure__ or ()]
         parts = [value.__code__, value.__defaults__, value.__kwdefaults__]
@@ -109,16 +88,25 @@ class _Writer:
             return {"dataclass": [_name(type(value)), self.plain(type(value).__call__), self.plain(fields)]}
         return {"object": [_PROCESS, _identity(value)]}
 
-    _KINDS: Final = (
-        ((list, tuple), _sequence),
-        (Mapping, _mapping),
-        ((set, frozenset), _set),
-        ((bytes, complex, type(Ellipsis)), _constant),
-        (functools.partial, _partial),
-        (types.MethodType, _method),
+    def _parts(self, *values: Any) -> list[Any]:
+        return [self.plain(value) for value in values]
+
+    def _sorted(self, values: Any) -> list[str]:
+        return sorted(json.dumps(self.plain(value), sort_keys=True) for value in values)
+
+    _KINDS: Final[tuple[tuple[Any, Callable[[_Writer, Any], Any]], ...]] = (
+        ((list, tuple), lambda self, value: self._parts(*value)),
+        (Mapping, lambda self, value: {"mapping": {str(k): self.plain(item) for k, item in value.items()}}),
+        ((set, frozenset), lambda self, value: {"set": self._sorted(value)}),
+        ((bytes, complex, type(Ellipsis)), lambda self, value: {"constant": repr(value)}),
+        (
+            functools.partial,
+            lambda self, value: {"partial": self._parts(value.func, value.args, value.keywords)},
+        ),
+        (types.MethodType, lambda self, value: {"method": self._parts(value.__self__, value.__func__)}),
         (types.FunctionType, _function),
         (types.CodeType, _code),
-        ((type, types.BuiltinFunctionType, types.ModuleType), _named),
+        ((type, types.BuiltinFunctionType, types.ModuleType), lambda self, value: {"name": _name(value)}),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TextIO
 
 from air_config import errors
@@ -17,7 +17,7 @@ from air_config._nesting import leaves, nested
 from air_config._presets import preset_named
 from air_config._schema import json_schema
 from air_config._settings import resolve
-from air_config._tree import OPTIONS, Tree, at, option_at
+from air_config._tree import OPTIONS, Tree, at, option_at, value_at
 
 __all__ = ["CompilerConfig"]
 
@@ -67,8 +67,7 @@ class CompilerConfig(Tree):
 
     def get(self, path: str) -> Any:
         """The value at a dotted path."""
-        holder, name = at(self, option_at(path).path)
-        return getattr(holder, name)
+        return value_at(self, option_at(path).path)
 
     def set(self, path: str, value: object) -> None:
         """Assign to the option at a dotted path."""
@@ -91,13 +90,7 @@ class CompilerConfig(Tree):
         The complete form names in "$set" what was assigned, so that nothing is lost on the way back.
         Callables stay as they are.
         """
-        asked = assigned(self)
-        values = asked if only_set else self._by_path()
-        made = nested({path: thaw(value) for path, value in values.items()})
-        head: dict[str, Any] = {} if only_set else {SET: list(asked)}
-        if self._preset is not None:
-            head[PRESET] = self._preset
-        return {**head, **made}
+        return self._nested(only_set, lambda path, value: thaw(value))
 
     @classmethod
     def from_dict(cls, tree: Mapping[str, Any]) -> CompilerConfig:
@@ -122,11 +115,15 @@ class CompilerConfig(Tree):
 
     def to_json(self, *, only_set: bool = False, indent: int | None = 2) -> str:
         """The dict as JSON. Callables are written as "package.module:name"."""
-        tree = self.to_dict(only_set=only_set)
-        head = {name: tree[name] for name in (SET, PRESET) if name in tree}
-        values = assigned(self) if only_set else self._by_path()
-        written = nested({path: _written(path, value) for path, value in values.items()})
-        return json.dumps({**head, **written}, indent=indent, allow_nan=False)
+        return json.dumps(self._nested(only_set, _written), indent=indent, allow_nan=False)
+
+    def _nested(self, only_set: bool, written: Callable[[str, Any], Any]) -> dict[str, Any]:
+        asked = assigned(self)
+        values = asked if only_set else self._by_path()
+        head: dict[str, Any] = {} if only_set else {SET: list(asked)}
+        if self._preset is not None:
+            head[PRESET] = self._preset
+        return {**head, **nested({path: written(path, value) for path, value in values.items()})}
 
     @classmethod
     def from_json(cls, text: str) -> CompilerConfig:

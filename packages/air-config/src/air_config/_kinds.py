@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, Literal, TypeVar, cast, get_args, get_origin
 
 import attrs
 from attrs import validators as v
@@ -26,6 +26,7 @@ __all__ = [
     "freeze",
     "integer",
     "integers",
+    "kind_of",
     "optional",
     "options_of",
     "pool_handle",
@@ -313,14 +314,8 @@ def options_of(members: Mapping[str, type]) -> Kind[Mapping[str, Any]]:
 def optional(kind: Kind[T]) -> Kind[T | None]:
     """The same, or `None` for "not given"."""
 
-    def store(value: Any) -> Any:
-        return None if value is None else kind.store(value)
-
-    def write(value: Any) -> Any:
-        return None if value is None else kind.write(value)
-
-    def load(value: Any) -> Any:
-        return None if value is None else kind.load(value)
+    def unless_none(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda value: None if value is None else convert(value)
 
     def read(text: str) -> Any:
         return None if text.strip().lower() in ("", "none", "null") else kind.read(text)
@@ -331,8 +326,26 @@ def optional(kind: Kind[T]) -> Kind[T | None]:
         v.optional(kind.validator),
         {"anyOf": [dict(kind.schema), {"type": "null"}]},
         read,
-        store,
-        write,
-        load,
+        unless_none(kind.store),
+        unless_none(kind.write),
+        unless_none(kind.load),
         choices=(*kind.choices, None) if kind.choices else (),
     )
+
+
+def kind_of(annotation: Any, kind: Kind[Any] | None = None) -> Kind[Any]:
+    """The kind of a field, as its annotation says it: `bool`, words, or either of them or None.
+
+    Where the annotation does not say all of it, `kind` does; whether None is allowed stands in the annotation alone.
+    """
+    members = get_args(annotation)
+    if type(None) in members:
+        (inner,) = (member for member in members if member is not type(None))
+        return optional(kind_of(inner, kind))
+    if kind is not None:
+        return kind
+    if get_origin(annotation) is Literal:
+        return choice(*members)
+    if annotation is bool:
+        return boolean()
+    raise TypeError(f"{annotation} does not say which values are allowed: give the option a kind")

@@ -6,7 +6,7 @@ which layer won, and reports what was set and lost.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ContextDecorator
 from contextvars import ContextVar, Token
 from typing import Any, Final, Literal
@@ -39,7 +39,7 @@ class Origin:
 
     @property
     def asked(self) -> bool:
-        """Whether somebody asked for the value, rather than getting it with a default or preset."""
+        """Whether the value was asked for, and does not come from a default or a preset."""
         return self.layer in ("environment", "patch", "explicit")
 
 
@@ -56,18 +56,15 @@ class Layered:
     origins: dict[str, Origin]
     notices: list[Notice] = attrs.Factory(list)
     quiet: dict[str, str] = attrs.Factory(dict)
-    """Options nobody asked for that a rule put out of action, and the rule."""
+    """Options that were not asked for and that a rule put out of action, and the rule."""
 
     def put(self, path: str, value: Any, origin: Origin) -> None:
         """Let a layer set an option; an asked-for value that loses to another one is reported."""
         before, old = self.values[path], self.origins[path]
         if old.asked and old != origin and before != value:
             reason = f"{origin} goes before {old}"
-            self.notices.append(
-                Notice(
-                    path, "overridden", "precedence", PRECEDENCE_SOURCE, reason, before, value, str(old), True
-                )
-            )
+            lost = before, value, str(old), True
+            self.notices.append(Notice(path, "overridden", "precedence", PRECEDENCE_SOURCE, reason, *lost))
         self.values[path], self.origins[path] = value, origin
 
 
@@ -127,18 +124,9 @@ def _put_environment(made: Layered, env: Mapping[str, str]) -> None:
         if path is None:
             close = nearest(name, tuple(_VARIABLES))
             reason = "no option has this variable" + (f"; did you mean {close}?" if close else "")
+            given = env[name], None, name, True
             made.notices.append(
-                Notice(
-                    name,
-                    "ignored",
-                    "unknown-variable",
-                    PRECEDENCE_SOURCE,
-                    reason,
-                    env[name],
-                    None,
-                    name,
-                    True,
-                )
+                Notice(name, "ignored", "unknown-variable", PRECEDENCE_SOURCE, reason, *given)
             )
             continue
         value = OPTIONS[path].kind.take_text(path, env[name], f"environment variable {name}")
@@ -147,12 +135,4 @@ def _put_environment(made: Layered, env: Mapping[str, str]) -> None:
 
 def assigned(config: Tree) -> dict[str, Any]:
     """What was assigned to a configuration, by path, in order of declaration."""
-    return {row.path: value for row, value in _asked_leaves(config)}
-
-
-def _asked_leaves(tree: Any) -> Iterator[tuple[Any, Any]]:
-    for name, row in tree._OPTIONS.items():
-        if name in tree._asked:
-            yield row, getattr(tree, name)
-    for name in tree._GROUPS:
-        yield from _asked_leaves(getattr(tree, name))
+    return {row.path: value for row, value in config._leaves(asked=True)}

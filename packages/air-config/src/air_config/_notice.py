@@ -34,7 +34,7 @@ class Notice:
     origin: str
     """Where the given value came from."""
     asked: bool
-    """Whether somebody asked for the given value; if not, a default was changed."""
+    """Whether the given value was asked for; if not, a default was changed."""
 
     def to_dict(self) -> dict[str, Any]:
         """The fields, ready for JSON: a value that JSON does not know is given as text."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeVar, cast, get_type_hints
 
 import attrs
 
 from air_config import errors
 from air_config._areas import Area
-from air_config._kinds import Kind
+from air_config._kinds import Kind, kind_of
 
 __all__ = ["Group", "Option", "Status", "group", "nearest", "option", "subgroup"]
 
@@ -22,7 +22,6 @@ T = TypeVar("T")
 G = TypeVar("G", bound="Group")
 Status = Literal["stable", "beta", "experimental"]
 _ROW: Final = "air_config.option"
-_SAME_AS_DEFAULT: Final = object()
 
 
 @attrs.frozen(eq=False)
@@ -43,24 +42,18 @@ class Option:
 
     @property
     def environment_name(self) -> str:
-        """The variable that sets it: the path in capitals; the group `air` is not said twice."""
+        """The variable that sets it: the path in capitals after `AIR_`; the group `air` is left out."""
         words = [word.strip("_") for word in self.path.removeprefix("air.").split(".")]
         return "AIR_" + "_".join(words).upper()
 
 
-def option(
-    default: T,
-    kind: Kind[T],
-    text: str,
-    area: Area,
-    status: Status = "beta",
-    *,
-    needs: str = "",
-    inert: Any = _SAME_AS_DEFAULT,
-) -> T:
-    """Declare an option in a group: its default, kind, help, area, and the option it depends on."""
-    neutral = default if inert is _SAME_AS_DEFAULT else inert
-    row = Option(kind, default, text, area, status, needs, neutral)
+def option(default: T, text: str, kind: Kind[Any] | None = None, **facts: Any) -> T:
+    """Declare an option in a group: its default, its help, and its kind where the annotation does not say it all.
+
+    `facts` are fields of `Option` in which it differs from the rest of its group (`area`, `status`, `needs`), and
+    `inert` where that is not the default.
+    """
+    row = {"default": default, "text": text, "kind": kind, "inert": default, **facts}
     declared: T = attrs.field(default=default, metadata={_ROW: row}, on_setattr=attrs.setters.NO_OP)
     return declared
 
@@ -166,24 +159,22 @@ class Group:
         public = [name for name in object.__dir__(self) if not name.startswith("_")]
         return sorted({*public, *self._OPTIONS, *self._GROUPS})
 
-    def _leaves(self) -> Iterator[tuple[Option, Any]]:
-        """Every option of this group and the groups inside it, with its value, in order of declaration."""
+    def _leaves(self, *, asked: bool = False) -> Iterator[tuple[Option, Any]]:
+        """Every option of this group and the groups inside it, or those that were assigned, with its value.
+
+        In order of declaration.
+        """
         for name, row in self._OPTIONS.items():
-            yield row, getattr(self, name)
+            if not asked or name in self._asked:
+                yield row, getattr(self, name)
         for name in self._GROUPS:
-            yield from getattr(self, name)._leaves()
+            yield from getattr(self, name)._leaves(asked=asked)
 
     def _clone(self: G) -> G:
         """The same values and the same memory of what was asked for, in groups of its own, not frozen."""
-        made = type(self)()
-        for name in self._OPTIONS:
-            object.__setattr__(made, name, getattr(self, name))
-        for name in self._GROUPS:
-            object.__setattr__(made, name, getattr(self, name)._clone())
-        for name in self._EXTRA:
-            object.__setattr__(made, name, getattr(self, name))
-        made._asked.update(self._asked)
-        return made
+        fields = {name: getattr(self, name) for name in (*self._OPTIONS, *self._EXTRA)}
+        groups = {name: getattr(self, name)._clone() for name in self._GROUPS}
+        return _remake(type(self), {**fields, **groups}, self._asked, False)
 
     def __copy__(self: G) -> G:
         """A copy never shares groups with its original; the values themselves cannot change."""
@@ -203,7 +194,7 @@ class Group:
         object.__setattr__(self, "_frozen", True)
 
 
-def _remake(cls: type[G], fields: dict[str, Any], asked: list[str], frozen: bool) -> G:
+def _remake(cls: type[G], fields: dict[str, Any], asked: Iterable[str], frozen: bool) -> G:
     """Rebuild a pickled group as it was; its values were checked when they were assigned."""
     made = cls()
     for name, value in fields.items():
@@ -213,21 +204,26 @@ def _remake(cls: type[G], fields: dict[str, Any], asked: list[str], frozen: bool
     return made
 
 
-def group(path: str) -> Callable[[type[G]], type[G]]:
-    """Make a class a group of options that sits at `path` of the tree."""
+def group(path: str, area: Area, status: Status = "beta", *, needs: str = "") -> Callable[[type[G]], type[G]]:
+    """Make a class a group of options that sits at `path` of the tree; the rest holds for each option in it.
+
+    `needs` is the option that switches the others on; where it is one of the group, that one needs none.
+    """
 
     def decorate(cls: type[G]) -> type[G]:
         made = attrs.define(cls, eq=False, repr=False, slots=True, weakref_slot=False)
-        rows: dict[str, Option] = {}
-        groups: list[str] = []
+        made._PATH, made._OPTIONS, made._GROUPS = path, {}, ()
+        annotations = get_type_hints(cls)
+        shared = {"area": area, "status": status, "needs": needs}
         for field in attrs.fields(cast("type[attrs.AttrsInstance]", made)):
-            row = field.metadata.get(_ROW)
-            if row is None:
-                groups.append(field.name)
-            else:
-                full = f"{path}.{field.name}" if path else field.name
-                rows[field.name] = attrs.evolve(row, path=full, name=field.name)
-        made._PATH, made._OPTIONS, made._GROUPS = path, rows, tuple(groups)
+            own = field.metadata.get(_ROW)
+            if own is None:
+                made._GROUPS += (field.name,)
+                continue
+            facts = {**shared, **own, "path": made._path_of(field.name), "name": field.name}
+            facts["kind"] = kind_of(annotations[field.name], own["kind"])
+            facts["needs"] = "" if facts["needs"] == facts["path"] else facts["needs"]
+            made._OPTIONS[field.name] = Option(**facts)
         return made
 
     return decorate

@@ -123,14 +123,14 @@ def apply(rules: Sequence[Rule], layered: Layered, context: Context) -> tuple[No
             continue
         for path in rule.options:
             if path not in done:
-                notice = _touch(rule, path, layered, context)
+                notice = _act_on(rule, path, layered, context)
                 if notice is not None:
                     notices.append(notice)
                     done.add(path)
     return tuple(notices)
 
 
-def _touch(rule: Rule, path: str, layered: Layered, context: Context) -> Notice | None:
+def _act_on(rule: Rule, path: str, layered: Layered, context: Context) -> Notice | None:
     """Let a rule act on one option; nothing to report when it was neither asked for nor changed."""
     if path.startswith("context."):
         value = getattr(context, path.removeprefix("context."))

@@ -22,7 +22,7 @@ from air_config._tree import Tree, at, option_at
 __all__ = ["Settings", "resolve"]
 
 log = logging.getLogger(__name__)
-_SAID: Final[set[str]] = set()
+_LOGGED: Final[set[str]] = set()
 
 
 class Settings(Tree):
@@ -106,13 +106,13 @@ def resolve(config: Tree | None = None, context: Context | None = None) -> Setti
         object.__setattr__(settings, name, value)
     settings._freeze()
     for notice in notices:
-        _say(notice)
+        _log(notice)
     return settings
 
 
-def _say(notice: Notice) -> None:
+def _log(notice: Notice) -> None:
     """Log a notice; as a warning when it is about something asked for, and only once in a process."""
     text = str(notice)
-    level = logging.DEBUG if text in _SAID else logging.WARNING if notice.asked else logging.INFO
-    _SAID.add(text)
+    level = logging.DEBUG if text in _LOGGED else logging.WARNING if notice.asked else logging.INFO
+    _LOGGED.add(text)
     log.log(level, "%s", text)

@@ -10,7 +10,6 @@ from air_config import _areas as area
 from air_config import _groups as groups
 from air_config import errors
 from air_config._callable_kinds import function
-from air_config._kinds import choice, optional
 from air_config._option import Group, Option, group, nearest, option, subgroup
 
 __all__ = ["OPTIONS", "Tree", "option_at"]
@@ -33,28 +32,23 @@ class Root(Group):
         return {row.path: value for row, value in self._leaves()}
 
 
-@group("")
+@group("", area.PASSES)
 class Tree(Root):
     """Every option of AIR at the path under which users know it."""
 
     mode: Literal["max-autotune", "reduce-overhead", "npugraph_ex"] = option(
         "max-autotune",
-        choice(*area.ALL_MODES),
         "The executor: Ascend IR compiled by the graph engine, or aclgraph, which captures the device work "
         "once and replays it. npugraph_ex is aclgraph with the defaults of the backend of that name.",
-        area.FRONT,
+        area=area.FRONT,
     )
     post_grad_custom_pre_pass: Callable[..., Any] | None = option(
         None,
-        optional(function("gm", "example_inputs", "config")),
         "Called as `fn(gm, example_inputs, config)` before the FX passes; edits the graph in place.",
-        area.PASSES,
+        function("gm", "example_inputs", "config"),
     )
     post_grad_custom_post_pass: Callable[..., Any] | None = option(
-        None,
-        optional(function("gm", "example_inputs", "config")),
-        "The same, after the FX passes.",
-        area.PASSES,
+        None, "The same, after the FX passes.", function("gm", "example_inputs", "config")
     )
     debug: groups.Debug = subgroup(groups.Debug)
     dump_config: groups.Dump = subgroup(groups.Dump)

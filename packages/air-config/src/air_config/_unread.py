@@ -17,7 +17,7 @@ READ_BY_RULES: Final = ("air.reinplace_with_streams",)
 
 
 def unread_options(folders: Iterable[Path]) -> dict[str, str]:
-    """What is wrong, by path: an option nobody names, or one that is named and said to be unserved.
+    """What is wrong, by path: an option that no file names, or one that is named and said to be unserved.
 
     An option counts as named when its last part stands anywhere in a Python file, as a word.
     """

@@ -228,4 +228,7 @@ class RefusedOption(ConfigError, RuntimeError):
     def __init__(self, refusals: Sequence[object]) -> None:
         self.refusals = tuple(refusals)
         lines = "\n".join(f"  {refusal}" for refusal in self.refusals)
-        super().__init__(f"{len(self.refusals)} option(s) refused:\n{lines}")
+        super().__init__(
+            f"{len(self.refusals)} option(s) refused:\n{lines}",
+            advice="remove each of them, or change what its reason names",
+        )

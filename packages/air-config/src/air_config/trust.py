@@ -3,7 +3,7 @@
     descriptor = open_trusted("cache/code.bin")   # or Untrusted, with the part of the path and the reason
 
 Every part of the path is opened from the one before it, never by name again, and judged by what was opened: folders
-and links on the way belong to this user or to root, and nobody else may write them. Folders with the sticky bit
+and links on the way belong to this user or to root, and no other user may write them. Folders with the sticky bit
 (`/tmp`) may be written by all, because there each entry belongs to who made it, and the entry is judged in turn. The
 group may write where it is the user's private one. What is read afterwards is read from the descriptor.
 """
@@ -27,9 +27,9 @@ _ON_THE_WAY: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_C
 
 
 class Untrusted(AirError):
-    """Somebody else could have written what a path names, so no code is loaded from it.
+    """Another user could have written what a path names, so no code is loaded from it.
 
-    Take the named part of the path over (`chown`, `chmod go-w`) if you trust what is in it, or use another folder.
+    Make the named part of the path yours (`chown`, `chmod go-w`) if you trust what is in it, or use another folder.
     """
 
     def __init__(self, path: str, part: str, reason: str) -> None:
@@ -37,7 +37,10 @@ class Untrusted(AirError):
         self.part = part
         self.reason = reason
         place = "" if part == path else f" {part}"
-        super().__init__(f"{path} is not read, because reading it runs the code in it:{place} {reason}")
+        super().__init__(
+            f"{path} is not read, because reading it runs the code in it:{place} {reason}",
+            advice=f"if you trust it, make {part} yours (chown) and writable by you alone (chmod go-w)",
+        )
 
 
 def open_trusted(path: str | os.PathLike[str]) -> int:

@@ -5,8 +5,8 @@ nodes whose value lives in it) and its *touches* (the nodes that read or write i
 order). Views touch nothing: what they lead to is recorded where it is read. Storages reached by a callable
 without a schema are *pinned*: nothing may be assumed about them.
 
-Editing through `insert_before`, `retarget`, `replace_uses`, `relocate` and `erase` keeps the tables
-right; after any other edit call `refresh()`.
+Editing through `insert_before`, `retarget`, `replace_uses`, `replace`, `relocate` and `erase` keeps the tables right;
+after any other edit call `refresh()`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import bisect
 import operator
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch._ops import HigherOrderOperator
@@ -50,12 +50,8 @@ class Touch:
     writes: bool
 
 
-def _position(touch: Touch) -> Any:
-    return touch.node._sort_key
-
-
-def _place(node: Node) -> Any:
-    return node._sort_key
+_place: Final = operator.attrgetter("_sort_key")
+_position: Final = operator.attrgetter("node._sort_key")
 
 
 class Facts:
@@ -336,7 +332,7 @@ class Facts:
     def falsehood(self, known: Collection[str] = ()) -> str | None:
         """What these facts say that is not so; `None` when they agree with a fresh look at the graph.
 
-        `known` are contradictions that whoever traced the graph left in it.
+        `known` are contradictions that were in the graph when it was traced.
         """
         for name in self.contradictions():
             if name not in known:
@@ -403,6 +399,11 @@ class Facts:
             self._forget(user, keep_membership=True)
             user.replace_input_with(old, new)
             self._index(user, enrolled=True)
+
+    def replace(self, old: Node, new: Node) -> None:
+        """Every user of `old` uses `new` instead, as `replace_uses` does it, and `old` goes."""
+        self.replace_uses(old, new)
+        self.erase(old)
 
     def erase(self, node: Node) -> None:
         """Removes a node without users."""

@@ -6,6 +6,7 @@ import contextlib
 import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
+from unittest import mock
 
 import torch
 from torch._dispatch.python import enable_python_dispatcher
@@ -14,8 +15,9 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
+from air_fxpasses._run import called
 from air_fxpasses.errors import NoFakeValue
-from air_graph import keeps_gaps
+from air_graph import attribute, keeps_gaps
 
 aten = torch.ops.aten
 
@@ -30,24 +32,19 @@ class FakeValues:
         mode = detect_fake_mode([*self._examples, *found])
         self.mode: FakeTensorMode = mode or FakeTensorMode(allow_non_fake_inputs=True)
 
-    def of(self, node: Node) -> Any:
-        """The recorded example value of `node`, or `None` when it has none."""
-        return node.meta.get("val")
-
-    def fill(self, node: Node, position: int) -> Any:
+    def fill(self, node: Node, position: int) -> None:
         """Computes the example value of a node that has none; `position` counts placeholders."""
         if node.op == "placeholder":
             if position >= len(self._examples):
                 raise NoFakeValue(node)
             value = self._to_fake(self._examples[position])
         elif node.op == "get_attr":
-            value = self._to_fake(_attribute(self._gm, str(node.target)))
+            value = self._to_fake(attribute(self._gm, str(node.target)))
             if not isinstance(value, torch.Tensor):
-                return None
+                return
         else:
             value = self.evaluate(node)
         node.meta["val"] = value
-        return value
 
     def _to_fake(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor):
@@ -56,36 +53,22 @@ class FakeValues:
 
     def evaluate(self, node: Node) -> Any:
         """The example value that the node's target gives for the example values of its arguments."""
-        args, kwargs = map_arg((node.args, node.kwargs), self._argument)
+        given: Any = map_arg((node.args, node.kwargs), self._argument)
+        args, kwargs = given
         try:
-            return self.call(node, args, kwargs)
+            if node.target is operator.getitem:
+                return args[0][args[1]]
+            # torch's cache of fake results forgets the storage offset that such a result keeps
+            cached = self.mode.cache_enabled and not keeps_gaps(node.target)
+            with self.active(args), mock.patch.object(self.mode, "cache_enabled", cached):
+                return called(self._gm, node, args, kwargs)
         except Exception as error:  # any operator may raise anything: reported with the node, never swallowed
             raise NoFakeValue(node, error) from error
 
     def _argument(self, node: Node) -> Any:
         if node.op == "get_attr" and "val" not in node.meta:
-            return _attribute(self._gm, str(node.target))
+            return attribute(self._gm, str(node.target))
         return node.meta.get("val")
-
-    def call(self, node: Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        if node.target is operator.getitem:
-            return args[0][args[1]]
-        with self.active(args), self._uncached(node.target):
-            if node.op == "call_function" and callable(node.target):
-                return node.target(*args, **kwargs)
-            if node.op == "call_method":
-                return getattr(args[0], str(node.target))(*args[1:], **kwargs)
-            return self._gm.get_submodule(str(node.target))(*args, **kwargs)
-
-    @contextlib.contextmanager
-    def _uncached(self, target: Any) -> Iterator[None]:
-        """torch's cache of fake results forgets the storage offset that such a result keeps."""
-        cached = self.mode.cache_enabled
-        self.mode.cache_enabled = cached and not keeps_gaps(target)
-        try:
-            yield
-        finally:
-            self.mode.cache_enabled = cached
 
     @contextlib.contextmanager
     def active(self, args: Sequence[Any] = ()) -> Iterator[None]:
@@ -98,10 +81,3 @@ class FakeValues:
         symbolic = contextlib.nullcontext() if self.mode.static_shapes else enable_python_dispatcher()
         with self.mode, symbolic, quiet, torch.no_grad(), inference:
             yield
-
-
-def _attribute(gm: GraphModule, path: str) -> Any:
-    value: Any = gm
-    for name in path.split("."):
-        value = getattr(value, name)
-    return value

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 
 from air_fxpasses._facts import Facts
 from air_fxpasses._refusal import Refusal
@@ -29,6 +29,17 @@ class PassResult:
     modified: bool
     refusals: tuple[Refusal, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+def tried(nodes: Iterable[Node], attempt: Callable[[Node], bool | Refusal | None], done: str) -> PassResult:
+    """What comes of an attempt at each node: True where it changed the graph, a reason where it was refused.
+
+    `done` says of a number of nodes what was done to them.
+    """
+    outcomes = [attempt(node) for node in list(nodes)]
+    changed = sum(outcome is True for outcome in outcomes)
+    refusals = tuple(outcome for outcome in outcomes if isinstance(outcome, Refusal))
+    return PassResult(changed > 0, refusals, (f"{changed} {done}",) if changed else ())
 
 
 @dataclass(frozen=True)

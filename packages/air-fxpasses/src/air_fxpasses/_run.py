@@ -40,13 +40,17 @@ def _call(gm: GraphModule, node: Node, values: dict[Node, Any]) -> Any:
     if node.op == "get_attr":
         return attribute(gm, str(node.target))
     args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)
+    return called(gm, node, args, kwargs)
+
+
+def called(gm: GraphModule, node: Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """What the target of a node gives for these arguments."""
+    target: Any = node.target
     if node.op == "call_method":
-        return getattr(args[0], str(node.target))(*args[1:], **kwargs)
+        return getattr(args[0], target)(*args[1:], **kwargs)
     if node.op == "call_module":
-        return gm.get_submodule(str(node.target))(*args, **kwargs)
-    if not callable(node.target):
-        raise TypeError(f"{node.target} cannot be called")
-    return node.target(*args, **kwargs)
+        target = gm.get_submodule(target)
+    return target(*args, **kwargs)
 
 
 def copied(inputs: Sequence[Any]) -> list[Any]:

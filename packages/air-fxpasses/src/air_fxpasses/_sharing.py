@@ -4,7 +4,7 @@ Let a node compute `b` from `a`, and let `b` live in `a`'s memory from that node
 meaning when
 
 * `a` and `b` name the same elements (size, strides, type), and no element of `a` has two names;
-* nobody reads what was in `a` after the node wrote `b` over it, unless a later write has replaced it all
+* nothing reads what was in `a` after the node wrote `b` over it, unless a later write has replaced it all
   by then (the `copy_` into a mutated input that ends a functionalised graph is such a write);
 * no later write to either of them reaches the other one while that is still wanted;
 * memory of the caller that the program must not change, is not changed; and no two values that the caller
@@ -149,7 +149,7 @@ class _Question:
         return Region(there.offset - here.offset + home.offset, there.size, there.stride, there.itemsize)
 
     @cached_property
-    def killer(self) -> Touch | None:
+    def full_overwrite(self) -> Touch | None:
         """The first later access to `home`, when it replaces all of it without reading it."""
         if not self.later_at_home:
             return None
@@ -249,7 +249,7 @@ def _provenance(ask: _Question) -> Refusal | None:
 
 
 def _reads_absolute_offset(ask: _Question) -> Node | None:
-    """Who addresses the value by the offset in its storage, and would find something else there at home."""
+    """The node that addresses the value by the offset in its storage, and would read something else at home."""
     is_same_place = ask.facts.region(ask.home).same(ask.facts.region(ask.value))
     for storage in _with_copies(ask, keeps_gaps):
         for member in ask.facts.members(storage):
@@ -273,11 +273,11 @@ def _with_copies(ask: _Question, copies_it: Callable[[Any], bool]) -> Iterator[i
 
 def _reads_within(ask: _Question, user: Node, member: Node) -> bool:
     """Whether what `user` names by offset are elements of the value: the storage of a scatter holds more."""
-    values, own = ask.facts.values, ask.facts.region(ask.value)
+    own = ask.facts.region(ask.value)
     given = view_arguments(user) if user.target in SCATTERS else (user.args[1:], user.kwargs)
     args, kwargs = map_arg(given, lambda n: n.meta["val"])
-    with values.active():
-        named = Region.of(aten.as_strided.default(values.of(member), *args, **kwargs))
+    with ask.facts.values.active():
+        named = Region.of(aten.as_strided.default(ask.facts.value(member), *args, **kwargs))
     return is_dense(own) and surely_within(named, own)
 
 
@@ -286,7 +286,7 @@ def _input(ask: _Question) -> Refusal | None:
     owner = ask.facts.input_of(ask.home_storage)
     if owner is None or not (ask.rewrites or _writes_value(ask)):
         return None
-    if ask.killer is None and ask.absorbing is None:
+    if ask.full_overwrite is None and ask.absorbing is None:
         return _input_refusal(ask, owner)
     if not ask.into_inputs:
         return ask.no(f"it is the memory of the input '{owner.name}'")
@@ -356,8 +356,8 @@ def _input_refusal(ask: _Question, owner: Node) -> Refusal:
 
 
 def _old_value(ask: _Question) -> Refusal | None:
-    """Nobody may read what the node overwrites."""
-    if not ask.rewrites or not ask.later_at_home or ask.killer is not None:
+    """Nothing may read what the node overwrites."""
+    if not ask.rewrites or not ask.later_at_home or ask.full_overwrite is not None:
         return None
     first = ask.later_at_home[0]
     if ask.facts.ordering.concurrent(first.node, ask.node):
@@ -398,11 +398,18 @@ def _writes_to_copy(ask: _Question) -> Refusal | None:
     return None
 
 
-def settle(facts: Facts, sharing: Sharing) -> None:
-    """Moves the value (and its views) into its home, and drops the copies that have become idle."""
-    facts.relocate(sharing.value, facts.value(sharing.home))
-    for copy in sharing.absorbed:
+def share(facts: Facts, node: Node, home: Node, value: Node, **how: bool) -> Refusal | None:
+    """Moves a value and its views into its home where `may_share` allows it; the reason where it does not.
+
+    The copies that have become idle go.
+    """
+    answer = may_share(facts, node, home, value, **how)
+    if isinstance(answer, Refusal):
+        return answer
+    facts.relocate(value, facts.value(home))
+    for copy in answer.absorbed:
         destination = copy.args[0]
         if isinstance(destination, Node):
             facts.replace_uses(copy, destination)
         facts.erase(copy)
+    return None

@@ -1,6 +1,6 @@
 """Restores a graph module, keeping node objects where they still exist.
 
-A pass edits the graph in place. Node identity matters to whoever holds facts about the nodes (an ordering,
+A pass edits the graph in place. Node identity matters to code that holds facts about the nodes (an ordering,
 a stream plan), so a failed pass is undone by putting nodes back rather than by swapping the graph.
 """
 

@@ -65,7 +65,9 @@ class RequirementNotMet(FxPassError):
         self.ensured_by = ensured_by
         super().__init__(
             f"pass '{pass_name}' requires '{invariant}', which does not hold: {found}",
-            advice=f"run {' or '.join(ensured_by)} first" if ensured_by else "no known pass ensures it",
+            advice=f"run {' or '.join(ensured_by)} first"
+            if ensured_by
+            else f"add a pass that ensures it before '{pass_name}', or leave '{pass_name}' out",
         )
 
 

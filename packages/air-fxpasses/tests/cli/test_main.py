@@ -75,8 +75,11 @@ def test_html_has_both_graphs_side_by_side(
         (["show", "nowhere.py:build"], "there is no file nowhere.py"),
         (["show", "nowhere"], "write file.py:function"),
         (["show", "{model}:missing"], "has no function missing"),
-        (["show", "{model}:wrong"], "has to return a GraphModule"),
-        (["show", "{model}:build", "--only", "fly"], "there is no pass fly; there are eliminate_dead_code"),
+        (["show", "{model}:wrong"], "return a GraphModule, or a pair"),
+        (
+            ["show", "{model}:build", "--only", "fly"],
+            "there is no pass fly\n  advice  there are eliminate_dead_code",
+        ),
     ],
 )
 def test_bad_input_is_an_error_that_says_what_to_write(

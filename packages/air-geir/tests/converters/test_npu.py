@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
 
 from air_fxpasses import npu_ops
 from air_geir.converters import find, unregister
@@ -186,18 +187,31 @@ def test_a_converter_waits_for_its_library() -> None:
         unregister("npu.npu_unheard_of.default")
 
 
-def _fusion_attention() -> Any:
-    """The operator that torch_npu alone declares, by its recorded schema."""
-    name = "npu_fusion_attention_v3"
+def _sizes_of_attention(q: Tensor, k: Tensor, v: Tensor, heads: int, layout: str, *_: Any, **__: Any) -> Any:
+    rows = q.new_empty((q.shape[0], heads, q.shape[2 if layout == "BNSD" else 1], 8), dtype=torch.float32)
+    numbers = q.new_empty((1,), dtype=torch.int64)
+    return torch.empty_like(q), rows, rows.clone(), q.new_empty(0), numbers, numbers.clone()
+
+
+def _sizes_of_gradients(q: Tensor, k: Tensor, v: Tensor, *_: Any, **__: Any) -> Any:
+    return *(torch.empty_like(x) for x in (q, k, v)), q.new_empty(0), q.new_empty(())
+
+
+def _declared(name: str, sizes: Callable[..., Any]) -> Any:
+    """An operator that torch_npu alone declares, by its recorded schema."""
     if not torch._C._jit_get_schemas_for_operator(f"npu::{name}"):
         LIBRARY.define(npu_ops.SCHEMAS[name].removeprefix("npu::"))
-        LIBRARY.impl(name, lambda q, *others, **options: (torch.empty_like(q), *[q.new_empty(0)] * 5), "Meta")
-    return torch.ops.npu.npu_fusion_attention_v3.default
+        LIBRARY.impl(name, sizes, "Meta")
+    return getattr(torch.ops.npu, name).default
+
+
+def _fusion_attention() -> Any:
+    return _declared("npu_fusion_attention_v3", _sizes_of_attention)
 
 
 @pytest.mark.parametrize("sparse_mode", [0, 2, 3])
 @pytest.mark.parametrize("layout", ["BNSD", "BSH"])
-def test_the_attention_of_torch_npu_is_written_with_products(layout: str, sparse_mode: int) -> None:
+def test_the_attention_of_torch_npu_is_that_of_torch(layout: str, sparse_mode: int) -> None:
     op = _fusion_attention()
     q, k, v = torch.randn(2, 4, 6, 8), torch.randn(2, 2, 6, 8), torch.randn(2, 2, 6, 8)
     mask = torch.ones(6, 6).triu(1).bool()
@@ -219,3 +233,29 @@ def test_a_query_that_may_look_nowhere_gets_zeros_as_on_a_device() -> None:
     run, tensors = compile_call(lambda q, k, v, m: op(q, k, v, 1, "BNSD", atten_mask=m, scale=0.3)[0],
                                 (q, k, v, mask), {})  # fmt: skip
     torch.testing.assert_close(run(*tensors)[0], expected)
+
+
+@pytest.mark.parametrize("name", ["npu_fusion_attention_grad", "npu_fusion_attention_grad_v3"])
+@pytest.mark.parametrize("layout", ["BNSD", "BSH"])
+def test_the_gradient_of_attention_is_that_of_autograd(layout: str, name: str) -> None:
+    op = _declared(name, _sizes_of_gradients)
+    q, k, v = torch.randn(2, 4, 6, 8), torch.randn(2, 2, 6, 8), torch.randn(2, 2, 6, 8)
+    mask = torch.ones(6, 6).triu(1).bool()
+    leaves = [x.requires_grad_() for x in (q, k, v)]
+    result = F.scaled_dot_product_attention(
+        leaves[0], leaves[1], leaves[2], ~mask, scale=0.3, enable_gqa=True
+    )
+    dy = torch.randn_like(result)
+    expected = list(torch.autograd.grad(result, leaves, dy))
+    given = [x.detach() for x in (q, k, v, dy)]
+    if layout == "BSH":
+        given, expected = ([x.transpose(1, 2).flatten(2) for x in xs] for xs in (given, expected))
+    rows = torch.zeros(2, 4, 6, 8)
+
+    def gradients(q: Tensor, k: Tensor, v: Tensor, dy: Tensor, mask: Tensor) -> Any:
+        saved = {"softmax_max": rows, "softmax_sum": rows, "attention_in": dy}
+        return op(q, k, v, dy, 4, layout, atten_mask=mask, scale_value=0.3, sparse_mode=1, **saved)[:3]
+
+    run, tensors = compile_call(gradients, (*given, mask), {})
+    for ours, theirs in zip(run(*tensors), expected, strict=True):
+        torch.testing.assert_close(ours, theirs)

@@ -69,7 +69,7 @@ def _symbols_of(
     """What decides an operand; None where it is something else."""
     if operand in found:
         return found[operand]
-    if operand.op == "get_attr":  # a literal; other attributes are tensors of somebody, who may write them
+    if operand.op == "get_attr":  # a literal; other attributes are tensors that the program may write
         return frozenset() if user.target is _LITERAL else None
     return sizes.get(operand)
 

@@ -1,8 +1,7 @@
 """What has to run before a node: its arguments, and earlier nodes that touch the same memory.
 
-A functional graph is ordered by its values alone. Where a node writes, everybody who touched that memory earlier comes
-before it, and everybody who touches it later comes after; random draws and side effects keep their order among
-themselves.
+A functional graph is ordered by its values alone. Where a node writes, all nodes that touched that memory earlier
+come before it, and all that touch it later come after; random draws and side effects keep their order.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How torch_npu lays out values, where that is not what torch's example values say.
 
-Torch describes a result of `x.t() + 1` as lying like `x.t()`. The kernels of torch_npu allocate results dense, but for
-the operators that copy their operand as it lies, and for those that it has no kernel of. What leaves a graph on
-an NPU lies as it does in eager there.
+Torch describes a result of `x.t() + 1` as lying like `x.t()`. The kernels of torch_npu allocate dense results, except
+for operators that copy the layout of their operand, and operators that torch_npu has no kernel for. What a graph on an
+NPU gives its caller has the layout that eager gives there.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ _LIKE_OPERAND: Final = frozenset(
 )
 """Operators whose results lie in torch_npu as torch describes them."""
 
-_OF_KERNELS: Final = frozenset((aten.isinf.default, aten.ldexp.Tensor))
+_WRITTEN_WITH_OTHERS: Final = frozenset((aten.isinf.default, aten.ldexp.Tensor))
 """Operators without a kernel, which are written with others that have dense results."""
 
-_OF_DENSE_PARTS: Final = frozenset((aten.rot90.default,))
+_VIEWS_OF_DENSE: Final = frozenset((aten.rot90.default,))
 """Views of what torch_npu lays out densely inside the operator."""
 
-_OF_TORCH: Final = frozenset(("aten", "prims"))
+_WITH_KERNELS_OF_TORCH_NPU: Final = frozenset(("aten", "prims"))
 """Packages of operators whose kernels torch_npu writes; those of others say how their results lie."""
 
 
@@ -78,9 +78,9 @@ def _torch_npu_is_there() -> bool:
 @cache
 def _has_no_kernel(target: Any) -> bool:
     """Whether torch_npu leaves an operator to the CPU, or to what is written for all devices."""
-    if not isinstance(target, torch._ops.OpOverload) or target.namespace not in _OF_TORCH:
+    if not isinstance(target, torch._ops.OpOverload) or target.namespace not in _WITH_KERNELS_OF_TORCH_NPU:
         return False
-    if target in _OF_KERNELS:
+    if target in _WRITTEN_WITH_OTHERS:
         return False
     form = out_form_of(target, "npu")
     kernels: list[Any] = [target] if form is None else [target, form.out]
@@ -92,7 +92,7 @@ def _has_no_kernel(target: Any) -> bool:
 def lay_out_as_on_npu(gm: fx.GraphModule) -> int:
     """Makes the example values of a graph lie as torch_npu lays them out; says how many lay otherwise.
 
-    Who asks afterwards how a value lies is told what eager operators, captures and callers will find.
+    Later questions about the layout of a value then get the answer that holds in eager, in captures and for callers.
     """
     layouts = DeviceLayouts("npu")
     for node in gm.graph.find_nodes(op="call_function", target=torch.ops.higher_order.cond):
@@ -144,13 +144,16 @@ class DeviceLayouts:
         if link is not None:
             return traced if self._stays(link.base) else self._view(node, link)
         call: Any = node.args[0] if node.target is operator.getitem else node
-        if call.target in _OF_DENSE_PARTS:
+        if call.target in _VIEWS_OF_DENSE:
             return self._result(node, call)
         if lies_like_operand_on_npu(call.target):
             return traced if all(map(self._stays, call.all_input_nodes)) else self._result(node, call)
         if call.target is torch.ops.higher_order.cond and call is not node:
             return self._of_branch(call, node.args[1])
-        if not isinstance(call.target, torch._ops.OpOverload) or call.target.namespace not in _OF_TORCH:
+        if (
+            not isinstance(call.target, torch._ops.OpOverload)
+            or call.target.namespace not in _WITH_KERNELS_OF_TORCH_NPU
+        ):
             return traced
         dense = torch._prims_common.make_contiguous_strides_for(traced.shape)
         if same_extents(traced.stride(), dense):
@@ -177,19 +180,19 @@ class DeviceLayouts:
 
     def _result(self, node: fx.Node, call: fx.Node) -> torch.Tensor | None:
         """What a call gives, or the one of its results that the node takes."""
-        made: Any = self._again(call)
+        made: Any = self._computed(call)
         if made is not None and node is not call:
             made = made[node.args[1]]
         return made if isinstance(made, torch.Tensor) else None
 
-    def _again(self, node: fx.Node) -> Any:
+    def _computed(self, node: fx.Node) -> Any:
         """What an operator gives for its operands as torch_npu lays them out; None where that is not known."""
         tensors = (one for one in node.all_input_nodes if isinstance(one.meta.get("val"), torch.Tensor))
         if any(self.of(one) is None for one in tensors):
             return None
         given: Any = fx.node.map_arg((node.args, node.kwargs), self._operand)
         args, kwargs = given
-        if node.target in _OF_DENSE_PARTS:
+        if node.target in _VIEWS_OF_DENSE:
             args = (args[0].contiguous(), *args[1:])
         target: Any = node.target
         return as_its_base(target, target(*args, **kwargs), args[0])

@@ -75,7 +75,7 @@ _may_return_argument: set[str] = {
     "npu::_npu_format_cast",
 }
 
-#: Operator -> the arguments it writes although the schema says it only reads them; empty: nobody knows which.
+#: Operator -> the arguments it writes although the schema says it only reads them; empty: it is not known which.
 _hidden_writes: dict[str, tuple[str, ...]] = {
     "npu::npu_apply_rotary_pos_emb.default": ("query", "key"),
     "npu::npu_fused_infer_attention_score.out": ("out",),
@@ -105,6 +105,11 @@ class ArgumentEffect:
     aliases: frozenset[str] = frozenset()
     """The alias sets that its memory belongs to; a result of the same set lives in it."""
 
+    def given(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """What a call passes for it; None where it is left out."""
+        is_positional = self.position is not None and self.position < len(args)
+        return args[self.position] if is_positional else kwargs.get(self.name)  # type: ignore[index]  # just asked
+
 
 @dataclass(frozen=True, slots=True)
 class Effects:
@@ -118,7 +123,7 @@ class Effects:
     opaque: bool = False
     """Nothing is known: every argument may be written, every result may share its memory."""
     hides: bool = False
-    """Something about it is not in the schema, so whoever reads schemas alone is wrong about it."""
+    """Something about it is not in the schema, so code that reads only schemas is wrong about it."""
 
     is_plain: bool = field(init=False, compare=False)
     """Only reads: no argument is written or shared."""
@@ -212,13 +217,8 @@ def written_values(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any
     effects = effects_of(op)
     if effects.opaque:
         return [*args, *kwargs.values()]
-    found = []
-    for argument in effects.writes:
-        at = argument.position
-        value = args[at] if at is not None and at < len(args) else kwargs.get(argument.name)
-        if value is not None:
-            found.append(value)
-    return found
+    given = (argument.given(args, kwargs) for argument in effects.writes)
+    return [value for value in given if value is not None]
 
 
 def _of_schema(op: OpOverload) -> Effects:
@@ -227,7 +227,7 @@ def _of_schema(op: OpOverload) -> Effects:
     only_views = bool(op.is_view) and not copies
     arguments = tuple(_argument(op, i, a, only_views) for i, a in enumerate(schema.arguments))
     own = frozenset[str]().union(*(a.aliases for a in arguments))
-    return Effects(arguments, tuple(_result_sets(result, own) for result in schema.returns), copies)
+    return Effects(arguments, tuple(_sets(result.alias_info, own) for result in schema.returns), copies)
 
 
 def _argument(op: OpOverload, index: int, argument: Any, only_views: bool) -> ArgumentEffect:
@@ -252,17 +252,14 @@ def _as_hidden_view(effects: Effects) -> Effects:
     )
 
 
-def _sets(alias_info: Any) -> frozenset[str]:
+def _sets(alias_info: Any, hidden: frozenset[str] = frozenset()) -> frozenset[str]:
+    """The alias sets of an argument or a result.
+
+    `Tensor(a)[]` carries its set inside the list, where Python cannot look: then it may be any that is `hidden`.
+    """
     if alias_info is None:
         return frozenset()
-    return frozenset(alias_info.before_set) | frozenset(alias_info.after_set)
-
-
-def _result_sets(result: Any, own: frozenset[str]) -> frozenset[str]:
-    """`Tensor(a)[]` carries its set inside the list, where Python cannot look: it may be any argument's."""
-    if result.alias_info is None:
-        return frozenset()
-    return _sets(result.alias_info) or own
+    return frozenset(alias_info.before_set) | frozenset(alias_info.after_set) or hidden
 
 
 def _may_copy(op: OpOverload) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 from torch._subclasses import FakeTensorMode
 from torch.fx import Graph, Node
+from torch.fx.node import map_arg
 from torch.utils._pytree import tree_leaves
 
 
@@ -23,6 +24,20 @@ def example_tensors(node: Node) -> tuple[Tensor, ...]:
 def device_kinds(graph: Graph) -> set[str]:
     """The kinds of devices that the values of a graph live on."""
     return {value.device.type for node in graph.nodes for value in example_tensors(node)} - {"meta"}
+
+
+def example_arguments(node: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What a node is called with, where its operands are their example values."""
+    given: Any = map_arg((node.args, node.kwargs), lambda operand: operand.meta.get("val"))
+    args, kwargs = given
+    return args, kwargs
+
+
+def computed_again(node: Node) -> Any:
+    """What the target of a call gives for the example values of its operands as they are now."""
+    args, kwargs = example_arguments(node)
+    target: Any = node.target
+    return target(*args, **kwargs)
 
 
 @contextmanager

@@ -80,10 +80,7 @@ def _aliased(call: Node, effects: Effects, sets: frozenset[str]) -> tuple[Node |
     """What was given for the argument in whose memory a result lies, and whether that argument is written."""
     for argument in effects.arguments:
         if argument.aliases & sets:
-            at = argument.position
-            given = (
-                call.args[at] if at is not None and at < len(call.args) else call.kwargs.get(argument.name)
-            )
+            given = argument.given(call.args, call.kwargs)
             return (given, argument.writes) if isinstance(given, Node) else (None, False)
     return None, False
 

@@ -2,9 +2,9 @@
 
     y = batch_norm(x.transpose(0, 1))     # the kernel of a CPU lays the result out densely, the fake kernel like `x`
 
-Who makes a result for the caller by its example value would lay it out otherwise than eager does.  The operators are
-those that a sweep over torch's table of operators has found; each is asked on real memory, where its operands lie
-unusually.
+A result that is allocated by its example value would then have other strides than in eager. The operators are those
+that a sweep over torch's table of operators has found. Each is run on small real tensors where its operands are not
+contiguous.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from torch._guards import detect_fake_mode
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import GraphModule, Node
-from torch.fx.node import map_arg
 from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
+from air_graph._examples import computed_again, example_arguments
 from air_graph._hints import bytes_of, hint_of
 from air_graph.pieces import depends_on_data
 
@@ -85,9 +85,8 @@ def mend_layouts(gm: GraphModule) -> bool:
                 node.meta["val"] = laid
                 mended.add(node)
         elif not mended.isdisjoint(node.all_input_nodes) and _can_be_asked(node):
-            args, kwargs = map_arg((node.args, node.kwargs), lambda n: n.meta.get("val"))
             with mode:
-                node.meta["val"] = node.target(*args, **kwargs)
+                node.meta["val"] = computed_again(node)
             mended.add(node)
     return bool(mended)
 
@@ -115,10 +114,9 @@ def _as_the_kernel_lays(node: Node) -> Any:
 
     A kernel that refuses zeros cannot be asked.
     """
-    given = map_arg((node.args, node.kwargs), lambda n: n.meta.get("val"))
     target: Any = node.target
     with unset_fake_temporarily(), torch.no_grad():
-        args, kwargs = tree_map(_number, tree_map_only(Tensor, _real, given))
+        args, kwargs = tree_map(_number, tree_map_only(Tensor, _real, example_arguments(node)))
         try:
             orders = iter([_order(leaf) for leaf in tree_leaves(target(*args, **kwargs))])
         except (RuntimeError, ValueError, IndexError):

@@ -2,7 +2,7 @@
 
     b = a[2:];  s = slice_scatter(b, v)      # s begins at the offset of b in a storage like that of b; the cache says 0
 
-Who rebuilds a view of `s` over the memory of `b` by its offset would look elsewhere.
+Code that rebuilds a view of `s` over the memory of `b` by its offset would read the wrong elements.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from torch._guards import detect_fake_mode
 from torch._prims_common import clone_preserve_strides
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import guard_or_false
-from torch.fx.node import map_arg
 
 from air_graph._effects import keeps_gaps
-from air_graph._examples import computing_examples
+from air_graph._examples import computed_again, computing_examples, example_arguments
 from air_graph._uses import uses_of
 
 
@@ -33,8 +32,8 @@ def mend_offsets(gm: GraphModule) -> None:
     with computing_examples(mode), mock.patch.object(mode, "cache_enabled", False):
         for node in gm.graph.nodes:
             if keeps_gaps(node.target) or _is_part_of(node, mended):
-                args, kwargs = map_arg((node.args, node.kwargs), lambda n: n.meta.get("val"))
-                node.meta["val"] = as_its_base(node.target, node.target(*args, **kwargs), args[0])
+                base = example_arguments(node)[0][0]
+                node.meta["val"] = as_its_base(node.target, computed_again(node), base)
                 mended.add(node)
 
 

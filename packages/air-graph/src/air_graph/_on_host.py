@@ -1,6 +1,6 @@
 """Which values of a device graph are in host memory, and which of them the host itself must compute.
 
-torch.arange(4).to(x.device)    an engine may compute it on the device: nobody sees where
+torch.arange(4).to(x.device)    an engine may compute it on the device: it makes no difference
 return x.cpu(), torch.ones(2)   the caller wants tensors of the CPU
 torch.rand(4).to(x.device)      the numbers come from the generator of the CPU
 """

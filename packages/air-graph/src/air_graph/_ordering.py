@@ -1,7 +1,7 @@
 """Which node runs before which: a protocol, and program order as its plain case.
 
 On one stream the graph's order is the order of execution. With several streams a node that stands later
-may run earlier, so whoever moves values into each other's memory asks an `Ordering` instead of
+may run earlier, so code that moves values into each other's memory asks an `Ordering` instead of
 comparing positions. The package that knows streams supplies the real one.
 """
 

@@ -34,17 +34,17 @@ class Ownership(NamedTuple):
 
 def note_owning_results(gm: GraphModule) -> None:
     """Keeps the answer with the output of the graph."""
-    gm.graph.output_node().meta[_NOTED] = _now(gm)
+    gm.graph.output_node().meta[_NOTED] = _current(gm)
 
 
 def owning_results(gm: GraphModule) -> tuple[Ownership, ...]:
     """Of each result, what it was to the others when that was noted; as it is now where nothing was noted."""
     noted: tuple[Ownership, ...] = gm.graph.output_node().meta.get(_NOTED, ())
-    now = _now(gm)
-    return noted if len(noted) == len(now) else now
+    current = _current(gm)
+    return noted if len(noted) == len(current) else current
 
 
-def _now(gm: GraphModule) -> tuple[Ownership, ...]:
+def _current(gm: GraphModule) -> tuple[Ownership, ...]:
     returned: Any = gm.graph.output_node().args[0]
     leaves = tree_leaves(returned)
     places: dict[Node, int] = {}

@@ -2,21 +2,20 @@
 
     held -> clone -> squeeze        `squeeze` was traced as a view of something else, and has to lie in the clone now
 
-Who asks which values share memory asks the storages of example values; a view in the storage of a value that is gone
-would look like memory of its own.
+Whether values share memory is read from the storages of their example values; a view in the storage of a value that is
+gone would look like memory of its own.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection
-from typing import Any
 
 import torch
 from torch._guards import detect_fake_mode
 from torch.fx import Graph, Node
-from torch.fx.node import map_arg
 
+from air_graph._examples import computed_again
 from air_graph._links import link_of
 
 
@@ -29,9 +28,7 @@ def recompute_views(graph: Graph, changed: Collection[Node]) -> int:
         for node in graph.nodes:
             if node in known or not _is_view_of(node, known):
                 continue
-            target: Any = node.target
-            args, kwargs = map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
-            node.meta["val"] = target(*args, **kwargs)
+            node.meta["val"] = computed_again(node)
             known.add(node)
             made += 1
     return made

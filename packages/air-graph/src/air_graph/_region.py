@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
+from air_graph._hints import hint_of
+
 Extent = int | torch.SymInt
 
 
@@ -83,9 +85,8 @@ def repeated_element(region: Region) -> str | None:
     dims = region.dims()
     if any(surely(s == 0) and not surely(n == 0) for n, s in dims):
         return "its memory is expanded: several elements share one address"
-    ordered = sorted(dims, key=lambda d: (_hint(d[1]), _hint(d[0])))
     reach: Extent = region.itemsize
-    for n, s in ordered:
+    for n, s in sorted(dims, key=_by_stride):
         if not surely(s >= reach):
             return "its strides overlap: several elements may share one address"
         reach = n * s
@@ -95,7 +96,7 @@ def repeated_element(region: Region) -> str | None:
 def is_dense(region: Region) -> bool:
     """Whether the region surely is every element between its first and its last byte, each once."""
     reach: Extent = region.itemsize
-    for n, s in sorted(region.dims(), key=lambda d: (_hint(d[1]), _hint(d[0]))):
+    for n, s in sorted(region.dims(), key=_by_stride):
         if not surely(s == reach):
             return False
         reach = n * s
@@ -107,11 +108,9 @@ def surely_within(inner: Region, outer: Region) -> bool:
     return surely(inner.offset >= outer.offset) and surely(inner.end() <= outer.end())
 
 
-def _hint(extent: Extent) -> int:
-    if isinstance(extent, int):
-        return extent
-    hint = extent.node.hint if extent.node.has_hint() else None
-    return int(hint) if hint is not None else 0
+def _by_stride(dim: tuple[Extent, Extent]) -> tuple[int, int]:
+    """What dimensions are sorted by: the stride, then the size; an unknown one counts as 0."""
+    return hint_of(dim[1]) or 0, hint_of(dim[0]) or 0
 
 
 def surely_disjoint(a: Region, b: Region) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import traceback
+import warnings
 from dataclasses import dataclass
 from typing import Final
 
@@ -40,7 +41,7 @@ _MACHINERY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """A line of the user's program; the trace is only parsed when somebody looks."""
+    """A line of the user's program; the trace is only parsed when it is asked for its parts."""
 
     trace: str
 
@@ -112,6 +113,12 @@ def calling_line() -> str:
         if not any(part in file for part in _MACHINERY) and not file.startswith("<"):
             return f"{frame.filename}:{frame.lineno}   {frame.line}"
     return ""
+
+
+def warn_at(line: SourceLine | None, warning: Warning, package: str) -> None:
+    """Warns at the user's line, once for each line as Python does."""
+    file, number = ("<graph>", 0) if line is None else (line.file, line.line)
+    warnings.warn_explicit(warning, None, file, number, module=package)
 
 
 def _is_wrapper(file: str) -> bool:

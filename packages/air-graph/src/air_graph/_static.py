@@ -1,7 +1,7 @@
 """Which inputs of a graph keep their address from call to call: parameters, buffers, marked tensors.
 
-AOTAutograd knows, while it compiles, of the graph it hands to a backend. It says so by number, of the inputs of the
-forward half. Who cuts a graph into pieces asks first and passes the answer on by name.
+AOTAutograd knows it while it compiles, for the graph that it hands to a backend, and gives the numbers of the inputs of
+the forward half. Code that cuts a graph into pieces asks before it cuts, and passes the answer on by name.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def straight_calls(gm: GraphModule, runs: Mapping[str, Callable[..., Any]]) -> C
 
 
 def _last_uses(calls: Sequence[Node], end: Node) -> dict[Node, list[Node]]:
-    """The results of calls, by the call after which nobody wants them."""
+    """The results of calls, by the call after which they are not needed."""
     place = {node: index for index, node in enumerate([*calls, end])}
     dead: dict[Node, list[Node]] = {}
     for call in calls:

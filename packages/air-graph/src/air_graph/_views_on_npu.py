@@ -13,10 +13,9 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
-from torch.fx.node import map_arg
 
 from air_graph._device_layouts import DeviceLayouts
-from air_graph._examples import computing_examples, mode_of
+from air_graph._examples import computing_examples, example_arguments, mode_of
 from air_graph._recompute import recompute_views
 
 aten = torch.ops.aten
@@ -53,7 +52,7 @@ def _fits(node: Node, base: Any, layouts: DeviceLayouts) -> bool:
     laid = layouts.of(base)
     if laid is None or laid is traced:
         return True
-    size: Any = map_arg(node.args[1], lambda value: value.meta["val"])
+    size = example_arguments(node)[0][1]
     with computing_examples(mode_of(traced)):
         try:
             laid.view(size)

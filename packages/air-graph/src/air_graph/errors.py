@@ -46,6 +46,7 @@ class BadRegistration(GraphError):
     row: str
     problem: str
     what = "{table}: {row} refused: {problem}"
+    advice = "correct the row, or leave it out"
 
 
 class CannotWrite(GraphError, OSError):

@@ -1,6 +1,6 @@
 """Locks that are free in a forked child, whichever thread of the parent held them.
 
-The thread that held a lock does not exist in the child, so nobody would ever release it.  The thread that forks does
+The thread that held a lock does not exist in the child, so nothing would ever release it.  The thread that forks does
 exist there: what it holds it goes on holding.  What such a lock protects must be whole between any two steps inside
 it, since a child may begin there: entries that are put into a table, not halves of one.
 """

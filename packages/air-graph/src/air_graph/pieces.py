@@ -5,7 +5,7 @@
                                              piece_2 = sum
 
 Nodes are put off as long as the order of values, of memory and of effects allows, so that there are few parts. A
-value whose size only the run tells is handled eagerly until it is used up. A part that would only look at memory
+value whose size is only known at run time stays in eager parts. A part that would only look at memory
 (views, sizes) is no piece of its own. What sizes alone decide can be asked to come first, in a part that need not run
 again for the same sizes.
 """
@@ -16,6 +16,7 @@ import heapq
 import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from typing import Any
 
 import torch
@@ -143,22 +144,16 @@ def _scheduled(
 ) -> list[tuple[bool, list[Node]]]:
     """Groups of nodes in an order that keeps all dependencies; a group takes all of its kind that are ready."""
     ran = set(done)
-    before = {
-        n: [e for e in needed if e not in ran] for n, needed in dependencies(graph).items() if n not in ran
-    }
-    after: dict[Node, list[Node]] = {}
-    missing = {node: len(needed) for node, needed in before.items()}
-    for node, needed in before.items():
-        for earlier in needed:
-            after.setdefault(earlier, []).append(node)
+    before = {node: needed - ran for node, needed in dependencies(graph).items() if node not in ran}
+    order = TopologicalSorter(before)
+    order.prepare()
     place = {node: index for index, node in enumerate(graph.nodes)}
     ready: dict[bool, list[tuple[int, Node]]] = {False: [], True: []}
-    for node, count in missing.items():
-        if not count:
-            heapq.heappush(ready[node in apart], (place[node], node))
     groups: list[tuple[bool, list[Node]]] = []
     kind = False
-    while ready[False] or ready[True]:
+    while order.is_active():
+        for node in order.get_ready():
+            heapq.heappush(ready[node in apart], (place[node], node))
         if not ready[kind]:
             kind = not kind
             groups.append((kind, []))
@@ -166,10 +161,7 @@ def _scheduled(
             groups.append((kind, []))
         _, node = heapq.heappop(ready[kind])
         groups[-1][1].append(node)
-        for later in after.get(node, ()):
-            missing[later] -= 1
-            if not missing[later]:
-                heapq.heappush(ready[later in apart], (place[later], later))
+        order.done(node)
     return groups
 
 

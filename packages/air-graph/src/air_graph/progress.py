@@ -2,8 +2,8 @@
 
     decoder key (7,)  [##########..........]  4120 of 8192 operators
 
-It is drawn on standard error when that is a terminal and the work takes long enough to be noticed, and is wiped when it
-is done; what stays is the log. Work inside other work that shows a bar draws none: there is one at a time.
+It is drawn on standard error, when that is a terminal and the work takes long enough to be noticed, and removed when
+the work is done; only the log stays. Work inside other work that shows a bar draws none: there is one bar at a time.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def showing(progress: Progress | None, text: str) -> Iterator[Progress | None]:
 
 
 def progress_on_terminal(total: int, *, unit: str = "operators", wanted: bool = True) -> Progress | None:
-    """Where to show work of so many units; None where nobody looks at a terminal, or nobody wants to."""
+    """The bar for work of so many units; None where standard error is no terminal, or the bar is not wanted."""
     if not wanted or sys.stderr is None or not sys.stderr.isatty():
         return None
     return Progress(max(1, total), sys.stderr, unit=unit)

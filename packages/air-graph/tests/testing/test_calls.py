@@ -10,7 +10,7 @@ import torch
 
 from air_graph.testing import _computes, _views, _waits, _writes, draw_case, run_case
 from air_graph.testing._rows import Row
-from air_graph.testing._run import plainly
+from air_graph.testing._run import without_dynamo
 from air_graph.testing._scope import Scope, overlaps_itself, overlaps_partly
 
 ROWS = (
@@ -127,6 +127,6 @@ def test_a_source_that_overlaps_the_target_elsewhere_is_told_from_the_same_one()
 def test_branches_of_torch_cond_are_drawn_without_dynamo() -> None:
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
-    with plainly():
+    with without_dynamo():
         torch.cond(torch.ones(2).sum() > 0, lambda p: p * 2, lambda p: p - 1, (torch.ones(2),))
     assert not torch._dynamo.utils.counters["frames"]

@@ -1,16 +1,17 @@
 """Finds collectives on two streams which ranks may start in different orders.
 
 A collective holds its stream until all ranks have started it. If rank 0 starts A then B, and rank 1, whose
-streams happen to run differently, B then A, both wait for ever.
+streams happen to run differently, B then A, both wait forever.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from torch._ops import OpOverload
 from torch.fx import Node
 
+from air_graph import named_arguments
 from air_streams._clocks import Clocks
 from air_streams._findings import CollectiveDeadlock
 from air_streams._program import Program, works
@@ -25,13 +26,19 @@ _registered: dict[OpOverload, str] = {}
 def register_collective(op: OpOverload, group_argument: str) -> None:
     """Makes the deadlock check see an operator whose group argument has an unusual name."""
     if not isinstance(op, OpOverload):
-        raise InvalidArgument(f"a collective is registered by its overload, got {op!r}")
+        raise InvalidArgument(
+            f"a collective is registered by its overload, got {op!r}",
+            advice="give an overload, such as torch.ops.my_ops.all_gather.default",
+        )
     if group_argument not in {argument.name for argument in op._schema.arguments}:
         raise InvalidArgument(
             f"{op} has no argument '{group_argument}'", advice=f"its schema is {op._schema}"
         )
     if op in _registered:
-        raise InvalidArgument(f"{op} is registered already, with group argument '{_registered[op]}'")
+        raise InvalidArgument(
+            f"{op} is registered already, with group argument '{_registered[op]}'",
+            advice="register each operator once in a process",
+        )
     _registered[op] = group_argument
 
 
@@ -41,13 +48,9 @@ def group_of(node: Node) -> str | None:
     if not isinstance(op, OpOverload):
         return None
     names = (_registered[op],) if op in _registered else _GROUP_ARGUMENTS
-    positions = {argument.name: place for place, argument in enumerate(op._schema.arguments)}
-    for name in names:
-        if name in positions:
-            place = positions[name]
-            value: Any = node.kwargs.get(name, node.args[place] if place < len(node.args) else None)
-            return str(value)
-    return None
+    taken = {argument.name for argument in op._schema.arguments}
+    name = next((name for name in names if name in taken), None)
+    return None if name is None else str(named_arguments(node, op).get(name))
 
 
 def find_deadlocks(program: Program, clocks: Clocks) -> tuple[CollectiveDeadlock, ...]:

@@ -27,12 +27,8 @@ _markers = WeakIdKeyDictionary()
 
 def _accelerator() -> torch.device | None:
     """The device whose streams are meant: the current accelerator, if the process has a usable one."""
-    if not torch.accelerator.is_available():
-        return None
-    device = torch.accelerator.current_accelerator()
-    if device is None:
-        return None
-    return torch.device(device.type, torch.accelerator.current_device_index())
+    device = torch.accelerator.current_accelerator(check_available=True)
+    return device and torch.device(device.type, torch.accelerator.current_device_index())
 
 
 def _current(device: torch.device) -> torch.Stream:
@@ -95,7 +91,7 @@ def wait(dependencies: Sequence[torch.Tensor], site: int = 0) -> None:
         if event is not None:
             event.wait(stream)
             continue
-        # Nobody knows which stream made a tensor: the device's default stream and those behind tags are waited for.
+        # It is not known which stream made a tensor: the device's default stream and those behind tags are waited for.
         # A stream of the program that no tag names is the program's to wait for.
         default = torch.get_device_module(device).default_stream(device)
         for other in (default, *_registry.known_streams(device)):

@@ -16,6 +16,9 @@ class Finding:
     """Base of all findings. `first` is issued before `second`."""
 
     kind: ClassVar[str] = "finding"
+    _what: ClassVar[str] = ""
+    _fix: ClassVar[str] = ""
+    """The texts of a class whose findings always say the same, with places for `{self.first.name}` and the like."""
 
     first: Node
     second: Node
@@ -35,12 +38,12 @@ class Finding:
     @property
     def what(self) -> str:
         """Why this is wrong."""
-        raise NotImplementedError
+        return self._what.format(self=self)
 
     @property
     def fix(self) -> str:
         """What to write to make it right."""
-        raise NotImplementedError
+        return self._fix.format(self=self)
 
     def __str__(self) -> str:
         return (
@@ -51,15 +54,16 @@ class Finding:
         )
 
 
-def _block(stream: StreamId, call: str) -> str:
-    return call if stream.is_entry else f"`with npu_stream_switch({stream.tag!r})`: {call}"
-
-
 @dataclass(frozen=True)
 class Race(Finding):
     """Two streams touch one storage, at least one writes, and nothing orders them."""
 
     kind: ClassVar[str] = "race"
+    _fix: ClassVar[str] = (
+        "record an event right after {self.first.name} on the {self.first_stream} (npu_tagged_event_record(event)), "
+        "and wait for it on the {self.second_stream} right before {self.second.name} (npu_tagged_event_wait(event)); "
+        "or compile with sync='auto'"
+    )
 
     storage: str
     first_writes: bool
@@ -75,41 +79,24 @@ class Race(Finding):
             "on two streams, and nothing orders them"
         )
 
-    @property
-    def fix(self) -> str:
-        """The wait to add."""
-        return (
-            f"record an event right after {self.first.name} on the {self.first_stream} "
-            f"(npu_tagged_event_record(event)), and wait for it on the {self.second_stream} right before "
-            f"{self.second.name} (npu_tagged_event_wait(event)); or compile with sync='auto'"
-        )
-
 
 @dataclass(frozen=True)
 class Lifetime(Finding):
     """A block is freed on its own stream while another stream may still use it."""
 
     kind: ClassVar[str] = "lifetime"
+    _what: ClassVar[str] = (
+        "the memory of {self.storage}, allocated on the {self.owner}, is free after its last use; {self.second.name} "
+        "may get it while {self.first.name} still uses it on the {self.first_stream}"
+    )
+    _fix: ClassVar[str] = (
+        "call npu_record_tagged_stream({self.value.name}, {self.first_stream.tag!r}) after {self.first.name}; or "
+        "compile with sync='auto'"
+    )
 
     storage: str
     value: Node
     owner: StreamId
-
-    @property
-    def what(self) -> str:
-        """Whose block, and who may get it too early."""
-        return (
-            f"the memory of {self.storage}, allocated on the {self.owner}, is free after its last use; "
-            f"{self.second.name} may get it while {self.first.name} still uses it on the {self.first_stream}"
-        )
-
-    @property
-    def fix(self) -> str:
-        """The record_stream to add."""
-        return (
-            f"call npu_record_tagged_stream({self.value.name}, {self.first_stream.tag!r}) after "
-            f"{self.first.name}; or compile with sync='auto'"
-        )
 
 
 @dataclass(frozen=True)
@@ -117,6 +104,7 @@ class RedundantWait(Finding):
     """A wait for something that is certainly done already. `first` is the record, `second` the wait."""
 
     kind: ClassVar[str] = "redundant wait"
+    _fix: ClassVar[str] = "remove the wait for {self.event}"
 
     event: EventId
 
@@ -126,11 +114,6 @@ class RedundantWait(Finding):
         if self.first_stream == self.second_stream:
             return f"{self.event} was recorded on the same stream, whose work runs in order anyway"
         return f"other waits already order the {self.second_stream} after this record of {self.event}"
-
-    @property
-    def fix(self) -> str:
-        """The wait to remove."""
-        return f"remove the wait for {self.event}"
 
 
 @dataclass(frozen=True)
@@ -166,6 +149,7 @@ class WaitCycle(Finding):
     """Waits that would each wait for the other. `first` is a wait, `second` the record it means."""
 
     kind: ClassVar[str] = "wait cycle"
+    _fix: ClassVar[str] = "remove the wait {self.first.name}, or move the record {self.second.name} before it"
 
     cycle: tuple[Node, ...]
 
@@ -174,17 +158,15 @@ class WaitCycle(Finding):
         """The cycle, node by node."""
         return f"if each wait waited for the record that is meant: {' -> '.join(node.name for node in self.cycle)}"
 
-    @property
-    def fix(self) -> str:
-        """Which edge to break."""
-        return f"remove the wait {self.first.name}, or move the record {self.second.name} before it"
-
 
 @dataclass(frozen=True)
 class CollectiveDeadlock(Finding):
     """Two collectives on two streams without order: ranks may start them in different orders."""
 
     kind: ClassVar[str] = "collective deadlock"
+    _fix: ClassVar[str] = (
+        "record an event after {self.first.name} and wait for it before {self.second.name}, or issue both on one stream"
+    )
 
     groups: tuple[str, str]
 
@@ -195,13 +177,5 @@ class CollectiveDeadlock(Finding):
         where = f"of group {self.groups[0]}" if same else f"of groups {self.groups[0]} and {self.groups[1]}"
         return (
             f"the collectives {self.first.name} and {self.second.name} {where} run on two streams without an "
-            "order: two ranks may start them in different orders and wait for each other for ever"
-        )
-
-    @property
-    def fix(self) -> str:
-        """The wait to add."""
-        return (
-            f"record an event after {self.first.name} and wait for it before {self.second.name}, "
-            "or issue both on one stream"
+            "order: two ranks may start them in different orders and wait for each other forever"
         )

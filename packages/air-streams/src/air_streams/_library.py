@@ -14,8 +14,7 @@ of their own: TorchAir's `air` and `npugraph_ex` may be loaded in the same proce
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import torch
 from torch.fx.node import has_side_effect
@@ -24,6 +23,7 @@ from air_streams import _eager
 
 NAMESPACE: Final = "air_streams"
 
+#: Each has its kernel in `_eager`, under its own name.
 _SCHEMAS: Final = {
     "stream_enter": "(str tag, int priority=0, int site=0) -> ()",
     "stream_exit": "(str tag, int site=0) -> ()",
@@ -36,20 +36,6 @@ _SCHEMAS: Final = {
     "core_limit_exit": "(int site=0) -> ()",
     "attributes_enter": "(str[] names, str[] values, int site=0) -> ()",
     "attributes_exit": "(int site=0) -> ()",
-}
-
-_KERNELS: Final[dict[str, Callable[..., Any]]] = {
-    "stream_enter": _eager.stream_enter,
-    "stream_exit": _eager.stream_exit,
-    "event_record": _eager.event_record,
-    "event_wait": _eager.event_wait,
-    "record_stream": _eager.record_stream,
-    "record": _eager.record,
-    "wait": _eager.wait,
-    "core_limit_enter": _eager.core_limit_enter,
-    "core_limit_exit": _eager.core_limit_exit,
-    "attributes_enter": _eager.attributes_enter,
-    "attributes_exit": _eager.attributes_exit,
 }
 
 
@@ -65,7 +51,7 @@ def _declare() -> torch.library.Library:
     library = torch.library.Library(NAMESPACE, "DEF")
     for name, schema in _SCHEMAS.items():
         library.define(name + schema)
-        library.impl(name, _KERNELS[name], "CompositeExplicitAutograd")
+        library.impl(name, getattr(_eager, name), "CompositeExplicitAutograd")
         torch.library.register_fake(
             f"{NAMESPACE}::{name}", _marker_value if name == "record" else _no_value, lib=library
         )
@@ -89,18 +75,4 @@ CORE_LIMIT_EXIT: Final = _ops.core_limit_exit.default
 ATTRIBUTES_ENTER: Final = _ops.attributes_enter.default
 ATTRIBUTES_EXIT: Final = _ops.attributes_exit.default
 
-STREAM_OPS: Final = frozenset(
-    {
-        STREAM_ENTER,
-        STREAM_EXIT,
-        EVENT_RECORD,
-        EVENT_WAIT,
-        RECORD_STREAM,
-        RECORD,
-        WAIT,
-        CORE_LIMIT_ENTER,
-        CORE_LIMIT_EXIT,
-        ATTRIBUTES_ENTER,
-        ATTRIBUTES_EXIT,
-    }
-)
+STREAM_OPS: Final = frozenset(getattr(_ops, name).default for name in _SCHEMAS)

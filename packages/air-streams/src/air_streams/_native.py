@@ -19,10 +19,9 @@ from air_streams import _registry
 from air_streams._tags import ENTRY_TAG
 
 _lock = forks.new_lock()
-_event_names = WeakIdKeyDictionary()
-_cpu_stream_names = WeakIdKeyDictionary()
-_event_numbers = itertools.count()
-_cpu_stream_numbers = itertools.count()
+_events = WeakIdKeyDictionary()
+_cpu_streams = WeakIdKeyDictionary()
+_count = itertools.count()
 
 
 def object_at(index: int) -> Any:
@@ -52,15 +51,10 @@ def stream_tag(stream: torch.Stream) -> str:
     """The tag of a native stream; from now on the process-wide table knows the stream by it."""
     if is_entry(stream):
         return ENTRY_TAG
-    if stream.device.type != "cpu":
-        tag = f"native:{stream.device}:{stream.stream_id}"
+    if stream.device.type == "cpu":
+        tag = f"native:cpu:{_number(stream, _cpu_streams)}"
     else:
-        with _lock:
-            name = _cpu_stream_names.get(stream)
-            if name is None:
-                name = f"native:cpu:{next(_cpu_stream_numbers)}"
-                _cpu_stream_names[stream] = name
-        tag = str(name)
+        tag = f"native:{stream.device}:{stream.stream_id}"
     _registry.adopt_stream(tag, stream)
     return tag
 
@@ -72,9 +66,12 @@ def name_of(native: torch.Stream | torch.Event) -> str:
 
 def event_key(event: torch.Event) -> str:
     """The key of a native event."""
+    return f"native:{_number(event, _events)}"
+
+
+def _number(thing: object, numbers: WeakIdKeyDictionary) -> int:
+    """The number of an object, given when it is first asked for; never given twice."""
     with _lock:
-        key = _event_names.get(event)
-        if key is None:
-            key = f"native:{next(_event_numbers)}"
-            _event_names[event] = key
-    return str(key)
+        if thing not in numbers:
+            numbers[thing] = next(_count)
+        return int(numbers[thing])

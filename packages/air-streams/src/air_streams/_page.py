@@ -13,7 +13,7 @@ from typing import Any, Final
 from air_graph import SourceLine
 from air_graph.page import Page
 from air_streams._findings import Finding
-from air_streams._picture import Box, Picture
+from air_streams._picture import Picture
 
 _KINDS: Final = ("work", "record", "wait", "keep")
 _NODE: Final = re.compile(r" \(node \w+\)$")
@@ -35,7 +35,7 @@ def lanes_of(page: Page, picture: Picture) -> dict[str, Any]:
         at[id(box)] = (numbers[box.stream], len(lane["start"]))
         row = (
             round(box.start, 3), round(box.end, 3), _KINDS.index(box.kind), labels.setdefault(box.label, len(labels)),
-            labels.setdefault(box.operator, len(labels)), page.source(_NODE.sub("", box.source)), int(_is_bad(box)),
+            labels.setdefault(box.operator, len(labels)), page.source(_NODE.sub("", box.source)), int(box.is_wrong),
         )  # fmt: skip
         for column, value in zip(columns, row, strict=True):
             lane[column].append(value)
@@ -87,7 +87,3 @@ def _row(page: Page, finding: Finding) -> dict[str, Any]:
 
 def _line(page: Page, line: SourceLine | None) -> int:
     return -1 if line is None else page.source(line)
-
-
-def _is_bad(box: Box) -> bool:
-    return any(not said.startswith("redundant") for said in box.findings)

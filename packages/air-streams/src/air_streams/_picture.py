@@ -24,6 +24,11 @@ class Box:
     source: str
     findings: tuple[str, ...] = ()
 
+    @property
+    def is_wrong(self) -> bool:
+        """Whether something is found that can make the result wrong; a redundant wait only costs time."""
+        return any(not said.startswith("redundant") for said in self.findings)
+
 
 @dataclass(frozen=True)
 class Arrow:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from torch.fx import Graph, GraphModule, Node
 
-from air_graph import place_of, source_of
+from air_graph import place_of, source_of, warn_at
 from air_streams import _library
 from air_streams._clocks import Clocks, read_clocks
 from air_streams._collectives import find_deadlocks
@@ -129,8 +128,8 @@ class StreamPlan:
         plan = StreamPlan.of(gm, sync=mode if mode == "auto" else "off")
         plan.sync_report = SyncReport(self.sync_report.mended + plan.sync_report.mended)
         if mode != "off":
-            told = {_told_as(finding) for finding in self.check()}
-            announce((each for each in plan.check() if _told_as(each) not in told), mode, by="passes")
+            told = {_seen_as(finding) for finding in self.check()}
+            announce((each for each in plan.check() if _seen_as(each) not in told), mode, by="passes")
         return plan
 
     def _announce(self, mode: Sync) -> None:
@@ -163,19 +162,9 @@ class StreamPlan:
             names = [str(name) for name in node.args[0]]  # type: ignore[union-attr]  # by the schema
             if any(name in acting for name in names):
                 continue
-            line, home = source_of(node), "max-autotune only"
-            if "_deterministic_level" in names:
-                home = "max-autotune and on Ascend NPUs only"
-            text = (
-                f"a scope with {', '.join(names)} acts in {home}, and this graph is captured: it is ignored"
-            )
-            warnings.warn_explicit(
-                ScopeIgnored(f"{text}\n  at {place_of(node)}"),
-                None,
-                line.file if line else "<graph>",
-                line.line if line else 0,
-                module="air_streams",
-            )
+            where = "max-autotune" + (" and on Ascend NPUs" if "_deterministic_level" in names else "")
+            text = f"a scope with {', '.join(names)} acts in {where} only, and this graph is captured: it is ignored"
+            warn_at(source_of(node), ScopeIgnored(f"{text}\n  at {place_of(node)}"), "air_streams")
 
     @property
     def ordering(self) -> PlanOrdering:
@@ -244,8 +233,8 @@ class StreamPlan:
         return self._actions[node]
 
 
-def _told_as(finding: Finding) -> tuple[object, ...]:
-    """What a finding is told by: a pass may put other nodes in the place of those on the same lines."""
+def _seen_as(finding: Finding) -> tuple[object, ...]:
+    """What makes two findings the same to a reader: a pass may put other nodes in the place of those on the lines."""
     first, second = finding.first_line or finding.first, finding.second_line or finding.second
     return finding.kind, first, second, finding.first_stream, finding.second_stream
 

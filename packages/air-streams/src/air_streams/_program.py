@@ -15,7 +15,7 @@ import torch
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import Graph, GraphModule, Node
 
-from air_graph import calling_line, has_line, place_of
+from air_graph import bodies_of, calling_line, has_line, named_arguments, place_of
 from air_streams import _library
 from air_streams._steps import ENTRY, EventId, LimitCores, RecordStream, RestoreCores, Step, StreamId
 from air_streams._storages import Memory, Storage, read_memory
@@ -37,14 +37,6 @@ class Dependency:
     version: int
 
 
-@dataclass(frozen=True)
-class UnmetWait:
-    """A wait whose event has no record before it."""
-
-    node: Node
-    event: EventId
-
-
 @dataclass
 class Program:
     """The reading of one graph; see the module."""
@@ -58,7 +50,8 @@ class Program:
     priority: dict[StreamId, int] = field(default_factory=dict)
     records: dict[Node, tuple[EventId, int]] = field(default_factory=dict)
     waits: dict[Node, tuple[Dependency, ...]] = field(default_factory=dict)
-    unmet: list[UnmetWait] = field(default_factory=list)
+    unmet: dict[Node, EventId] = field(default_factory=dict)
+    """The waits whose event has no record before them."""
     notes: dict[Node, Step] = field(default_factory=dict)
     tails: set[Node] = field(default_factory=set)
 
@@ -230,7 +223,7 @@ class _Reader:
         found = self.last_record.get(event.name)
         self._note_stream(self.current)
         if found is None:
-            self.program.unmet.append(UnmetWait(node, event))
+            self.program.unmet[node] = event
             self.program.waits[node] = ()
         else:
             self.program.waits[node] = (Dependency(found[0], event, found[1]),)
@@ -296,11 +289,8 @@ _HANDLERS: Final[dict[Any, _Handler]] = {
 def _arguments(node: Node) -> dict[str, Any]:
     """The arguments of an operator by name, defaults filled in, however a pass has spelt the call."""
     assert isinstance(node.target, OpOverload)
-    given = {arg.name: arg.default_value for arg in node.target._schema.arguments}
-    names = [arg.name for arg in node.target._schema.arguments]
-    given.update(dict(zip(names, node.args, strict=False)))
-    given.update(node.kwargs)
-    return given
+    defaults = {arg.name: arg.default_value for arg in node.target._schema.arguments}
+    return {**defaults, **named_arguments(node, node.target)}
 
 
 def _is_native(target: Any) -> bool:
@@ -311,12 +301,9 @@ def _is_native(target: Any) -> bool:
 
 def _has_inner_streams(node: Node) -> bool:
     """Whether a subgraph which a higher-order operator is given switches, records or waits."""
-    owner = node.graph.owning_module
-    bodies = [getattr(owner, str(arg.target), None) for arg in node.all_input_nodes if arg.op == "get_attr"]
     return any(
         inner.target in _library.STREAM_OPS
-        for body in bodies
-        if isinstance(body, GraphModule)
+        for body in bodies_of(node)
         for module in body.modules()
         if isinstance(module, GraphModule)
         for inner in module.graph.nodes

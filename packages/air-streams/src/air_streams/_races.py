@@ -1,8 +1,8 @@
 """Finds conflicting accesses which nothing orders, and with them the waits that are missing.
 
 A read and a write of the same bytes on two streams must be ordered. Two writes must be ordered if the later
-one is ever seen: read before something overwrites it, or left in the storage at the end. A write that nobody
-sees may lose the race without any difference.
+one is ever seen: read before something overwrites it, or left in the storage at the end. A write that is
+never seen may lose the race: it makes no difference.
 
 Each finding is taken as mended for what follows it (its wait is learnt), so one missing wait is one finding
 and not one per later use, and no finding's wait is implied by another's. It is enough to look at the latest

@@ -1,7 +1,7 @@
-"""The process-wide table of streams: one tag, one device, one stream, whoever asks.
+"""The process-wide table of streams: one tag on one device is one stream everywhere.
 
-TorchAir keeps one table per compiled module and another for `record_tagged_stream`, so that the same tag in
-two graphs means two streams and lifetimes are extended on a stream nobody uses. Here there is one table. The
+TorchAir has a table for each compiled module and another one for `record_tagged_stream`, so that the same tag in two
+graphs means two streams, and a lifetime may be extended on a stream that nobody uses. Here there is one table: the
 executors, the eager kernels and `record_stream` all ask it.
 """
 

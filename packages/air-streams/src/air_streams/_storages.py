@@ -17,7 +17,7 @@ import torch
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import Graph, Node
 
-from air_graph import Effects, effects_of, named_arguments, storage_key, uses_of
+from air_graph import Effects, effects_of, named_arguments, nodes_in, storage_key, uses_of
 from air_graph import Region as StridedRegion
 from air_streams import _library
 
@@ -125,17 +125,6 @@ class _Reader:
     def _fresh(self, node: Node, suffix: str = "") -> _Part:
         return _Part(Storage(node.name + suffix, node))
 
-    def _tensors(self, arg: Any) -> Iterator[Node]:
-        if isinstance(arg, Node):
-            if arg in self.memory.values:
-                yield arg
-        elif isinstance(arg, (list, tuple)):
-            for item in arg:
-                yield from self._tensors(item)
-        elif isinstance(arg, dict):
-            for item in arg.values():
-                yield from self._tensors(item)
-
     def external(self, node: Node) -> None:
         if isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool)):
             return
@@ -144,7 +133,7 @@ class _Reader:
     def _use(self, node: Node, accesses: Sequence[Access]) -> None:
         self.memory.accesses[node] = tuple(accesses)
 
-    def _touch(self, node: Node) -> None:
+    def _note_use(self, node: Node) -> None:
         for argument in node.all_input_nodes:
             for storage in self.memory.storages(argument):
                 self.memory.last_use[storage] = node
@@ -173,7 +162,7 @@ class _Reader:
         accesses: list[Access] = []
         members: dict[str, list[tuple[Node, _Part]]] = {}
         for arg in effects.arguments:
-            for tensor in self._tensors(given.get(arg.name)):
+            for tensor in filter(self.memory.values.__contains__, nodes_in(given.get(arg.name))):
                 for part in self.memory.values[tensor].parts:
                     if arg.reads or arg.writes:
                         covers = arg.writes and not arg.reads and part.exact
@@ -261,7 +250,7 @@ class _Reader:
             self.operator(node, node.target)
         else:
             self.call(node)
-        self._touch(node)
+        self._note_use(node)
 
 
 def _creation(part: _Part) -> Access:
@@ -270,14 +259,8 @@ def _creation(part: _Part) -> Access:
 
 def _sequence_base(node: Node) -> Node | None:
     """The tensor that a list-returning view (`split`, `unbind`) cuts up."""
-    if (
-        isinstance(node.target, OpOverload)
-        and node.target.is_view
-        and node.args
-        and isinstance(node.args[0], Node)
-    ):
-        return node.args[0]
-    return None
+    base = node.args[0] if isinstance(node.target, OpOverload) and node.target.is_view and node.args else None
+    return base if isinstance(base, Node) else None
 
 
 def read_memory(graph: Graph) -> Memory:

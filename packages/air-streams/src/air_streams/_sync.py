@@ -7,13 +7,14 @@ so every later reader of the graph sees the mended program.
 from __future__ import annotations
 
 import logging
-import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
+from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Node
 
+from air_graph import warn_at
 from air_streams import _library
 from air_streams._clocks import read_clocks
 from air_streams._collectives import find_deadlocks
@@ -63,7 +64,9 @@ def checked_sync(sync: str) -> Sync:
     for mode in SYNC_MODES:
         if sync == mode:
             return mode
-    raise InvalidArgument(f"sync must be one of {', '.join(SYNC_MODES)}, got {sync!r}")
+    raise InvalidArgument(
+        f"sync must be one of {', '.join(SYNC_MODES)}, got {sync!r}", advice="leave it out for 'check'"
+    )
 
 
 def apply_sync(gm: GraphModule | Graph, sync: str = "auto") -> SyncReport:
@@ -94,24 +97,26 @@ def _insert_waits(
     graph: Graph, program: Program, findings: Iterable[Race | CollectiveDeadlock]
 ) -> list[tuple[Finding, tuple[Node, ...]]]:
     taken = {event.name for event, _ in program.records.values()}
-    records: dict[Node, tuple[str, Node]] = {}
+    records: dict[Node, str] = {}
     mended: list[tuple[Finding, tuple[Node, ...]]] = []
     for finding in findings:
         first, second = finding.first, finding.second
         added: list[Node] = []
         if first not in records:
             key = _free_name(f"auto:{first.name}", taken)
-            with graph.inserting_after(first):
-                record = graph.call_function(_library.EVENT_RECORD, (key,))
-            record.meta["stack_trace"] = first.meta.get("stack_trace")
-            records[first] = key, record
-            added.append(record)
-        with graph.inserting_before(second):
-            wait = graph.call_function(_library.EVENT_WAIT, (records[first][0],))
-        wait.meta["stack_trace"] = second.meta.get("stack_trace")
-        added.append(wait)
+            records[first] = key
+            added.append(_inserted(graph.inserting_after, first, _library.EVENT_RECORD, key))
+        added.append(_inserted(graph.inserting_before, second, _library.EVENT_WAIT, records[first]))
         mended.append((finding, tuple(added)))
     return mended
+
+
+def _inserted(beside: Callable[[Node], Any], node: Node, op: OpOverload, *args: Any) -> Node:
+    """A call of a stream operator before or after a node, of the same line of the program."""
+    with beside(node):
+        call = node.graph.call_function(op, args)
+    call.meta["stack_trace"] = node.meta.get("stack_trace")
+    return call
 
 
 def _free_name(name: str, taken: set[str]) -> str:
@@ -128,9 +133,8 @@ def _insert_record_streams(
 ) -> list[tuple[Finding, tuple[Node, ...]]]:
     mended: list[tuple[Finding, tuple[Node, ...]]] = []
     for finding in findings:
-        with graph.inserting_after(finding.first):
-            keep = graph.call_function(_library.RECORD_STREAM, (finding.value, finding.first_stream.tag))
-        keep.meta["stack_trace"] = finding.first.meta.get("stack_trace")
+        given = finding.value, finding.first_stream.tag
+        keep = _inserted(graph.inserting_after, finding.first, _library.RECORD_STREAM, *given)
         mended.append((finding, (keep,)))
     return mended
 
@@ -149,11 +153,5 @@ def announce(
             advice=f"mend the {_MEND[by]} as proposed, or compile with sync='auto' to insert the missing waits",
         )
     for finding in found:
-        line = finding.second_line
-        warnings.warn_explicit(
-            StreamRaceWarning(str(finding) if by == "program" else f"{_WRONG[by]}: {finding}"),
-            None,
-            line.file if line else "<graph>",
-            line.line if line else 0,
-            module="air_streams",
-        )
+        text = str(finding) if by == "program" else f"{_WRONG[by]}: {finding}"
+        warn_at(finding.second_line, StreamRaceWarning(text), "air_streams")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import torch
+
 from air_streams.errors import InvalidArgument
 
 ENTRY_TAG: Final = "default"
@@ -24,6 +26,16 @@ def checked_tag(tag: object, role: str) -> str:
             advice="name the stream or event with a string such as '1'; the same string names the same one",
         )
     return tag
+
+
+def checked_tensor(value: object, role: str) -> torch.Tensor:
+    """The tensor itself, or an error which says where one is wanted."""
+    if not isinstance(value, torch.Tensor):
+        raise InvalidArgument(
+            f"{role} must be a tensor, got {value!r}",
+            advice="give a tensor that the function computes or is given, or what record() returned",
+        )
+    return value
 
 
 def checked_priority(priority: object, tag: str) -> int:

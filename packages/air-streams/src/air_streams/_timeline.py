@@ -108,17 +108,17 @@ class _Drawing:
         if isinstance(step, Record):
             box = self.add(node, "record", f"record {step.event.name}", step.stream, _STEP_TICKS)
             self.records[step.event, step.version] = box
-            self.at.setdefault(node, box)
         elif isinstance(step, Wait):
             source = self.records[step.event, step.version]
             self.now[step.stream] = max(self.now.get(step.stream, 0.0), source.end)
             box = self.add(node, "wait", f"wait {step.event.name}", step.stream, _STEP_TICKS)
             self.arrows.append(Arrow(step.event, source, box, (node, step.event) in self.redundant))
-            self.at.setdefault(node, box)
         elif isinstance(step, RecordStream):
             stream = self.plan.stream_of(node)
             box = self.add(node, "keep", f"{step.tensor.name} kept for {step.stream}", stream, _STEP_TICKS)
-            self.at.setdefault(node, box)
+        else:
+            return
+        self.at.setdefault(node, box)
 
 
 def draw(

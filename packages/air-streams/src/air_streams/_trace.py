@@ -12,7 +12,6 @@ _COLORS: Final = {"work": "thread_state_running", "record": "good", "wait": "bad
 
 
 def _slice(box: Box, lane: int, scale: float) -> dict[str, Any]:
-    wrong = [said for said in box.findings if not said.startswith("redundant")]
     return {
         "ph": "X",
         "name": box.label,
@@ -21,7 +20,7 @@ def _slice(box: Box, lane: int, scale: float) -> dict[str, Any]:
         "tid": lane,
         "ts": box.start * scale,
         "dur": (box.end - box.start) * scale,
-        "cname": "terrible" if wrong else _COLORS[box.kind],
+        "cname": "terrible" if box.is_wrong else _COLORS[box.kind],
         "args": {"operator": box.operator, "source": box.source, "findings": list(box.findings)},
     }
 

@@ -1,7 +1,7 @@
 """Keeps the forward's stream code out of the backward graph.
 
 AOTAutograd's partitioner copies every side effect of the forward into the backward graph too, with whatever
-has to be computed again for it: there, nothing runs in those scopes and nobody waits for those events.
+has to be computed again for it: there, nothing runs in those scopes and nothing waits for those events.
 """
 
 from __future__ import annotations

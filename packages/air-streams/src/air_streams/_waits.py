@@ -52,45 +52,23 @@ def _of_group(
         node, dependency = item
         stamp, own = clocks.stamps[dependency.source], clocks.stamps[node].stream
         others = [clocks.stamps[other.source] for entry, other in kept if (entry, other) != item]
-        implied = (
-            stamp.stream == own
-            or stamp.place <= before[stamp.stream]
-            or any(
-                _implies(other.stream, other.place, other.known, stamp.stream, stamp.place)
-                for other in others
-            )
-        )
-        if implied:
+        reached = [
+            other.place if other.stream == stamp.stream else other.known[stamp.stream] for other in others
+        ]
+        if stamp.stream == own or stamp.place <= max(before[stamp.stream], *reached, -1):
             kept.remove(item)
             streams = program.stream[dependency.source], program.stream[node]
             yield RedundantWait(dependency.source, node, *streams, dependency.event)
 
 
-def _implies(stream: int, place: int, known: tuple[int, ...], of: int, what: int) -> bool:
-    return what <= (place if stream == of else known[of])
-
-
 def find_unmet(program: Program) -> tuple[UnmetWait, ...]:
     """The waits for events which are not recorded before them."""
     found = []
-    for unmet in program.unmet:
-        later = _record_after(program, unmet.node, unmet.event.name) or unmet.node
-        found.append(
-            UnmetWait(unmet.node, later, program.stream[unmet.node], program.stream[later], unmet.event)
-        )
+    for wait, event in program.unmet.items():
+        records = (node for node, (recorded, _) in program.records.items() if recorded.name == event.name)
+        later = next((node for node in records if program.index[node] > program.index[wait]), wait)
+        found.append(UnmetWait(wait, later, program.stream[wait], program.stream[later], event))
     return tuple(found)
-
-
-def _record_after(program: Program, wait: Node, event: str) -> Node | None:
-    start = program.index[wait]
-    return next(
-        (
-            node
-            for node, (id_, _) in program.records.items()
-            if id_.name == event and program.index[node] > start
-        ),
-        None,
-    )
 
 
 def find_cycles(program: Program) -> tuple[WaitCycle, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from air_streams._events import TaggedEvent, create_event
-from air_streams._tags import checked_tag
+from air_streams._tags import checked_tag, checked_tensor
 from air_streams.errors import InvalidArgument, UnknownEvent
 
 __all__ = [
@@ -47,8 +47,7 @@ def npu_tagged_event_wait(event: TaggedEvent) -> None:
 
 def npu_record_tagged_stream(input: torch.Tensor, tagged_stream: str) -> None:
     """Keeps the memory of `input` from being reused before the work issued so far on that stream is done."""
-    if not isinstance(input, torch.Tensor):
-        raise InvalidArgument(f"input of npu_record_tagged_stream must be a tensor, got {input!r}")
+    checked_tensor(input, "input of npu_record_tagged_stream")
     torch.ops.air_streams.record_stream(input, checked_tag(tagged_stream, "tagged_stream"))
 
 
@@ -66,6 +65,5 @@ def wait(tensors: Sequence[torch.Tensor]) -> None:
             advice="give it what record() returned, or the tensors whose computation must be done",
         )
     for tensor in tensors:
-        if not isinstance(tensor, torch.Tensor):
-            raise InvalidArgument(f"wait needs tensors or markers, got {tensor!r} among them")
+        checked_tensor(tensor, "each that wait is given")
     torch.ops.air_streams.wait(list(tensors))

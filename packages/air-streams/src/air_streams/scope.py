@@ -9,13 +9,11 @@ the outermost block (or the compiled graph) was entered.
 
 from __future__ import annotations
 
-from types import TracebackType
-
 import torch
 from torch.fx.node import has_side_effect
 
 from air_streams import _eager
-from air_streams._tags import checked_cores, checked_priority, checked_tag
+from air_streams._tags import checked_cores, checked_priority, checked_tag, checked_tensor
 from air_streams.errors import InvalidArgument, WrongArgumentType
 
 __all__ = [
@@ -60,9 +58,7 @@ class npu_stream_switch:  # noqa: N801 -- the name of the seed's API
             torch.ops.air_streams.attributes_enter(["_enable_inner_parallel"], ["False"])
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         if not self.enable_inner_parallel:
             torch.ops.air_streams.attributes_exit()
         torch.ops.air_streams.stream_exit(self.stream_tag)
@@ -93,9 +89,7 @@ class limit_core_num:  # noqa: N801 -- the name of the seed's API
             core_limit_on_stream(self.stream, self.op_aicore_num, self.op_vectorcore_num)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         torch.ops.air_streams.core_limit_exit()
 
 
@@ -109,9 +103,7 @@ class _Attributes:
         torch.ops.air_streams.attributes_enter(list(self.attributes), list(self.attributes.values()))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         torch.ops.air_streams.attributes_exit()
 
 
@@ -154,11 +146,7 @@ class deterministic(_Attributes):  # noqa: N801 -- TorchAir's name
 
 def npu_wait_tensor(self: torch.Tensor, dependency: torch.Tensor) -> torch.Tensor:
     """`self`, once `dependency` is computed: what follows on the current stream waits for `dependency`."""
-    for name, value in (("self", self), ("dependency", dependency)):
-        if not isinstance(value, torch.Tensor):
-            raise InvalidArgument(
-                f"{name} of npu_wait_tensor must be a tensor, got {value!r}",
-                advice="give the tensor to go on with and the tensor whose computation must be done",
-            )
+    checked_tensor(self, "self of npu_wait_tensor")
+    checked_tensor(dependency, "dependency of npu_wait_tensor")
     torch.ops.air_streams.wait([dependency])
     return self

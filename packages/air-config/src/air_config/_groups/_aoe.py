@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from air_config import _areas as area
-from air_config._kinds import choice, optional
 from air_config._option import Group, group, option
 from air_config._path_kinds import directory, file
 
@@ -14,14 +13,10 @@ __all__ = ["Aoe"]
 ON: Final = "aoe_config.aoe_mode"
 
 
-@group("aoe_config")
+@group("aoe_config", area.GE, needs=ON)
 class Aoe(Group):
     """Tuning of static graphs, once, at the first call."""
 
-    aoe_mode: Literal["2"] | None = option(
-        None, optional(choice("2")), '"2" tunes the operators; None does not tune.', area.GE
-    )
-    work_path: str = option("./", directory(), "Directory of the tuning.", area.GE, needs=ON)
-    aoe_config_file: str | None = option(
-        None, optional(file()), "Configuration of the tuner.", area.GE, needs=ON
-    )
+    aoe_mode: Literal["2"] | None = option(None, '"2" tunes the operators; None does not tune.')
+    work_path: str = option("./", "Directory of the tuning.", directory())
+    aoe_config_file: str | None = option(None, "Configuration of the tuner.", file())

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 from air_config import _areas as area
-from air_config._kinds import boolean, choice, integer, integers, optional, options_of
+from air_config._kinds import integer, integers, options_of
 from air_config._option import Group, group, option, subgroup
 from air_config._path_kinds import directory
 
@@ -34,142 +34,99 @@ SUPER_KERNEL_DEBUG: Final[Mapping[str, type]] = {
 }
 
 
-@group("experimental_config.aclgraph")
+@group("experimental_config.aclgraph", area.STATIC_KERNEL, "experimental", needs=STATIC)
 class AclGraphExperimental(Group):
     """Static kernels and super kernels."""
 
     _aclnn_static_shape_kernel: bool = option(
-        False,
-        boolean(),
-        "Compile the operators of the graph for the shapes at hand, and run those kernels.",
-        area.STATIC_KERNEL,
-        "experimental",
+        False, "Compile the operators of the graph for the shapes at hand, and run those kernels."
     )
     _aclnn_static_shape_kernel_build_dir: str | None = option(
         None,
-        optional(directory(writable=True, may_be_made=True)),
         "Directory in which the products of the compilation are kept; None is that of the script being run.",
-        area.STATIC_KERNEL,
-        "experimental",
-        needs=STATIC,
+        directory(writable=True, may_be_made=True),
     )
     _aclnn_static_shape_kernel_sym_value_range: Sequence[int] | None = option(
         None,
-        optional(integers(0)),
         "Values of the watched symbol for which kernels are compiled; None is every value.",
-        area.STATIC_KERNEL,
-        "experimental",
-        needs=STATIC,
+        integers(0),
     )
     _aclnn_static_shape_kernel_sym_index: int = option(
         0,
-        integer(0),
         "Which symbol of the graph is watched.",
-        area.STATIC_KERNEL,
-        "experimental",
+        integer(0),
         needs="experimental_config.aclgraph._aclnn_static_shape_kernel_sym_value_range",
     )
     disable_static_kernel_compile_cache: bool = option(
-        False,
-        boolean(),
-        "Compile again instead of taking kernels from the cache.",
-        area.STATIC_KERNEL,
-        "experimental",
-        needs=STATIC,
+        False, "Compile again instead of taking kernels from the cache."
     )
     _super_kernel_optimize: bool = option(
-        False,
-        boolean(),
-        "Fuse the kernels of a captured graph into super kernels.",
-        area.SUPER_KERNEL,
-        "experimental",
+        False, "Fuse the kernels of a captured graph into super kernels.", area=area.SUPER_KERNEL, needs=""
     )
     _super_kernel_optimize_options: Mapping[str, Any] | None = option(
         None,
-        optional(options_of(SUPER_KERNEL_OPTIONS)),
         "Options of that fusion.",
-        area.SUPER_KERNEL,
-        "experimental",
+        options_of(SUPER_KERNEL_OPTIONS),
+        area=area.SUPER_KERNEL,
         needs=SUPER,
     )
     _super_kernel_debug_options: Mapping[str, Any] | None = option(
         None,
-        optional(options_of(SUPER_KERNEL_DEBUG)),
         "Debug options of that fusion.",
-        area.SUPER_KERNEL,
-        "experimental",
+        options_of(SUPER_KERNEL_DEBUG),
+        area=area.SUPER_KERNEL,
         needs=SUPER,
     )
 
 
-@group("experimental_config")
+@group("experimental_config", area.GE)
 class Experimental(Group):
     """Passes, parameters, and the knobs of Ascend IR."""
 
     keep_inference_input_mutations: bool = option(
         True,
-        boolean(),
         "Keep writes to inputs as `copy_` in the inference graph, instead of returning the new values.",
-        area.FRONT,
+        area=area.FRONT,
     )
-    remove_noop_ops: bool = option(
-        True, boolean(), "Remove operators that do nothing.", area.PASSES, inert=False
-    )
+    remove_noop_ops: bool = option(True, "Remove operators that do nothing.", area=area.PASSES, inert=False)
     pattern_fusion_pass: bool = option(
-        True, boolean(), "Replace known patterns by fused operators.", area.PASSES, inert=False
+        True, "Replace known patterns by fused operators.", area=area.PASSES, inert=False
     )
     frozen_parameter: bool = option(
         False,
-        boolean(),
         "Promise that parameters stay where they are in memory: their addresses are never looked at again.",
-        area.PARAMETERS,
+        area=area.PARAMETERS,
     )
     npu_fx_pass: bool = option(
-        False, boolean(), "Passes for the joint graph of training.", area.TRAINING, "experimental"
+        False, "Passes for the joint graph of training.", area=area.TRAINING, status="experimental"
     )
     aot_config_enable_joint_graph: bool = option(
-        False, boolean(), "Compile forward and backward as one graph.", area.TRAINING, "experimental"
+        False, "Compile forward and backward as one graph.", area=area.TRAINING, status="experimental"
     )
     aot_config_output_loss_index: int = option(
         0,
-        integer(0),
         "Which output is the loss.",
-        area.TRAINING,
-        "experimental",
+        integer(0),
+        area=area.TRAINING,
+        status="experimental",
         needs="experimental_config.aot_config_enable_joint_graph",
     )
     jit_compile: Literal["auto"] = option(
-        "auto",
-        choice("auto"),
-        "Static graphs are compiled on the spot, dynamic ones prefer ready binaries.",
-        area.GE,
+        "auto", "Static graphs are compiled on the spot, dynamic ones prefer ready binaries."
     )
     topology_sorting_strategy: Literal["BFS", "DFS", "RDFS", "StableRDFS"] = option(
-        "DFS",
-        choice("BFS", "DFS", "RDFS", "StableRDFS"),
-        "Order in which the graph engine walks the graph; StableRDFS keeps the order of the program.",
-        area.GE,
+        "DFS", "Order in which the graph engine walks the graph; StableRDFS keeps the order of the program."
     )
-    cc_parallel_enable: bool = option(
-        False, boolean(), "Split communication so that it overlaps with computation.", area.GE
-    )
-    memory_efficiency: bool = option(
-        False, boolean(), "Let the memory of intermediate results be moved between runs.", area.GE
-    )
+    cc_parallel_enable: bool = option(False, "Split communication so that it overlaps with computation.")
+    memory_efficiency: bool = option(False, "Let the memory of intermediate results be moved between runs.")
     static_model_ops_lower_limit: int | None = option(
         None,
-        optional(integer(2, also=(-1,))),
         "Fewest operators of a static part of a dynamic graph; -1 makes no static parts.",
-        area.GE,
+        integer(2, also=(-1,)),
     )
-    tiling_schedule_optimize: bool = option(
-        False, boolean(), "Compute the tiling of fused attention on the device.", area.GE
-    )
+    tiling_schedule_optimize: bool = option(False, "Compute the tiling of fused attention on the device.")
     enable_ref_data: bool = option(
-        False,
-        boolean(),
-        "Represent written inputs as references, so that they are written in place.",
-        area.IR,
+        False, "Represent written inputs as references, so that they are written in place.", area=area.IR
     )
-    enable_view_optimize: bool = option(True, boolean(), "Fold chains of views while converting.", area.IR)
+    enable_view_optimize: bool = option(True, "Fold chains of views while converting.", area=area.IR)
     aclgraph: AclGraphExperimental = subgroup(AclGraphExperimental)

@@ -38,7 +38,7 @@ def in_areas(*names: str) -> tuple[str, ...]:
     return where(lambda area: area.name in names)
 
 
-def asleep(mode: str) -> tuple[str, ...]:
+def off_when_eager(mode: str) -> tuple[str, ...]:
     """Options of a mode that do not act when the graph runs eagerly."""
     return where(lambda area: mode in area.modes and mode not in area.eager_modes)
 
@@ -50,7 +50,6 @@ def but(paths: tuple[str, ...], *left_out: str) -> tuple[str, ...]:
 MAX_AUTOTUNE: Final = option_is("mode", "max-autotune")
 ACLGRAPH: Final = option_is("mode", *ACLGRAPH_MODES)
 EAGERLY: Final = option_is("debug.run_eagerly", True)
-ON_NPU: Final = fact("the device is an NPU", lambda context: context.device == "npu")
 NOT_NPU: Final = fact("the device is no NPU", lambda context: context.device != "npu")
 ON_CPU: Final = fact("the device is the CPU", lambda context: context.device == "cpu")
 ON_CUDA: Final = fact("the device is a CUDA GPU", lambda context: context.device == "cuda")

@@ -22,9 +22,9 @@ from air_config._rulebook._conditions import (
     STREAMS,
     SUPPORT_CHECK,
     TORCHAIR_IR,
-    asleep,
     but,
     in_areas,
+    off_when_eager,
     where,
 )
 from air_config._rules import KEEP, Rule, both, either, fact, option_is
@@ -139,7 +139,7 @@ EAGER: Final = (
     Rule(
         "run-eagerly-in-max-autotune",
         both(MAX_AUTOTUNE, EAGERLY),
-        asleep("max-autotune"),
+        off_when_eager("max-autotune"),
         "ignored",
         "with run_eagerly no other feature of max-autotune acts",
         RUN_EAGERLY,
@@ -147,7 +147,7 @@ EAGER: Final = (
     Rule(
         "run-eagerly-in-reduce-overhead",
         both(option_is("mode", "reduce-overhead"), EAGERLY),
-        asleep("reduce-overhead"),
+        off_when_eager("reduce-overhead"),
         "ignored",
         "with run_eagerly only FX passes and static kernels act",
         RUN_EAGERLY,
@@ -155,7 +155,7 @@ EAGER: Final = (
     Rule(
         "force-eager-in-npugraph-ex",
         both(option_is("mode", "npugraph_ex"), EAGERLY),
-        asleep("npugraph_ex"),
+        off_when_eager("npugraph_ex"),
         "ignored",
         "without a capture the option has no effect",
         NPUGRAPH_EX,

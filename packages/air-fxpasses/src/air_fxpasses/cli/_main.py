@@ -56,7 +56,7 @@ def _chosen(names: Sequence[str]) -> tuple[Pass, ...]:
     known = list(dict.fromkeys(one.name for one in default_passes()))
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise BadArgument(f"there is no pass {', '.join(unknown)}; there are {', '.join(known)}")
+        raise BadArgument(f"there is no pass {', '.join(unknown)}", advice=f"there are {', '.join(known)}")
     return default_passes(lambda one: not names or one.name in names)
 
 

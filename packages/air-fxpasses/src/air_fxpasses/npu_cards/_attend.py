@@ -44,7 +44,9 @@ def attend(
     value: Tensor,
     *,
     scale: float,
-    hidden: Tensor | None = None,
+    visible: Visible,
+    mask: Tensor | None,
+    operator: str,
     bias: Tensor | None = None,
     bias_is_scaled: bool = False,
     sink: Tensor | None = None,
@@ -58,6 +60,7 @@ def attend(
     scores = scores * scale
     if bias is not None and not bias_is_scaled:
         scores = scores + wide(bias)
+    hidden = _hidden_keys(visible, mask, query.shape[2], key.shape[2], query.device, operator)
     if hidden is not None:
         scores = scores.masked_fill(hidden, -torch.inf)
     largest = scores.amax(-1, keepdim=True)
@@ -72,7 +75,7 @@ def attend(
     return Result(((weights / safe) @ values).to(query.dtype), largest, total)
 
 
-def hidden_keys(
+def _hidden_keys(
     visible: Visible, mask: Tensor | None, queries: int, keys: int, device: torch.device, operator: str
 ) -> Tensor | None:
     """What is hidden by the mode and the mask together; `None` for nothing.

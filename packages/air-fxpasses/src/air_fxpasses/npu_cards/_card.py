@@ -42,7 +42,7 @@ class NpuOp:
     updatable: tuple[str, ...] = ()
     """Lengths of the host that a replay of a captured graph may change."""
     padding: Callable[[Call], tuple[Labels, ...]] | None = None
-    """What it does to padded sizes, where anybody has shown it; without a rule they are refused."""
+    """What it does to padded sizes, where that is shown; without a rule they are refused."""
     ir: Ir | None = None
     """The operator of Ascend IR that computes it, where one does; for the others air-geir has a function."""
 

@@ -14,7 +14,6 @@ from air_fxpasses.npu_cards._attend import (
     Visible,
     attend,
     from_heads,
-    hidden_keys,
     pieces,
     to_heads,
 )
@@ -109,12 +108,22 @@ def _one(p: Problem, batch: int, query: Tensor) -> Result:
     value = _widened(_keys(p, p.value, batch), p.value_scale, p.value_offset)
     if p.key_rope is not None:
         key = torch.cat((key, _keys(p, p.key_rope, batch).to(key.dtype)), -1)
-    hidden = hidden_keys(p.visible, _mask(p, batch), query.shape[2], key.shape[2], query.device, p.operator)
     bias = None
     if p.bias is not None:
         row = batch if p.bias.shape[0] > 1 else 0
         bias = p.bias[row : row + 1, :, : query.shape[2], : key.shape[2]]
-    return attend(query, key, value, scale=p.scale, hidden=hidden, bias=bias, sink=p.sink)
+    mask = _mask(p, batch)
+    return attend(
+        query,
+        key,
+        value,
+        scale=p.scale,
+        visible=p.visible,
+        mask=mask,
+        operator=p.operator,
+        bias=bias,
+        sink=p.sink,
+    )
 
 
 def _keys(p: Problem, x: Tensor, batch: int) -> Tensor:

@@ -30,4 +30,7 @@ class NotAnNpuOperator(FxPassError, LookupError):
         self.name = name
         self.nearest = nearest
         hint = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
-        super().__init__(f"air_fxpasses.npu_ops has no operator '{name}'{hint}")
+        super().__init__(
+            f"air_fxpasses.npu_ops has no operator '{name}'{hint}",
+            advice="air_fxpasses.npu_ops.operators() lists those that it has",
+        )

@@ -28,7 +28,7 @@ _NAMESPACE: Final = "npu"
 
 
 class _WithdrawOnImport(MetaPathFinder):
-    """Withdraws the declarations when torch_npu is imported; that somebody only looks for it changes nothing."""
+    """Withdraws the declarations when torch_npu is imported; only looking for it changes nothing."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

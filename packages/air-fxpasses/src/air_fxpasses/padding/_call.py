@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 from air_fxpasses.padding._labels import Label, Labels, PaddedSize, Unproven
 
-Given = Labels | tuple[Labels, ...] | None
+LabelsOfNode = Labels | tuple[Labels, ...] | None
 """What is known of a node: the labels of its tensor or of each of its tensors; None of a number."""
 
 
@@ -22,7 +22,7 @@ Given = Labels | tuple[Labels, ...] | None
 class NodeFacts:
     """What is known of the nodes so far."""
 
-    labels: dict[Node, Given] = field(default_factory=dict)
+    labels: dict[Node, LabelsOfNode] = field(default_factory=dict)
     positions: set[Node] = field(default_factory=set)
     """Those that hold, in each element, its own index in the padded dimension."""
     copies: set[Node] = field(default_factory=set)

@@ -19,7 +19,7 @@ from torch import SymBool, SymFloat, SymInt
 
 
 class Unproven(Exception):
-    """An operator lets padding reach a result, or nobody has shown that it does not."""
+    """An operator lets padding reach a result, or no rule shows that it does not."""
 
 
 @dataclass(frozen=True, slots=True)

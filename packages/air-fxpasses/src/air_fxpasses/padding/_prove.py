@@ -14,7 +14,7 @@ from torch.fx import GraphModule, Node
 from torch.utils._pytree import tree_leaves
 
 from air_fxpasses._refusal import Refusal
-from air_fxpasses.padding._call import Call, Given, NodeFacts
+from air_fxpasses.padding._call import Call, LabelsOfNode, NodeFacts
 from air_fxpasses.padding._labels import Labels, PaddedSize, Unproven, without
 from air_fxpasses.padding._rules import SIZES, SIZES_OF, holds_positions, pointwise, rule_of
 from air_fxpasses.padding._writes import depends_on_place, own_rows
@@ -46,7 +46,7 @@ def prove(gm: GraphModule, *symbols: Any) -> Proof | Refusal:
     known = NodeFacts()
     for node in gm.graph.nodes:
         try:
-            known.labels[node] = _given(node, size, known)
+            known.labels[node] = _labels_of(node, size, known)
         except Unproven as why:
             return Refusal.of(str(why), node)
     return Proof(
@@ -63,7 +63,7 @@ def _of_tensor(known: NodeFacts, leaf: Any) -> Labels | None:
     return labels  # type: ignore[no-any-return]  # of a single tensor
 
 
-def _given(node: Node, padded: PaddedSize, known: NodeFacts) -> Given:
+def _labels_of(node: Node, padded: PaddedSize, known: NodeFacts) -> LabelsOfNode:
     value = node.meta.get("val")
     if node.op == "placeholder":
         known.copies.add(node)
@@ -98,26 +98,26 @@ def _of_input(value: Tensor, padded: PaddedSize) -> Labels:
     return labels
 
 
-def _without_rule(node: Node, padded: PaddedSize, known: NodeFacts) -> Given:
-    """What nobody knows is let through only where padding has not come."""
+def _without_rule(node: Node, padded: PaddedSize, known: NodeFacts) -> LabelsOfNode:
+    """A call without a rule is let through only where no padding reaches it."""
     reached = any(
         not _is_clean(known.labels[source]) or padded.is_in_value(source.meta.get("val"))
         for source in node.all_input_nodes
     )
     outputs = [leaf for leaf in tree_leaves(node.meta.get("val")) if isinstance(leaf, Tensor)]
     if reached or any(not without(padded.at_the_end(output)) for output in outputs):
-        raise Unproven("nobody has said what it does to padding")
+        raise Unproven("no rule says what it does to padding")
     clean = tuple((None,) * output.dim() for output in outputs)
     return clean if isinstance(node.meta.get("val"), (tuple, list)) else clean[0]
 
 
-def _is_clean(given: Given) -> bool:
-    return given is None or all(
-        entry is None or (isinstance(entry, tuple) and without(entry)) for entry in given
+def _is_clean(labels: LabelsOfNode) -> bool:
+    return labels is None or all(
+        entry is None or (isinstance(entry, tuple) and without(entry)) for entry in labels
     )
 
 
-def _of_call(call: Call, value: Any, known: NodeFacts) -> Given:
+def _of_call(call: Call, value: Any, known: NodeFacts) -> LabelsOfNode:
     outputs = call.outputs()
     sized = [not without(call.padded.at_the_end(output)) for output in outputs]
     reached = any(not without(labels) for _, labels in call.tensors())
@@ -179,7 +179,7 @@ def _by_rule(call: Call, reached: bool) -> tuple[Labels, ...]:
     if rule is None and torch.Tag.pointwise in target.tags:
         rule = pointwise
     if rule is None:
-        raise Unproven("nobody has said what it does to padding")
+        raise Unproven("no rule says what it does to padding")
     return rule(call)
 
 

@@ -78,13 +78,13 @@ def cumulates(call: Call) -> tuple[Labels, ...]:
     return (labels,) * len(call.outputs())
 
 
-def rows(*first: str, mixed: Callable[[Call], int] = lambda call: 0) -> Rule:
+def rows(*first: str, mixed: int | Callable[[Call], int]) -> Rule:
     """A layer over rows: the last `mixed` dimensions of the input depend on one another, parameters have no padding."""
 
     def rule(call: Call) -> tuple[Labels, ...]:
         name = next(name for name in first if name in call.arguments)
         labels = call.labels(name)
-        count = mixed(call)
+        count = mixed if isinstance(mixed, int) else mixed(call)
         call.require_none(labels[len(labels) - count :], "the layer computes across the padded dimension")
         for other in call.arguments:
             if other != name and any(not without(found) for _, found in call.tensors(other)):
@@ -222,10 +222,7 @@ def index(call: Call) -> tuple[Labels, ...]:
     operands = list(call.tensors("indices"))
     picked = joined(operands, max(len(sizes) for sizes, _ in operands))
     _picks(call, "self", [d for d in indexed if labels[d] is None], picked)
-    rest = [label for d, label in enumerate(labels) if d not in indexed]
-    together = indexed == list(range(indexed[0], indexed[-1] + 1))
-    place = indexed[0] if together else 0
-    return ((*rest[:place], *picked, *rest[place:]),)
+    return (_writes.beside(indexed, picked, [label for d, label in enumerate(labels) if d not in indexed]),)
 
 
 def holds_positions(call: Call, labels: Labels) -> bool:
@@ -254,10 +251,6 @@ def _all_but_one(call: Call) -> int:
     return len(call.labels("input")) - 1
 
 
-def _spatial(count: int) -> Callable[[Call], int]:
-    return lambda call: count
-
-
 DATA: Final = "how many elements its result has depends on values, those of the padding too"
 ATTENTION: Final = "bhqd,bhkd,bhkv->bhqv"
 
@@ -278,19 +271,18 @@ MADE: Final = (
 POINTWISE: Final = (
     "_prelu_kernel", "complex", "copy", "floor_divide", "hardswish", "lerp", "masked_fill", "polar", "rsub", "where",
 )  # fmt: skip
-WRITING: Final = (
-    "diagonal_scatter", "index_reduce", "masked_scatter", "put",
-)  # fmt: skip
+WRITING: Final = ("diagonal_scatter", "index_reduce", "masked_scatter", "put")
 ADDING: Final = ("index_add", "scatter_add", "scatter_reduce")
 DATA_DEPENDENT: Final = (
-    "_unique2",
-    "bincount",
-    "histc",
-    "masked_select",
-    "nonzero",
-    "unique_consecutive",
-    "unique_dim",
-)
+    "_unique2", "bincount", "histc", "masked_select", "nonzero", "unique_consecutive", "unique_dim",
+)  # fmt: skip
+VIEWS: Final = ("_reshape", "_unsafe_view", "reshape", "view")
+SPLITS: Final = ("split", "split_with_sizes", "unsafe_split", "unsafe_split_with_sizes")
+OF_PICTURES: Final = ("_adaptive_avg_pool2d", "adaptive_max_pool2d", "avg_pool2d", "max_pool2d_with_indices")
+OF_VOLUMES: Final = (
+    "_adaptive_avg_pool3d", "adaptive_max_pool3d", "avg_pool3d", "max_pool3d_with_indices", "pixel_shuffle",
+    "pixel_unshuffle",
+)  # fmt: skip
 
 RULES: Final[Mapping[str, Rule]] = {
     **dict.fromkeys(REDUCTIONS, reduces()),
@@ -305,22 +297,17 @@ RULES: Final[Mapping[str, Rule]] = {
     **dict.fromkeys(DATA_DEPENDENT, refused(DATA)),
     "arange": counted,
     # shapes
-    "_reshape": _shapes.view,
-    "_unsafe_view": _shapes.view,
+    **dict.fromkeys(VIEWS, _shapes.view),
+    **dict.fromkeys(SPLITS, _shapes.split),
     "cat": _shapes.cat,
     "constant_pad_nd": _shapes.pad,
     "expand": _shapes.expand,
     "flip": _shapes.reverse,
     "permute": _shapes.permute,
     "repeat": _shapes.repeat,
-    "reshape": _shapes.view,
     "roll": _shapes.reverse,
     "select": _shapes.select,
     "slice": _shapes.slice_,
-    "split": _shapes.split,
-    "split_with_sizes": _shapes.split,
-    "unsafe_split": _shapes.split,
-    "unsafe_split_with_sizes": _shapes.split,
     "view_as_complex": _shapes.as_complex,
     "view_as_real": _shapes.as_real,
     "squeeze": _shapes.squeeze,
@@ -331,7 +318,6 @@ RULES: Final[Mapping[str, Rule]] = {
     "triu": _shapes.triangle,
     "unbind": _shapes.unbind,
     "unsqueeze": _shapes.unsqueeze,
-    "view": _shapes.view,
     # products
     "addmm": contracts("mk,kn->mn", self="mn", beta="", alpha=""),
     "addr": contracts("m,n->mn", self="mn", beta="", alpha=""),
@@ -345,23 +331,15 @@ RULES: Final[Mapping[str, Rule]] = {
     "mv": contracts("mk,k->m"),
     "_scaled_dot_product_flash_attention_for_cpu": contracts(f"{ATTENTION},bhq", attn_mask="bhqk"),
     # layers
-    "_adaptive_avg_pool2d": rows("self", mixed=_spatial(2)),
-    "_adaptive_avg_pool3d": rows("self", mixed=_spatial(3)),
-    "adaptive_max_pool2d": rows("self", mixed=_spatial(2)),
-    "adaptive_max_pool3d": rows("self", mixed=_spatial(3)),
-    "avg_pool3d": rows("self", mixed=_spatial(3)),
-    "max_pool3d_with_indices": rows("self", mixed=_spatial(3)),
-    "pixel_unshuffle": rows("self", mixed=_spatial(3)),
+    **dict.fromkeys(OF_PICTURES, rows("self", mixed=2)),
+    **dict.fromkeys(OF_VOLUMES, rows("self", mixed=3)),
     "_native_batch_norm_legit_no_training": rows("input", mixed=_all_but_one),
     "_fused_rms_norm": rows("input", mixed=_normalized),
-    "avg_pool2d": rows("self", mixed=_spatial(2)),
     "convolution": rows("input", mixed=_all_but_one),
-    "max_pool2d_with_indices": rows("self", mixed=_spatial(2)),
     "native_group_norm": rows("input", mixed=_all_but_one),
     "native_layer_norm": rows("input", mixed=_normalized),
-    "pixel_shuffle": rows("self", mixed=_spatial(3)),
-    "upsample_bilinear2d": rows("self", "input", mixed=_spatial(2)),
-    "upsample_nearest2d": rows("self", "input", mixed=_spatial(2)),
+    "upsample_bilinear2d": rows("self", "input", mixed=2),
+    "upsample_nearest2d": rows("self", "input", mixed=2),
     # writing by number
     "_unsafe_index_put": _writes.index_put,
     "index_copy": _writes.index_copy,

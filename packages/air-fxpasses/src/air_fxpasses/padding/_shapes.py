@@ -213,11 +213,7 @@ def repeat(call: Call) -> tuple[Labels, ...]:
             raise Unproven("the padded dimension is repeated: padding would lie in between")
         if label is None and sizes[dim] != 1 and fresh[new + dim] is not None:
             raise Unproven("rows are repeated as often as the padded size says")
-    kept = [
-        fresh[new + d] if size == 1 else label
-        for d, (size, label) in enumerate(zip(sizes, labels, strict=True))
-    ]
-    return ((*fresh[:new], *kept),)
+    return expand(call)
 
 
 def triangle(call: Call) -> tuple[Labels, ...]:

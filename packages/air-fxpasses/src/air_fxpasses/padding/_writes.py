@@ -7,7 +7,7 @@ element depends on its own place (`arange`), or where what is written is added u
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from typing import Any, Final
 
 import torch
@@ -68,6 +68,13 @@ def part(call: Call) -> tuple[Labels, ...]:
     return (labels,)
 
 
+def beside(indexed: Sequence[int], picked: Labels, rest: Sequence[Label | None]) -> Labels:
+    """The labels of indexed dimensions among the others: where they were if they lie together, else in front."""
+    together = list(indexed) == list(range(indexed[0], indexed[-1] + 1))
+    place = indexed[0] if together else 0
+    return (*rest[:place], *picked, *rest[place:])
+
+
 def index_put(call: Call) -> tuple[Labels, ...]:
     """`x[i, :, j] = values`"""
     labels = call.labels()
@@ -81,11 +88,8 @@ def index_put(call: Call) -> tuple[Labels, ...]:
     operands = list(call.tensors("indices"))
     picked = joined(operands, max(len(sizes) for sizes, _ in operands))
     indexed = [d for d, one in enumerate(call["indices"]) if one is not None]
-    together = indexed == list(range(indexed[0], indexed[-1] + 1))
-    place = indexed[0] if together else 0
-    rest = [None] * (len(labels) - len(indexed))
-    written: list[Label | None] = [*rest[:place], *picked, *rest[place:]]
-    joined([((None,) * len(written), tuple(written)), call.one("values")], len(written))
+    written = beside(indexed, picked, [None] * (len(labels) - len(indexed)))
+    joined([((None,) * len(written), written), call.one("values")], len(written))
     return (labels,)
 
 

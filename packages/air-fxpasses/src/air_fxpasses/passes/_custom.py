@@ -10,6 +10,7 @@ from torch.fx import GraphModule
 
 from air_fxpasses._facts import Facts
 from air_fxpasses._pass import Pass, PassResult
+from air_fxpasses._snapshot import Snapshot
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,8 @@ class CustomPass(Pass):
         return given if isinstance(given, Pass) else cls(given, label)
 
     def __call__(self, gm: GraphModule, facts: Facts) -> PassResult:
-        before = [(n, n.target, n.args, n.kwargs) for n in gm.graph.nodes]
+        before = Snapshot(gm)
         if self.function is not None:
             self.function(gm)
-        after = [(n, n.target, n.args, n.kwargs) for n in gm.graph.nodes]
-        modified = len(before) != len(after) or any(
-            a is not b for old, new in zip(before, after, strict=True) for a, b in zip(old, new, strict=True)
-        )
         facts.refresh()
-        return PassResult(modified)
+        return PassResult(not before.is_unchanged())

@@ -11,6 +11,7 @@ copied here; the reinplacing passes then drop the copies that are not needed, by
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -18,9 +19,10 @@ import torch
 from torch._higher_order_ops import auto_functionalize as wrapper
 from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
+from torch.fx.node import map_arg
 
 from air_fxpasses._facts import Facts
-from air_fxpasses._pass import Invariant, Pass, PassResult
+from air_fxpasses._pass import Invariant, Pass, PassResult, tried
 from air_fxpasses._refusal import Refusal
 from air_graph import same_extents, surely
 
@@ -48,19 +50,15 @@ class DecomposeAutoFunctionalized(Pass):
     ensures: ClassVar[tuple[Invariant, ...]] = (NO_AUTO_FUNCTIONALIZED,)
 
     def __call__(self, gm: GraphModule, facts: Facts) -> PassResult:
-        done = 0
-        refusals: list[Refusal] = []
-        for node in list(gm.graph.nodes):
-            if node.target not in (_FIRST, _SECOND):
-                continue
+        def decomposed(node: Node) -> bool | Refusal:
             op = node.args[0]
             if not isinstance(op, OpOverload):
-                refusals.append(Refusal.of(f"it wraps {op}, which is not an operator with a schema", node))
-                continue
+                return Refusal.of(f"it wraps {op}, which is not an operator with a schema", node)
             _Decomposition(facts, node, op).run()
-            done += 1
-        notes = (f"{done} wrapped operators called directly",) if done else ()
-        return PassResult(done > 0, tuple(refusals), notes)
+            return True
+
+        wrappers = (node for node in gm.graph.nodes if node.target in (_FIRST, _SECOND))
+        return tried(wrappers, decomposed, "wrapped operators called directly")
 
 
 @dataclass(frozen=True)
@@ -85,11 +83,7 @@ class _Decomposition:
     def _copied_arguments(self, kwargs: dict[str, Any]) -> list[Any]:
         names, _ = wrapper.get_mutable_args(self.op)
         for name in names:
-            given = kwargs[name]
-            if isinstance(given, (list, tuple)):
-                kwargs[name] = [self._copy(item) for item in given]
-            elif given is not None:
-                kwargs[name] = self._copy(given)
+            kwargs[name] = map_arg(kwargs[name], self._copy)
         return [kwargs[name] for name in names]
 
     def _copied_bases(self, kwargs: dict[str, Any]) -> list[Any]:
@@ -148,20 +142,17 @@ class _Decomposition:
 
     def _storage_length(self, base: Node, value: torch.Tensor) -> Any:
         length = self._extent(aten.sym_storage_offset.default, base, None, value.storage_offset())
-        length = self._sum(length, 1)
+        length = self._computed(operator.add, length, 1)
         for dim, (n, s) in enumerate(zip(value.size(), value.stride(), strict=True)):
-            last = self._sum(self._extent(aten.sym_size.int, base, dim, n), -1)
+            last = self._computed(operator.add, self._extent(aten.sym_size.int, base, dim, n), -1)
             step = self._extent(aten.sym_stride.int, base, dim, s)
-            length = self._sum(length, self._product(last, step))
+            length = self._computed(operator.add, length, self._computed(operator.mul, last, step))
         return length
 
-    def _sum(self, a: Any, b: Any) -> Any:
+    def _computed(self, combine: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+        """A sum or a product of sizes: a number where both are numbers, else a node."""
         is_known = isinstance(a, int) and isinstance(b, int)
-        return a + b if is_known else self._emit(operator.add, (a, b))
-
-    def _product(self, a: Any, b: Any) -> Any:
-        is_known = isinstance(a, int) and isinstance(b, int)
-        return a * b if is_known else self._emit(operator.mul, (a, b))
+        return combine(a, b) if is_known else self._emit(combine, (a, b))
 
     # -- results
 
@@ -180,14 +171,10 @@ class _Decomposition:
 
     def _redirect(self, user: Node, value: Any) -> None:
         if isinstance(value, Node):
-            self.facts.replace_uses(user, value)
-        else:
-            self._redirect_items(user, value)
-        self.facts.erase(user)
-
-    def _redirect_items(self, user: Node, items: Any) -> None:
+            self.facts.replace(user, value)
+            return
         for item in list(user.users):
             index = item.args[1]
             if isinstance(index, int):
-                self.facts.replace_uses(item, items[index])
-                self.facts.erase(item)
+                self.facts.replace(item, value[index])
+        self.facts.erase(user)

@@ -16,13 +16,14 @@ from typing import Any, ClassVar
 
 import torch
 from torch._ops import OpOverload
+from torch._prims_common import make_contiguous_strides_for
 from torch.fx import GraphModule, Node
 
 from air_fxpasses._extents import ExtentWriter
 from air_fxpasses._facts import Facts
-from air_fxpasses._pass import Pass, PassResult
+from air_fxpasses._pass import Pass, PassResult, tried
 from air_fxpasses._refusal import Refusal
-from air_graph import Extent, OutForm, out_form_of, surely
+from air_graph import Extent, OutForm, out_form_of, same_extents, surely
 
 aten = torch.ops.aten
 
@@ -36,17 +37,12 @@ class EliminateCat(Pass):
     places_values: ClassVar[bool] = True
 
     def __call__(self, gm: GraphModule, facts: Facts) -> PassResult:
-        done = 0
-        refusals: list[Refusal] = []
-        for node in list(gm.graph.find_nodes(op="call_function", target=aten.cat.default)):
+        def eliminated(node: Node) -> bool | Refusal:
             plan = _plan(facts, node)
-            if isinstance(plan, Refusal):
-                refusals.append(plan)
-            else:
-                _apply(facts, plan)
-                done += 1
-        notes = (f"{done} concatenations written in place",) if done else ()
-        return PassResult(done > 0, tuple(refusals), notes)
+            return plan if isinstance(plan, Refusal) else _apply(facts, plan)
+
+        found = gm.graph.find_nodes(op="call_function", target=aten.cat.default)
+        return tried(found, eliminated, "concatenations written in place")
 
 
 @dataclass(frozen=True)
@@ -107,22 +103,14 @@ def _layout_refusal(facts: Facts, plan: _Plan) -> Refusal | None:
     if not all(surely(n == 1) for n in result.size()[: plan.dim]):
         return Refusal.of(f"pieces along dimension {plan.dim} are not contiguous", plan.cat)
     for node in (plan.cat, *(n for n, _ in plan.operands)):
-        if not _is_contiguous(facts.value(node)):
+        value = facts.value(node)
+        if not same_extents(value.stride(), make_contiguous_strides_for(value.shape)):
             return Refusal.of(f"'{node.name}' is not contiguous", plan.cat, node)
     writer = ExtentWriter(facts, plan.first)
     sizes = [*result.size(), *(n for node, _ in plan.operands for n in facts.value(node).size())]
     if not all(writer.can_write(n) for n in sizes):
         return Refusal.of("a size is known only after the graph has run", plan.cat)
     return None
-
-
-def _is_contiguous(value: torch.Tensor) -> bool:
-    step: Extent = 1
-    for n, s in reversed(list(zip(value.size(), value.stride(), strict=True))):
-        if not surely(s == step):
-            return False
-        step = step * n
-    return True
 
 
 def _order_refusal(facts: Facts, plan: _Plan) -> Refusal | None:
@@ -133,7 +121,7 @@ def _order_refusal(facts: Facts, plan: _Plan) -> Refusal | None:
     return None
 
 
-def _apply(facts: Facts, plan: _Plan) -> None:
+def _apply(facts: Facts, plan: _Plan) -> bool:
     result = facts.value(plan.cat)
     first = plan.first
     writer = ExtentWriter(facts, first)
@@ -150,7 +138,7 @@ def _apply(facts: Facts, plan: _Plan) -> None:
     for node, twin in plan.operands:
         kwargs = {**node.kwargs, twin.name: pieces[node]}
         facts.insert_before(node, twin.out, node.args, kwargs)
-    facts.replace_uses(plan.cat, buffer)
-    facts.erase(plan.cat)
+    facts.replace(plan.cat, buffer)
     for node, _ in plan.operands:
         facts.erase(node)
+    return True

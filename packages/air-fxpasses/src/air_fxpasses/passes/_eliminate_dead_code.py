@@ -1,4 +1,4 @@
-"""Removes nodes whose value nobody uses and that do nothing else.
+"""Removes nodes whose value is not used and that do nothing else.
 
     a = relu(x); b = neg(x); return b      ->      b = neg(x); return b
 

@@ -152,7 +152,7 @@ def _write_refusal(match: Match) -> Refusal | None:
 
 
 def _place(match: Match) -> Node | None:
-    """Where the replacement can stand: after its inputs, before everybody who uses its results."""
+    """Where the replacement can stand: after its inputs, before every user of its results."""
     inputs = [v for v in match.kwargs.values() if isinstance(v, Node)]
     outputs = sorted(n for n in match.outputs if n is not None)
     if outputs and all(n < outputs[0] for n in inputs):
@@ -202,7 +202,7 @@ def _replace(row: FusionPattern, match: Match) -> bool | Refusal:
 
 
 def _result_refusal(match: Match, traced: Traced) -> Refusal | None:
-    """A result may change its layout only where nobody can notice."""
+    """A result may change its layout only where that cannot be seen."""
     for old, new in zip(match.outputs, traced.outputs, strict=True):
         if old is None:
             continue
@@ -217,7 +217,7 @@ def _result_refusal(match: Match, traced: Traced) -> Refusal | None:
 
 
 def _layout_reader(facts: Facts, node: Node) -> Node | None:
-    """Somebody for whom strides matter: the caller, or an operator that addresses memory itself."""
+    """A user for which strides matter: the caller, or an operator that addresses memory itself."""
     waiting, seen = [node], {node}
     while waiting:
         for user in waiting.pop().users:

@@ -18,9 +18,9 @@ from torch.fx.node import map_arg
 
 from air_fxpasses._facts import Facts
 from air_fxpasses._refusal import Refusal
-from air_fxpasses._sharing import Sharing, may_share, settle
+from air_fxpasses._sharing import may_share, share
 from air_fxpasses.tables import Twin
-from air_graph import arguments, same_extents
+from air_graph import arguments, named_arguments, same_extents
 
 aten = torch.ops.aten
 
@@ -39,19 +39,18 @@ def written_by(node: Node, twin: Twin) -> list[Written] | None:
     """The tensors `twin.inplace` would write for this call; `None` when a result is not taken apart."""
     if any(user.target is not operator.getitem for user in node.users):
         return None
-    names = [a.name for a in twin.functional._schema.arguments]
+    given = named_arguments(node, twin.functional)
     single = len(twin.results) == 1
     found: list[Written] = []
     for index, name in enumerate(twin.results):
         if not isinstance(name, str):
             continue
-        position = names.index(name)
-        given = node.args[position] if position < len(node.args) else node.kwargs.get(name)
         outer = () if single else (index,)
-        if isinstance(given, Node):
-            found.append(Written(name, given, outer))
-        elif isinstance(given, (list, tuple)):
-            items = enumerate(given)
+        value = given.get(name)
+        if isinstance(value, Node):
+            found.append(Written(name, value, outer))
+        elif isinstance(value, (list, tuple)):
+            items = enumerate(value)
             found.extend(Written(name, item, (*outer, i)) for i, item in items if isinstance(item, Node))
     return found if all(len(w.path) == 1 for w in found) else None
 
@@ -96,7 +95,7 @@ def write_in_place(
 
 
 def _result(facts: Facts, node: Node, entry: Written) -> Node:
-    """The `getitem` that takes the new value out of the results; made when nobody takes it."""
+    """The `getitem` that takes the new value out of the results; made where there is none."""
     for user in node.users:
         if user.args[1] == entry.path[0]:
             return user
@@ -111,9 +110,7 @@ def _copy_has_layout_of(facts: Facts, home: Node, result: Node) -> bool:
 
 def _settled(facts: Facts, node: Node, entry: Written, result: Node, into_inputs: bool) -> Node:
     """Where the new value lives: the argument itself, or a copy of it."""
-    verdict = may_share(facts, node, entry.home, result, into_inputs=into_inputs)
-    if isinstance(verdict, Sharing):
-        settle(facts, verdict)
+    if share(facts, node, entry.home, result, into_inputs=into_inputs) is None:
         return entry.home
     copy = facts.insert_before(node, aten.clone.default, (entry.home,))
     facts.relocate(result, facts.value(copy))
@@ -127,14 +124,12 @@ def _rebuild(
     args, kwargs = map_arg((node.args, node.kwargs), lambda n: moved.get(n, n))
     call = facts.insert_before(node, twin.inplace, args, kwargs)
     for result, home in zip(results, homes, strict=True):
-        facts.replace_uses(result, home)
-        facts.erase(result)
+        facts.replace(result, home)
     several = len(twin.inplace._schema.returns) > 1
     for user in list(node.users):
         index = twin.results[_number(user)]
         new = facts.insert_before(node, operator.getitem, (call, index)) if several else call
-        facts.replace_uses(user, new)
-        facts.erase(user)
+        facts.replace(user, new)
     facts.erase(node)
 
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from air_fxpasses._facts import Facts
-from air_fxpasses._pass import Pass, PassResult
+from air_fxpasses._pass import Pass, PassResult, tried
 from air_fxpasses._refusal import Refusal
 from air_graph import named_arguments
 
@@ -73,22 +73,20 @@ class ProductsOfExperts(Pass):
         grouped = _grouped_matmul()
         if grouped is None:
             return PassResult(False)
-        done = 0
-        refusals: list[Refusal] = []
-        for node in list(gm.graph.nodes):
+
+        def replaced(node: Node) -> bool | Refusal | None:
             read = _reader(node)
             if read is None or facts.value(node).device.type != self.device_type:
-                continue
-            product = read(named_arguments(node, node.target))
-            why = product if isinstance(product, str) else _obstacle(facts, product)
-            if why is not None:
-                refusals.append(Refusal.of(why, node))
-                continue
-            assert isinstance(product, _Product)
+                return None
+            product = read(named_arguments(node, node.target))  # type: ignore[arg-type]  # an OpOverload has a reader
+            if isinstance(product, str):
+                return Refusal.of(product, node)
+            if (why := _obstacle(facts, product)) is not None:
+                return Refusal.of(why, node)
             _replace(facts, node, product, grouped)
-            done += 1
-        notes = (f"{done} products of experts read their groups on the device",) if done else ()
-        return PassResult(done > 0, tuple(refusals), notes)
+            return True
+
+        return tried(gm.graph.nodes, replaced, "products of experts read their groups on the device")
 
 
 def has_products_of_experts(gm: GraphModule) -> bool:
@@ -139,5 +137,4 @@ def _replace(facts: Facts, node: Node, product: _Product, grouped: Any) -> None:
         last = insert(aten.select.int, ends, 0, -1)
         beyond = insert(aten.unsqueeze.default, insert(aten.ge.Tensor, places, last), -1)
         result = insert(aten.masked_fill.Scalar, result, beyond, 0)
-    facts.replace_uses(node, result)
-    facts.erase(node)
+    facts.replace(node, result)

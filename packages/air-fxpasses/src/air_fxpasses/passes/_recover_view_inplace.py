@@ -13,28 +13,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch.fx import GraphModule, Node
+from torch.fx import Node
 
 from air_fxpasses._facts import Facts
-from air_fxpasses._pass import Pass, PassResult
-from air_fxpasses.passes._reinplace import run_over
+from air_fxpasses.passes._reinplace import Reinplacing
 
 
 @dataclass(frozen=True)
-class RecoverViewInplace(Pass):
+class RecoverViewInplace(Reinplacing):
     """Reinplaces operators whose argument is a proper view of an input that the program changes."""
 
     name: ClassVar[str] = "recover_view_inplace"
     option: ClassVar[str] = "air.view_inplace"
-    places_values: ClassVar[bool] = True
 
-    off_because: str = ""
-    """When not empty, the pass does nothing and gives this as the reason for every candidate."""
-
-    def __call__(self, gm: GraphModule, facts: Facts) -> PassResult:
-        def in_scope(home: Node) -> bool:
-            storage = facts.storage(home)
-            owner = None if storage is None else facts.input_of(storage)
-            return owner is not None and home is not owner
-
-        return run_over(facts, into_inputs=True, in_scope=in_scope, off_because=self.off_because)
+    def in_scope(self, facts: Facts, home: Node) -> bool:
+        storage = facts.storage(home)
+        owner = None if storage is None else facts.input_of(storage)
+        return owner is not None and home is not owner

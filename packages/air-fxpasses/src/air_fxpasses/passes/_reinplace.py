@@ -1,4 +1,4 @@
-"""Lets results live in the memory of their arguments: the engine of both reinplacing passes.
+"""Lets results live in the memory of their arguments: what the reinplacing passes share.
 
     y = add(x, 1)                              ->   y = add_(x, 1)
     y = slice_scatter(x, v, 0, 2, 4)           ->   slice(x, 0, 2, 4).copy_(v);  y = x
@@ -11,21 +11,22 @@ allowed is `may_share`'s answer, which knows about memory and not about names.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+import abc
+from dataclasses import dataclass
+from typing import ClassVar, Final
 
 import torch
 from torch._ops import OpOverload
-from torch.fx import Node
+from torch.fx import GraphModule, Node
 
 from air_fxpasses._facts import Facts
-from air_fxpasses._pass import PassResult
+from air_fxpasses._pass import Pass, PassResult, tried
 from air_fxpasses._refusal import Refusal
 from air_fxpasses._scatters import SCATTERS, is_in_slot, slot_region, view_arguments
-from air_fxpasses._sharing import may_share, settle
+from air_fxpasses._sharing import share
 from air_fxpasses.passes._mutators import conflict, write_in_place, written_by
 from air_fxpasses.tables import Twin, twin_of
-from air_graph import repeated_element
+from air_graph import named_arguments, repeated_element
 
 aten = torch.ops.aten
 
@@ -34,95 +35,105 @@ _SAME_DRAWS: Final[frozenset[str]] = frozenset(
     f"aten::{name}"
     for name in ("uniform", "normal_functional", "exponential", "geometric", "cauchy", "log_normal", "random")
 )
-
-Scope = Callable[[Node], bool]
 Outcome = bool | Refusal | None
+"""True when a node was reinplaced, the reason when that was refused, None for one that is left alone."""
 
 
-def reinplace_node(facts: Facts, node: Node, *, into_inputs: bool, in_scope: Scope) -> Outcome:
-    """Reinplaces `node` if it is a candidate: `True` when done, the reason when refused, else `None`."""
-    if node.op != "call_function" or not isinstance(node.target, OpOverload):
-        return None
-    if node.target is aten.clone.default:
-        return _drop_copy(facts, node, into_inputs, in_scope)
-    if node.target in SCATTERS:
-        return _write_slot(facts, node, into_inputs, in_scope)
-    twin = twin_of(node.target)
-    if twin is None:
-        return None
-    if twin.returns_self or twin.returns_nothing:
-        return _use_twin(facts, node, twin, into_inputs, in_scope)
-    return _use_mutator(facts, node, twin, into_inputs, in_scope)
+@dataclass(frozen=True)
+class Reinplacing(Pass):
+    """A pass that lets results live in the memory of arguments that are in its scope."""
 
+    places_values: ClassVar[bool] = True
+    into_inputs: ClassVar[bool] = True
+    """Whether it writes to the memory of inputs."""
 
-def _first_tensor(node: Node) -> Node | None:
-    home = node.args[0] if node.args else node.kwargs.get("self")
-    return home if isinstance(home, Node) else None
+    off_because: str = ""
+    """When not empty, the pass does nothing and gives this as the reason for every candidate."""
 
+    @abc.abstractmethod
+    def in_scope(self, facts: Facts, home: Node) -> bool:
+        """Whether the pass may let something live in the memory of `home`."""
 
-def _drop_copy(facts: Facts, node: Node, into_inputs: bool, in_scope: Scope) -> Outcome:
-    home = _first_tensor(node)
-    if home is None or not in_scope(home):
-        return None
-    verdict = may_share(facts, node, home, node, rewrites=False, into_inputs=into_inputs)
-    if isinstance(verdict, Refusal):
-        return verdict
-    settle(facts, verdict)
-    facts.replace_uses(node, home)
-    facts.erase(node)
-    return True
+    def is_candidate(self, node: Node) -> bool:
+        """Whether `node` calls an operator that has an in-place form."""
+        target = node.target
+        if node.op != "call_function" or not isinstance(target, OpOverload):
+            return False
+        return target is aten.clone.default or target in SCATTERS or twin_of(target) is not None
 
+    def __call__(self, gm: GraphModule, facts: Facts) -> PassResult:
+        """Tries every candidate once, in program order."""
+        candidates = [node for node in gm.graph.nodes if self.is_candidate(node)]
+        if self.off_because:
+            return PassResult(False, tuple(Refusal.of(self.off_because, node) for node in candidates))
+        return tried(candidates, lambda node: self._reinplaced(facts, node), "operators write in place")
 
-def _write_slot(facts: Facts, node: Node, into_inputs: bool, in_scope: Scope) -> Outcome:
-    home = _first_tensor(node)
-    source = node.args[1] if len(node.args) > 1 else None
-    if home is None or not in_scope(home) or not isinstance(source, Node):
-        return None
-    slot = slot_region(facts, node, home)
-    if slot is None:
-        why = repeated_element(facts.region(home))
-        return Refusal.of(why or "what it replaces may not be a part of its base", node)
-    in_slot = is_in_slot(facts, source, home, slot)
-    if not in_slot and facts.may_overlap(source, home):
-        return Refusal.of(f"argument '{source.name}' overlaps the memory it would write", node, source)
-    verdict = may_share(facts, node, home, node, into_inputs=into_inputs)
-    if isinstance(verdict, Refusal):
-        return verdict
-    settle(facts, verdict)
-    if not in_slot:
-        args, kwargs = view_arguments(node)
-        view = facts.insert_before(node, SCATTERS[node.target], (home, *args), kwargs)
-        facts.insert_before(node, aten.copy_.default, (view, source))
-    facts.replace_uses(node, home)
-    facts.erase(node)
-    return True
+    def _reinplaced(self, facts: Facts, node: Node) -> Outcome:
+        twin = twin_of(node.target)
+        if node.target in SCATTERS:
+            return self._write_slot(facts, node)
+        if twin is None:
+            return self._drop_copy(facts, node)
+        if twin.returns_self or twin.returns_nothing:
+            return self._use_twin(facts, node, twin)
+        return self._use_mutator(facts, node, twin)
 
+    def _home(self, facts: Facts, node: Node) -> Node | None:
+        """The first argument of a copy or a scatter, where it is in scope."""
+        home = node.args[0] if node.args else node.kwargs.get("self")
+        return home if isinstance(home, Node) and self.in_scope(facts, home) else None
 
-def _use_twin(facts: Facts, node: Node, twin: Twin, into_inputs: bool, in_scope: Scope) -> Outcome:
-    home = _written_argument(node, twin)
-    if home is None or not in_scope(home):
-        return None
-    if (refusal := _draws_differ(node) or conflict(facts, node, home)) is not None:
-        return refusal
-    verdict = may_share(facts, node, home, node, into_inputs=into_inputs)
-    if isinstance(verdict, Refusal):
-        return verdict
-    settle(facts, verdict)
-    if twin.returns_self:
-        facts.retarget(node, twin.inplace, facts.value(home))
+    def _drop_copy(self, facts: Facts, node: Node) -> Outcome:
+        home = self._home(facts, node)
+        if home is None:
+            return None
+        if refusal := share(facts, node, home, node, rewrites=False, into_inputs=self.into_inputs):
+            return refusal
+        facts.replace(node, home)
         return True
-    facts.insert_before(node, twin.inplace, node.args, dict(node.kwargs))
-    facts.replace_uses(node, home)
-    facts.erase(node)
-    return True
 
+    def _write_slot(self, facts: Facts, node: Node) -> Outcome:
+        home = self._home(facts, node)
+        source = node.args[1] if len(node.args) > 1 else None
+        if home is None or not isinstance(source, Node):
+            return None
+        slot = slot_region(facts, node, home)
+        if slot is None:
+            why = repeated_element(facts.region(home))
+            return Refusal.of(why or "what it replaces may not be a part of its base", node)
+        in_slot = is_in_slot(facts, source, home, slot)
+        if not in_slot and facts.may_overlap(source, home):
+            return Refusal.of(f"argument '{source.name}' overlaps the memory it would write", node, source)
+        if refusal := share(facts, node, home, node, into_inputs=self.into_inputs):
+            return refusal
+        if not in_slot:
+            args, kwargs = view_arguments(node)
+            view = facts.insert_before(node, SCATTERS[node.target], (home, *args), kwargs)
+            facts.insert_before(node, aten.copy_.default, (view, source))
+        facts.replace(node, home)
+        return True
 
-def _written_argument(node: Node, twin: Twin) -> Node | None:
-    """What is passed as the one argument that the in-place form writes."""
-    name = twin.mutated[0]
-    position = [a.name for a in twin.functional._schema.arguments].index(name)
-    given = node.args[position] if position < len(node.args) else node.kwargs.get(name)
-    return given if isinstance(given, Node) else None
+    def _use_twin(self, facts: Facts, node: Node, twin: Twin) -> Outcome:
+        home = named_arguments(node, twin.functional).get(twin.mutated[0])
+        if not isinstance(home, Node) or not self.in_scope(facts, home):
+            return None
+        refusal = _draws_differ(node) or conflict(facts, node, home)
+        if refusal or (refusal := share(facts, node, home, node, into_inputs=self.into_inputs)):
+            return refusal
+        if twin.returns_self:
+            facts.retarget(node, twin.inplace, facts.value(home))
+            return True
+        facts.insert_before(node, twin.inplace, node.args, dict(node.kwargs))
+        facts.replace(node, home)
+        return True
+
+    def _use_mutator(self, facts: Facts, node: Node, twin: Twin) -> Outcome:
+        written = written_by(node, twin)
+        if written is None:
+            return Refusal.of("its results are used in a way that has no in-place form", node)
+        if not any(self.in_scope(facts, entry.home) for entry in written):
+            return None
+        return write_in_place(facts, node, twin, written, self.into_inputs)
 
 
 def _draws_differ(node: Node) -> Refusal | None:
@@ -132,40 +143,3 @@ def _draws_differ(node: Node) -> Refusal | None:
     if target._schema.name in _SAME_DRAWS:
         return None
     return Refusal.of("it draws random numbers, and its in-place form may draw others", node)
-
-
-def _use_mutator(facts: Facts, node: Node, twin: Twin, into_inputs: bool, in_scope: Scope) -> Outcome:
-    written = written_by(node, twin)
-    if written is None:
-        return Refusal.of("its results are used in a way that has no in-place form", node)
-    if not any(in_scope(entry.home) for entry in written):
-        return None
-    return write_in_place(facts, node, twin, written, into_inputs)
-
-
-def run_over(
-    facts: Facts, *, into_inputs: bool, in_scope: Scope, off_because: str, pointwise: bool = True
-) -> PassResult:
-    """Tries every node of the graph once, in program order."""
-    if off_because:
-        candidates = (n for n in facts.graph.nodes if is_candidate(n))
-        return PassResult(False, tuple(Refusal.of(off_because, n) for n in candidates))
-    done = 0
-    refusals: list[Refusal] = []
-    for node in list(facts.graph.nodes):
-        if not pointwise and torch.Tag.pointwise in getattr(node.target, "tags", ()):
-            continue
-        outcome = reinplace_node(facts, node, into_inputs=into_inputs, in_scope=in_scope)
-        if outcome is True:
-            done += 1
-        elif isinstance(outcome, Refusal):
-            refusals.append(outcome)
-    return PassResult(done > 0, tuple(refusals), (f"{done} operators write in place",) if done else ())
-
-
-def is_candidate(node: Node) -> bool:
-    """Whether `node` calls an operator that has an in-place form."""
-    if node.op != "call_function" or not isinstance(node.target, OpOverload):
-        return False
-    target = node.target
-    return target is aten.clone.default or target in SCATTERS or twin_of(target) is not None

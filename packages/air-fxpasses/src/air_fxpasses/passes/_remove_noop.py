@@ -5,7 +5,7 @@
 
 A view that names the same elements as its base can always go. An operator that copies may only go when the
 copy and the original can be one: neither is written while the other is wanted, and the caller does not
-receive memory that is also somebody else's. `may_share` decides that.
+receive memory that is also used elsewhere. `may_share` decides that.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import torch
 from torch.fx import GraphModule, Node
 
 from air_fxpasses._facts import Facts
-from air_fxpasses._pass import Pass, PassResult
+from air_fxpasses._pass import Pass, PassResult, tried
 from air_fxpasses._refusal import Refusal
 from air_fxpasses._scatters import SCATTERS, is_in_slot, slot_region
-from air_fxpasses._sharing import may_share, settle
+from air_fxpasses._sharing import share
 from air_graph import link_of, read_alike, same_extents
 
 aten = torch.ops.aten
@@ -38,35 +38,23 @@ class RemoveNoop(Pass):
     option: ClassVar[str] = "experimental_config.remove_noop_ops"
 
     def __call__(self, gm: GraphModule, facts: Facts) -> PassResult:
-        removed = 0
-        refusals: list[Refusal] = []
-        for node in list(gm.graph.nodes):
+        def removed(node: Node) -> bool | Refusal | None:
             find = _IDENTITIES.get(node.target) if node.op == "call_function" else None
             source = find(facts, node) if find is not None else None
-            if source is None:
-                continue
-            refusal = _remove(facts, node, source)
-            if refusal is None:
-                removed += 1
-            else:
-                refusals.append(refusal)
-        notes = (f"{removed} operators without effect removed",) if removed else ()
-        return PassResult(removed > 0, tuple(refusals), notes)
+            return None if source is None else _remove(facts, node, source)
+
+        return tried(gm.graph.nodes, removed, "operators without effect removed")
 
 
-def _remove(facts: Facts, node: Node, source: Node) -> Refusal | None:
+def _remove(facts: Facts, node: Node, source: Node) -> bool | Refusal:
     if facts.storage(node) == facts.storage(source) and facts.storage(node) is not None:
         refusal = _is_identity_seen_by_caller(facts, node, source)
-        if refusal is not None:
-            return refusal
     else:
-        verdict = may_share(facts, node, source, node, rewrites=False)
-        if isinstance(verdict, Refusal):
-            return verdict
-        settle(facts, verdict)
-    facts.replace_uses(node, source)
-    facts.erase(node)
-    return None
+        refusal = share(facts, node, source, node, rewrites=False)
+    if refusal is not None:
+        return refusal
+    facts.replace(node, source)
+    return True
 
 
 def _is_identity_seen_by_caller(facts: Facts, node: Node, source: Node) -> Refusal | None:
@@ -92,14 +80,15 @@ def _argument(node: Node, index: int, name: str, default: Any = None) -> Any:
 
 
 def _first(facts: Facts, node: Node) -> Node | None:
-    source = _argument(node, 0, "self")
-    if not isinstance(source, Node):
+    return _if_alike(facts, node, _argument(node, 0, "self"))
+
+
+def _if_alike(facts: Facts, node: Node, source: Any) -> Node | None:
+    """An argument that has the elements of the result, and lies like it on the same device."""
+    before, after = facts.tensor(source) if isinstance(source, Node) else None, facts.tensor(node)
+    if before is None or after is None or before.device != after.device:
         return None
-    before, after = facts.tensor(source), facts.tensor(node)
-    if before is None or after is None:
-        return None
-    same = _lie_alike(before, after) and before.device == after.device
-    return source if same else None
+    return source if _lie_alike(before, after) else None
 
 
 def _identity_view(facts: Facts, node: Node) -> Node | None:
@@ -109,19 +98,14 @@ def _identity_view(facts: Facts, node: Node) -> Node | None:
     return source if facts.region(source).same(facts.region(node)) else None
 
 
-def _same_size(facts: Facts, node: Node) -> Node | None:
-    """For operators that can only rearrange or repeat whole elements in order."""
-    return _first(facts, node)
+def _where_all(name: str, number: int) -> Source:
+    """For operators that do nothing where their second argument has this number everywhere."""
 
+    def find(facts: Facts, node: Node) -> Node | None:
+        numbers = _argument(node, 1, name, ())
+        return _first(facts, node) if all(isinstance(n, int) and n == number for n in numbers) else None
 
-def _repeat(facts: Facts, node: Node) -> Node | None:
-    repeats = _argument(node, 1, "repeats", ())
-    return _first(facts, node) if all(isinstance(r, int) and r == 1 for r in repeats) else None
-
-
-def _pad(facts: Facts, node: Node) -> Node | None:
-    padding = _argument(node, 1, "pad", ())
-    return _first(facts, node) if all(isinstance(p, int) and p == 0 for p in padding) else None
+    return find
 
 
 def _rounding(facts: Facts, node: Node) -> Node | None:
@@ -140,11 +124,7 @@ def _pow(facts: Facts, node: Node) -> Node | None:
 
 def _cat(facts: Facts, node: Node) -> Node | None:
     tensors = _argument(node, 0, "tensors", ())
-    if len(tensors) != 1 or not isinstance(tensors[0], Node):
-        return None
-    before, after = facts.tensor(tensors[0]), facts.tensor(node)
-    same = before is not None and after is not None and _lie_alike(before, after)
-    return tensors[0] if same else None
+    return _if_alike(facts, node, tensors[0]) if len(tensors) == 1 else None
 
 
 def _cast(facts: Facts, node: Node) -> Node | None:
@@ -153,13 +133,7 @@ def _cast(facts: Facts, node: Node) -> Node | None:
 
 def _copy(facts: Facts, node: Node) -> Node | None:
     """`copy(self, src)`: the value of `src`, when that needs no cast and no broadcast."""
-    source = _argument(node, 1, "src")
-    if not isinstance(source, Node):
-        return None
-    before, after = facts.tensor(source), facts.tensor(node)
-    if before is None or after is None or before.device != after.device:
-        return None
-    return source if _lie_alike(before, after) else None
+    return _if_alike(facts, node, _argument(node, 1, "src"))
 
 
 def _scatter(facts: Facts, node: Node) -> Node | None:
@@ -172,10 +146,7 @@ def _scatter(facts: Facts, node: Node) -> Node | None:
         return None
     if is_in_slot(facts, source, base, slot):
         return _first(facts, node)
-    before, after = facts.tensor(source), facts.tensor(node)
-    if before is None or after is None or not slot.same(facts.region(base)):
-        return None
-    return source if _lie_alike(before, after) else None
+    return _if_alike(facts, node, source) if slot.same(facts.region(base)) else None
 
 
 def _lie_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -189,22 +160,17 @@ def _lie_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
 def _reaches_the_caller(node: Node) -> bool:
     """Whether the caller gets a value or a view of it."""
     waiting = [node]
-    while waiting:
-        one = waiting.pop()
-        for user in one.users:
-            if user.op == "output":
-                return True
-            link = link_of(user)
-            if link is not None and link.base is one:
-                waiting.append(user)
+    for one in waiting:
+        if any(user.op == "output" for user in one.users):
+            return True
+        waiting += [user for user in one.users if (link := link_of(user)) is not None and link.base is one]
     return False
 
 
 _IDENTITIES: Final[dict[Any, Source]] = {
-    **{op: _scatter for op in SCATTERS},
-    **{
-        op: _identity_view
-        for op in (
+    **dict.fromkeys(SCATTERS, _scatter),
+    **dict.fromkeys(
+        (
             aten.slice.Tensor,
             aten.view.default,
             aten.view.dtype,
@@ -219,17 +185,17 @@ _IDENTITIES: Final[dict[Any, Source]] = {
             aten.detach.default,
             aten.lift_fresh.default,
             aten.contiguous.default,
-        )
-    },
-    **{op: _cast for op in (aten._to_copy.default, aten.clone.default, aten.lift_fresh_copy.default)},
-    **{
-        op: _rounding
-        for op in (aten.ceil.default, aten.floor.default, aten.round.default, aten.trunc.default)
-    },
-    prims.convert_element_type.default: _same_size,
-    prims.device_put.default: _same_size,
-    aten.repeat.default: _repeat,
-    aten.constant_pad_nd.default: _pad,
+        ),
+        _identity_view,
+    ),
+    **dict.fromkeys((aten._to_copy.default, aten.clone.default, aten.lift_fresh_copy.default), _cast),
+    **dict.fromkeys(
+        (aten.ceil.default, aten.floor.default, aten.round.default, aten.trunc.default), _rounding
+    ),
+    prims.convert_element_type.default: _first,
+    prims.device_put.default: _first,
+    aten.repeat.default: _where_all("repeats", 1),
+    aten.constant_pad_nd.default: _where_all("pad", 0),
     aten.pow.Tensor_Scalar: _pow,
     aten.cat.default: _cat,
     aten.copy.default: _copy,

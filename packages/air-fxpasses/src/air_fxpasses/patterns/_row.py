@@ -51,8 +51,8 @@ class FusionPattern:
     `example_inputs` gives tensors to trace `search` with (a function, so that none is made before it is
     needed). `scalars` names parameters that are numbers, each with a value that occurs nowhere else in the
     pattern: a number in the graph where that value stood is what the parameter is bound to. `requires` names
-    the operators (`"ns::op"`) without which the pattern sleeps, `operators` those that stand in every match: a graph
-    that lacks one is not searched.
+    the operators (`"ns::op"`) without which the pattern is inactive, `operators` those that stand in every match: a
+    graph that lacks one is not searched.
     """
 
     name: str

@@ -44,7 +44,7 @@ def unregister_pattern(name: str) -> None:
 
 
 def registered_patterns() -> tuple[FusionPattern, ...]:
-    """Every row in the order of registration, sleeping ones included."""
+    """Every row in the order of registration, inactive ones included."""
     return tuple(_rows.values())
 
 
@@ -77,8 +77,8 @@ def register_replacement(
     for function in (search_fn, replace_fn):
         if not callable(function):
             raise BadArgument(
-                f"register_replacement needs two functions, not {function!r}\n"
-                "  advice     pass the function to look for and the function to put in its place, of the same tensors"
+                f"register_replacement needs two functions, not {function!r}",
+                advice="pass the function to look for and the function to put in its place, of the same tensors",
             )
     row = FusionPattern(
         name=f"{getattr(search_fn, '__module__', '')}.{getattr(search_fn, '__qualname__', 'pattern')}#{len(_rows)}",

@@ -10,7 +10,8 @@ A page holds what it shows as compact JSON, and a script that draws what is in v
 
 from __future__ import annotations
 
-from air_graph.page._fx import bytes_of, kind_of, module_of, picture_of, text_of
+from air_graph._hints import bytes_of
+from air_graph.page._fx import kind_of, module_of, picture_of, text_of
 from air_graph.page._page import Page
 from air_graph.page._picture import PageNode, Picture
 

@@ -11,6 +11,7 @@ import torch
 from torch.fx import Graph, Node
 from torch.utils.flop_counter import flop_registry
 
+from air_graph._hints import bytes_of, elements_of
 from air_graph._operators import name_of
 from air_graph._source import source_of
 from air_graph._uses import uses_of
@@ -96,24 +97,4 @@ def _operator(node: Node) -> str:
 
 def _elements(node: Node) -> int:
     value = node.meta.get("val")
-    return _count(value) if isinstance(value, torch.Tensor) else 0
-
-
-def bytes_of(value: Any) -> int:
-    """Bytes of the elements of a tensor, or of tensors in a list; a symbolic size counts with its hint."""
-    if isinstance(value, torch.Tensor):
-        return _count(value) * value.itemsize
-    return sum(map(bytes_of, value)) if isinstance(value, (list, tuple)) else 0
-
-
-def _count(tensor: torch.Tensor) -> int:
-    count = 1
-    for size in tensor.shape:
-        count *= _hint(size)
-    return count
-
-
-def _hint(size: Any) -> int:
-    if isinstance(size, int):
-        return size
-    return int(size.node.hint) if size.node.has_hint() else 1
+    return elements_of(value) if isinstance(value, torch.Tensor) else 0

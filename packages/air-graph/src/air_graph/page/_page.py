@@ -22,18 +22,11 @@ _AROUND: Final = 4  # lines of the program shown on each side of one that made a
 _SOURCE: Final = re.compile(r"(?P<file>.*?):(?P<line>\d+)(?: {3}(?P<code>.*))?\Z", re.S)
 
 
-class _Table:
+class _Table(dict[str, int]):
     """Texts by their numbers, each held once."""
 
-    def __init__(self) -> None:
-        self.rows: list[str] = []
-        self._known: dict[str, int] = {}
-
     def at(self, text: str) -> int:
-        if text not in self._known:
-            self._known[text] = len(self.rows)
-            self.rows.append(text)
-        return self._known[text]
+        return self.setdefault(text, len(self))
 
 
 class Page:
@@ -42,7 +35,7 @@ class Page:
     def __init__(self, title: str) -> None:
         self.title = title
         self.summary = ""
-        """What the first tab shows, as HTML; no such tab without it. Texts in it are escaped by whoever writes it."""
+        """What the first tab shows, as HTML; no such tab without it. The caller escapes the texts in it."""
         self._views: list[dict[str, Any]] = []
         self._lines = _Table()
         self._sources: list[tuple[str, int, str]] = []
@@ -73,7 +66,7 @@ class Page:
         data = {
             "views": self._views,
             "sources": self._sources,
-            "notes": self._notes.rows,
+            "notes": list(self._notes),
             "files": self._files(),
         }
         compact = json.dumps(data, separators=(",", ":"), default=str, ensure_ascii=False)
@@ -98,12 +91,12 @@ class Page:
             "kinds": KINDS,
             "names": [node.name for node in nodes],
             "operator": [operators.at(node.operator) for node in nodes],
-            "operators": operators.rows,
+            "operators": list(operators),
             "kind": [KINDS.index(node.kind) for node in nodes],
             "module": [modules.at(node.module) for node in nodes],
-            "modules": modules.rows,
+            "modules": list(modules),
             "detail": [details.at(node.detail) for node in nodes],
-            "details": details.rows,
+            "details": list(details),
             "source": [self.source(node.source) for node in nodes],
             "bytes": [node.nbytes for node in nodes],
             "inputs": [node.inputs for node in nodes],

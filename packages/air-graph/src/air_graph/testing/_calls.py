@@ -14,7 +14,7 @@ from torch import Tensor
 from air_graph.testing._case import Case, Statement
 from air_graph.testing._inputs import LAYOUTS, Plan, draw_plan, draw_symbols, tensor
 from air_graph.testing._programs import FAMILIES, draw_program
-from air_graph.testing._run import look, names_of, plainly
+from air_graph.testing._run import look, names_of, without_dynamo
 from air_graph.testing._scope import EAGER_REFUSES, overlaps_itself
 
 _NAMES = ("a", "b", "c")
@@ -48,7 +48,7 @@ class Session:
                 exec(text, self.names)
                 look(self.names)
         except EAGER_REFUSES:
-            _hear_out(self.device)
+            _wait_for_errors(self.device)
             self.names.clear()
             self.names.update(before)
             self.is_over = not is_harmless
@@ -105,8 +105,8 @@ class Session:
         ]
 
 
-def _hear_out(device: str) -> None:
-    """A device tells later what went wrong, once for each kernel: what follows must not hear of it."""
+def _wait_for_errors(device: str) -> None:
+    """A device reports errors later, once for each kernel: they must not surface in the lines that follow."""
     if torch.device(device).type in ("cpu", "meta"):
         return
     for _ in range(16):
@@ -124,7 +124,7 @@ def draw_case(
     families: Sequence[str] = tuple(FAMILIES),
 ) -> Case | None:
     """The case of a seed; None where eager runs no part of it."""
-    with plainly():
+    with without_dynamo():
         return _drawn(seed, options, device, families)
 
 

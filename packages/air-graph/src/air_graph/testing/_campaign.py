@@ -133,7 +133,7 @@ def smallest(seed: int, case: Case, verdict: Verdict, judge: Judge, seconds: flo
 
         def fails(candidate: Case, asks_torch: bool = asks_torch) -> bool:
             found = judge(candidate, asks_torch)
-            return found.kind == "finding" and _sort(found) == _sort(verdict)
+            return found.kind == "finding" and _kind_of(found) == _kind_of(verdict)
 
         small = shrink(case, fails, verdict.first.path, seconds)
         last = judge(small)
@@ -142,6 +142,6 @@ def smallest(seed: int, case: Case, verdict: Verdict, judge: Judge, seconds: flo
     return Finding(seed, judge.complete(case), verdict.first)
 
 
-def _sort(verdict: Verdict) -> str:
+def _kind_of(verdict: Verdict) -> str:
     first = verdict.first
     return f"{first.kind} {first.path}" if first.kind == "raises" else first.kind

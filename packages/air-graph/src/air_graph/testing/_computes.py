@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from air_graph.testing._rows import Row
-from air_graph.testing._scope import at_least, is_complex, is_float, is_integer, is_number
+from air_graph.testing._scope import at_least, both, is_complex, is_float, is_integer, is_number
 
 some, pair = at_least(1), at_least(2)
 
@@ -25,24 +25,21 @@ def whole(value: Tensor) -> bool:
     return is_integer(value) or value.dtype == torch.bool
 
 
-def floating(value: Tensor) -> bool:
-    return is_float(value) and value.dim() > 0 and value.numel() > 0
-
-
-def complex_some(value: Tensor) -> bool:
-    return is_complex(value) and value.numel() > 0
-
-
 def plain(value: Tensor) -> bool:
     return value.dtype == torch.float32
 
 
-def plain_some(value: Tensor) -> bool:
-    return plain(value) and value.dim() > 0
+def not_scalar(value: Tensor) -> bool:
+    return value.dim() > 0
 
 
-def picture(value: Tensor) -> bool:
-    return value.dim() == 4 and value.dtype == torch.float32 and value.numel() > 0
+def not_empty(value: Tensor) -> bool:
+    return value.numel() > 0
+
+
+floating, numbers = both(is_float, some), both(is_number, some)
+plain_some, complex_some = both(plain, not_scalar), both(is_complex, not_empty)
+picture = both(plain, at_least(4), lambda t: t.dim() == 4)
 
 
 #: Tensors that the host makes of literals and sizes, and that go to the device of another one.
@@ -177,14 +174,14 @@ REDUCTIONS: Final = (
     Row("{x}.sum({d}, keepdim=True)", some),
     Row("{x}.mean()", is_float, inexact=True),
     Row("{x}.mean({d}, keepdim={flag})", floating, inexact=True),
-    Row("{x}.amax({d})", lambda t: is_number(t) and t.numel() > 0 and t.dim() > 0),
-    Row("{x}.max({d})", lambda t: is_number(t) and t.numel() > 0 and t.dim() > 0, results=2, exact=True),
-    Row("{x}.min()", lambda t: is_number(t) and t.numel() > 0),
-    Row("{x}.argmax({d})", lambda t: is_number(t) and t.numel() > 0 and t.dim() > 0, exact=True),
+    Row("{x}.amax({d})", numbers),
+    Row("{x}.max({d})", numbers, results=2, exact=True),
+    Row("{x}.min()", both(is_number, not_empty)),
+    Row("{x}.argmax({d})", numbers, exact=True),
     Row("{x}.any()", exact=True),
     Row("{x}.all({d})", some, exact=True),
     Row("{x}.count_nonzero()", exact=True),
-    Row("{x}.prod({d})", lambda t: is_number(t) and t.dim() > 0, inexact=True),
+    Row("{x}.prod({d})", both(is_number, not_scalar), inexact=True),
     Row("{x}.var({d})", floating, inexact=True),
     Row("{x}.std()", floating, inexact=True),
     Row("{x}.norm()", floating, inexact=True),
@@ -192,12 +189,12 @@ REDUCTIONS: Final = (
     Row("{x}.logsumexp({d})", floating, inexact=True),
     Row("{x}.softmax({d})", floating, inexact=True),
     Row("{x}.log_softmax({d})", floating, inexact=True),
-    Row("{x}.sort(dim={d}, stable=True)", lambda t: is_number(t) and t.dim() > 0, results=2, exact=True),
-    Row("{x}.argsort(dim={d}, stable=True)", lambda t: is_number(t) and t.dim() > 0, exact=True),
-    Row("{x}.sort({d}).values", lambda t: is_number(t) and t.dim() > 0, tag="sort"),
-    Row("{x}.topk(1, {d}).values", lambda t: is_number(t) and t.numel() > 0 and t.dim() > 0, tag="topk"),
-    Row("{x}.cummax({d}).values", lambda t: is_number(t) and t.numel() > 0 and t.dim() > 0, tag="cummax"),
-    Row("{x}.unique()", lambda t: is_number(t) and t.numel() > 0, exact=True),
+    Row("{x}.sort(dim={d}, stable=True)", both(is_number, not_scalar), results=2, exact=True),
+    Row("{x}.argsort(dim={d}, stable=True)", both(is_number, not_scalar), exact=True),
+    Row("{x}.sort({d}).values", both(is_number, not_scalar), tag="sort"),
+    Row("{x}.topk(1, {d}).values", numbers, tag="topk"),
+    Row("{x}.cummax({d}).values", numbers, tag="cummax"),
+    Row("{x}.unique()", both(is_number, not_empty), exact=True),
 )
 
 PRODUCTS: Final = (

@@ -80,8 +80,8 @@ class TookTooLong(Exception):
 def _limited(seconds: float) -> Iterator[None]:
     """Raises in what runs longer; signals reach the main thread alone, elsewhere there is no limit.
 
-    On a busy machine what was mostly waiting for a processor is given the same time again, but not for ever: what
-    waits for a lock looks alike.
+    On a busy machine a run that mostly waited for a processor gets the same time again, but only a few times: one that
+    waits for a lock looks the same.
     """
     if not seconds or threading.current_thread() is not threading.main_thread():
         yield

@@ -297,4 +297,5 @@ _BLANKS: Final[dict[str, Callable[[Blanks], Any]]] = {
     "real": _real_dtype,
     "bits": _bits,
     "flag": lambda b: b.scope.coin(),
+    "made": lambda b: b.scope.made,
 }

@@ -74,7 +74,7 @@ def run_case(case: Case, prepare: Callable[[Function], Function] | None = None) 
     steps: list[Step] = []
     if prepare is not None:
         names["f"] = prepare(names["f"])
-    with _quiet(), plainly() if prepare is None else contextlib.nullcontext():
+    with _quiet(), without_dynamo() if prepare is None else contextlib.nullcontext():
         for text in case.script:
             try:
                 exec(text, names)
@@ -98,7 +98,7 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def plainly() -> contextlib.AbstractContextManager[object]:
+def without_dynamo() -> contextlib.AbstractContextManager[object]:
     """Without Dynamo: in eager `torch.cond` would call it."""
     stance: contextlib.AbstractContextManager[object] = torch.compiler.set_stance("force_eager")
     return stance

@@ -42,6 +42,10 @@ def is_complex(value: Tensor) -> bool:
     return value.dtype.is_complex
 
 
+def both(*conditions: Holds) -> Holds:
+    return lambda value: all(holds(value) for holds in conditions)
+
+
 def at_least(dims: int) -> Holds:
     return lambda value: value.dim() >= dims and value.numel() > 0
 
@@ -137,10 +141,10 @@ class Scope:
         names = []
         for at, statement in enumerate(self.statements):
             later = " ".join(s.text for s in self.statements[at + 1 :])
-            made = (
-                w for w in _words(statement.text.split(" = ")[0]) if isinstance(self.values.get(w), Tensor)
-            )
-            names += [name for name in made if name not in _words(later)]
+            made = sorted(
+                _words(statement.text.split(" = ")[0])
+            )  # a seed makes the same program in every process
+            names += [n for n in made if isinstance(self.values.get(n), Tensor) and n not in _words(later)]
         return names
 
     def dim(self, name: str) -> int:

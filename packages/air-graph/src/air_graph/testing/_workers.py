@@ -96,5 +96,5 @@ def _work(order: Order, seeds: Sequence[int], pipe: Connection) -> None:
         )
         try:
             pipe.send(report)
-        except BrokenPipeError:  # nobody is left who wants to know
+        except BrokenPipeError:  # the campaign has ended
             return

@@ -19,7 +19,6 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
 NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
@@ -62,9 +61,7 @@ class Browser:
     def __enter__(self) -> Browser:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._process.terminate()
         self._process.wait(30)
         os.close(self._read)

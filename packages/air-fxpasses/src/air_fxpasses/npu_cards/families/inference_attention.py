@@ -36,18 +36,18 @@ _V1: Final = {
     "value_scale": "value_antiquant_scale",
     "value_offset": "value_antiquant_offset",
 }
-_V2: Final = {
-    **_V1,
-    "heads": "num_query_heads",
+#: Arguments as the first version names them -> as the second does.
+_RENAMED: Final = {
+    "num_heads": "num_query_heads",
     "scale": "softmax_scale",
-    "query_ends": "actual_seq_qlen",
-    "key_ends": "actual_seq_kvlen",
-    "key_scale": "dequant_scale_key",
-    "key_offset": "dequant_offset_key",
-    "value_scale": "dequant_scale_value",
-    "value_offset": "dequant_offset_value",
-    "sink": "learnable_sink",
+    "actual_seq_lengths": "actual_seq_qlen",
+    "actual_seq_lengths_kv": "actual_seq_kvlen",
+    "key_antiquant_scale": "dequant_scale_key",
+    "key_antiquant_offset": "dequant_offset_key",
+    "value_antiquant_scale": "dequant_scale_value",
+    "value_antiquant_offset": "dequant_offset_value",
 }
+_V2: Final = {**{field: _RENAMED.get(name, name) for field, name in _V1.items()}, "sink": "learnable_sink"}
 _PROMPT: Final = {**_V1, "scale": "scale_value"}
 _INCRE: Final = {**_PROMPT, "query_ends": "", "key_ends": "actual_seq_lengths"}
 
@@ -227,14 +227,7 @@ _IR: Final = Ir("FusedInferAttentionScore", ignored=("workspace",))
 _IR_V2: Final = Ir(
     "FusedInferAttentionScore",
     {
-        "num_heads": "num_query_heads",
-        "scale": "softmax_scale",
-        "actual_seq_lengths": "actual_seq_qlen",
-        "actual_seq_lengths_kv": "actual_seq_kvlen",
-        "key_antiquant_scale": "dequant_scale_key",
-        "key_antiquant_offset": "dequant_offset_key",
-        "value_antiquant_scale": "dequant_scale_value",
-        "value_antiquant_offset": "dequant_offset_value",
+        **_RENAMED,
         "key_rope_antiquant_scale": "dequant_scale_key_rope",
         "key_antiquant_mode": "key_quant_mode",
         "value_antiquant_mode": "value_quant_mode",

@@ -53,7 +53,7 @@ def _padded(call: Call) -> tuple[Labels, ...]:
     labels = joined([call.one("input"), call.one("r1"), call.one("r2")], len(call.labels("input")))
     call.require_none(labels[-1:], "it computes across the padded dimension")
     if call["rotate"] is not None:
-        raise Unproven("nobody has said what its matrix does to padding")
+        raise Unproven("no rule says what its matrix does to padding")
     return (labels,)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from air_fxpasses.npu_cards._attend import Result, Visible, attend, from_heads, hidden_keys, pieces, to_heads
+from air_fxpasses.npu_cards._attend import Visible, attend, from_heads, pieces, to_heads
 from air_fxpasses.npu_cards._card import NpuOp
 from air_fxpasses.npu_cards._ir import Ir
 from air_fxpasses.npu_cards._laid_out import MASK, laid_out
@@ -54,13 +54,17 @@ def fusion_attention(
     _refuse(input_layout, keep_prob, padding_mask, prefix, softmax_layout)
     visible = Visible(sparse_mode, pre_tockens, next_tockens)
     if input_layout == "TND":
-        sequences = _packed(query, key, value, actual_seq_qlen, actual_seq_kvlen)
+        if not actual_seq_qlen or not actual_seq_kvlen:
+            raise NotCovered(_NAME, "layout TND without actual_seq_qlen and actual_seq_kvlen")
+        packed = ((query, actual_seq_qlen), (key, actual_seq_kvlen), (value, actual_seq_kvlen))
+        sequences = list(zip(*(pieces(x, ends) for x, ends in packed), strict=True))
     else:
-        heads = _key_heads(query, key, head_num, input_layout)
-        counts = (head_num, heads, heads)
-        laid = (to_heads(x, input_layout, n) for x, n in zip((query, key, value), counts, strict=True))
-        sequences = [tuple(laid)]
-    found = [_attend(q, k, v, visible, atten_mask, pse, scale, sink) for q, k, v in sequences]
+        merged = input_layout in ("BSH", "SBH")
+        heads = key.shape[-1] * head_num // query.shape[-1] if merged else 0
+        counts = ((query, head_num), (key, heads), (value, heads))
+        sequences = [tuple(to_heads(x, input_layout, count) for x, count in counts)]
+    how: dict[str, Any] = {"scale": scale, "visible": visible, "mask": atten_mask, "operator": _NAME}
+    found = [attend(*qkv, **how, bias=pse, bias_is_scaled=True, sink=sink) for qkv in sequences]
     empty = query.new_empty((0,))
     if input_layout == "TND":
         out, largest, total = (
@@ -73,39 +77,8 @@ def fusion_attention(
     return out, _repeated(result.largest), _repeated(result.total), empty, 0, 0, 0
 
 
-def _attend(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    visible: Visible,
-    mask: Tensor | None,
-    pse: Tensor | None,
-    scale: float,
-    sink: Tensor | None,
-) -> Result:
-    hidden = hidden_keys(visible, mask, query.shape[2], key.shape[2], query.device, _NAME)
-    return attend(query, key, value, scale=scale, hidden=hidden, bias=pse, bias_is_scaled=True, sink=sink)
-
-
 def _repeated(x: Tensor) -> Tensor:
     return x.expand(*x.shape[:-1], _REPEATED).contiguous()
-
-
-def _packed(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    query_ends: Sequence[int] | None,
-    key_ends: Sequence[int] | None,
-) -> list[tuple[Tensor, ...]]:
-    if not query_ends or not key_ends:
-        raise NotCovered(_NAME, "layout TND without actual_seq_qlen and actual_seq_kvlen")
-    parts = (pieces(query, query_ends), pieces(key, key_ends), pieces(value, key_ends))
-    return list(zip(*parts, strict=True))
-
-
-def _key_heads(query: Tensor, key: Tensor, heads: int, layout: str) -> int:
-    return key.shape[-1] * heads // query.shape[-1] if layout in ("BSH", "SBH") else 0
 
 
 def _refuse(
@@ -115,14 +88,15 @@ def _refuse(
     prefix: Sequence[int] | None,
     softmax_layout: str,
 ) -> None:
-    if layout not in _LAYOUTS:
-        raise NotCovered(_NAME, f"input_layout '{layout}'")
-    if keep_prob != 1.0:
-        raise NotCovered(_NAME, "dropout (keep_prob below 1)")
-    if padding_mask is not None or prefix:
-        raise NotCovered(_NAME, "padding_mask and prefix")
-    if softmax_layout:
-        raise NotCovered(_NAME, f"softmax_layout '{softmax_layout}'")
+    refused = {
+        f"input_layout '{layout}'": layout not in _LAYOUTS,
+        "dropout (keep_prob below 1)": keep_prob != 1.0,
+        "padding_mask and prefix": padding_mask is not None or bool(prefix),
+        f"softmax_layout '{softmax_layout}'": bool(softmax_layout),
+    }
+    for variant, is_asked_for in refused.items():
+        if is_asked_for:
+            raise NotCovered(_NAME, variant)
 
 
 def _fake(

@@ -1,6 +1,6 @@
 """Fusion patterns of the `npu::` operators: a rule a file, each with its rows of the table.
 
-A row sleeps until its operators are loaded. Where a pattern is found and a condition of the fused kernel does
+A row is inactive until its operators are loaded. Where a pattern is found and a condition of the fused kernel does
 not hold, the match is refused with that condition.
 """
 

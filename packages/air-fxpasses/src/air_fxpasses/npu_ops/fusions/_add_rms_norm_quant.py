@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import torch
 from torch import Tensor
 
-from air_fxpasses.npu_ops.fusions._rows import norm_rows, npu, scale
+from air_fxpasses.npu_cards._card import Kernel
+from air_fxpasses.npu_ops.fusions._rows import norm_rows, npu, scale, with_fixed
 from air_fxpasses.patterns import Match
 
 _BLOCK: Final = 32
 
 
-def _quant_search(code: int, has_zero: bool) -> Callable[..., Any]:
+def _quant_search(code: int) -> Kernel:
     def search(x1: Tensor, x2: Tensor, gamma: Tensor, scales: Tensor, zero: Tensor, epsilon: float) -> Any:
         y, _, x = npu().npu_add_rms_norm.default(x1, x2, gamma, epsilon)
-        return npu().npu_quantize.default(y, scales, zero if has_zero else None, code, -1, True), x
+        return npu().npu_quantize.default(y, scales, zero, code, -1, True), x
 
-    def without(x1: Tensor, x2: Tensor, gamma: Tensor, scales: Tensor, epsilon: float) -> Any:
-        return search(x1, x2, gamma, scales, scales, epsilon)
-
-    return search if has_zero else without
+    return search
 
 
-def _quant_replace(has_zero: bool) -> Callable[..., Any]:
-    def replace(x1: Tensor, x2: Tensor, gamma: Tensor, scales: Tensor, zero: Tensor, epsilon: float) -> Any:
-        fused = npu().npu_add_rms_norm_quant.default(
-            x1, x2, gamma, scales, zero if has_zero else None, axis=-1, epsilon=epsilon, div_mode=True
-        )
-        return fused[0], fused[2]
+def _quant_replace(
+    x1: Tensor, x2: Tensor, gamma: Tensor, scales: Tensor, zero: Tensor, epsilon: float
+) -> Any:
+    fused = npu().npu_add_rms_norm_quant.default(
+        x1, x2, gamma, scales, zero, axis=-1, epsilon=epsilon, div_mode=True
+    )
+    return fused[0], fused[2]
 
-    def without(x1: Tensor, x2: Tensor, gamma: Tensor, scales: Tensor, epsilon: float) -> Any:
-        return replace(x1, x2, gamma, scales, scales, epsilon)
 
-    return replace if has_zero else without
+def _with_zero(function: Kernel, has_zero: bool) -> Kernel:
+    return function if has_zero else with_fixed(function, zero=None)
 
 
 def _quant_check(match: Match) -> str | None:
@@ -63,8 +60,8 @@ ROWS: Final = tuple(
     for has_zero in (False, True)
     for row in norm_rows(
         f"add_rms_norm_quant_{code}{'_zero' if has_zero else ''}",
-        _quant_search(code, has_zero),
-        _quant_replace(has_zero),
+        _with_zero(_quant_search(code), has_zero),
+        _with_zero(_quant_replace, has_zero),
         (5, 64),
         (scale(), scale(torch.int32)) if has_zero else (scale(),),
         _quant_check,

@@ -25,16 +25,15 @@ def npu() -> Any:
     return torch.ops.npu
 
 
-def _with_default(function: Kernel) -> Kernel:
-    """`function` for calls that leave epsilon out."""
+def with_fixed(function: Kernel, **fixed: Any) -> Kernel:
+    """`function` for calls that leave some parameters out: these have a value."""
+    left = [p for p in inspect.signature(function).parameters.values() if p.name not in fixed]
+    signature = inspect.Signature(left)
 
-    given = [p for p in inspect.signature(function).parameters.values() if p.name != "epsilon"]
-    names = [p.name for p in given]
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(**signature.bind(*args, **kwargs).arguments, **fixed)
 
-    def call(*tensors: Tensor) -> Any:
-        return function(**dict(zip(names, tensors, strict=True)), epsilon=EPSILON)
-
-    call.__signature__ = inspect.Signature(given)  # type: ignore[attr-defined]
+    call.__signature__ = signature  # type: ignore[attr-defined]
     return call
 
 
@@ -54,7 +53,7 @@ def norm_rows(
         return x, x.clone(), gamma, *(make() for make in extra)
 
     needed, found = (_NORM, *requires), frozenset((_NORM,))
-    plain = _with_default(search), _with_default(replace)
+    plain = with_fixed(search, epsilon=EPSILON), with_fixed(replace, epsilon=EPSILON)
     return (
         FusionPattern(name, search, replace, inputs, needed, _EPSILON, check, operators=found),
         FusionPattern(f"{name}_default_epsilon", *plain, inputs, needed, extra_check=check, operators=found),

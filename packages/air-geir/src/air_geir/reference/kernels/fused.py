@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from air_fxpasses.npu_cards import reference
 from air_geir.reference.kernels._of_card import calling, register_rows
 from air_geir.reference.kernels._registry import Operator, Run, kernel
 
@@ -150,5 +152,33 @@ def grouped_matmul(op: Operator) -> Run:
         right = [t.transpose(-1, -2) if turns_weight else t for t in weight]
         results: list[Tensor] = compute(left, right, *lists, ends, None if per_token is None else [per_token])
         return results
+
+    return run
+
+
+@kernel("FlashAttentionScoreGrad")
+def flash_attention_score_grad(op: Operator) -> Run:
+    """What autograd makes of the forward reference, computed anew: the saved statistics are not read."""
+    if op.attr("keep_prob") != 1.0:
+        raise op.refuse("dropout is not supported")
+    settings = {
+        name: op.attr(attribute)
+        for name, attribute in (
+            ("scale", "scale_value"), ("pre_tockens", "pre_tockens"), ("next_tockens", "next_tockens"),
+            ("sparse_mode", "sparse_mode"), ("head_num", "head_num"), ("input_layout", "input_layout"),
+        )
+    }  # fmt: skip
+    forward = reference("npu_fusion_attention")
+
+    def run(*inputs: Tensor | None) -> tuple[Tensor, ...]:
+        query, key, value, dy, pse, _, _, mask = inputs[:8]
+        leaves = [query, key, value, *(() if pse is None else (pse,))]
+
+        def attended(q: Tensor, k: Tensor, v: Tensor, shift: Tensor | None = None) -> Any:
+            return forward(q, k, v, pse=shift, atten_mask=mask, **settings)[0]
+
+        pull_back: Any = torch.func.vjp(attended, *leaves)[1]
+        gradients: tuple[Tensor, ...] = pull_back(dy)
+        return gradients if pse is not None else (*gradients, dy.new_empty(0))  # type: ignore[union-attr]
 
     return run

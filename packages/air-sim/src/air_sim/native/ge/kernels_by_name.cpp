@@ -120,6 +120,8 @@ const char* const kRows[] = {
     "key_rope key_rope_scale query_scale sink - -) -> out lse = FusedInferAttentionScoreV4 {" OF_HEADS " scale?1 "
     "pre_tokens?2147483647 next_tokens?2147483647 num_key_value_heads=key_heads?0 sparse_mode?0 block_size?0 antiquant_mode?0 "
     "softmax_lse_flag=want_lse?0 key_antiquant_mode=key_mode?0 value_antiquant_mode=value_mode?0 query_quant_mode=query_mode?0}",
+    "FlashAttentionScoreGrad(query key value dy pse drop_mask padding_mask atten_mask softmax_max softmax_sum softmax_in attention "
+    "prefix - - q_start kv_start) -> dq dk dv dpse = FlashAttentionScoreGradV2 " OF_TRAINING,
     "GroupNormSilu(x gamma beta) -> y mean rstd = GroupNormSilu {num_groups=groups eps?1e-4}",
     "IncreFlashAttention(query keys values pse mask key_lengths " QUANTISED " antiquant_scale antiquant_offset table kv_padding) -> out "
     "= IncreFlashAttentionV4 {" OF_HEADS " num_key_value_heads=key_heads?1 scale_value=scale?1 block_size?0}",
