@@ -175,7 +175,7 @@ class Program:
         num_args: how many arguments the caller passes.
         before: what the caller's function makes of its arguments for the graph.
         after: what it makes of arguments and results for its caller.
-        promises: what eager gives, one per result and per argument; None for what is no tensor.
+        promises: what eager gives, one per result and per argument; None for what is not a tensor.
         strided: arguments that receive an output and do not lie dense: an engine writes into dense memory.
     """
 

@@ -176,7 +176,7 @@ def test_a_model_that_is_no_single_graph_is_an_error(tmp_path: Path) -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return x if bool(x.sum() > 0) else -x
 
-    with pytest.raises(ExportError, match="Branching is no single graph"):
+    with pytest.raises(ExportError, match="Branching is not a single graph"):
         dynamo_export(torch.randn(3), model=Branching(), export_path=tmp_path)
 
 

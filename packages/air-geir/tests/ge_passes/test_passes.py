@@ -261,7 +261,7 @@ def test_a_refusal_carries_the_line_of_the_user() -> None:
     graph.output([])
     (refused,) = AssignToOutput()(program(graph)).refusals
     assert "model.py:7" in str(refused)
-    assert refused.reason == "Abs is no tensor of the caller"
+    assert refused.reason == "Abs is not a tensor of the caller"
 
 
 def test_sizes_the_caller_knows_become_one_input() -> None:

@@ -55,8 +55,8 @@ def test_dynamic_ports_are_numbered() -> None:
         (lambda g, x: g.add("Pack", x, N=1), PrototypeError, "takes a sequence"),
         (lambda g, x: g.add("Add", x, x, alpha=1), PrototypeError, "no attribute 'alpha'"),
         (lambda g, x: g.add("Cast", x), PrototypeError, "needs dst_type"),
-        (lambda g, x: g.add("Cast", x, dst_type="float"), AttributeKindError, "no value of kind int"),
-        (lambda g, x: g.add("MatMul", x, x, transpose_x1=1), AttributeKindError, "no value of kind bool"),
+        (lambda g, x: g.add("Cast", x, dst_type="float"), AttributeKindError, "not a value of kind int"),
+        (lambda g, x: g.add("MatMul", x, x, transpose_x1=1), AttributeKindError, "not a value of kind bool"),
         (lambda g, x: g.add("Unpack", x, num=2), PrototypeError, "say num_outputs"),
         (lambda g, x: g.add("Abs", 3), PrototypeError, "takes one value, got int"),
         (lambda g, x: g.add("Add", x, "two"), PrototypeError, "takes one value, got str"),
@@ -82,7 +82,7 @@ def test_the_error_of_a_misfit_shows_the_prototype() -> None:
 
 def test_a_value_of_another_graph_is_refused() -> None:
     other = Graph("other").data("x", F32)
-    with pytest.raises(PrototypeError, match="no value of graph mine"):
+    with pytest.raises(PrototypeError, match="not a value of graph mine"):
         Graph("mine").add("Abs", other)
 
 

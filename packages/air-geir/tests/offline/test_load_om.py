@@ -173,7 +173,7 @@ def test_a_spoilt_file_is_refused_with_cause_and_advice_and_others_still_load(
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(EngineError, match=r"none\.om is no file"):
+    with pytest.raises(EngineError, match=r"none\.om is not a file"):
         load_om(tmp_path / "none.om")
 
 

@@ -177,7 +177,7 @@ def _traced(
             return functional
     except Exception as error:
         raise ExportError(
-            f"{type(model).__name__} is no single graph: {type(error).__name__}: {str(error).splitlines()[0]}",
+            f"{type(model).__name__} is not a single graph: {type(error).__name__}: {str(error).splitlines()[0]}",
             advice="the error above this one names the line; torch.export.draft_export lists everything at once",
         ) from error
 

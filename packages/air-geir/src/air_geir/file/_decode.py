@@ -191,7 +191,7 @@ def split_edge(edge: str) -> tuple[str, int]:
     try:
         return (name, int(index)) if colon else (edge, 0)
     except ValueError:
-        raise FileFormatError(f"{edge!r} is no edge", advice="an edge is node:index") from None
+        raise FileFormatError(f"{edge!r} is not an edge", advice="an edge is node:index") from None
 
 
 def _same(a: TensorDesc, b: TensorDesc) -> bool:

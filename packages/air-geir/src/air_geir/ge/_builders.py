@@ -87,7 +87,7 @@ def custom_op(
 def _dtypes(
     prototype: prototypes.Prototype, inputs: Mapping[str, Any], metas: Sequence[Any], total: int
 ) -> list[torch.dtype]:
-    """The types of the results: one each from torch, or those of torch for what is no input written in place."""
+    """The types of the results: one each from torch, or those of torch for what is not an input written in place."""
     if total <= len(metas):
         return [meta.dtype for meta in metas[:total]]
     written = {port.name: inputs[port.name].dtype for port in prototype.outputs if port.name in inputs}

@@ -123,7 +123,7 @@ class AssignToOutput:
         if target is None or value is None:
             reason = "an input of Assign is not fed"
         elif not isinstance(binding, ArgInput):
-            reason = f"{target.node.name} is no tensor of the caller"
+            reason = f"{target.node.name} is not a tensor of the caller"
         elif not (reason := self._obstacle(program, node, target, value, place)):
             self._tie(program, node, value, binding)
             return True

@@ -112,7 +112,7 @@ def _swap(graph: Graph, node: Node) -> bool | Refusal:
     return True
 
 
-NO_TRANSPOSE = "is no bitcast of a transposed value"
+NO_TRANSPOSE = "is not a bitcast of a transposed value"
 
 
 def _transposed_bitcast(value: Port | None) -> Port | str:

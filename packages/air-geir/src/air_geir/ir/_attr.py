@@ -179,7 +179,7 @@ def _coerce(kind: AttrKind, value: object, where: str) -> object:
 
 def _wrong(kind: AttrKind, value: object, where: str) -> AttributeKindError:
     return AttributeKindError(
-        f"{value!r} ({type(value).__name__}) is no value of kind {kind.value}",
+        f"{value!r} ({type(value).__name__}) is not a value of kind {kind.value}",
         where=where,
         advice=f"give a value of kind {kind.value}, or name another kind with Attr.of(AttrKind..., value)",
     )

@@ -151,7 +151,7 @@ def symbol(name: str) -> Expr:
     """A size with a name, whose value comes at run time."""
     if not name.isidentifier():
         raise ExpressionError(
-            f"{name!r} is no name for a symbol", advice="use a Python identifier such as s0"
+            f"{name!r} is not a name for a symbol", advice="use a Python identifier such as s0"
         )
     return Expr("symbol", (name,))
 
@@ -169,7 +169,7 @@ def maximum(*args: Dim) -> Dim:
 def apply(op: str, *args: Dim) -> Dim:
     """The operation on these arguments, folded when they are numbers."""
     if op not in _EVALUATE:
-        raise ExpressionError(f"{op!r} is no operation on sizes", advice=f"one of {', '.join(_EVALUATE)}")
+        raise ExpressionError(f"{op!r} is not an operation on sizes", advice=f"one of {', '.join(_EVALUATE)}")
     if all(isinstance(a, int) for a in args):
         if op in ("floordiv", "mod") and args[1] == 0:
             raise ExpressionError(f"division by zero in {op}{args}", advice="divide by a size that is not 0")

@@ -356,7 +356,9 @@ class Graph:
             raise _misfit(node, f"input {name} takes values of this graph, got {type(value).__name__}")
         port = port_of(value)
         if port.node.graph is not self:
-            raise _misfit(node, f"input {name} is fed by {port.key}, which is no value of graph {self.name}")
+            raise _misfit(
+                node, f"input {name} is fed by {port.key}, which is not a value of graph {self.name}"
+            )
         return port
 
     def _bind_outputs(

@@ -57,12 +57,12 @@ def returned_by(gm: fx.GraphModule) -> list[Any]:
 
 
 def number_output(value: Any) -> OutputBinding:
-    """A result that is no tensor."""
+    """A result that is not a tensor."""
     if isinstance(value, torch.SymInt):
         return SizeOutput(as_dim(value))
     if isinstance(value, (torch.SymFloat, torch.SymBool)):
         raise CannotConvert(
-            f"the graph returns {value}, which is no integer computed from sizes",
+            f"the graph returns {value}, which is not an integer computed from sizes",
             advice="return it as a tensor, or compute it outside the compiled function",
         )
     return ConstantOutput(value)

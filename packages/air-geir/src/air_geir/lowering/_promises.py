@@ -20,7 +20,7 @@ _ADDRESSED = frozenset({torch.ops.aten.as_strided.default})
 
 
 class Promises(NamedTuple):
-    """One per result and one per argument; None for what is no tensor."""
+    """One per result and one per argument; None for what is not a tensor."""
 
     results: tuple[Promise | None, ...]
     arguments: tuple[Promise | None, ...]

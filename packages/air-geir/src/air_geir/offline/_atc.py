@@ -43,7 +43,7 @@ def compile_air(
     source, target = Path(model).absolute(), Path(output).absolute()
     if not source.is_file():
         raise EngineError(
-            f"{model} is no file", advice="export a model first: air_backend.dynamo_export(...)"
+            f"{model} is not a file", advice="export a model first: air_backend.dynamo_export(...)"
         )
     if target.suffix != ".om":
         target = target.with_name(f"{target.name}.om")

@@ -47,7 +47,7 @@ def load_om(path: str | os.PathLike[str], *, device: int | None = None) -> Offli
     """
     if not Path(path).is_file():
         raise EngineError(
-            f"{path} is no file", advice="air_geir.offline.compile_air(...) or the program atc makes one"
+            f"{path} is not a file", advice="air_geir.offline.compile_air(...) or the program atc makes one"
         )
     return OfflineModel(Path(path), pyacl.started(device))
 

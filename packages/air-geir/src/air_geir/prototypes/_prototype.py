@@ -126,7 +126,9 @@ def parse(row: str) -> Prototype:
     """
     match = _ROW.fullmatch(row.strip())
     if match is None:
-        raise PrototypeError(f"{row.strip()!r} is no prototype", advice=(parse.__doc__ or "").splitlines()[0])
+        raise PrototypeError(
+            f"{row.strip()!r} is not a prototype", advice=(parse.__doc__ or "").splitlines()[0]
+        )
     op_type, inputs, many, one, attrs, subgraphs = match.groups()
     return Prototype(
         op_type,
@@ -142,7 +144,9 @@ def _ports(text: str) -> tuple[PortSpec, ...]:
     for name in filter(None, (part.strip() for part in text.split(","))):
         match = _PORT.fullmatch(name)
         if match is None:
-            raise PrototypeError(f"{name!r} is no port of a prototype", advice="write name, name? or name*")
+            raise PrototypeError(
+                f"{name!r} is not a port of a prototype", advice="write name, name? or name*"
+            )
         specs.append(PortSpec(match[1], PortKind(match[2])))
     return tuple(specs)
 
@@ -151,7 +155,7 @@ def _attr(text: str, row: str) -> AttrSpec:
     match = _ATTR.fullmatch(text.strip())
     if match is None:
         raise PrototypeError(
-            f"{text!r} is no attribute of a prototype",
+            f"{text!r} is not an attribute of a prototype",
             where=row.strip(),
             advice="write name: kind, or name: kind = default",
         )

@@ -99,7 +99,7 @@ class DataType(enum.Enum):
         found = _FROM_API.get(number)
         if found is None:
             raise DTypeError(
-                f"{number} is no data type in the engine's numbering (0 to 41)",
+                f"{number} is not a data type in the engine's numbering (0 to 41)",
                 advice="DataType.<NAME>.api gives the number of a type",
             )
         return found

@@ -43,7 +43,7 @@ def check_values(entries: Mapping[str, Any], where: str) -> Iterator[Violation]:
         elif field == "list" and key not in BOOKKEEPING and key not in FOREIGN:
             yield from _check_list(message.list, at)
         elif field == "dt" and not _is_dtype(message.dt):
-            yield Violation("attrs.dtype", at, f"{message.dt} is no data type in the engine's numbering")
+            yield Violation("attrs.dtype", at, f"{message.dt} is not a data type in the engine's numbering")
 
 
 def _check_list(message: Any, at: str) -> Iterator[Violation]:
@@ -96,4 +96,4 @@ def check_format(entries: Mapping[str, Any], where: str) -> Iterator[Violation]:
     known = {int(f) for f in Format}
     for key in ("format_for_int", "origin_format_for_int"):
         if key in entries and (entries[key].WhichOneof("value") != "i" or entries[key].i & 0xFF not in known):
-            yield Violation("descs.format", where, f"{key} is no format number")
+            yield Violation("descs.format", where, f"{key} is not a format number")

@@ -48,7 +48,7 @@ def check_edges(op: Any, outputs: Mapping[str, int], where: str) -> Iterator[Vio
             continue
         parts = split_edge(edge)
         if parts is None:
-            yield Violation("edges.syntax", where, f"{edge!r} is no edge: write node:index")
+            yield Violation("edges.syntax", where, f"{edge!r} is not an edge: write node:index")
             continue
         name, index = parts
         if name not in outputs:

@@ -70,7 +70,9 @@ def check_cast(op: Any, where: str) -> Iterator[Violation]:
     """The target type is in the engine's numbering and is the type of the output."""
     number = op.attr["dst_type"].i if "dst_type" in op.attr else -1
     if not 0 <= number <= max(member.api for member in DataType):
-        yield Violation("cast.dtype", where, f"dst_type {number} is no data type in the engine's numbering")
+        yield Violation(
+            "cast.dtype", where, f"dst_type {number} is not a data type in the engine's numbering"
+        )
         return
     dtype = DataType.from_api(number)
     if len(op.output_desc) == 1 and op.output_desc[0].dtype not in (0, dtype.value, DataType.FLOAT.value):

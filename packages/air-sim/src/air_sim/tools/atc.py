@@ -76,9 +76,9 @@ def main(argv: Sequence[str]) -> int:
     """Compiles as the words say; 0 when the file is written."""
     arguments = _parser().parse_args(argv)
     if not arguments.model.is_file():
-        _fail(f"--model {arguments.model} is no file")
+        _fail(f"--model {arguments.model} is not a file")
     if arguments.fusion_switch_file is not None and not arguments.fusion_switch_file.is_file():
-        _fail(f"--fusion_switch_file {arguments.fusion_switch_file} is no file")
+        _fail(f"--fusion_switch_file {arguments.fusion_switch_file} is not a file")
     if not arguments.output.absolute().parent.is_dir():
         _fail(f"--output {arguments.output}: there is no such folder")
     _record(argv)
