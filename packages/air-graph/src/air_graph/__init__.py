@@ -59,6 +59,7 @@ from air_graph._source import (
     nearest_source_of,
     place_of,
     source_of,
+    warn_at,
 )
 from air_graph._static import static_inputs
 from air_graph._storage import StorageKey, leaf_storages, storage_key
@@ -164,6 +165,7 @@ __all__ = [
     "surroundings_of",
     "unregister_out_form",
     "uses_of",
+    "warn_at",
     "why_not_linear",
     "written_arguments",
     "written_inputs",

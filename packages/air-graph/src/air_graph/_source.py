@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import traceback
+import warnings
 from dataclasses import dataclass
 from typing import Final
 
@@ -116,3 +117,9 @@ def calling_line() -> str:
 
 def _is_wrapper(file: str) -> bool:
     return file.replace("\\", "/").endswith(_WRAPPERS)
+
+
+def warn_at(warning: Warning, line: SourceLine | None, module: str) -> None:
+    """Warns at a line of the user's program; filters know the warning as one of `module`."""
+    file, number = ("<graph>", 0) if line is None else (line.file, line.line)
+    warnings.warn_explicit(warning, None, file, number, module=module)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from torch.fx import Graph, GraphModule, Node
 
-from air_graph import place_of, source_of
+from air_graph import place_of, source_of, warn_at
 from air_streams import _library
 from air_streams._clocks import Clocks, read_clocks
 from air_streams._collectives import find_deadlocks
@@ -163,19 +162,13 @@ class StreamPlan:
             names = [str(name) for name in node.args[0]]  # type: ignore[union-attr]  # by the schema
             if any(name in acting for name in names):
                 continue
-            line, home = source_of(node), "max-autotune only"
+            home = "max-autotune only"
             if "_deterministic_level" in names:
                 home = "max-autotune and on Ascend NPUs only"
             text = (
                 f"a scope with {', '.join(names)} acts in {home}, and this graph is captured: it is ignored"
             )
-            warnings.warn_explicit(
-                ScopeIgnored(f"{text}\n  at {place_of(node)}"),
-                None,
-                line.file if line else "<graph>",
-                line.line if line else 0,
-                module="air_streams",
-            )
+            warn_at(ScopeIgnored(f"{text}\n  at {place_of(node)}"), source_of(node), "air_streams")
 
     @property
     def ordering(self) -> PlanOrdering:

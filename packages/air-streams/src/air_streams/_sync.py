@@ -7,13 +7,13 @@ so every later reader of the graph sees the mended program.
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from torch.fx import Graph, GraphModule, Node
 
+from air_graph import warn_at
 from air_streams import _library
 from air_streams._clocks import read_clocks
 from air_streams._collectives import find_deadlocks
@@ -149,11 +149,5 @@ def announce(
             advice=f"mend the {_MEND[by]} as proposed, or compile with sync='auto' to insert the missing waits",
         )
     for finding in found:
-        line = finding.second_line
-        warnings.warn_explicit(
-            StreamRaceWarning(str(finding) if by == "program" else f"{_WRONG[by]}: {finding}"),
-            None,
-            line.file if line else "<graph>",
-            line.line if line else 0,
-            module="air_streams",
-        )
+        text = str(finding) if by == "program" else f"{_WRONG[by]}: {finding}"
+        warn_at(StreamRaceWarning(text), finding.second_line, "air_streams")
