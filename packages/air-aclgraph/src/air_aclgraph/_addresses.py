@@ -21,7 +21,7 @@ import functools
 import weakref
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from torch import Tensor
 
@@ -32,12 +32,8 @@ from air_config import variables
 AddressTest = Callable[..., bool]
 
 
-class AddressTests(Protocol):
-    """Makes the test for some arguments of a call."""
-
-    def __call__(self, indices: Sequence[int], tensors: Sequence[Tensor]) -> AddressTest:
-        """The test that the arguments at these indices have the addresses of these tensors."""
-
+AddressTests = Callable[[Sequence[int], Sequence[Tensor]], AddressTest]
+"""Makes the test that the arguments of a call at these indices have the addresses of these tensors."""
 
 #: Under this many tensors the loop in Python is as fast as any other.
 _FEW: Final = 6
@@ -73,17 +69,14 @@ def _extension_test(found: Any, indices: Sequence[int], tensors: Sequence[Tensor
 
 def compiled() -> AddressTests | None:
     """The compiled test, or None where it cannot be had; compiled once per machine and version."""
-    entry = native.data_ptr_entry()
-    library = native.library() if variables.switch("ACLGRAPH_NATIVE_ADDRESSES", True) else None
-    if library is None or entry is None:
+    if not variables.switch("ACLGRAPH_NATIVE_ADDRESSES", True):
         return None
-    make = library.air_address_test
-    make.argtypes = (
-        ctypes.c_void_p, ctypes.py_object, ctypes.c_long,
+    entry = native.data_ptr_entry()
+    make = native.builtin(
+        "air_address_test", ctypes.c_void_p, ctypes.py_object, ctypes.c_long,
         ctypes.POINTER(ctypes.c_long), ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_void_p),
     )  # fmt: skip
-    make.restype = ctypes.py_object
-    return functools.partial(_compiled_test, make, entry)
+    return None if make is None or entry is None else functools.partial(_compiled_test, make, entry)
 
 
 def _compiled_test(make: Any, entry: int, indices: Sequence[int], tensors: Sequence[Tensor]) -> AddressTest:

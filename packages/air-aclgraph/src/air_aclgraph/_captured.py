@@ -22,8 +22,10 @@ While torch's profiler records, `in_profile` does the same with names round the 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -37,7 +39,7 @@ from air_aclgraph._copies import Copies
 from air_aclgraph._kept import REFERENCES, Loan, owners, references
 from air_aclgraph._key import Key
 from air_aclgraph._memory import byte_range, flat, overlaps_itself, place_in_storage, whole
-from air_aclgraph._outputs import Again, Constant, Finish, Given, Output, Own, ViewOf
+from air_aclgraph._outputs import Constant, Finish, InputView, Output, OwnMemory, Repeated, SameInput
 from air_aclgraph._runtime import Recording, StreamTest
 from air_aclgraph._slots import Kind
 from air_aclgraph.errors import InputRefused
@@ -51,70 +53,72 @@ COPIES: Final = (Kind.COPIED, Kind.CARRIED)
 CLEARED_LIMIT: Final = 4096
 
 
-@dataclass(frozen=True)
-class Plumbing:
-    """What `run` is made of.
-
-    `settled` is asked before the replay and ends the call when it says yes.  With `loans` the outputs are the memory
-    of the capture, in tensors that are new in every call.
-    """
-
-    ready: StreamTest | None
-    tests: AddressTests
-    copies: Copies | None
-    finish: Finish
-    fixed: tuple[Any, ...] | None
-    before_replay: tuple[Callable[[], object], ...]
-    watch: Callable[[Sequence[Any]], bool] | None
-    check_overlap: bool
-    values: Callable[[Sequence[Any]], Any] | None = None
-    wholes: frozenset[int] = frozenset()
-    """The inputs whose whole storage the graph addresses."""
-    settled: Callable[[], bool] | None = None
-    loans: tuple[Loan, ...] | None = None
-    turn: list[bool] | None = None
-
-
-@dataclass
+@dataclass(eq=False)
 class Captured:
-    """Everything that belongs to one shape key; replaced as a whole, never changed."""
+    """Everything that belongs to one shape key, and the function that its calls run; replaced as a whole."""
 
+    graph: str
+    """What torch's profiler calls the graph."""
     key: Key
     recording: Recording
     kinds: tuple[Kind, ...]
     inputs: tuple[Any, ...] = field(repr=False)
-    pointers: list[Any] = field(repr=False)
-    indices: list[int] = field(repr=False)
     outputs: tuple[Output, ...] = field(repr=False)
-    run: Run = field(repr=False)
+    indices: list[int] = field(repr=False)
+    """The inputs whose address is checked."""
     count: list[int] = field(repr=False)
-    plumbing: Plumbing = field(repr=False)
-    copies: int = 0
-    copied_bytes: int = 0
+    tests: AddressTests = field(repr=False)
+    finish: Finish = field(repr=False)
+    ready: StreamTest | None = None
+    copies: Copies | None = field(default=None, repr=False)
+    fixed: tuple[Any, ...] | None = field(default=None, repr=False)
+    """The outputs, where they are the same objects in every call."""
+    before_replay: tuple[Callable[[], object], ...] = ()
+    watch: Callable[[Sequence[Any]], bool] | None = None
+    check_overlap: bool = False
+    values: Callable[[Sequence[Any]], Any] | None = None
+    wholes: frozenset[int] = frozenset()
+    """The inputs whose whole storage the graph addresses."""
+    settled: Callable[[], bool] | None = None
+    """Asked before a replay; ends the call when it says yes."""
+    loans: tuple[Loan, ...] | None = None
+    """Where there are some, the outputs are the memory of the capture, in tensors that are new in every call."""
+    turn: list[bool] | None = None
     outputs_shared: bool = False  # their memory serves other captures as well
+    pointers: list[Any] = field(init=False, repr=False)
+    run: Run = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.pointers = [t.data_ptr() if isinstance(t, Tensor) else None for t in self.inputs]
+        self.run = _run_of(copy(self))  # of a copy: what holds itself waits for the garbage collector
 
     def is_held(self) -> bool:
         """Whether a caller still has memory that the next replay would write."""
-        return any(loan.is_held() for loan in self.plumbing.loans or ())
+        return any(loan.is_held() for loan in self.loans or ())
 
     def moved(self, args: Sequence[Any]) -> list[int]:
         """The checked inputs whose address is another one now."""
-        return [i for i, p in zip(self.indices, self._expected(), strict=True) if args[i].data_ptr() != p]
+        return [i for i in self.indices if args[i].data_ptr() != self.pointers[i]]
 
-    def _expected(self) -> list[int]:
-        return [self.pointers[i] for i in self.indices]
+    def cause_of_move(self, moved: Sequence[int]) -> str:
+        """Why the key is captured again when these inputs lie elsewhere."""
+        kinds = {self.kinds[i] for i in moved}
+        first = next((kind for kind in (Kind.MUTATED, Kind.STATIC) if kind in kinds), Kind.BOUND)
+        return f"{first.value} input moved"
 
     @property
     def nbytes(self) -> int:
         """Bytes that belong to this key alone."""
         return self.recording.nbytes
 
+    @property
+    def copied(self) -> list[Tensor]:
+        """The memory that a call copies inputs to."""
+        return [t for t, kind in zip(self.inputs, self.kinds, strict=True) if kind in COPIES]
+
     def buffers(self) -> dict[int, int]:
         """The storages that copied inputs land in, and their bytes; keys share them."""
-        storages = (
-            t.untyped_storage() for t, kind in zip(self.inputs, self.kinds, strict=True) if kind in COPIES
-        )
-        return {storage._cdata: storage.nbytes() for storage in storages}
+        return {s._cdata: s.nbytes() for s in (t.untyped_storage() for t in self.copied)}
 
 
 def overlaps_written(
@@ -187,117 +191,82 @@ class _Lines:
             ]
         source = "\n".join(["def run(args):", *lines]) + "\n"
         exec(compile(source, "<air call>", "exec"), self.scope)
-        run: Run = self.scope.pop(
-            "run"
-        )  # which would hold itself, and the recording, for the garbage collector to find
+        # left there, it would hold itself, and the recording, for the garbage collector to find
+        run: Run = self.scope.pop("run")
         return run
 
 
-def make_run(
-    captured_inputs: Sequence[Any],
-    kinds: Sequence[Kind],
-    pointers: list[Any],
-    indices: list[int],
-    recording: Recording,
-    count: list[int],
-    plumbing: Plumbing,
-    outputs: Sequence[Output] = (),
-    *,
-    graph: str,
-    key: Key,
-) -> Run:
-    """Writes the function that one call of this key runs; an error of the device in it is explained.
-
-    `graph` and `key` are what torch's profiler calls it.
-    """
-
-    def written(in_profile: Run | None = None) -> Run:
-        """The function that gives a call to `in_profile` while a profiler records; without one, that function."""
-        lines = _Lines()
-        if in_profile is not None:
-            lines.add(
-                f"if {lines.bind(profiler)}._is_profiler_enabled: return {lines.bind(in_profile)}(args)"
-            )
-        names = in_profile is None
-        taken = None if plumbing.turn is None else f"{lines.bind(plumbing.turn)}[0]"
-        if taken is not None:
-            lines.add(f"if {taken}: return None")
-        _test_lines(lines, captured_inputs, kinds, indices, plumbing)
-        if taken is not None:
-            lines.enter("try:")
-            lines.add(f"{taken} = True")
-        with lines.named(span_name("copy", graph, key) if names else None):
-            _copy_lines(lines, captured_inputs, kinds, plumbing)
-        with lines.named(span_name("replay", graph, key) if names else None):
-            _replay_lines(lines, recording, plumbing)
-        with lines.named(span_name("copy back", graph, key) if names else None):
-            _carry_lines(lines, captured_inputs, kinds, plumbing.wholes)
-        lines.add(f"{lines.bind(count)}[0] += 1")
-        _count_lines(lines, *copied_by(captured_inputs, kinds))
-        _return_lines(lines, plumbing, outputs)
-        if taken is not None:
-            lines.leave("finally:", f"{taken} = False")
-        return lines.function(recording.explain_error)
-
-    return written(_MadeLater(written))
+def _run_of(captured: Captured) -> Run:
+    """The function that one call of this key runs; while a profiler records, it leaves the call to another one."""
+    profiled = functools.cache(functools.partial(_written, captured))
+    return _written(captured, lambda args: profiled()(args))
 
 
-class _MadeLater:
-    """A function that is made when it is first called."""
+def _written(captured: Captured, in_profile: Run | None = None) -> Run:
+    """Gives a call to `in_profile` while a profiler records; without one it is that function itself."""
+    lines, named = _Lines(), in_profile is None
+    if in_profile is not None:
+        lines.add(f"if {lines.bind(profiler)}._is_profiler_enabled: return {lines.bind(in_profile)}(args)")
+    taken = None if captured.turn is None else f"{lines.bind(captured.turn)}[0]"
+    if taken is not None:
+        lines.add(f"if {taken}: return None")
+    _test_lines(lines, captured)
+    if taken is not None:
+        lines.enter("try:")
+        lines.add(f"{taken} = True")
+    for name, write in (("copy", _copy_lines), ("replay", _replay_lines), ("copy back", _carry_lines)):
+        with lines.named(span_name(name, captured.graph, captured.key) if named else None):
+            write(lines, captured)
+    lines.add(f"{lines.bind(captured.count)}[0] += 1")
+    _count_lines(lines, captured)
+    _return_lines(lines, captured)
+    if taken is not None:
+        lines.leave("finally:", f"{taken} = False")
+    return lines.function(captured.recording.explain_error)
 
-    def __init__(self, make: Callable[[], Run]) -> None:
-        self._make = make
-        self._made: Run | None = None
 
-    def __call__(self, args: Sequence[Any]) -> tuple[Any, ...] | None:
-        if self._made is None:
-            self._made = self._make()
-        return self._made(args)
-
-
-def _test_lines(
-    lines: _Lines, inputs: Sequence[Any], kinds: Sequence[Kind], indices: list[int], plumbing: Plumbing
-) -> None:
+def _test_lines(lines: _Lines, captured: Captured) -> None:
     """Whatever ends the call before anything is done."""
-    if plumbing.ready is not None:
-        test = plumbing.ready
+    if captured.ready is not None:
+        test = captured.ready
         current, last, switch = lines.bind(test.current), lines.bind(test.last), lines.bind(test.switch)
         lines.add(f"if {current}() != {last}[0] and not {switch}(): return None")
-    if indices:
-        same = plumbing.tests(indices, [inputs[i] for i in indices])
+    if captured.indices:
+        same = captured.tests(captured.indices, [captured.inputs[i] for i in captured.indices])
         lines.add(f"if not {lines.bind(same)}(*args): return None")
-    for loan in plumbing.loans or ():
+    for loan in captured.loans or ():
         _loan_lines(loan, lines)
-    if plumbing.settled is not None:
-        lines.add(f"if {lines.bind(plumbing.settled)}(): return None")
-    if plumbing.check_overlap:
-        _overlap_lines(lines, inputs, kinds, plumbing.wholes)
-    if plumbing.watch is not None:
-        lines.add(f"if {lines.bind(plumbing.watch)}(args): return None")
+    if captured.settled is not None:
+        lines.add(f"if {lines.bind(captured.settled)}(): return None")
+    if captured.check_overlap:
+        _overlap_lines(lines, captured.kinds, captured.wholes)
+    if captured.watch is not None:
+        lines.add(f"if {lines.bind(captured.watch)}(args): return None")
 
 
-def _replay_lines(lines: _Lines, recording: Recording, plumbing: Plumbing) -> None:
-    for step in plumbing.before_replay:
+def _replay_lines(lines: _Lines, captured: Captured) -> None:
+    recording = captured.recording
+    for step in captured.before_replay:
         lines.add(f"{lines.bind(step)}()")
-    if recording.replay_with is None or plumbing.values is None:
+    if recording.replay_with is None or captured.values is None:
         lines.add(f"{lines.bind(recording.replay)}()")
     else:
-        lines.add(f"{lines.bind(recording.replay_with)}({lines.bind(plumbing.values)}(args))")
+        lines.add(f"{lines.bind(recording.replay_with)}({lines.bind(captured.values)}(args))")
 
 
-def _return_lines(lines: _Lines, plumbing: Plumbing, outputs: Sequence[Output]) -> None:
-    if plumbing.loans is not None:
-        _lent_lines(lines, outputs)
-    elif plumbing.fixed is not None:
-        lines.add(f"return {lines.bind(plumbing.fixed)}")
+def _return_lines(lines: _Lines, captured: Captured) -> None:
+    if captured.loans is not None:
+        _lent_lines(lines, captured.outputs)
+    elif captured.fixed is not None:
+        lines.add(f"return {lines.bind(captured.fixed)}")
     else:
-        lines.add(f"return {lines.bind(plumbing.finish)}(args)")
+        lines.add(f"return {lines.bind(captured.finish)}(args)")
 
 
-def _carry_lines(lines: _Lines, inputs: Sequence[Any], kinds: Sequence[Kind], wholes: frozenset[int]) -> None:
+def _carry_lines(lines: _Lines, captured: Captured) -> None:
     """What the graph wrote into a carried input is taken back to the caller's."""
-    for index, (target, kind) in enumerate(zip(inputs, kinds, strict=True)):
-        if kind is Kind.CARRIED and index in wholes:
+    for index, (target, kind) in enumerate(zip(captured.inputs, captured.kinds, strict=True)):
+        if kind is Kind.CARRIED and index in captured.wholes:
             lines.add(f"{lines.bind(whole)}(args[{index}]).copy_({lines.bind(whole(target))}, True)")
         elif kind is Kind.CARRIED:
             lines.add(f"args[{index}].copy_({lines.bind(target)}, True)")
@@ -313,69 +282,61 @@ def _loan_lines(loan: Loan, lines: _Lines) -> None:
 
 def _lent_lines(lines: _Lines, outputs: Sequence[Output]) -> None:
     """Returns the outputs without copies; what is returned twice is made once."""
-    twice = {output.place for output in outputs if isinstance(output, Again)}
+    twice = {output.place for output in outputs if isinstance(output, Repeated)}
     for place in sorted(twice):
         lines.add(f"made{place} = {_lent(outputs[place], lines)}")
-    places = [output.place if isinstance(output, Again) else place for place, output in enumerate(outputs)]
+    places = [output.place if isinstance(output, Repeated) else place for place, output in enumerate(outputs)]
     made = (f"made{place}" if place in twice else _lent(outputs[place], lines) for place in places)
     lines.add(f"return ({''.join(one + ', ' for one in made)})")
 
 
 def _lent(output: Output, lines: _Lines) -> str:
     """One output without a copy; `data` is a tensor that has nothing but the memory in common with this one."""
-    if isinstance(output, Own):
+    if isinstance(output, OwnMemory):
         return f"{lines.bind(output.tensor)}.data"
-    if isinstance(output, Given):
+    if isinstance(output, SameInput):
         return f"args[{output.index}]"
-    if isinstance(output, ViewOf):
+    if isinstance(output, InputView):
         return f"{lines.bind(output.of)}(args[{output.index}])"
     assert isinstance(output, Constant)
     return lines.bind(output.value)
 
 
-def copied_by(inputs: Sequence[Any], kinds: Sequence[Kind]) -> tuple[int, int]:
-    """How many inputs a call copies, and their bytes."""
-    copied = [t for t, kind in zip(inputs, kinds, strict=True) if kind in COPIES]
-    return len(copied), sum(t.nbytes for t in copied)
-
-
-def _count_lines(lines: _Lines, copies: int, copied_bytes: int) -> None:
+def _count_lines(lines: _Lines, captured: Captured) -> None:
     """Dynamo's counter is asked for in every call: whoever clears the counters drops the one of the last call."""
     lines.add(f'counted = {lines.bind(counters)}["air"]')
     lines.add('counted["replays"] += 1')
-    if copies:
-        lines.add(f'counted["copies"] += {copies}')
-        lines.add(f'counted["copied_bytes"] += {copied_bytes}')
+    if copied := captured.copied:
+        lines.add(f'counted["copies"] += {len(copied)}')
+        lines.add(f'counted["copied_bytes"] += {sum(t.nbytes for t in copied)}')
 
 
-def _copy_lines(lines: _Lines, inputs: Sequence[Any], kinds: Sequence[Kind], plumbing: Plumbing) -> None:
-    plain, copies = [], plumbing.copies
-    for index, (target, kind) in enumerate(zip(inputs, kinds, strict=True)):
-        if kind in COPIES and index in plumbing.wholes:
+def _copy_lines(lines: _Lines, captured: Captured) -> None:
+    plain, copies = [], captured.copies
+    for index, (target, kind) in enumerate(zip(captured.inputs, captured.kinds, strict=True)):
+        if kind in COPIES and index in captured.wholes:
             lines.add(f"{lines.bind(_whole_copy(index, target))}(args[{index}])")
             continue
         if kind not in COPIES or not target.numel():
             continue
         if overlaps_itself(target):
-            copy = lines.bind(flat(target).copy_)
-            lines.add(f"{copy}({lines.bind(flat)}(args[{index}]), True)")
+            into = lines.bind(flat(target).copy_)
+            lines.add(f"{into}({lines.bind(flat)}(args[{index}]), True)")
         else:
             plain.append((index, target))
+    sources = ", ".join(f"args[{index}]" for index, _ in plain)
     if copies is not None and plain:
-        sources = ", ".join(f"args[{index}]" for index, _ in plain)
         lines.add(f"{lines.bind(copies([target for _, target in plain]))}({sources})")
     elif len(plain) == 1:
-        index, target = plain[0]
-        lines.add(f"{lines.bind(target.copy_)}(args[{index}], True)")
+        lines.add(f"{lines.bind(plain[0][1].copy_)}({sources}, True)")
     elif plain:
-        sources = ", ".join(f"args[{index}]" for index, _ in plain)
         targets = lines.bind([target for _, target in plain])
         lines.add(f"{lines.bind(torch._foreach_copy_)}({targets}, [{sources}], True)")
 
 
 def _whole_copy(index: int, target: Tensor) -> Callable[[Tensor], None]:
     """Copies the whole storage of an input; a pinned call has no key that says where the input lies in it."""
-    copy, place = whole(target).copy_, place_in_storage(target)
+    into, place = whole(target).copy_, place_in_storage(target)
 
     def copied(source: Tensor) -> None:
         if place_in_storage(source) != place:
@@ -385,14 +346,12 @@ def _whole_copy(index: int, target: Tensor) -> Callable[[Tensor], None]:
                 advice="call the compiled function instead of the pinned one, or pass a contiguous copy",
                 input=str(index),
             )
-        copy(whole(source), True)
+        into(whole(source), True)
 
     return copied
 
 
-def _overlap_lines(
-    lines: _Lines, inputs: Sequence[Any], kinds: Sequence[Kind], wholes: frozenset[int]
-) -> None:
+def _overlap_lines(lines: _Lines, kinds: tuple[Kind, ...], wholes: frozenset[int]) -> None:
     """An address of a copied input is compared with the written memory once, then remembered.
 
     Memory that is written where it is stays; a carried input may lie elsewhere in each call, and so its address is
@@ -403,7 +362,7 @@ def _overlap_lines(
         if kind in COPIES:
             seen = [index, *(other for other in carried if other != index)]
             cleared: set[Any] = set()
-            check = lines.bind(_clearer(index, tuple(kinds), tuple(seen), cleared, wholes))
+            check = lines.bind(_clearer(index, kinds, tuple(seen), cleared, wholes))
             known = lines.bind(cleared)
             now = ", ".join(f"args[{i}].data_ptr()" for i in seen)
             lines.add(f"if ({now}) not in {known} and not {check}(args): return None")
@@ -422,13 +381,3 @@ def _clearer(
         return True
 
     return clear
-
-
-def cause_of_move(moved: Sequence[int], captured: Captured) -> str:
-    """Why a key is captured again whose inputs of these numbers lie elsewhere."""
-    kinds = {captured.kinds[i] for i in moved}
-    if Kind.MUTATED in kinds:
-        return "mutated input moved"
-    if Kind.STATIC in kinds:
-        return "static input moved"
-    return "bound input moved"

@@ -21,10 +21,10 @@ from air_aclgraph._options import Options
 from air_aclgraph._plan import plan_resources
 from air_aclgraph._progress import Reporting, progress_of
 from air_aclgraph._reach import with_reach
+from air_aclgraph._reshaped import refuse_reshaped_inputs
 from air_aclgraph._runtime import Runtime
 from air_aclgraph._slots import Slot, classify
-from air_aclgraph._straight import Lowering, Plain, straighten
-from air_aclgraph._turned import refuse_turned_inputs
+from air_aclgraph._straight import Lowering, straighten
 from air_aclgraph._uncapturable import refuse_made_anew, refuse_registered
 from air_aclgraph._update import UpdatePlan, accepts, plan_updates
 from air_aclgraph.buckets import Bucket, find_buckets, proven_buckets
@@ -36,6 +36,7 @@ from air_aclgraph.host import HostRuntime
 from air_aclgraph.host._generated import why_unknown
 from air_aclgraph.static_kernel import CannToolkit, StaticKernels
 from air_aclgraph.static_kernel import Options as KernelOptions
+from air_graph import example_tensors
 from air_graph import source_of as where
 from air_graph import static_inputs as inputs_that_stay
 from air_streams import NAMESPACE, StreamPlan
@@ -104,7 +105,7 @@ def compile_graph(
         buckets = proven_buckets(gm, find_buckets(example_inputs))
     runtime = runtime or runtime_for(device_of(gm, example_inputs))
     options = Options.of(settings)
-    refuse_turned_inputs(gm)
+    refuse_reshaped_inputs(gm)
     refuse_registered(gm)
     if runtime.device.type != "cpu":
         refuse_frozen_state(gm, runtime.device.type)
@@ -127,7 +128,7 @@ def compile_graph(
         substitutes.update(updates.substitutes(runtime))
     progress = progress_of(list(gm.graph.nodes))
     if progress is not None:
-        lowering = Reporting(lowering or Plain(), progress)
+        lowering = Reporting(lowering or Lowering(), progress)
     body = straighten(gm, lowering=lowering, substitutes=substitutes)
     body.progress, body.fused = progress, fused
     kernels = static_kernels_of(settings, runtime.device)
@@ -209,10 +210,7 @@ def _ordered(body: Callable[..., Any], runtime: Runtime) -> Callable[..., Any]:
 def device_of(gm: GraphModule, example_inputs: Sequence[object]) -> torch.device:
     """The one accelerator the graph computes on, or the CPU."""
     found = {v.device for v in example_inputs if isinstance(v, Tensor)}
-    for node in gm.graph.nodes:
-        for value in torch.utils._pytree.tree_leaves(node.meta.get("val")):
-            if isinstance(value, Tensor):
-                found.add(value.device)
+    found.update(value.device for node in gm.graph.nodes for value in example_tensors(node))
     accelerators = {device for device in found if device.type not in ("cpu", "meta")}
     if len(accelerators) > 1:
         names = ", ".join(sorted(map(str, accelerators)))

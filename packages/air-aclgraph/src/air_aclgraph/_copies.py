@@ -18,7 +18,7 @@ import ctypes
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -40,11 +40,8 @@ DIRECT_TOTAL: Final = 1 << 22
 ALIGNMENT: Final = 64
 
 
-class Copies(Protocol):
-    """Makes the copy into some buffers."""
-
-    def __call__(self, buffers: Sequence[Tensor]) -> Copy:
-        """A function of as many tensors as there are buffers, which copies them."""
+Copies = Callable[[Sequence[Tensor]], Copy]
+"""Makes the copy into some buffers: a function of as many tensors."""
 
 
 @dataclass(frozen=True)
@@ -112,15 +109,13 @@ def through(driver: Driver, choice: Choice = _measured) -> Copies | None:
 
     `choice` says whether several tensors are copied one by one, not in one call.
     """
-    entry, library = native.data_ptr_entry(), native.library()
-    if entry is None or library is None:
-        return None
-    make = library.air_copies
-    make.argtypes = (
-        ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ulong, ctypes.POINTER(ctypes.c_void_p),
-        ctypes.c_long, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_ulong),
+    entry = native.data_ptr_entry()
+    make = native.builtin(
+        "air_copies", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ulong,
+        ctypes.POINTER(ctypes.c_void_p), ctypes.c_long, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_ulong),
     )  # fmt: skip
-    make.restype = ctypes.py_object
+    if make is None or entry is None:
+        return None
     plain = _bits(driver.plain)
 
     def way(buffers: Sequence[Tensor], *, direct: bool) -> Copy:

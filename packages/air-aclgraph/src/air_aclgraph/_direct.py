@@ -32,6 +32,7 @@ import torch
 from torch._guards import TracingContext
 
 from air_aclgraph import native
+from air_graph.executors import boxed
 from air_graph.forks import new_lock
 
 
@@ -141,8 +142,7 @@ class DirectCall:
             self._seen.append((given, outputs))
             return outputs
 
-        call.__dict__["_boxed_call"] = True
-        return call
+        return boxed(call)
 
     def around(self, compiled: Callable[..., Any]) -> Callable[..., Any]:
         """What Dynamo calls: the executor itself as soon as it is known that nothing is in between."""
@@ -223,12 +223,8 @@ def _without_frames(
     cell: list[Any], casts: Callable[[], bool], gradients: Callable[[], bool], careful: Callable[..., Any]
 ) -> Callable[..., Any] | None:
     """`careful` as a builtin that hands its arguments to `cell[0]` where that is all `careful` would do."""
-    library = native.library()
-    if library is None:
-        return None
-    make = library.air_direct_call
-    make.argtypes, make.restype = (ctypes.py_object,) * 4, ctypes.py_object
-    made: Callable[..., Any] = make(cell, casts, gradients, careful)
+    make = native.builtin("air_direct_call", *[ctypes.py_object] * 4)
+    made: Callable[..., Any] | None = None if make is None else make(cell, casts, gradients, careful)
     return made
 
 

@@ -18,8 +18,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from air_aclgraph import _captured
-from air_aclgraph._captured import Captured
+from air_aclgraph._captured import Captured, overlaps_written
+from air_aclgraph._explain import capture_text, explained
 from air_aclgraph._kept import Stage
 from air_aclgraph._key import Key, key_function
 from air_aclgraph._making import Making
@@ -27,21 +27,20 @@ from air_aclgraph._moved import calls_worth_a_capture, carried_from_now_on, reme
 from air_aclgraph._outputs import finisher, fixed_outputs
 from air_aclgraph._pieced import PiecedExecutable, Splitter
 from air_aclgraph._pin import Pinned
-from air_aclgraph._placed import NonePlaced, Placed
+from air_aclgraph._placed import Placed
 from air_aclgraph._plan import ResourcePlan, refuse_shortage
 from air_aclgraph._policy import KeyPolicy
-from air_aclgraph._progress import showing
 from air_aclgraph._replayer import Replayer
 from air_aclgraph._runtime import Recording
 from air_aclgraph._siblings import Siblings
 from air_aclgraph._slots import Kind, refuse_layout, refuse_subclass
 from air_aclgraph._stats import Stats
-from air_aclgraph._told import capture_text, explained
 from air_aclgraph.errors import Closed, IllegalDuringCapture, InputRefused
 from air_aclgraph.fused import Fused
 from air_aclgraph.static_kernel import StaticKernels
 from air_fxpasses import is_left_out
-from air_graph.executors import WholeGraph
+from air_graph.executors import WholeGraph, boxed
+from air_graph.progress import showing
 from air_graph.spans import span, span_name
 
 log = logging.getLogger(__name__)
@@ -66,7 +65,7 @@ class Executable(Replayer, WholeGraph):
         self.resources = resources
         self._body = making.body
         self._kernels = kernels
-        self._placed: Placed = NonePlaced() if placed is None else placed
+        self._placed = placed or Placed()
         self._history = making.history
         self._note = self._history.note
         self._making = making
@@ -97,14 +96,14 @@ class Executable(Replayer, WholeGraph):
 
     def boxed_callable(self) -> Callable[[list[Any]], Any]:
         """A plain function for AOTAutograd, which asks a compiled function whether it takes one list."""
-        return boxed_callable(self.boxed)
+        return boxed(lambda args: self.boxed(args))
 
     def _off_path(self, key: Key, args: list[Any]) -> tuple[Any, ...]:
         """A call that cannot simply be replayed; what `__torch_function__` of an input does was traced."""
         with torch._C.DisableTorchFunctionSubclass():
-            return self._served(key, args)
+            return self._run_off_path(key, args)
 
-    def _served(self, key: Key, args: list[Any]) -> tuple[Any, ...]:
+    def _run_off_path(self, key: Key, args: list[Any]) -> tuple[Any, ...]:
         """Finds out why a call is no replay, and captures if that is the answer."""
         self._refuse_closed()
         if self.runtime.is_recording():
@@ -122,7 +121,7 @@ class Executable(Replayer, WholeGraph):
         kinds = self._effective(policy, args)
         clash = self._clash(args, kinds)
         if clash is None and captured is not None:
-            kept = self._watched_out(captured, policy, args)
+            kept = self._without_capture(captured, policy, args)
             if kept is not None:
                 return kept
             kinds = tuple(policy.kinds)
@@ -150,11 +149,8 @@ class Executable(Replayer, WholeGraph):
 
     def _clash(self, args: Sequence[Any], kinds: Sequence[Kind]) -> str | None:
         """The first copied input whose copy would miss a write of the graph."""
-        clashes = (
-            s.name
-            for s in self.slots
-            if _captured.overlaps_written(args, kinds, s.index, self._making.wholes)
-        )
+        wholes = self._making.wholes
+        clashes = (s.name for s in self.slots if overlaps_written(args, kinds, s.index, wholes))
         return next(clashes, None)
 
     def _refuse_closed(self) -> None:
@@ -177,13 +173,15 @@ class Executable(Replayer, WholeGraph):
             policy.kinds[index] = Kind.STATIC
         return policy
 
-    def _watched_out(self, captured: Captured, policy: KeyPolicy, args: list[Any]) -> tuple[Any, ...] | None:
+    def _without_capture(
+        self, captured: Captured, policy: KeyPolicy, args: list[Any]
+    ) -> tuple[Any, ...] | None:
         """Decides about a key that could not be replayed as it is; gives outputs if no capture is needed."""
         moved = [] if self._forced else captured.moved(args)
         held, settled, bound = captured.is_held(), None, None
         if held:
             policy.keeping.give_up()
-            self._taken_back(captured)
+            self._note_kept_output(captured)
         elif not moved:
             settled, bound = policy.keeping.settle(), self._making.watches.ended(captured.key, policy)
         carried = [] if held else self._carried(captured, policy, moved, args)
@@ -191,10 +189,10 @@ class Executable(Replayer, WholeGraph):
         for note in notes:
             self._note(f"key {captured.key}: {note}")
         if bound:
-            self._stats.recaptured("stable input bound")
+            self._stats.add_cause("recaptures", "stable input bound")
             return None
         if settled or bound is not None or carried:
-            again = self._finished_again(captured, policy, carried=bool(carried))
+            again = self._with_new_run(captured, policy, carried=bool(carried))
             return again.run(args)
         if moved or not held:
             self._explain_move(captured, policy, moved)
@@ -214,13 +212,13 @@ class Executable(Replayer, WholeGraph):
 
     def _calls_worth(self, captured: Captured, indices: Iterable[int]) -> int:
         """After how many calls the copies of these inputs have cost as much as a capture."""
-        seconds = self._stats.capture_seconds / max(1, self._stats.captures)
+        seconds = self._stats["capture_seconds"] / max(1, self._stats["captures"])
         nbytes = sum(captured.inputs[index].nbytes for index in indices)
         return calls_worth_a_capture(seconds, nbytes, self.runtime)
 
-    def _taken_back(self, captured: Captured) -> None:
+    def _note_kept_output(self, captured: Captured) -> None:
         """A caller still has memory that was lent: it is the caller's now, and this capture writes it no more."""
-        self._stats.recaptured("lent output kept")
+        self._stats.add_cause("recaptures", "lent output kept")
         log.info(
             "%s key %s: an output is kept across calls: captured again, copies from now on",
             self.name,
@@ -228,7 +226,7 @@ class Executable(Replayer, WholeGraph):
         )
         self._note(f"key {captured.key}: outputs: lent -> copied, one was kept across calls")
 
-    def _finished_again(self, captured: Captured, policy: KeyPolicy, *, carried: bool = False) -> Captured:
+    def _with_new_run(self, captured: Captured, policy: KeyPolicy, *, carried: bool = False) -> Captured:
         """The same recording with another function around it."""
         inputs, recording, shared = captured.inputs, captured.recording, captured.outputs_shared
         kinds, count = captured.kinds, captured.count
@@ -240,8 +238,8 @@ class Executable(Replayer, WholeGraph):
         return again
 
     def _explain_move(self, captured: Captured, policy: KeyPolicy, moved: Sequence[int]) -> None:
-        cause = _captured.cause_of_move(moved, captured) if moved else "force_recapture"
-        self._stats.recaptured(cause)
+        cause = captured.cause_of_move(moved) if moved else "force_recapture"
+        self._stats.add_cause("recaptures", cause)
         names = ", ".join(self.slots[i].name for i in moved[:4])
         log.info("%s key %s: %s (%s): captured again", self.name, captured.key, cause, names)
         self._note(f"key {captured.key}: {cause}: {names}")
@@ -260,7 +258,7 @@ class Executable(Replayer, WholeGraph):
         return tuple(policy.kinds)
 
     def _eagerly(self, args: list[Any], cause: str) -> tuple[Any, ...]:
-        self._stats.ran_eagerly(cause)
+        self._stats.add_cause("eager_calls", cause)
         self._note(f"ran without a capture: {cause}")
         return self._making.flat_outputs(self.runtime.run(self._body.function, args))
 
@@ -281,7 +279,7 @@ class Executable(Replayer, WholeGraph):
             with showing(self._body.progress, f"{self.name} key {key}"):
                 recording = self._making.record(key, inputs, kinds, copied, sample)
         except BaseException as error:
-            self._stats.failed()
+            self._stats.add("capture_failures")
             if not isinstance(error, IllegalDuringCapture) or not self._goes_on_in_pieces(error):
                 raise
             return self._eagerly(args, "its capture failed") if first is None else first
@@ -291,10 +289,12 @@ class Executable(Replayer, WholeGraph):
         )
         self._keep(captured)
         self._siblings.captured(key, kinds, args)
-        self._stats.captured(time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        self._stats.add("captures")
+        self._stats.add("capture_seconds", seconds)
         log.info(
             "%s key %s captured: %d tasks, %d bytes, %.1f ms",
-            self.name, key, recording.tasks, recording.nbytes, 1e3 * (time.perf_counter() - started),
+            self.name, key, recording.tasks, recording.nbytes, 1e3 * seconds,
         )  # fmt: skip
         if first is not None:
             return first
@@ -356,22 +356,11 @@ class Executable(Replayer, WholeGraph):
                     f"{self.name} did not capture the call to pin: {self._history.last}",
                     advice="call it until it is captured (air.cache.warmup), with inputs that share no memory",
                 )
-            plumbing = replace(captured.plumbing, check_overlap=False, watch=None)
+            changed: dict[str, Any] = {"indices": [], "check_overlap": False, "watch": None}
             if self.options.outputs == "kept":
-                finish = finisher(captured.outputs, "view", self._making.ledger)
-                plumbing = replace(plumbing, finish=finish, fixed=fixed_outputs(captured.outputs))
-            run = _captured.make_run(
-                captured.inputs,
-                captured.kinds,
-                captured.pointers,
-                [],
-                captured.recording,
-                captured.count,
-                plumbing,
-                graph=self.name,
-                key=key,
-            )
-            return Pinned(self, captured, args, run)
+                changed["finish"] = finisher(captured.outputs, "view", self._making.guarded)
+                changed["fixed"] = fixed_outputs(captured.outputs)
+            return Pinned(self, captured, args, replace(captured, **changed).run)
 
     def _with_memory_to_pin(self, key: Key, captured: Captured | None) -> Captured | None:
         """The capture of a key with outputs in memory that is nobody else's; None where there is none."""
@@ -382,7 +371,7 @@ class Executable(Replayer, WholeGraph):
         if captured.outputs_shared or captured.is_held():
             self._drop(key)
             return None
-        return self._finished_again(captured, policy)
+        return self._with_new_run(captured, policy)
 
     def key_of(self, args: Sequence[Any]) -> Key:
         """The key that a call with these inputs has."""
@@ -432,14 +421,14 @@ class Executable(Replayer, WholeGraph):
         ):
             oldest = next(iter(self._captured))
             self._drop(oldest)
-            if not self._stats.evictions:
+            if not self._stats["evictions"]:
                 log.warning(
                     "%s holds its limit of captured shapes: key %s is dropped for %s. Raise "
                     "debug.aclgraph.static_capture_size_limit (%d) or air.cache.limit_bytes (%s), or have "
                     "sizes padded to fewer (set_dim_buckets).",
                     self.name, oldest, key, self.options.limit, limit,
                 )  # fmt: skip
-            self._stats.evicted()
+            self._stats.add("evictions")
 
     @property
     def nbytes(self) -> int:
@@ -453,7 +442,7 @@ class Executable(Replayer, WholeGraph):
 
     def stats(self) -> dict[str, Any]:
         """Counts since the graph was compiled."""
-        counted = self._stats.with_replays(self._captured.values())
+        counted = self._stats.as_dict(self._captured.values())
         return {**counted, "pool_bytes": self.runtime.pool_nbytes(), "bytes": self.nbytes}
 
     def explain(self) -> dict[str, Any]:
@@ -475,13 +464,3 @@ class Executable(Replayer, WholeGraph):
                 self._instead.close()
             self.runtime.trim()
             self._closed = True
-
-
-def boxed_callable(boxed: Callable[[Sequence[Any]], Any]) -> Callable[[list[Any]], Any]:
-    """`boxed` as a plain function that says that it takes one list."""
-
-    def call(args: list[Any]) -> Any:
-        return boxed(args)
-
-    call.__dict__["_boxed_call"] = True
-    return call

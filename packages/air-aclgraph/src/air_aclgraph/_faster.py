@@ -11,7 +11,7 @@ import functools
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import torch
 from torch import Tensor
@@ -27,10 +27,8 @@ _CALLS: Final = 10
 _WORTH: Final = 0.9
 
 
-class Choice(Protocol):
-    """Says whether the first of two ways is to be taken for some buffers."""
-
-    def __call__(self, buffers: Sequence[Tensor], first: Way, second: Way) -> bool: ...
+Choice = Callable[[Sequence[Tensor], Way, Way], bool]
+"""Says whether the first of two ways is to be taken for some buffers."""
 
 
 class Measured:

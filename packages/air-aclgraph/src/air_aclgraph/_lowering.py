@@ -13,20 +13,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import torch
 from torch.fx import Node
 
+import air_streams
 from air_aclgraph._runtime import Runtime
-from air_aclgraph._straight import Step
+from air_aclgraph._straight import Lowering, Step
 from air_aclgraph.errors import Unsupported
 from air_fxpasses import is_left_out
 from air_graph import source_of as where
-
-if TYPE_CHECKING:
-    import air_streams
-
 
 _ops: Final = torch.ops.air_streams
 
@@ -34,13 +31,10 @@ _ops: Final = torch.ops.air_streams
 DETERMINISTIC: Final = "_deterministic_level"
 
 
-class PlanLowering:
+class PlanLowering(Lowering):
     """The steps of a `StreamPlan` as calls of a runtime."""
 
     def __init__(self, plan: air_streams.StreamPlan, runtime: Runtime, *, strict: bool = True) -> None:
-        import air_streams  # only multi-stream graphs load it
-
-        self._kinds = air_streams
         self._plan = plan
         self._runtime = runtime
         self._strict = strict
@@ -122,10 +116,10 @@ class PlanLowering:
         """The stream behind a tag; where its priority cannot be had, with the device's and a warning, or an error."""
         try:
             return self._runtime.stream(stream.tag, self._priority.get(stream, 0))
-        except (Unsupported, self._kinds.errors.StreamPriorityError) as error:
+        except (Unsupported, air_streams.errors.StreamPriorityError) as error:
             if self._strict or not self._priority.pop(stream, 0):
                 raise
-            warnings.warn(self._kinds.ScopeIgnored(f"the priority is ignored: {error}"), stacklevel=2)
+            warnings.warn(air_streams.ScopeIgnored(f"the priority is ignored: {error}"), stacklevel=2)
             return self._runtime.stream(stream.tag, 0)
 
     def _on(self, stream: air_streams.StreamId, call: Step) -> list[Step]:
@@ -134,15 +128,15 @@ class PlanLowering:
         return [self._enter(stream), call, Step(self._runtime.exit_stream)]
 
     def _lower(self, step: air_streams.Step) -> list[Step]:
-        kinds, runtime = self._kinds, self._runtime
+        runtime = self._runtime
         on = self._effective(step.stream)
-        if isinstance(step, kinds.Record):
+        if isinstance(step, air_streams.Record):
             return self._on(on, Step(partial(runtime.record_event, self._event(step.event))))
-        if isinstance(step, kinds.Wait):
+        if isinstance(step, air_streams.Wait):
             return self._on(on, Step(partial(runtime.wait_event, self._event(step.event))))
-        if isinstance(step, kinds.RecordStream):
+        if isinstance(step, air_streams.RecordStream):
             stream = None if on.is_entry else runtime.stream(on.tag, 0)
-            return [Step(partial(_use_on, runtime, stream), (step.tensor,))]
+            return [Step(partial(runtime.use_on_stream, stream=stream), (step.tensor,))]
         if not runtime.abilities.core_limits:
             raise Unsupported(
                 f"limit_core_num on the {runtime.name} runtime: only Ascend NPUs divide their cores",
@@ -150,7 +144,7 @@ class PlanLowering:
                 option="limit_core_num",
                 runtime=runtime.name,
             )
-        if isinstance(step, kinds.LimitCores):
+        if isinstance(step, air_streams.LimitCores):
             return self._on(on, Step(partial(runtime.limit_cores, step.aicore, step.vectorcore)))
         return self._on(on, Step(runtime.restore_cores))
 
@@ -158,7 +152,3 @@ class PlanLowering:
         if event not in self._events:
             self._events[event] = self._runtime.new_event()
         return self._events[event]
-
-
-def _use_on(runtime: Runtime, stream: Any, tensor: Any) -> None:
-    runtime.use_on_stream(tensor, stream)

@@ -10,17 +10,25 @@ from torch import Tensor
 from torch.fx import GraphModule
 from torch.utils._pytree import TreeSpec, tree_flatten
 
-from air_aclgraph import _addresses, _captured
-from air_aclgraph._captured import CHECKED, COPIES, Captured, Plumbing
+from air_aclgraph import _addresses
+from air_aclgraph._captured import CHECKED, COPIES, Captured
 from air_aclgraph._kept import Loan, Stage, loans_of
 from air_aclgraph._key import Key
 from air_aclgraph._memory import Buffers, fill, whole
 from air_aclgraph._options import Options
-from air_aclgraph._outputs import Ledger, Output, Own, describe, finisher, fixed_outputs, mixed
+from air_aclgraph._outputs import (
+    GuardedOutputs,
+    Output,
+    OwnMemory,
+    describe,
+    finisher,
+    fixed_outputs,
+    mixed,
+)
 from air_aclgraph._policy import KeyPolicy, Watches
 from air_aclgraph._reach import refuse_format
 from air_aclgraph._results import outputs_of
-from air_aclgraph._runtime import Recording, Runtime, Sample
+from air_aclgraph._runtime import Recording, Request, Runtime, Sample
 from air_aclgraph._slots import Kind, Slot
 from air_aclgraph._stats import History
 from air_aclgraph._straight import Straight
@@ -50,7 +58,7 @@ class Making:
         self.updates = updates
         self.wholes = frozenset(slot.index for slot in self.slots if slot.whole)
         self.buffers = Buffers(runtime.device)
-        self.ledger = Ledger(name)
+        self.guarded = GuardedOutputs(name)
         self.copies = runtime.copies()
         self.watches = Watches(options.bind_after)
         self.given, self.results, spec, self._is_flat = outputs_of(gm)
@@ -95,12 +103,20 @@ class Making:
         written = [t for t, k in zip(inputs, kinds, strict=True) if k is Kind.MUTATED]
         inference = torch.is_inference_mode_enabled() and any(t.is_inference() for t in written)
         place = next((result.where for result in reversed(self.results) if result.where is not None), None)
-        request = self.options.request(
+        options = self.options
+        keepable = options.outputs in ("kept", "guarded") and not copied  # such memory is no other capture's
+        request = Request(
+            error_mode=options.error_mode,
+            pool=options.pool,
+            share_outputs=copied and options.share_pool,
+            sample=sample if keepable else None,
             in_inference_mode=inference,
+            share_pool=options.share_pool,
+            super_kernel=options.super_kernel,
+            super_kernel_options=options.super_kernel_options,
+            super_kernel_debug_options=options.super_kernel_debug_options,
             graph=self.name,
             where=place,
-            copied=copied,
-            sample=sample,
             owning=tuple(result.owning for result in self.results),
         )
         try:
@@ -136,21 +152,29 @@ class Making:
         outputs = describe(recording.outputs, self.given, inputs, self.results)
         loans = self._loans(policy, outputs, recording) if mode == "kept" else None
         watched = mode == "kept" and policy.keeping.stage is Stage.WATCHED
-        keeping = policy.keeping if watched and any(isinstance(o, Own) for o in outputs) else None
-        own = frozenset(o.tensor.untyped_storage()._cdata for o in outputs if isinstance(o, Own))
+        memory = [o.tensor for o in outputs if isinstance(o, OwnMemory)]
+        keeping = policy.keeping if watched and memory else None
+        own = frozenset(tensor.untyped_storage()._cdata for tensor in memory)
         checked = CHECKED[1:] if self.options.frozen_parameter else CHECKED
         indices = [i for i, kind in enumerate(kinds) if kind in checked]
         if self.options.skip_validation:
             indices = []
-        pointers = [t.data_ptr() if isinstance(t, Tensor) else None for t in inputs]
         writes = any(kind in (Kind.MUTATED, Kind.CARRIED) for kind in kinds)
-        plumbing = Plumbing(
-            ready=self.ready,
+        return Captured(
+            graph=self.name,
+            key=key,
+            recording=recording,
+            kinds=kinds,
+            inputs=inputs,
+            outputs=outputs,
+            indices=indices,
+            count=[0] if count is None else count,
             tests=self._tests,
+            finish=finisher(outputs, mode, self.guarded, None if keeping is None else keeping.watch),
+            ready=self.ready,
             copies=self.copies,
-            finish=finisher(outputs, mode, self.ledger, None if keeping is None else keeping.watch),
             fixed=fixed_outputs(outputs) if mode == "view" else None,
-            before_replay=((lambda: self.ledger.overwrite(own)),) if mode == "guarded" else (),
+            before_replay=((lambda: self.guarded.overwrite(own)),) if mode == "guarded" else (),
             watch=self.watches.of(key, policy, kinds),
             check_overlap=writes and not self.options.skip_validation,
             values=None if self.updates is None else self.updates.values,
@@ -158,15 +182,8 @@ class Making:
             settled=None if keeping is None else keeping.is_settled,
             loans=loans,
             turn=self.turn,
+            outputs_shared=shared,
         )
-        count = [0] if count is None else count
-        run = _captured.make_run(
-            inputs, kinds, pointers, indices, recording, count, plumbing, outputs, graph=self.name, key=key
-        )
-        return Captured(
-            key, recording, kinds, inputs, pointers, indices, outputs, run, count, plumbing,
-            *_captured.copied_by(inputs, kinds), outputs_shared=shared,
-        )  # fmt: skip
 
     def _loans(
         self, policy: KeyPolicy, outputs: Sequence[Output], recording: Recording
@@ -175,7 +192,7 @@ class Making:
         if policy.keeping.stage is not Stage.LENT:
             return None
         claims = {s: n for s, n in recording.claims.items() if s not in self._constants}
-        loans = loans_of([o.tensor for o in outputs if isinstance(o, Own)], claims)
+        loans = loans_of([o.tensor for o in outputs if isinstance(o, OwnMemory)], claims)
         if loans is None:
             policy.keeping.give_up()
             self.history.note("outputs: copied, their memory has other owners than the capture")
@@ -189,9 +206,9 @@ class Making:
             elif kind is Kind.CARRIED:
                 args[index].copy_(inputs[index])
         if self.options.outputs in ("view", "guarded"):
-            return finisher(captured.outputs, self.options.outputs, self.ledger)(args)
+            return finisher(captured.outputs, self.options.outputs, self.guarded)(args)
         if not captured.outputs_shared:
-            return finisher(captured.outputs, "clone", self.ledger)(args)
+            return finisher(captured.outputs, "clone", self.guarded)(args)
         pairs = zip(captured.outputs, captured.recording.first, strict=True)
-        firsts = [first for output, first in pairs if isinstance(output, Own)]
+        firsts = [first for output, first in pairs if isinstance(output, OwnMemory)]
         return mixed(captured.outputs, lambda: firsts)(args)

@@ -76,14 +76,14 @@ def placed(tensor: Tensor, storage: torch.UntypedStorage, offset: int) -> Tensor
 
 
 def same_place(tensor: Tensor, storage: torch.UntypedStorage) -> Tensor:
-    """The same place in another storage, with what is left to do for complex values."""
-    return turned_like(tensor, placed(tensor, storage, int(tensor.storage_offset())))
+    """The same place in another storage, with the conjugate and negative bits."""
+    return with_bits_of(tensor, placed(tensor, storage, int(tensor.storage_offset())))
 
 
-def turned_like(tensor: Tensor, plain: Tensor) -> Tensor:
-    """The plain memory of a tensor with what is left to do for complex values."""
-    turned = torch._conj(plain) if tensor.is_conj() else plain
-    return torch._neg_view(turned) if tensor.is_neg() else turned
+def with_bits_of(tensor: Tensor, plain: Tensor) -> Tensor:
+    """The plain memory of a tensor with the conjugate and negative bits of that tensor."""
+    conjugated = torch._conj(plain) if tensor.is_conj() else plain
+    return torch._neg_view(conjugated) if tensor.is_neg() else conjugated
 
 
 @dataclass

@@ -75,7 +75,7 @@ def _are_free(memory: Sequence[Tensor]) -> bool:
 def _can_be_carried(captured: Captured, index: int, given: Tensor) -> bool:
     """Whether one fills the memory of the other, alone; a parameter is no memory for a request, and stays as it is."""
     buffer = captured.inputs[index]
-    if captured.kinds[index] not in _CARRIED or index in captured.plumbing.wholes:
+    if captured.kinds[index] not in _CARRIED or index in captured.wholes:
         return False
     if (
         isinstance(given, nn.Parameter)

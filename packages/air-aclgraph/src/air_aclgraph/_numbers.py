@@ -25,19 +25,9 @@ aten = torch.ops.aten
 
 #: The second operand may be a tensor instead of a number.
 _WITH_TENSORS: Final[dict[object, Callable[..., Any]]] = {
-    aten.add.Tensor: aten.add.Tensor,
-    aten.sub.Tensor: aten.sub.Tensor,
-    aten.mul.Tensor: aten.mul.Tensor,
-    aten.add.Scalar: aten.add.Tensor,
-    aten.sub.Scalar: aten.sub.Tensor,
-    aten.mul.Scalar: aten.mul.Tensor,
-    aten.eq.Scalar: aten.eq.Tensor,
-    aten.ne.Scalar: aten.ne.Tensor,
-    aten.lt.Scalar: aten.lt.Tensor,
-    aten.le.Scalar: aten.le.Tensor,
-    aten.gt.Scalar: aten.gt.Tensor,
-    aten.ge.Scalar: aten.ge.Tensor,
-}
+    op.Scalar: op.Tensor
+    for op in (aten.add, aten.sub, aten.mul, aten.eq, aten.ne, aten.lt, aten.le, aten.gt, aten.ge)
+} | {op.Tensor: op.Tensor for op in (aten.add, aten.sub, aten.mul)}
 
 
 def stage_numbers(gm: GraphModule, device: torch.device) -> tuple[Node, ...]:

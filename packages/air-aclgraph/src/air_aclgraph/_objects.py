@@ -75,13 +75,12 @@ def refuse_frozen_state(gm: GraphModule, device: str) -> None:
         if node.op != "call_function" or decision(node, device) is not None:
             continue
         if (kind := state_read_by(node)) is not None:
-            raise IllegalDuringCapture(
-                f"{node.target} cannot run inside a capture: the host reads a {kind}, whose state may be another at "
-                "each call",
-                where=nearest_source_of(node),
-                advice="register its type with torch as a value, let the graph be cut there "
+            raise IllegalDuringCapture.of(
+                node.target,
+                f"the host reads a {kind}, whose state may be another at each call",
+                nearest_source_of(node),
+                "register its type with torch as a value, let the graph be cut there "
                 "(air.uncapturable = 'split'), or run this model with run_eagerly",
-                operator=str(node.target),
             )
 
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from air_aclgraph._runtime import ErrorMode, Request, Sample
-from air_aclgraph.errors import Where
-from air_graph import Ownership
+from air_aclgraph._runtime import ErrorMode
 
 if TYPE_CHECKING:
     from air_config import Settings
@@ -69,36 +67,6 @@ class Options:
             super_kernel=kernels._super_kernel_optimize,
             super_kernel_options=_plain(kernels._super_kernel_optimize_options),
             super_kernel_debug_options=_plain(kernels._super_kernel_debug_options),
-        )
-
-    def request(
-        self,
-        *,
-        in_inference_mode: bool,
-        graph: str,
-        where: Where | None,
-        copied: bool = False,
-        sample: Sample | None = None,
-        owning: tuple[Ownership, ...] = (),
-    ) -> Request:
-        """How the runtime is to make one capture; `graph` and `where` are for messages, `owning` for its outputs.
-
-        The memory of outputs that every caller gets a copy of may serve other captures as well; that of outputs
-        that callers may keep, or that are guarded, may not; it is made as a run before the capture says, the `sample`.
-        """
-        return Request(
-            graph=graph,
-            where=where,
-            owning=owning,
-            error_mode=self.error_mode,
-            pool=self.pool,
-            share_outputs=copied and self.share_pool,
-            sample=sample if self.outputs in ("kept", "guarded") and not copied else None,
-            in_inference_mode=in_inference_mode,
-            share_pool=self.share_pool,
-            super_kernel=self.super_kernel,
-            super_kernel_options=self.super_kernel_options,
-            super_kernel_debug_options=self.super_kernel_debug_options,
         )
 
 

@@ -12,6 +12,7 @@ memory of the capture.  Only the last is touched by the output mode:
 
 from __future__ import annotations
 
+import copy
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,21 +23,21 @@ from torch import Tensor
 
 from air_aclgraph._memory import extent, overlaps_itself, same_place, used_of
 from air_aclgraph._results import Result, repeated
-from air_aclgraph.errors import StaleOutput, Where
+from air_aclgraph.errors import StaleOutput
 from air_graph import Ownership
 
 Finish = Callable[[Sequence[Any]], tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
-class Given:
+class SameInput:
     """The output is input `index` itself."""
 
     index: int
 
 
 @dataclass(frozen=True)
-class ViewOf:
+class InputView:
     """The output is a view of input `index`."""
 
     index: int
@@ -80,7 +81,7 @@ class ViewOf:
 
 
 @dataclass(frozen=True)
-class Own:
+class OwnMemory:
     """The output is memory of the capture."""
 
     tensor: Tensor
@@ -95,13 +96,13 @@ class Constant:
 
 
 @dataclass(frozen=True)
-class Again:
+class Repeated:
     """The output is output `place` once more, the same object."""
 
     place: int
 
 
-Output = Given | ViewOf | Own | Constant | Again
+Output = SameInput | InputView | OwnMemory | Constant | Repeated
 
 
 def describe(
@@ -116,22 +117,22 @@ def describe(
     again = repeated(results)
     for place, (value, index, result) in enumerate(zip(outputs, given, results, strict=True)):
         if index is not None:
-            found.append(Given(index))
+            found.append(SameInput(index))
         elif place in again:
-            found.append(Again(again[place]))
+            found.append(Repeated(again[place]))
         elif not isinstance(value, Tensor):
             found.append(Constant(value))
         elif value.untyped_storage()._cdata in storages:
             found.append(_view(value, storages[value.untyped_storage()._cdata], inputs))
         else:
-            found.append(Own(value, result))
+            found.append(OwnMemory(value, result))
     return tuple(found)
 
 
-def _view(value: Tensor, index: int, inputs: Sequence[Any]) -> ViewOf:
+def _view(value: Tensor, index: int, inputs: Sequence[Any]) -> InputView:
     base = inputs[index]
     start = base.storage_offset() * base.element_size() // value.element_size()
-    return ViewOf(
+    return InputView(
         index,
         tuple(value.shape),
         tuple(value.stride()),
@@ -145,18 +146,18 @@ def _view(value: Tensor, index: int, inputs: Sequence[Any]) -> ViewOf:
 def finisher(
     outputs: Sequence[Output],
     mode: str,
-    ledger: Ledger,
+    guarded: GuardedOutputs,
     seen: Callable[[Sequence[Tensor]], None] | None = None,
 ) -> Finish:
     """The function from the arguments of a call to its outputs; `seen` is shown the copies among them."""
-    own = [output for output in outputs if isinstance(output, Own)]
+    own = [output for output in outputs if isinstance(output, OwnMemory)]
     if mode in ("clone", "kept"):
         clone = cloner([output.tensor for output in own], [output.result.owning for output in own])
         if seen is not None:
             clone = _shown(clone, seen)
         return mixed(outputs, clone) if len(own) < len(outputs) else lambda args: tuple(clone())
     if mode == "guarded":
-        return mixed(outputs, lambda: ledger.lend(own))
+        return mixed(outputs, lambda: guarded.lend(own))
     fixed = fixed_outputs(outputs)
     if fixed is not None:
         return lambda args: fixed
@@ -179,19 +180,19 @@ def fixed_outputs(outputs: Sequence[Output]) -> tuple[Any, ...] | None:
     """The outputs without a copy, where they are the same objects in every call."""
     made: list[Any] = []
     for output in outputs:
-        if isinstance(output, (Given, ViewOf)):
+        if isinstance(output, (SameInput, InputView)):
             return None
-        if isinstance(output, Again):
+        if isinstance(output, Repeated):
             made.append(made[output.place])
         else:
-            made.append(output.tensor if isinstance(output, Own) else output.value)
+            made.append(output.tensor if isinstance(output, OwnMemory) else output.value)
     return tuple(made)
 
 
 def mixed(outputs: Sequence[Output], own: Callable[[], Sequence[Tensor]]) -> Finish:
     """The function from the arguments of a call to its outputs; `own` gives those that are the capture's own."""
     makers = [_maker(output) for output in outputs]
-    again = [(place, output.place) for place, output in enumerate(outputs) if isinstance(output, Again)]
+    again = [(place, output.place) for place, output in enumerate(outputs) if isinstance(output, Repeated)]
 
     def finish(args: Sequence[Any]) -> tuple[Any, ...]:
         rest = iter(own())
@@ -208,15 +209,15 @@ def mixed(outputs: Sequence[Output], own: Callable[[], Sequence[Tensor]]) -> Fin
 
 def _maker(output: Output) -> Callable[[Sequence[Any], Iterator[Tensor]], Any]:
     """How one output is made from the arguments, or taken from the capture's own."""
-    if isinstance(output, Own):
+    if isinstance(output, OwnMemory):
         return lambda args, rest: next(rest)
-    if isinstance(output, Given):
+    if isinstance(output, SameInput):
         index = output.index
         return lambda args, rest: args[index]
-    if isinstance(output, ViewOf):
+    if isinstance(output, InputView):
         view = output
         return lambda args, rest: view.of(args[view.index])
-    value = None if isinstance(output, Again) else output.value
+    value = None if isinstance(output, Repeated) else output.value
     return lambda args, rest: value
 
 
@@ -236,15 +237,15 @@ def cloner(tensors: Sequence[Tensor], owning: Sequence[Ownership]) -> Callable[[
         made: list[Tensor | None] = [None] * len(tensors)
         for group in groups.values():
             copies = _clone_together([tensors[i] for i in group], [owning[i] for i in group])
-            for index, copy in zip(group, copies, strict=True):
-                made[index] = copy
+            for index, copied in zip(group, copies, strict=True):
+                made[index] = copied
         return [tensor for tensor in made if tensor is not None]
 
     return clone
 
 
 def _is_dense(tensor: Tensor) -> bool:
-    """Whether `clone` keeps the strides, the storage offset and what is left to do for complex values."""
+    """Whether `clone` keeps the strides, the storage offset, and the conjugate and negative bits."""
     if tensor.storage_offset() or tensor.is_conj() or tensor.is_neg():
         return False
     return extent(tensor) == tensor.numel() and not overlaps_itself(tensor)
@@ -259,13 +260,13 @@ def _clone_together(tensors: Sequence[Tensor], owning: Sequence[Ownership]) -> l
     empty = torch.empty(0, dtype=torch.uint8, device=tensors[0].device)
     bytes_copied = torch.empty(source.nbytes(), dtype=torch.uint8, device=tensors[0].device)
     bytes_copied[low:high].copy_(empty.set_(source, low, (high - low,), (1,)))
-    copy = bytes_copied.untyped_storage()
-    made = {each.place: same_place(t, copy) for t, each in zip(tensors, owning, strict=True)}
+    storage = bytes_copied.untyped_storage()
+    made = {each.place: same_place(t, storage) for t, each in zip(tensors, owning, strict=True)}
     for base, views in _views_of(tensors, owning).items():
         above = made.get(base)
         if above is None:
             below = _base_of([tensor for _, tensor in views])
-            above = None if below is None else same_place(below, copy)
+            above = None if below is None else same_place(below, storage)
         for place, tensor in views:
             if above is not None and _lies_plainly_in(tensor, above):
                 made[place] = above.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
@@ -308,43 +309,21 @@ class _Stale(Tensor):
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **(kwargs or {}))
         stale = next(t for t in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(t, _Stale))
-        raise _stale_error(stale.__dict__["_air_loan"])
+        raise copy.copy(stale.__dict__["_air_error"])
 
     def __repr__(self) -> str:  # type: ignore[override]  # the value is gone, there is nothing to format
-        return f"<overwritten output {self.__dict__['_air_loan'].name!r}>"
+        return f"<overwritten output {self.__dict__['_air_error'].output!r}>"
 
 
-@dataclass
-class _Loan:
-    """One guarded output in the hands of the caller."""
-
-    name: str
-    where: Where | None
-    call: int
-    overwritten: int
-    graph: str
-
-
-def _stale_error(loan: _Loan) -> StaleOutput:
-    return StaleOutput(
-        f"output {loan.name!r} of call {loan.call} of {loan.graph} was overwritten by call {loan.overwritten}",
-        where=loan.where,
-        advice="clone the value before the next call, or compile with outputs='clone'",
-        output=loan.name,
-        produced=loan.call,
-        overwritten=loan.overwritten,
-    )
-
-
-class Ledger:
+class GuardedOutputs:
     """The guarded outputs of one graph that callers may still hold."""
 
     def __init__(self, graph: str) -> None:
         self.graph = graph
         self.calls = 0
-        self._lent: list[tuple[weakref.ref[Tensor], Own, int, int]] = []
+        self._lent: list[tuple[weakref.ref[Tensor], OwnMemory, int, int]] = []
 
-    def lend(self, outputs: Sequence[Own]) -> list[Tensor]:
+    def lend(self, outputs: Sequence[OwnMemory]) -> list[Tensor]:
         """Fresh tensors over the memory of the outputs, remembered until they are overwritten."""
         lent = [output.tensor.view_as(output.tensor) for output in outputs]
         for tensor, output in zip(lent, outputs, strict=True):
@@ -364,9 +343,17 @@ class Ledger:
                 continue
             if storage in storages:
                 tensor.__class__ = _Stale
-                tensor.__dict__["_air_loan"] = _Loan(
-                    output.result.name, output.result.where, call, self.calls, self.graph
-                )
+                tensor.__dict__["_air_error"] = self._error(output.result, call)
             else:
                 kept.append((reference, output, call, storage))
         self._lent = kept
+
+    def _error(self, result: Result, call: int) -> StaleOutput:
+        return StaleOutput(
+            f"output {result.name!r} of call {call} of {self.graph} was overwritten by call {self.calls}",
+            where=result.where,
+            advice="clone the value before the next call, or compile with outputs='clone'",
+            output=result.name,
+            produced=call,
+            overwritten=self.calls,
+        )

@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from air_aclgraph._key import Key
 
 
-class Placed(Protocol):
-    """Memory of inputs that belongs to neither the caller nor the executable."""
-
-    def stays(self, key: Key) -> Sequence[int]:
-        """The inputs of a key that lie in this memory: its capture reads them where they are."""
-
-    def dropped(self, key: Key) -> None:
-        """The capture of a key is gone; its memory may go as well."""
+class Placed:
+    """Memory of inputs that belongs to neither the caller nor the executable; here there is none."""
 
     @property
     def nbytes(self) -> int:
         """Bytes of this memory, which count for the limit of the executable."""
-
-
-class NonePlaced:
-    """Every input is the caller's."""
-
-    nbytes = 0
+        return 0
 
     def stays(self, key: Key) -> Sequence[int]:
+        """The inputs of a key that lie in this memory: its capture reads them where they are."""
         return ()
 
     def dropped(self, key: Key) -> None:
-        """Nothing is held."""
+        """The capture of a key is gone; its memory may go as well."""

@@ -13,9 +13,7 @@ from torch.fx import Node
 
 from air_aclgraph._straight import Lowering, Step
 from air_config import variables
-from air_graph.progress import Progress, progress_on_terminal, showing
-
-__all__ = ["Progress", "Reporting", "progress_of", "showing"]
+from air_graph.progress import Progress, progress_on_terminal
 
 REPORTS: Final = 100
 
@@ -26,7 +24,7 @@ def progress_of(nodes: Sequence[Node]) -> Progress | None:
     return progress_on_terminal(sum(node.op.startswith("call_") for node in nodes), wanted=wanted)
 
 
-class Reporting:
+class Reporting(Lowering):
     """A lowering that reports after every few operators, on top of another."""
 
     def __init__(self, lowering: Lowering, progress: Progress) -> None:

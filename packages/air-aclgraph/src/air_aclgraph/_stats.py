@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from torch._dynamo.utils import counters
@@ -13,69 +12,52 @@ if TYPE_CHECKING:
     from air_aclgraph._captured import Captured
 
 
-@dataclass
 class Stats:
     """Counts of one executable; the same events are added to Dynamo's counters under "air"."""
 
-    captures: int = 0
-    recaptures: Counter[str] = field(default_factory=Counter)
-    evictions: int = 0
-    eager_calls: Counter[str] = field(default_factory=Counter)
-    capture_seconds: float = 0.0
-    failures: int = 0
-    past_replays: int = 0
-    past_copies: int = 0
-    past_copied_bytes: int = 0
+    def __init__(self) -> None:
+        self._counts: dict[str, Any] = {
+            "captures": 0,
+            "recaptures": Counter(),
+            "evictions": 0,
+            "eager_calls": Counter(),
+            "capture_failures": 0,
+            "capture_seconds": 0.0,
+        }
+        self._past = Counter({"replays": 0, "copies": 0, "copied_bytes": 0})
+        """Counts of captures that are replayed no more."""
 
-    def captured(self, seconds: float) -> None:
-        self.captures += 1
-        self.capture_seconds += seconds
-        counters["air"]["captures"] += 1
-        counters["air"]["capture_seconds"] += seconds  # type: ignore[assignment]  # a Counter adds what it is given
+    def __getitem__(self, what: str) -> Any:
+        return self._counts[what]
 
-    def recaptured(self, cause: str) -> None:
-        self.recaptures[cause] += 1
-        counters["air"]["recaptures"] += 1
-        counters["air"][f"recaptures: {cause}"] += 1
+    def add(self, what: str, amount: float = 1) -> None:
+        """Counts an event."""
+        self._counts[what] += amount
+        counters["air"][what] += amount  # type: ignore[assignment]  # a Counter adds what it is given
 
-    def evicted(self) -> None:
-        self.evictions += 1
-        counters["air"]["evictions"] += 1
-
-    def ran_eagerly(self, cause: str) -> None:
-        self.eager_calls[cause] += 1
-        counters["air"]["eager_calls"] += 1
-        counters["air"][f"eager_calls: {cause}"] += 1
-
-    def failed(self) -> None:
-        self.failures += 1
-        counters["air"]["capture_failures"] += 1
+    def add_cause(self, what: str, cause: str) -> None:
+        """Counts an event that has several causes, by its cause."""
+        self._counts[what][cause] += 1
+        counters["air"][what] += 1
+        counters["air"][f"{what}: {cause}"] += 1
 
     def dropped(self, captured: Captured) -> None:
         """Keeps the counts of a capture that is replayed no more."""
-        self.past_replays += captured.count[0]
-        self.past_copies += captured.count[0] * captured.copies
-        self.past_copied_bytes += captured.count[0] * captured.copied_bytes
+        self._past.update(_replayed(captured))
 
-    def with_replays(self, alive: Collection[Captured]) -> dict[str, Any]:
+    def as_dict(self, alive: Collection[Captured]) -> dict[str, Any]:
         """All counts, with those of the captures that there are."""
-        return {
-            **self.as_dict(),
-            "keys": len(alive),
-            "replays": self.past_replays + sum(c.count[0] for c in alive),
-            "copies": self.past_copies + sum(c.count[0] * c.copies for c in alive),
-            "copied_bytes": self.past_copied_bytes + sum(c.count[0] * c.copied_bytes for c in alive),
-        }
+        done = self._past.copy()
+        for captured in alive:
+            done.update(_replayed(captured))
+        plain = {name: dict(n) if isinstance(n, Counter) else n for name, n in self._counts.items()}
+        return {**plain, "keys": len(alive), **done}
 
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "captures": self.captures,
-            "recaptures": dict(self.recaptures),
-            "evictions": self.evictions,
-            "eager_calls": dict(self.eager_calls),
-            "capture_failures": self.failures,
-            "capture_seconds": self.capture_seconds,
-        }
+
+def _replayed(captured: Captured) -> Mapping[str, int]:
+    replays, copied = captured.count[0], captured.copied
+    nbytes = sum(tensor.nbytes for tensor in copied)
+    return {"replays": replays, "copies": replays * len(copied), "copied_bytes": replays * nbytes}
 
 
 class History(list[str]):

@@ -18,7 +18,7 @@ import keyword
 import linecache
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch.fx import GraphModule, Node
@@ -26,11 +26,11 @@ from torch.fx import GraphModule, Node
 from air_graph import attribute
 
 if TYPE_CHECKING:
-    from air_aclgraph._progress import Progress
     from air_aclgraph.fused import Fused
+    from air_graph.progress import Progress
 
 _COUNTER: Final = itertools.count()
-_LITERALS: Final = (bool, int, str, type(None))
+_LITERALS: Final = (bool, int, float, str, type(None))
 
 
 @dataclass(frozen=True)
@@ -41,29 +41,19 @@ class Step:
     args: tuple[object, ...] = ()
 
 
-class Lowering(Protocol):
-    """What to do at each node besides calling its target; asked in the order of the nodes."""
+class Lowering:
+    """What to do at each node besides calling its target, asked in the order of the nodes; here nothing."""
 
     def before(self, node: Node) -> Sequence[Step]:
         """Steps to take before the node."""
-
-    def runs(self, node: Node) -> bool:
-        """Whether the node itself is called."""
-
-    def after(self, node: Node) -> Sequence[Step]:
-        """Steps to take after the node."""
-
-
-class Plain:
-    """Nothing besides the nodes: the single-stream case."""
-
-    def before(self, node: Node) -> Sequence[Step]:
         return ()
 
     def runs(self, node: Node) -> bool:
+        """Whether the node itself is called."""
         return True
 
     def after(self, node: Node) -> Sequence[Step]:
+        """Steps to take after the node."""
         return ()
 
 
@@ -100,12 +90,12 @@ class Straight:
         return found
 
 
-class _Writer:
+class Writer:
     """Collects the lines of one function and the objects that its names stand for."""
 
     def __init__(self) -> None:
         self.names: dict[Node, str] = {}
-        self.globals: dict[str, object] = {"inf": float("inf"), "nan": float("nan")}
+        self.globals: dict[str, Any] = {"inf": float("inf"), "nan": float("nan")}
         self.lines: list[str] = []
         self.nodes: dict[int, Node] = {}
         self._bound: dict[int, str] = {}
@@ -121,11 +111,11 @@ class _Writer:
     def text(self, value: object) -> str:
         if isinstance(value, Node):
             return self.names[value]
-        if type(value) in _LITERALS or type(value) is float:
+        if type(value) in _LITERALS:
             return repr(value)
         if isinstance(value, slice):
             return f"slice({self.text(value.start)}, {self.text(value.stop)}, {self.text(value.step)})"
-        if isinstance(value, (list, tuple)) and type(value).__name__ not in ("Size",):
+        if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
             inner = ", ".join(self.text(item) for item in value)
             if isinstance(value, list):
                 return f"[{inner}]"
@@ -141,10 +131,20 @@ class _Writer:
             parts.append(f"{key}={self.text(value)}" if plain else f"**{{{key!r}: {self.text(value)}}}")
         return f"{function}({', '.join(parts)})"
 
-    def line(self, text: str, node: Node | None) -> None:
+    def line(self, text: str, node: Node | None = None) -> None:
         self.lines.append("    " + text)
         if node is not None:
             self.nodes[len(self.lines) + 1] = node
+
+    def function(self, name: str, parameters: Sequence[str] = ()) -> tuple[Callable[..., Any], str, str]:
+        """The function of these lines, the name of the file that its errors are in, and its source."""
+        header = f"def {name}({', '.join(parameters)}):"
+        source = "\n".join([header, *(self.lines or ["    pass"])]) + "\n"
+        filename = f"<air {name} {next(_COUNTER)}>"
+        scope = dict(self.globals)
+        exec(compile(source, filename, "exec"), scope)
+        function: Callable[..., Any] = scope[name]
+        return function, filename, source
 
 
 def _callee(gm: GraphModule, node: Node) -> Callable[..., Any]:
@@ -183,8 +183,8 @@ def straighten(
 ) -> Straight:
     """Compiles `gm` into one function of its placeholders, in the order of its nodes."""
     nodes = list(gm.graph.nodes)
-    writer = _Writer()
-    lower = lowering or Plain()
+    writer = Writer()
+    lower = lowering or Lowering()
     replaced = substitutes or {}
     dead = last_uses(nodes)
     parameters: list[str] = []
@@ -204,18 +204,18 @@ def straighten(
         ]
         if dropped and node.op != "output":
             writer.line("del " + ", ".join(dropped), node)
-    header = f"def {name}({', '.join(parameters)}):"
-    source = "\n".join([header, *(writer.lines or ["    pass"])]) + "\n"
-    return _compile(source, name, writer)
+    function, filename, source = writer.function(name, parameters)
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    return Straight(function, filename, source, writer.nodes, writer.globals)
 
 
-def _write_steps(writer: _Writer, steps: Sequence[Step], node: Node) -> None:
+def _write_steps(writer: Writer, steps: Sequence[Step], node: Node) -> None:
     for step in steps:
         writer.line(writer.call(writer.bind(step.call, "s"), step.args, {}), node)
 
 
 def _write_node(
-    writer: _Writer, gm: GraphModule, node: Node, variable: str, substitute: Callable[..., Any] | None
+    writer: Writer, gm: GraphModule, node: Node, variable: str, substitute: Callable[..., Any] | None
 ) -> None:
     if node.op == "get_attr":
         writer.names[node] = writer.bind(attribute(gm, str(node.target)), "w")
@@ -231,13 +231,3 @@ def _write_node(
         callee = substitute if substitute is not None else _callee(gm, node)
         text = writer.call(writer.bind(callee, "f"), node.args, node.kwargs)
     writer.line(f"{variable} = {text}", node)
-
-
-def _compile(source: str, name: str, writer: _Writer) -> Straight:
-    filename = f"<air {name} {next(_COUNTER)}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    scope = dict(writer.globals)
-    exec(compile(source, filename, "exec"), scope)
-    function = scope[name]
-    assert callable(function)
-    return Straight(function, filename, source, writer.nodes, writer.globals)

@@ -14,7 +14,7 @@ An executor that meets one of them inside a capture refuses it; a compiler that 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -90,11 +90,9 @@ def unregister_uncapturable(operator: str | OpOverload | HigherOrderOperator) ->
 def _name(operator: str | OpOverload | HigherOrderOperator) -> str:
     if isinstance(operator, HigherOrderOperator):
         return f"higher_order::{operator.name()}.default"
-    return (
-        name_of(operator)
-        if isinstance(operator, OpOverload)
-        else qualified(operator, "uncapturable operators")
-    )
+    if isinstance(operator, OpOverload):
+        return name_of(operator)
+    return qualified(operator, "uncapturable operators")
 
 
 def _registered_reason(node: Node) -> tuple[OpOverload | HigherOrderOperator, str] | None:
@@ -116,24 +114,14 @@ def refuse_registered(gm: GraphModule) -> None:
     """Raises for an operator that was registered: its author knows what a capture cannot see."""
     for node in gm.graph.nodes:
         if (found := _registered_reason(node)) is not None:
-            _refuse(node, *found)
+            raise IllegalDuringCapture.of(*found, source_of(node))
 
 
 def refuse_made_anew(gm: GraphModule) -> None:
     """Raises for what a capture would freeze: random numbers of the host, and what its operators look up."""
     for node in gm.graph.nodes:
         if is_made_anew(node):
-            _refuse(node, node.target, _OWN)
-
-
-def _refuse(node: Node, operator: Any, reason: str) -> NoReturn:
-    raise IllegalDuringCapture(
-        f"{operator} cannot run inside a capture: {reason}",
-        where=source_of(node),
-        advice="keep it outside the compiled function, let the graph be cut there "
-        "(air.uncapturable = 'split'), or run this model with run_eagerly",
-        operator=str(operator),
-    )
+            raise IllegalDuringCapture.of(node.target, _OWN, source_of(node))
 
 
 def why_illegal(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
@@ -174,9 +162,8 @@ def uncapturable(gm: GraphModule, device: torch.device) -> dict[Node, LeftOut]:
         elif is_conditional_node(node, device, uncapturable):
             continue
         elif (decided := decision(node, device.type)) is not None:
-            found[node] = LeftOut(
-                node.name, decided.operator, decided.reason, str(decided.where) if decided.where else None
-            )
+            place = str(decided.where) if decided.where else None
+            found[node] = LeftOut(node.name, decided.operator, decided.reason, place)
     if device.type != "cpu":
         _add_host_parts(gm, found)
     return found
@@ -217,7 +204,7 @@ def _reason(node: Node, op: OpOverload, at: int, device: torch.device) -> str | 
 
 def _add_host_parts(gm: GraphModule, found: dict[Node, LeftOut]) -> None:
     """Copies between the host and the device, with what the host computes before and after them."""
-    given = {node for node in gm.graph.find_nodes(op="placeholder") if _is_given_on_host(node)}
+    given = {node for node in gm.graph.find_nodes(op="placeholder") if _is_tensor_on_host(node)}
     given.update(node for node in written_inputs(gm) if is_on_host(node))
     for node in gm.graph.nodes:
         if node.op != "call_function" or node in found:
@@ -251,8 +238,8 @@ def _reason_on_host(node: Node, given: Collection[Node], found: Collection[Node]
     return "it reads a number that the host computes in each call" if changes else None
 
 
-def _is_given_on_host(node: Node) -> bool:
-    """Whether a value is an input in the memory of the host; a number among them is part of the key."""
+def _is_tensor_on_host(node: Node) -> bool:
+    """Whether a value is a tensor in the memory of the host; a number there is part of the key."""
     return is_on_host(node) and bool(node.meta["val"].dim())
 
 
@@ -280,8 +267,4 @@ def copies_from_host(node: Node) -> bool:
         return False
     if not any(_is_computed_on_host(n) for n in node.all_input_nodes):
         return False
-    return any(is_on_host(n) and n.meta["val"].dim() > 0 for n in node.all_input_nodes) or node.target in (
-        aten._to_copy.default,
-        aten.copy_.default,
-        aten.copy.default,
-    )
+    return node.target in STAGING or any(map(_is_tensor_on_host, node.all_input_nodes))

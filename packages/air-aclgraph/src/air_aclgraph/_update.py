@@ -51,24 +51,23 @@ def _caller(runtime: Runtime, call: UpdatableCall) -> Callable[..., Any]:
 def plan_updates(gm: GraphModule, slots: Sequence[Slot], runtime: Runtime) -> UpdatePlan | None:
     """The updates of a graph; None when it has no updatable operator whose values change."""
     index = {slot.node: slot.index for slot in slots}
-    found: dict[Node, dict[str, Any]] = {}
+    calls: dict[Node, UpdatableCall] = {}
+    readers: dict[Node, list[Node]] = {}
+    makers: list[list[tuple[str, Callable[[Sequence[Any]], Any]]]] = []
     for node in gm.graph.nodes:
         row = updatable_of(node.target) if node.op == "call_function" else None
-        if row is None:
+        if row is None or not runtime.abilities.parameter_update:
             continue
         places = dict(zip(row.parameters, row.positions(node.target), strict=True))
-        changing = {name: _argument(node, name, place) for name, place in places.items()}
-        changing = {name: value for name, value in changing.items() if _changes(value)}
+        values = {name: _argument(node, name, place) for name, place in places.items()}
+        changing = {name: value for name, value in values.items() if _nodes(value)}
         if changing:
-            found[node] = changing
-    if not found or not runtime.abilities.parameter_update:
+            calls[node] = UpdatableCall(node.target, {name: places[name] for name in changing})
+            readers[node] = _nodes(tuple(changing.values()))
+            makers.append([(name, _maker(value, node, name, index)) for name, value in changing.items()])
+    if not calls:
         return None
-    readers = {
-        node: tuple(v for value in values.values() for v in _nodes(value)) for node, values in found.items()
-    }
-    keyless = frozenset(index[node] for node in index if _only_updates(node, readers, slots[index[node]]))
-    makers = tuple(_makers(node, values, index) for node, values in found.items())
-    calls = {node: _call(node, values) for node, values in found.items()}
+    keyless = frozenset(i for node, i in index.items() if _only_updates(node, readers, slots[i]))
 
     def values_of(args: Sequence[Any]) -> Values:
         return [{name: make(args) for name, make in maker} for maker in makers]
@@ -88,17 +87,6 @@ def _nodes(value: Any) -> list[Node]:
     return nodes
 
 
-def _changes(value: Any) -> bool:
-    return bool(_nodes(value))
-
-
-def _call(node: Node, values: Mapping[str, Any]) -> UpdatableCall:
-    row = updatable_of(node.target)
-    assert row is not None
-    places = dict(zip(row.parameters, row.positions(node.target), strict=True))  # type: ignore[arg-type]  # a row's target is an overload
-    return UpdatableCall(node.target, {name: places[name] for name in values})  # type: ignore[arg-type]  # a row's target is an overload
-
-
 def _only_updates(node: Node, readers: Mapping[Node, Sequence[Node]], slot: Slot) -> bool:
     """Whether a number (or a CPU tensor) reaches nothing but updatable parameters."""
     if slot.kind not in (Kind.VALUE, Kind.HOST) or not node.users:
@@ -108,30 +96,18 @@ def _only_updates(node: Node, readers: Mapping[Node, Sequence[Node]], slot: Slot
         value = pending.pop()
         for user in value.users:
             if user in readers:
-                uses = len(_nodes((user.args, user.kwargs)))
-                if value in readers[user] and _count(user, value) == readers[user].count(value) and uses:
-                    continue
+                if _nodes((user.args, user.kwargs)).count(value) != readers[user].count(value):
+                    return False
+            elif not _is_number(user):
                 return False
-            if not _is_number(user):
-                return False
-            if user not in seen:
+            elif user not in seen:
                 seen.add(user)
                 pending.append(user)
     return True
 
 
-def _count(user: Node, value: Node) -> int:
-    return _nodes((user.args, user.kwargs)).count(value)
-
-
 def _is_number(node: Node) -> bool:
     return node.op == "call_function" and isinstance(node.meta.get("val"), _NUMBERS)
-
-
-def _makers(
-    node: Node, values: Mapping[str, Any], index: Mapping[Node, int]
-) -> tuple[tuple[str, Callable[[Sequence[Any]], Any]], ...]:
-    return tuple((name, _maker(value, node, name, index)) for name, value in values.items())
 
 
 def _maker(value: Any, at: Node, name: str, index: Mapping[Node, int]) -> Callable[[Sequence[Any]], Any]:

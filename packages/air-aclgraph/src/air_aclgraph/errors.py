@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from air_config.errors import AirError
 from air_graph import SourceLine
 
+_OUTSIDE: Final = (
+    "keep it outside the compiled function, let the graph be cut there (air.uncapturable = 'split'), or run this model "
+    "with run_eagerly"
+)
 Where = SourceLine
 """The name it had here before air-graph; kept for one release."""
 
@@ -65,6 +70,14 @@ class IllegalDuringCapture(AclGraphError):
     """
 
     operator: str = ""
+
+    @classmethod
+    def of(
+        cls, operator: object, reason: str, where: Where | None = None, advice: str = _OUTSIDE
+    ) -> IllegalDuringCapture:
+        """The refusal of an operator, for a reason."""
+        what = f"{operator} cannot run inside a capture: {reason}"
+        return cls(what, where=where, advice=advice, operator=str(operator))
 
 
 @dataclass(eq=False)

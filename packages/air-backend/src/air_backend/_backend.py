@@ -57,18 +57,16 @@ class Backend:
         mode: str | None = None,
         options: Mapping[str, Any] | CompilerConfig | None = None,
     ) -> Callable[..., Any]:
-        if isinstance(gm, ExportedProgram):
-            return compiled_program(
-                gm, Backend(effective_config(self.config, mode, options), self.decompositions)
-            )
         config = effective_config(self.config, mode, options)
+        if isinstance(gm, ExportedProgram):
+            return compiled_program(gm, Backend(config, self.decompositions))
         _minifier.watch_dynamo(config)
         folder = debug_folder()
         if folder is not None:
             folder.text("dynamo_out_graph.txt", readable(gm))
         kept = keeping(gm, config, self.decompositions)
         _foreign_ops.adopt(gm)
-        around = _hidden_writes.say(gm)
+        around = _hidden_writes.mark_writes(gm)
         objects = air_streams.normalize(gm).objects
         compilation = self.compilation(config, folder, to_file=kept == "file", objects=objects)
         if kept == "no":
@@ -146,7 +144,7 @@ def get_npu_backend(
     custom_decompositions: Mapping[Any, Callable[..., Any]] | None = None,
 ) -> Backend:
     """A backend for `torch.compile(model, backend=...)` with a configuration of its own."""
-    return Backend(_given(compiler_config, "get_npu_backend"), custom_decompositions)
+    return Backend(config_given(compiler_config, "get_npu_backend"), custom_decompositions)
 
 
 def get_compiler(compiler_config: CompilerConfig | None = None) -> Callable[..., Any]:
@@ -154,18 +152,20 @@ def get_compiler(compiler_config: CompilerConfig | None = None) -> Callable[...,
 
     What it gives takes the inputs one by one, and `dump_artifacts()` of it is what another process can load.
     """
-    from air_backend.npugraph_ex.npu_fx_compiler import (
-        _NpuFxCompiler,  # it is a backend, and needs this module
-    )
+    # it is a backend, and needs this module
+    from air_backend.npugraph_ex.npu_fx_compiler import _NpuFxCompiler
 
-    config = _given(compiler_config, "get_compiler")
+    config = config_given(compiler_config, "get_compiler")
     return _minifier.watched(_NpuFxCompiler(config), config)
 
 
-def _given(config: CompilerConfig | None, call: str) -> CompilerConfig:
+def config_given(
+    config: CompilerConfig | None, call: str, default: type[CompilerConfig] = CompilerConfig
+) -> CompilerConfig:
+    """The configuration that a call got, which may be none."""
     if config is not None and not isinstance(config, CompilerConfig):
         raise OptionsOfWrongType(type(config).__name__, f"{call}(compiler_config=...)")
-    return CompilerConfig() if config is None else config
+    return default() if config is None else config
 
 
 def compiled_program(program: ExportedProgram, backend: Callable[..., Any]) -> Callable[..., Any]:
@@ -192,7 +192,7 @@ def compile_fx(
     if not isinstance(gm, fx.GraphModule):
         raise NotAGraphModule(type(gm).__name__)
     if example_inputs is None:
-        example_inputs = [n.meta["val"] for n in gm.graph.nodes if n.op == "placeholder"]
+        example_inputs = [node.meta["val"] for node in gm.graph.find_nodes(op="placeholder")]
     config = effective_config(None, None, options)
     record, run = compile_aten(gm, example_inputs, config)
     _records.keep(record, run)

@@ -17,12 +17,13 @@ import air_graph
 from air_aclgraph.buckets import BUCKETS
 from air_backend import _minifier, _records
 from air_backend._compile import compile_aten
-from air_backend._joint import JOINED, partition_of
+from air_backend._joint import JOINED, partition_of, tangents_of
 from air_backend._record import Role
 from air_backend.dump import DebugFolder
 from air_config import CompilerConfig
 from air_fxpasses.declared import Declared, declared_by_position
 from air_geir.gears import GEARS
+from air_graph.executors import boxed
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,9 @@ class Compilation:
         """Compiles a graph; the result takes one list, which it may empty."""
         if known.role == "backward":
             _keep_what_is_saved()
-        tangents = _tangents(gm) if known.role == "backward" else []
+        gradients = tangents_of(gm) if known.role == "backward" else []
+        inputs = gm.graph.find_nodes(op="placeholder")
+        tangents = [at for at, node in enumerate(inputs) if node in gradients]
         record, run = compile_aten(
             gm,
             example_inputs,
@@ -141,36 +144,23 @@ def _failing(error: Exception) -> Callable[[list[Any]], Any]:
     def call(args: list[Any]) -> Any:
         raise error
 
-    call.__dict__["_boxed_call"] = True  # the mark torch looks for
-    return call
+    return boxed(call)
 
 
-def _tangents(gm: fx.GraphModule) -> list[int]:
-    """Which inputs of a backward half are gradients, by the names that AOTAutograd gives them."""
-    placeholders = gm.graph.find_nodes(op="placeholder")
-    return [at for at, node in enumerate(placeholders) if str(node.target).startswith("tangents")]
-
-
-def _with_memory(boxed: Callable[[list[Any]], Any], tangents: Sequence[int]) -> Callable[[list[Any]], Any]:
+def _with_memory(run: Callable[[list[Any]], Any], tangents: Sequence[int]) -> Callable[[list[Any]], Any]:
     """A backward half, given zeros that have memory where autograd knows that a gradient is zero and has made none."""
 
     def call(args: list[Any]) -> Any:
         for at in tangents:
             if isinstance(args[at], Tensor) and args[at]._is_zerotensor():
                 args[at] = args[at].new_zeros(args[at].shape)
-        return boxed(args)
+        return run(args)
 
-    call.__dict__["_boxed_call"] = True  # the mark torch looks for
-    return call
+    return boxed(call)
 
 
 def _boxed(run: Callable[..., Any]) -> Callable[..., Any]:
     """The calling convention AOTAutograd prefers: one list, which the callee may empty."""
-    boxed: Callable[..., Any] = make_boxed_func(run)
-    if inner := getattr(run, "boxed", None):
-
-        def boxed(args: list[Any]) -> Any:
-            return inner(args)
-
-        boxed._boxed_call = True  # type: ignore[attr-defined]  # the mark torch looks for
-    return boxed
+    inner = getattr(run, "boxed", None)
+    made: Callable[..., Any] = make_boxed_func(run) if inner is None else boxed(lambda args: inner(args))
+    return made

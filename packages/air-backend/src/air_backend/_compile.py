@@ -10,9 +10,8 @@ from __future__ import annotations
 import itertools
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import torch
@@ -33,7 +32,7 @@ from air_backend._describe import describe
 from air_backend._devices import ground_of, serve
 from air_backend._observer import Observer
 from air_backend._record import CompiledGraph, Role
-from air_fxpasses import Pipeline, PipelineReport
+from air_fxpasses import Pass, Pipeline, PipelineReport
 from air_fxpasses.passes import ProductsOfExperts, has_products_of_experts
 from air_graph.executors import Executor
 from air_graph.pieces import LeftOut
@@ -91,6 +90,7 @@ def compile_aten(
         observer.before(gm, example_inputs, config, settings)
         buckets = _buckets(gm, declared, settings, role)
         work = _Work(settings, config, observer, ground, buckets, role)
+        part = _Part(gm, example_inputs, static_inputs, name)
         report: PipelineReport | None
         run: Executor
         first = work.prepared(gm, example_inputs)
@@ -101,10 +101,10 @@ def compile_aten(
         numbers = () if plan.is_multi_stream else work.numbers(gm)
         apart = work.apart(gm)
         if apart or numbers:
-            report, plan, run = work.in_pieces(gm, apart, example_inputs, static_inputs, name, numbers)
+            report, plan, run = work.in_pieces(part, apart, numbers)
             executor, copies = "reduce-overhead", copies - _copies(gm)
         else:
-            report, plan, executor, run = work.whole(gm, example_inputs, plan, static_inputs, name)
+            report, plan, executor, run = work.whole(part, plan)
             copies -= _copies(gm)
     if first is not None:
         report = PipelineReport.joined([first] if report is None else [first, report])
@@ -119,6 +119,16 @@ def compile_aten(
 
 
 @dataclass(frozen=True)
+class _Part:
+    """A graph, or a piece of one: its example inputs, which of them keep their address, and its name."""
+
+    gm: fx.GraphModule
+    inputs: Sequence[Any]
+    static: Sequence[int]
+    name: str
+
+
+@dataclass(frozen=True)
 class _Work:
     """What all parts of one graph are compiled with."""
 
@@ -130,31 +140,85 @@ class _Work:
     role: Role
 
     def whole(
-        self,
-        gm: fx.GraphModule,
-        example_inputs: Sequence[Any],
-        plan: air_streams.StreamPlan,
-        static_inputs: Sequence[int],
-        name: str,
+        self, part: _Part, plan: air_streams.StreamPlan
     ) -> tuple[PipelineReport | None, air_streams.StreamPlan, str, Executor]:
         """Passes, then the executor."""
-        settings, observer = self.settings, self.observer
+        gm, settings = part.gm, self.settings
         untouched = _pieces.untouched(gm) if self.splits and self.ground.type != "cpu" else None
-        report = _optimise(gm, example_inputs, settings, self.config, plan, observer)
-        observer.after(gm, settings)
+        report = self._optimise(part, plan)
+        self.observer.after(gm, settings)
         touched = report is not None and any(step.modified or step.rolled_back for step in report.steps)
         if _dumps_in_graph(settings):
-            dump.insert_saves(gm, self.ground, settings.dump_config.dump_path, name)
+            dump.insert_saves(gm, self.ground, settings.dump_config.dump_path, part.name)
             touched = True
         if touched:
             plan = plan.read_again(gm, sync=settings.air.sync)
-        executor, run = _executor(
-            gm, example_inputs, settings, plan, static_inputs, name, observer, self.buckets, self.role
-        )
+        executor, run = self._executor(part, plan)
         if untouched is not None and isinstance(run, air_aclgraph.AnyExecutable):
-            again = partial(self._again_in_pieces, untouched, example_inputs, static_inputs, name)
-            run.split_by(_pieces.splitter(untouched, self.ground, again))
+            before = replace(part, gm=untouched)
+            run.split_by(
+                _pieces.splitter(untouched, self.ground, lambda apart: self.in_pieces(before, apart)[2])
+            )
         return report, plan, executor, run
+
+    def _optimise(self, part: _Part, plan: air_streams.StreamPlan) -> PipelineReport | None:
+        """Runs the passes that the settings ask for."""
+        settings = self.settings
+        passes = () if _dumps_original(settings) else _passes.chosen(settings, part.inputs, self.config)
+        if not passes:
+            return None
+        return self._pipeline(passes, ordering=plan.ordering).run(part.gm, part.inputs)
+
+    def _pipeline(self, passes: Sequence[Pass], **ordering: Any) -> Pipeline:
+        return Pipeline(passes, verify=self.settings.air.verify, listing=self.observer.listing, **ordering)
+
+    def _executor(self, part: _Part, plan: air_streams.StreamPlan) -> tuple[str, Executor]:
+        """The object that runs the graph, and the name under which it is reported."""
+        gm, inputs, name, settings = part.gm, part.inputs, part.name, self.settings
+        wanted, is_ir = settings.debug, settings.mode == "max-autotune"
+        if wanted.data_dump.type is not None:
+            return "data_dump", dump.EagerDump(gm, wanted.data_dump.path, name, wanted.data_dump.filter)
+        if is_ir and wanted.fx_summary.type is not None:
+            dump.summarize(gm, inputs, name)
+            if wanted.fx_summary.skip_compile:
+                return "fx_summary", air_aclgraph.run_eagerly(gm, name=name)
+        if wanted.run_eagerly or _dumps_original(settings):
+            if is_ir:  # its tags are labels
+                return "run_eagerly", air_aclgraph.run_eagerly(gm, inputs, name=name)
+            straight = air_aclgraph.run_eagerly(gm, inputs, settings=settings, plan=plan, name=name)
+            return "run_eagerly", straight
+        if is_ir:
+            return "max-autotune", self._ascend_ir(part)
+        captured = air_aclgraph.compile_graph(
+            gm,
+            inputs,
+            settings=settings,
+            plan=plan,
+            static_inputs=part.static,
+            name=name,
+            buckets=self.buckets,
+        )
+        return "reduce-overhead", captured
+
+    def _ascend_ir(self, part: _Part) -> Executor:
+        """What runs the graph by an engine of Ascend IR."""
+        gm, settings = part.gm, self.settings
+        run = air_geir.compile_graph(
+            gm,
+            part.inputs,
+            settings=settings,
+            engine=settings.air.engine,
+            static_inputs=part.static,
+            name=part.name,
+            fallback="error" if settings.air.unsupported == "error" else "eager",
+            observe=self.observer.ascend_ir,
+            dump_nodes=[node.name for node in gm.graph.nodes if dump.is_marked(node)],
+            backward=self.role == "backward",
+        )
+        if isinstance(run, air_geir.SplitExecutable):
+            nodes = {node.name: node for node in gm.graph.nodes}
+            _pieces.warn_of_pieces("max-autotune", part.name, run, nodes.get(run.eager[0].node))
+        return run
 
     @property
     def _captures(self) -> bool:
@@ -184,10 +248,7 @@ class _Work:
         """What turns operators that no capture can hold into others that one can, before the graph is cut."""
         if not self._captures or self.ground.type != "npu" or not has_products_of_experts(gm):
             return None
-        pipeline = Pipeline(
-            (ProductsOfExperts(),), verify=self.settings.air.verify, listing=self.observer.listing
-        )
-        report = pipeline.run(gm, example_inputs)
+        report = self._pipeline((ProductsOfExperts(),)).run(gm, example_inputs)
         return report if any(step.modified or step.refusals for step in report.steps) else None
 
     def spare_the_host(self, gm: fx.GraphModule) -> bool:
@@ -214,44 +275,24 @@ class _Work:
             return ()
         return air_aclgraph.stage_numbers(gm, self.ground)
 
-    def _again_in_pieces(
-        self,
-        gm: fx.GraphModule,
-        example_inputs: Sequence[Any],
-        static_inputs: Sequence[int],
-        name: str,
-        apart: Mapping[fx.Node, LeftOut],
-    ) -> air_aclgraph.PiecedExecutable:
-        """What runs a graph from then on whose capture failed."""
-        return self.in_pieces(gm, apart, example_inputs, static_inputs, name)[2]
-
     def in_pieces(
-        self,
-        gm: fx.GraphModule,
-        apart: Mapping[fx.Node, LeftOut],
-        example_inputs: Sequence[Any],
-        static_inputs: Sequence[int],
-        name: str,
-        numbers: Sequence[fx.Node] = (),
+        self, part: _Part, apart: Mapping[fx.Node, LeftOut], numbers: Sequence[fx.Node] = ()
     ) -> tuple[PipelineReport, air_streams.StreamPlan, air_aclgraph.PiecedExecutable]:
         """The same for each piece of a graph that some operators cut up."""
         reports: list[PipelineReport] = []
 
-        def compile_piece(
-            part: fx.GraphModule, inputs: list[Any], static: Sequence[int], part_name: str
-        ) -> Callable[..., Any]:
-            plan = air_streams.StreamPlan.of(part, sync="off")
-            report, _, _, run = self.whole(part, inputs, plan, static, part_name)
+        def compile_piece(*piece: Any) -> Executor:
+            own = _Part(*piece)
+            report, _, _, run = self.whole(own, air_streams.StreamPlan.of(own.gm, sync="off"))
             reports.extend([report] if report is not None else [])
             return run
 
-        limit = self.settings.air.host_constant_bytes
+        gm, limit = part.gm, self.settings.air.host_constant_bytes
         run = _pieces.compile_in_pieces(
-            gm, apart, example_inputs, static_inputs, name, compile_piece, limit, numbers
+            gm, apart, part.inputs, part.static, part.name, compile_piece, limit, numbers
         )
-        left = [(each.target, each.reason, each.source) for each in run.eager]
         first = next((node for node, each in apart.items() if each in run.eager), None)
-        _pieces.tell("reduce-overhead", name, len(run.pieces), left, first)
+        _pieces.warn_of_pieces("reduce-overhead", part.name, run, first)
         return PipelineReport.joined(reports), air_streams.StreamPlan.of(gm, sync="off"), run
 
 
@@ -281,76 +322,6 @@ def _targets(gm: fx.GraphModule) -> dict[str, str]:
         for node in gm.graph.nodes
         if isinstance(node.target, torch._ops.OpOverload)
     }
-
-
-def _optimise(
-    gm: fx.GraphModule,
-    example_inputs: Sequence[Any],
-    settings: air_config.Settings,
-    config: air_config.CompilerConfig,
-    plan: air_streams.StreamPlan,
-    observer: Observer,
-) -> PipelineReport | None:
-    """Runs the passes that the settings ask for."""
-    passes = () if _dumps_original(settings) else _passes.chosen(settings, example_inputs, config)
-    if not passes:
-        return None
-    pipeline = Pipeline(passes, ordering=plan.ordering, verify=settings.air.verify, listing=observer.listing)
-    return pipeline.run(gm, example_inputs)
-
-
-def _executor(
-    gm: fx.GraphModule,
-    example_inputs: Sequence[Any],
-    settings: air_config.Settings,
-    plan: air_streams.StreamPlan,
-    static_inputs: Sequence[int],
-    name: str,
-    observer: Observer,
-    buckets: Sequence[Bucket],
-    role: Role,
-) -> tuple[str, Executor]:
-    """The object that runs the graph, and the name under which it is reported."""
-    wanted = settings.debug
-    if wanted.data_dump.type is not None:
-        return "data_dump", dump.EagerDump(gm, wanted.data_dump.path, name, wanted.data_dump.filter)
-    if settings.mode == "max-autotune" and wanted.fx_summary.type is not None:
-        dump.summarize(gm, example_inputs, name)
-        if wanted.fx_summary.skip_compile:
-            return "fx_summary", air_aclgraph.run_eagerly(gm, name=name)
-    if wanted.run_eagerly or _dumps_original(settings):
-        if settings.mode == "max-autotune":  # its tags are labels
-            return "run_eagerly", air_aclgraph.run_eagerly(gm, example_inputs, name=name)
-        straight = air_aclgraph.run_eagerly(gm, example_inputs, settings=settings, plan=plan, name=name)
-        return "run_eagerly", straight
-    if settings.mode == "max-autotune":
-        run = air_geir.compile_graph(
-            gm,
-            example_inputs,
-            settings=settings,
-            engine=settings.air.engine,
-            static_inputs=static_inputs,
-            name=name,
-            fallback="error" if settings.air.unsupported == "error" else "eager",
-            observe=observer.ascend_ir,
-            dump_nodes=[node.name for node in gm.graph.nodes if dump.is_marked(node)],
-            backward=role == "backward",
-        )
-        if isinstance(run, air_geir.SplitExecutable):
-            left = [(each.target, each.reason, each.source) for each in run.eager]
-            nodes = {node.name: node for node in gm.graph.nodes}
-            _pieces.tell("max-autotune", name, len(run.pieces), left, nodes.get(run.eager[0].node))
-        return "max-autotune", run
-    captured = air_aclgraph.compile_graph(
-        gm,
-        example_inputs,
-        settings=settings,
-        plan=plan,
-        static_inputs=static_inputs,
-        name=name,
-        buckets=buckets,
-    )
-    return "reduce-overhead", captured
 
 
 def _dumps_in_graph(settings: air_config.Settings) -> bool:

@@ -69,8 +69,5 @@ def _world_size() -> int:
 
 
 def _is_point_to_point(gm: fx.GraphModule) -> bool:
-    for node in gm.graph.nodes:
-        name = getattr(node.target, "_opname", "") if node.op == "call_function" else ""
-        if name in SEND_OR_RECEIVE:
-            return True
-    return False
+    called = (node.target for node in gm.graph.nodes if node.op == "call_function")
+    return any(getattr(target, "_opname", "") in SEND_OR_RECEIVE for target in called)

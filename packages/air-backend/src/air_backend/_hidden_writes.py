@@ -28,7 +28,7 @@ Around: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 _seen: Final[set[Any]] = set()
 
 
-def say(gm: GraphModule) -> Around:
+def mark_writes(gm: GraphModule) -> Around:
     """Writes the copies, in this graph and in those inside it, and keeps hidden writers from being dropped.
 
     What comes back is to be put around the function that AOTAutograd makes of the graph.
@@ -106,9 +106,5 @@ def _copy_back(node: Node, overload: torch._ops.OpOverload) -> None:
 
 
 def _describe(node: Node, like: Node) -> None:
-    for key in ("example_value", "val"):
-        if key in like.meta:
-            node.meta[key] = like.meta[key]
-    for key in ("stack_trace", "nn_module_stack", "custom"):
-        if key in like.meta:
-            node.meta[key] = like.meta[key]
+    told = ("example_value", "val", "stack_trace", "nn_module_stack", "custom")
+    node.meta.update({key: like.meta[key] for key in told if key in like.meta})

@@ -44,7 +44,7 @@ def partition(joint: fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, **kno
     if refusal is None:
         _join(joint, num_fwd_outputs)
     else:
-        _tell(refusal)
+        _warn_once(refusal)
     forward, backward = default_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs, **known)
     if refusal is None:
         forward.meta[JOINED] = True
@@ -62,7 +62,7 @@ class Refusal:
 
 def why_not_joined(joint: fx.GraphModule, results: int) -> Refusal | None:
     """None where the gradients can be computed in the forward; `results` are those of the forward."""
-    tangents = _tangents(joint)
+    tangents = tangents_of(joint)
     if len(tangents) != 1:
         return _several(joint, tangents, results)
     value = tangents[0].meta["val"]
@@ -73,7 +73,10 @@ def why_not_joined(joint: fx.GraphModule, results: int) -> Refusal | None:
             _result_of(joint, tangents[0], results),
             "compute the loss inside the compiled function, and return one number",
         )
-    return _unfit(joint) or _not_linear(tangents[0])
+    if refusal := _unfit(joint):
+        return refusal
+    found = why_not_linear(tangents[0])
+    return None if found is None else Refusal(found.reason, found.node)
 
 
 def _several(joint: fx.GraphModule, tangents: Sequence[fx.Node], results: int) -> Refusal:
@@ -99,16 +102,9 @@ def _unfit(joint: fx.GraphModule) -> Refusal | None:
     return None
 
 
-def _not_linear(tangent: fx.Node) -> Refusal | None:
-    found = why_not_linear(tangent)
-    if found is None:
-        return None
-    return Refusal(found.reason, found.node)
-
-
 def _join(joint: fx.GraphModule, results: int) -> None:
     """Computes all gradients for d(loss) = 1 in the forward, and scales them in the backward."""
-    (tangent,) = _tangents(joint)
+    (tangent,) = tangents_of(joint)
     following = followers_of(tangent)
     tangent.replace_all_uses_with(_one_like(tangent))
     for node in joint.graph.nodes:
@@ -156,9 +152,8 @@ class _Scaling:
 
     def _of(self, gradient: fx.Node) -> fx.Node:
         if gradient not in self._following:
-            return self._call(
-                aten.clone.default, gradient
-            )  # autograd may keep it, and the caller write to it
+            # autograd may keep it, and the caller write to it
+            return self._call(aten.clone.default, gradient)
         link = link_of(gradient)
         if link is None or link.kind not in ("view", "again") or link.node.target is not gradient.target:
             return self._scaled(gradient)
@@ -189,7 +184,8 @@ def _called(tangent: fx.Node, tag: str, op: Any, args: Sequence[Any], kwargs: Ma
     return node
 
 
-def _tangents(joint: fx.GraphModule) -> list[fx.Node]:
+def tangents_of(joint: fx.GraphModule) -> list[fx.Node]:
+    """The inputs of a graph that are gradients, by the names that AOTAutograd gives them."""
     return [node for node in joint.graph.find_nodes(op="placeholder") if _is_tangent(node)]
 
 
@@ -212,7 +208,7 @@ def _result_of(joint: fx.GraphModule, tangent: fx.Node, results: int) -> fx.Node
     return found if isinstance(found, fx.Node) else None
 
 
-def _tell(refusal: Refusal) -> None:
+def _warn_once(refusal: Refusal) -> None:
     """Warns, once for each reason and line."""
     line = None if refusal.node is None else nearest_source_of(refusal.node)
     told = (refusal.reason, str(line))

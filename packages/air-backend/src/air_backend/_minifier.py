@@ -19,8 +19,10 @@ from torch import fx
 from torch._dynamo import config as dynamo_config
 from torch._dynamo.repro import after_aot, after_dynamo
 
+from air_backend._pieces import untouched
 from air_config import CompilerConfig
 from air_config.errors import NotSerializable
+from air_graph.executors import boxed
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +62,7 @@ def watched(
     """`compiler` with torch's minifier around it; it acts where `torch._dynamo.config.repro_after` says "aot"."""
 
     def inner(gm: fx.GraphModule, example_inputs: Sequence[Any], **kwargs: Any) -> Callable[..., Any]:
-        return compiler(_copied(gm), example_inputs, **kwargs)  # torch compares with the graph as it was
+        return compiler(untouched(gm), example_inputs, **kwargs)  # torch compares with the graph as it was
 
     def compile_watched(
         gm: fx.GraphModule, example_inputs: Sequence[Any], **kwargs: Any
@@ -75,16 +77,9 @@ def watched(
             with _prelude(config):
                 return run(args)
 
-        call._boxed_call = True  # type: ignore[attr-defined]  # the mark torch looks for
-        return call
+        return boxed(call)
 
     return compile_watched
-
-
-def _copied(gm: fx.GraphModule) -> fx.GraphModule:
-    graph = fx.Graph(gm.graph.owning_module)
-    graph.output(graph.graph_copy(gm.graph, {}))
-    return fx.GraphModule(gm, graph)
 
 
 def script(gm: fx.GraphModule, args: Sequence[Any], config: CompilerConfig) -> str:

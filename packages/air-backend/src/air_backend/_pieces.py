@@ -20,6 +20,7 @@ import air_graph
 from air_backend.errors import GraphSplit
 from air_fxpasses.tables import twin_of
 from air_graph import place_of, source_of, warn_at
+from air_graph.executors import Executor
 from air_graph.pieces import LeftOut, compile_parts, cut
 
 log = logging.getLogger(__name__)
@@ -126,15 +127,13 @@ def _written_as(gm: fx.GraphModule, operator: Any, ground: torch.device) -> list
     ]
 
 
-def tell(
-    mode: str, name: str, pieces: int, left: Sequence[tuple[str, str, str | None]], node: fx.Node | None
-) -> None:
-    """Warns, once for each operator and line, that a graph runs in pieces; `left` are operator, reason and line."""
+def warn_of_pieces(mode: str, name: str, run: Executor, node: fx.Node | None) -> None:
+    """Warns, once for each operator and line, that a graph runs in pieces, at the line of `node`."""
+    left = [(each.target, each.reason, each.source) for each in run.eager]
     fresh = [each for each in left if (each[0], each[2]) not in _told]
-    if not fresh:
-        return
-    _told.update((operator, place) for operator, _, place in fresh)
-    warn_at(source_of(node), GraphSplit(mode, name, pieces, tuple(fresh)), "air_backend")
+    if fresh:
+        _told.update((operator, place) for operator, _, place in fresh)
+        warn_at(source_of(node), GraphSplit(mode, name, len(run.pieces), tuple(fresh)), "air_backend")
 
 
 def _leave_out_streams(gm: fx.GraphModule) -> None:

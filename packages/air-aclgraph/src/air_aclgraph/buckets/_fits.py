@@ -12,15 +12,14 @@ from torch import SymInt, Tensor
 from torch.fx import GraphModule
 
 from air_aclgraph._copies import one_by_one
-from air_aclgraph._key import Key
+from air_aclgraph._key import Key, KeyOf
 from air_aclgraph._making import Making
+from air_aclgraph._placed import Placed
 from air_aclgraph._slots import Kind
 from air_aclgraph.buckets._buffers import PaddedBuffer, Values, evaluated, shape_of
 from air_aclgraph.buckets._cuts import Cut, cut_of, leaves_of
 from air_aclgraph.buckets._proven import Bucket
 from air_aclgraph.errors import BucketsRefused
-
-KeyOf = Callable[[Sequence[Any]], Key]
 
 _LIMIT: Final = 1024
 _PADDED: Final = (Kind.COPIED, Kind.BOUND)
@@ -39,7 +38,7 @@ class Fit:
     storages: frozenset[int]  # of the memory that the next call overwrites
 
 
-class Fits:
+class Fits(Placed):
     """The fits of one graph, and the memory of its padded inputs: what its executable is told of buckets."""
 
     def __init__(self, gm: GraphModule, buckets: Sequence[Bucket], making: Making) -> None:

@@ -16,8 +16,8 @@ from torch import Tensor
 from torch.fx import GraphModule
 from torch.utils._pytree import tree_leaves, tree_unflatten
 
-from air_aclgraph import _captured
-from air_aclgraph._executable import Executable, boxed_callable
+from air_aclgraph._captured import overlaps_written
+from air_aclgraph._executable import Executable
 from air_aclgraph._key import Key
 from air_aclgraph._making import Making
 from air_aclgraph._pieced import Splitter
@@ -28,7 +28,7 @@ from air_aclgraph.buckets._fits import Fit, Fits
 from air_aclgraph.buckets._proven import Bucket, refuse_mixed
 from air_aclgraph.errors import InputRefused
 from air_aclgraph.static_kernel import StaticKernels
-from air_graph.executors import WholeGraph
+from air_graph.executors import WholeGraph, boxed
 
 
 class PaddedExecutable(WholeGraph):
@@ -102,13 +102,13 @@ class PaddedExecutable(WholeGraph):
             return "inside another capture or replay"
         if ready is not None and ready.current() != ready.last[0] and not ready.switch():
             return "inside another capture or replay"
-        if self._writes and any(_captured.overlaps_written(args, self._kinds, i) for i in self._fits.places):
+        if self._writes and any(overlaps_written(args, self._kinds, i) for i in self._fits.places):
             return "a padded input shares memory that the graph writes"
         return None
 
     def boxed_callable(self) -> Callable[[list[Any]], Any]:
         """A plain function for AOTAutograd, which asks a compiled function whether it takes one list."""
-        return boxed_callable(self.boxed)
+        return boxed(lambda args: self.boxed(args))
 
     def split_by(self, splitter: Splitter) -> None:
         """Asks `splitter`, where the device refuses an operator in a capture, for what runs the graph in pieces."""

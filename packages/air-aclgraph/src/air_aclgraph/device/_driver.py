@@ -47,6 +47,11 @@ _OUTSIDE: Final = (
     "debug.aclgraph.capture_error_mode = 'thread_local'"
 )
 
+_OPERATOR: Final = "run the model with run_eagerly to find the operator"
+_FIRST: Final = "fix the first error reported"
+_AT_FAULT: Final = "run the model with run_eagerly: if it fails there too, the operator is at fault"
+_BUG: Final = "report this as a bug"
+
 CAUSES: Final[dict[int, Cause]] = {
     207001: Cause("the device is out of memory", _SMALLER, resource="memory"),
     207018: Cause("the device is out of memory", _SMALLER, resource="memory"),
@@ -63,7 +68,7 @@ CAUSES: Final[dict[int, Cause]] = {
     107022: Cause(
         "the device is aborting its tasks", "fix the first error reported, then start the process again"
     ),
-    107023: Cause("the stream was aborted by an earlier error", "fix the first error reported"),
+    107023: Cause("the stream was aborted by an earlier error", _FIRST),
     107024: Cause(
         "a captured stream waits for an event that was recorded outside the capture",
         "record the event inside the compiled function, or wait for it before the call",
@@ -81,7 +86,7 @@ CAUSES: Final[dict[int, Cause]] = {
     107028: Cause("an event of a capture was queried by the host", _OUTSIDE, illegal=True),
     107029: Cause(
         "a stream that is not being captured was used as if it were",
-        "fix the first error reported",
+        _FIRST,
         illegal=True,
     ),
     107030: Cause(
@@ -94,24 +99,20 @@ CAUSES: Final[dict[int, Cause]] = {
         "the default stream was used while another stream is being captured", _OUTSIDE, illegal=True
     ),
     107032: Cause("a wait would join two captures", "use one event per compiled function", illegal=True),
-    107033: Cause("the group of updatable tasks is not in the right state", "report this as a bug"),
+    107033: Cause("the group of updatable tasks is not in the right state", _BUG),
     107034: Cause(
         "a group of updatable tasks was interrupted by work on another stream",
         "keep the updatable operator on one stream",
     ),
-    107036: Cause("the capture was ended on another stream than it was begun on", "report this as a bug"),
-    107038: Cause("the capture was ended by another thread than began it", "report this as a bug"),
+    107036: Cause("the capture was ended on another stream than it was begun on", _BUG),
+    107038: Cause("the capture was ended by another thread than began it", _BUG),
     107041: Cause("an asynchronous operation had to wait during the capture", _OUTSIDE, illegal=True),
-    507011: Cause(
-        "a captured graph failed on the device", "run the model with run_eagerly to find the operator"
-    ),
-    507014: Cause("a kernel ran into its time limit", "run the model with run_eagerly to find the operator"),
-    507015: Cause("a kernel failed on the device", "run the model with run_eagerly to find the operator"),
-    507018: Cause("an AI CPU kernel failed", "run the model with run_eagerly to find the operator"),
-    507034: Cause(
-        "a vector kernel ran into its time limit", "run the model with run_eagerly to find the operator"
-    ),
-    507035: Cause("a vector kernel failed", "run the model with run_eagerly to find the operator"),
+    507011: Cause("a captured graph failed on the device", _OPERATOR),
+    507014: Cause("a kernel ran into its time limit", _OPERATOR),
+    507015: Cause("a kernel failed on the device", _OPERATOR),
+    507018: Cause("an AI CPU kernel failed", _OPERATOR),
+    507034: Cause("a vector kernel ran into its time limit", _OPERATOR),
+    507035: Cause("a vector kernel failed", _OPERATOR),
     507046: Cause(
         "the device waited too long for an event",
         "a wait in the graph has no record before it: check the streams with explain()",
@@ -139,27 +140,13 @@ def translate(error: RuntimeError, limits: Limits) -> AclGraphError:
             available=limits.free_bytes,
         )
     code = driver_code(error)
-    if code is None:
-        return IllegalDuringCapture(
-            f"the capture failed: {_first_line(error)}",
-            advice="run the model with run_eagerly: if it fails there too, the operator is at fault",
-        )
-    cause = CAUSES.get(code)
-    if cause is None:
-        return CaptureFailed(
-            f"the capture failed: {_first_line(error)}",
-            advice="run the model with run_eagerly: if it fails there too, the operator is at fault",
-            code=code,
-        )
+    cause = CAUSES.get(code or 0) or Cause(_first_line(error), _AT_FAULT, illegal=code is None)
+    what = f"the capture failed: {cause.what}"
     if cause.resource:
-        return ResourcesExhausted(
-            f"the capture failed: {cause.what}", advice=cause.advice, code=code, resource=cause.resource
-        )
+        return ResourcesExhausted(what, advice=cause.advice, code=code, resource=cause.resource)
     if cause.illegal:
-        return IllegalDuringCapture(
-            f"the capture failed: {cause.what} (driver code {code})", advice=cause.advice
-        )
-    return CaptureFailed(f"the capture failed: {cause.what}", advice=cause.advice, code=code)
+        return IllegalDuringCapture(what + (f" (driver code {code})" if code else ""), advice=cause.advice)
+    return CaptureFailed(what, advice=cause.advice, code=code)
 
 
 def replay_error(error: RuntimeError, graph: str, where: Where | None = None) -> RuntimeError:
@@ -167,11 +154,9 @@ def replay_error(error: RuntimeError, graph: str, where: Where | None = None) ->
     code = driver_code(error)
     if code is None or isinstance(error, AclGraphError):
         return error
-    cause = CAUSES.get(code)
-    what = _first_line(error) if cause is None else cause.what
-    advice = "run the model with run_eagerly to find the operator" if cause is None else cause.advice
+    cause = CAUSES.get(code) or Cause(_first_line(error), _OPERATOR)
     made = ReplayFailed(
-        f"a replay of {graph} failed: {what}", where=where, advice=advice, graph=graph, code=code
+        f"a replay of {graph} failed: {cause.what}", where=where, advice=cause.advice, graph=graph, code=code
     )
     made.__cause__ = error
     return made

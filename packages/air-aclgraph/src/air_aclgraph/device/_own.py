@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from air_aclgraph._memory import same_place, used_of
+from air_aclgraph._memory import same_place, used_of, whole
 from air_aclgraph.device import _npu
 from air_aclgraph.device._weak import weak_tensor
 
@@ -59,7 +59,7 @@ def weakened(outputs: Sequence[Any], known: set[int]) -> tuple[Any, ...]:
     def weak(group: list[Tensor]) -> list[Tensor]:
         if len(group) == 1 and not group[0].storage_offset():
             return [weak_tensor(group[0])]
-        memory = weak_tensor(_bytes(group[0]))
+        memory = weak_tensor(whole(group[0]))
         return [same_place(t, memory.untyped_storage()) for t in group]
 
     found = list(outputs)
@@ -112,16 +112,9 @@ def _copied(tensors: Sequence[Tensor], memory: Tensor) -> list[Tensor]:
         return [memory.copy_(tensors[0])]
     low, high = used_of(tensors)
     if low < high:
-        memory[low:high].copy_(_bytes(tensors[0])[low:high])
+        memory[low:high].copy_(whole(tensors[0])[low:high])
     return [same_place(t, memory.untyped_storage()) for t in tensors]
 
 
 def _is_formatted(tensor: Tensor) -> bool:
     return tensor.device.type == "npu" and not _npu.is_plain(tensor)
-
-
-def _bytes(tensor: Tensor) -> Tensor:
-    """The storage of a tensor as bytes."""
-    storage = tensor.untyped_storage()
-    empty = torch.empty(0, dtype=torch.uint8, device=tensor.device)
-    return empty.set_(storage, 0, (storage.nbytes(),), (1,))

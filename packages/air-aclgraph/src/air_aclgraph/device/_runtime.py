@@ -29,7 +29,6 @@ from air_aclgraph._memory import tensors_of
 from air_aclgraph._runtime import (
     Abilities,
     Body,
-    ErrorMode,
     Limits,
     Recording,
     Request,
@@ -45,6 +44,8 @@ from air_aclgraph.errors import AclGraphError, CaptureFailed, Unsupported
 from air_graph.forks import new_lock
 
 _ONLY_LOGS: Final = frozenset(("log", "debug", "id", "super", "replay"))
+_GRAPHS: Final = {"npu": "NPUGraph", "cuda": "CUDAGraph"}
+"""The class of a captured graph, in the device module."""
 _CUDA: Final = Abilities(user_pool=True)
 _NPU: Final = Abilities(
     user_pool=True, parameter_update=True, core_limits=True, super_kernel=True, deterministic_level=True
@@ -57,9 +58,16 @@ class AcceleratorRuntime:
     def __init__(self, device: torch.device | str) -> None:
         self.device = torch.device(device)
         self.name = self.device.type
+        if self.name not in _GRAPHS:
+            raise Unsupported(
+                f"nothing is captured on {self.name!r} devices: there are runtimes for {', '.join(_GRAPHS)} and cpu",
+                advice="move the model and its inputs to one of them, or run it with run_eagerly",
+                runtime=self.name,
+            )
         self.lock = new_lock()
         self.abilities = _NPU if self.name == "npu" else _CUDA
         self._module: ModuleType = torch.get_device_module(self.device.type)
+        self._graph_class: Any = getattr(self._module, _GRAPHS[self.name])
         self._pool: Any = None
         self._anchors: dict[Any, Any] = {}
         self._living: Counter[Any] = Counter()
@@ -73,7 +81,7 @@ class AcceleratorRuntime:
         self._levels: list[int] = []
         self._groups: TaskGroups | None = None
         self._graph: Any = None
-        self._raw_stream = _raw_stream(self.name, self._module)
+        self._raw_stream = _raw_stream(self.name)
 
     # streams and events
 
@@ -226,7 +234,7 @@ class AcceleratorRuntime:
         """Keeps a pool alive between the end of its last graph and the next: it cannot be entered twice."""
         if pool in self._anchors:
             return
-        graph = _graph_class(self._module)()
+        graph = self._graph_class()
         try:
             with self._module.stream(self._capture_stream):
                 graph.capture_begin(pool=pool, capture_error_mode="relaxed")
@@ -279,7 +287,7 @@ class AcceleratorRuntime:
         self, body: Body, inputs: Sequence[object], request: Request, pool: Any
     ) -> tuple[Any, tuple[Any, ...]]:
         module = self._module
-        graph = _graph_class(module)()
+        graph = self._graph_class()
         reserve = None if request.sample is None else reserved(*request.sample)
         collecting = gc.isenabled()
         gc.disable()  # a finaliser that frees device memory in the middle would invalidate the capture
@@ -295,9 +303,8 @@ class AcceleratorRuntime:
                         self._graph = None
                         if reserve is not None:
                             elsewhere = partial(module.stream, entry)
-                            outputs = moved_out(
-                                outputs, not_of_the_capture(inputs, outputs), reserve, elsewhere
-                            )
+                            known = not_of_the_capture(inputs, outputs)
+                            outputs = moved_out(outputs, known, reserve, elsewhere)
                     graph.capture_end()
                 except BaseException:
                     self._abandon(graph, pool)
@@ -410,14 +417,6 @@ class AcceleratorRuntime:
         self._module.synchronize(self.device)
 
 
-def _graph_class(module: ModuleType) -> Any:
-    for name in ("NPUGraph", "CUDAGraph", "XPUGraph"):
-        found = getattr(module, name, None)
-        if found is not None:
-            return found
-    return _AcceleratorGraph
-
-
 def replay_of(graph: Any) -> Callable[[], None]:
     """`graph.replay`, without the Python method where that does nothing but log and call the extension's."""
     method = type(graph).__dict__.get("replay")
@@ -428,28 +427,10 @@ def replay_of(graph: Any) -> Callable[[], None]:
     return replay
 
 
-class _AcceleratorGraph:
-    """`torch.accelerator.Graph` with the two-argument `capture_begin` of the device modules."""
-
-    def __init__(self) -> None:
-        self._graph: Any = None
-
-    def capture_begin(self, *, pool: Any, capture_error_mode: ErrorMode) -> None:
-        self._graph = torch.accelerator.Graph(pool=pool, capture_error_mode=capture_error_mode)
-        self.replay = self._graph.replay
-        self.reset = self._graph.reset
-        self._graph.capture_begin()
-
-    def capture_end(self) -> None:
-        self._graph.capture_end()
-
-
-def _raw_stream(name: str, module: ModuleType) -> Callable[[int], int]:
+def _raw_stream(name: str) -> Callable[[int], int]:
     """The cheapest number that tells the current stream from others."""
-    if name == "npu":
-        found: Any = getattr(_npu.torch_npu()._C, "_npu_getCurrentRawStreamNoWait", None)
-        return found or _npu.torch_npu()._C._npu_getCurrentRawStream  # type: ignore[no-any-return]  # untyped extension
-    found = getattr(torch._C, f"_{name}_getCurrentRawStream", None)
-    if found is not None:
-        return found  # type: ignore[no-any-return]  # untyped extension
-    return lambda index: int(module.current_stream(index).stream_id)
+    if name == "cuda":
+        return torch._C._cuda_getCurrentRawStream
+    extension = _npu.torch_npu()._C
+    found: Any = getattr(extension, "_npu_getCurrentRawStreamNoWait", None)
+    return found or extension._npu_getCurrentRawStream  # type: ignore[no-any-return]  # untyped extension

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import Final, Literal
 
 Kind = Literal["wait", "reset", "run", "patch", "record", "launch"]
@@ -116,9 +117,8 @@ def _edges(
     for index, at in enumerate(actions):
         stream, kind = at.action.stream, at.action.kind
         if stream in inside and launched is not None:
-            edges[index].add(
-                launched
-            )  # and nothing of the last round: only events and the caller order rounds
+            # and nothing of the last round: only events and the caller order rounds
+            edges[index].add(launched)
             if (previous := last.get(stream)) is not None and actions[previous].round == at.round:
                 edges[index].add(previous)
         elif (previous := last.get(stream)) is not None:
@@ -144,20 +144,11 @@ def _signals(at: _Scheduled, place: dict[_Name, int]) -> Iterable[int]:
 
 def _ancestors(edges: Sequence[set[int]]) -> list[int] | None:
     """For each action one bit per action that is certainly done when it starts; None where they go in a circle."""
-    after: list[list[int]] = [[] for _ in edges]
-    missing = [len(sources) for sources in edges]
-    for index, sources in enumerate(edges):
-        for source in sources:
-            after[source].append(index)
-    ready = [index for index, count in enumerate(missing) if not count]
     before = [0] * len(edges)
-    done = 0
-    while ready:
-        index = ready.pop()
-        done += 1
-        for following in after[index]:
-            before[following] |= before[index] | 1 << index
-            missing[following] -= 1
-            if not missing[following]:
-                ready.append(following)
-    return before if done == len(edges) else None
+    try:
+        for index in TopologicalSorter(dict(enumerate(edges))).static_order():
+            for source in edges[index]:
+                before[index] |= before[source] | 1 << source
+    except CycleError:
+        return None
+    return before

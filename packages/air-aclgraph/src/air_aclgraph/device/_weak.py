@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from air_aclgraph._memory import turned_like
+from air_aclgraph._memory import with_bits_of
 from air_aclgraph.device import _npu
 
 
 def weak_tensor(tensor: Tensor) -> Tensor:
     """The same memory, sizes and strides; freeing the original gives the block back to its pool."""
     if tensor.device.type == "npu":
-        return turned_like(tensor, _npu.torch_npu()._C._weak_ref_tensor(tensor))
+        return with_bits_of(tensor, _npu.torch_npu()._C._weak_ref_tensor(tensor))
     storage = tensor.untyped_storage()
     alias = torch._C._construct_storage_from_data_pointer(storage.data_ptr(), tensor.device, storage.nbytes())
     metadata = {
@@ -24,4 +24,4 @@ def weak_tensor(tensor: Tensor) -> Tensor:
         "nbytes": storage.nbytes(),
         "data_ptr": storage.data_ptr(),
     }
-    return turned_like(tensor, torch._C._construct_CUDA_Tensor_From_Storage_And_Metadata(metadata, alias))
+    return with_bits_of(tensor, torch._C._construct_CUDA_Tensor_From_Storage_And_Metadata(metadata, alias))

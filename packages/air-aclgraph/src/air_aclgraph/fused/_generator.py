@@ -13,21 +13,18 @@ def refuse_absent(device: torch.device) -> None:
 
     init_backend_registration()
     if get_scheduling_for_device(device.type) is None:
-        raise _refused(
-            device,
-            f"Inductor has no kernel generator for {device.type}",
-            "install the one of torch_npu"
-            if device.type == "npu"
-            else "install the one of the device's vendor",
-        )
+        vendor = "torch_npu" if device.type == "npu" else "the device's vendor"
+        what = f"Inductor has no kernel generator for {device.type}"
+        raise _refused(device, what, f"install the one of {vendor}")
     if device.type == "cpu":
         _refuse_without_compiler(device)
-    elif device.type in ("cuda", "xpu"):
+    elif device.type == "cuda":
         from torch.utils._triton import has_triton
 
         if not has_triton():
-            raise _refused(device, f"Triton, which writes Inductor's kernels for {device.type}, is not there",
-                           "install triton")  # fmt: skip
+            raise _refused(
+                device, "Triton, which writes Inductor's kernels for cuda, is missing", "install triton"
+            )
 
 
 def _refuse_without_compiler(device: torch.device) -> None:

@@ -109,16 +109,14 @@ class Recorder(TorchDispatchMode):
         self.stand_ins.settle()
         if isinstance(func, HigherOrderOperator):
             return self._higher_order(func, args, named)
-        _refuse_illegal(func, args, named)
+        if (reason := why_illegal(func, args, named)) is not None:
+            raise IllegalDuringCapture.of(func, reason)
         for tensor in tensors_of((args, named)):
             self._meet(tensor)
         if torch.Tag.inplace_view in func.tags:
             self._turned(args[0])
-        outs = (
-            [(t, t.shape) for t in tensors_of(written_values(func, args, named))]
-            if func._schema.is_mutable
-            else []
-        )
+        written = tensors_of(written_values(func, args, named)) if func._schema.is_mutable else ()
+        outs = [(t, t.shape) for t in written]
         for tensor, _ in outs:
             if not tensor.numel() and storage_id(tensor) in self.blocks:
                 self.stand_ins.forget(tensor)  # it may grow to the size of a result
@@ -147,11 +145,10 @@ class Recorder(TorchDispatchMode):
         """An empty tensor of the graph may be made as large as the result that is written to it, no other one."""
         for tensor, before in outs:
             if tensor.shape != before and (before.numel() or storage_id(tensor) not in self.blocks):
-                raise IllegalDuringCapture(
-                    f"{func} cannot run inside a capture: it gives a tensor of size {tuple(before)} the size "
-                    f"{tuple(tensor.shape)} of its result",
+                raise IllegalDuringCapture.of(
+                    func,
+                    f"it gives a tensor of size {tuple(before)} the size {tuple(tensor.shape)} of its result",
                     advice="give it an out= tensor of the size of the result, or none",
-                    operator=str(func),
                 )
 
     def updatable(self, call: UpdatableCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -280,25 +277,14 @@ def gives_the_same(task: Task) -> bool:
     return task.overload.namespace == "aten" and torch.Tag.nondeterministic_seeded not in task.overload.tags
 
 
-def _refuse_illegal(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    if (reason := why_illegal(func, args, kwargs)) is not None:
-        raise IllegalDuringCapture(
-            f"{func} cannot run inside a capture: {reason}",
-            advice="keep it outside the compiled function, let the graph be cut there (air.uncapturable = 'split'), "
-            "or run this model with run_eagerly",
-            operator=str(func),
-        )
-
-
 def _refuse_layouts(func: OpOverload, outs: Sequence[Tensor]) -> None:
     for tensor in outs:
         if tensor.layout is not torch.strided or tensor.is_quantized:
             kind = "is quantised" if tensor.is_quantized else f"has layout {tensor.layout}"
-            raise IllegalDuringCapture(
-                f"{func} cannot run inside a capture: its result {kind}, which is no memory of one size that could be "
-                "written again",
+            raise IllegalDuringCapture.of(
+                func,
+                f"its result {kind}, which is no memory of one size that could be written again",
                 advice="keep such tensors outside the compiled function, or run this model with run_eagerly",
-                operator=str(func),
             )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import torch
 from torch import Tensor
@@ -61,10 +61,7 @@ class HostRuntime:
         self._events = itertools.count(1)
 
     def run(self, body: Body, inputs: Sequence[object]) -> Any:
-        outer, self._here.recorder = (
-            self._here.recorder,
-            None,
-        )  # a call inside a kernel is no part of a recording
+        outer, self._here.recorder = self._here.recorder, None  # a call inside a kernel is not recorded
         try:
             with self._turns.open(), torch.no_grad():
                 return body(*inputs)
@@ -100,9 +97,8 @@ class HostRuntime:
         constant = _constants(recorder, held)
         first = outputs
         if request.share_outputs:
-            first = _kept(
-                outputs, request.owning or [Ownership(i, i, True) for i in range(len(outputs))], recorder
-            )
+            owning = request.owning or [Ownership(i, i, True) for i in range(len(outputs))]
+            first = _kept(outputs, owning, recorder)
             for key in held & recorder.blocks.keys():
                 recorder.blocks[key].last = len(recorder.steps)  # read by the clones after the last task
             held = set()
@@ -118,7 +114,9 @@ class HostRuntime:
         for key in recorder.blocks.keys() - movable.keys():
             recorder.blocks[key].fill()
         steps = [
-            s for s in recorder.steps if not (isinstance(s, Task) and set(s.writes) <= constant and s.writes)
+            s
+            for s in recorder.steps
+            if not (isinstance(s, Task) and s.writes and constant.issuperset(s.writes))
         ]
         tasks = [s for s in steps if isinstance(s, Task)]
         for task in tasks:
@@ -172,25 +170,14 @@ class HostRuntime:
         if self._here.recorder is not None:
             self._here.recorder.stream = self._stack.pop()
 
-    def limit_cores(self, aicore: int, vectorcore: int) -> None:
+    def _absent(self, *_: object, **__: object) -> NoReturn:
         raise Unsupported(
-            "the host runtime has no cores to limit", option="limit_core_num", runtime=self.name
+            "the host runtime has neither cores to limit nor levels of determinism",
+            advice="leave out limit_core_num and deterministic where CPU tensors are computed on",
+            runtime=self.name,
         )
 
-    def restore_cores(self) -> None:
-        raise Unsupported(
-            "the host runtime has no cores to limit", option="limit_core_num", runtime=self.name
-        )
-
-    def enter_determinism(self, level: int) -> None:
-        raise Unsupported(
-            "the host runtime has no levels of determinism", option="deterministic", runtime=self.name
-        )
-
-    def exit_determinism(self) -> None:
-        raise Unsupported(
-            "the host runtime has no levels of determinism", option="deterministic", runtime=self.name
-        )
+    limit_cores = restore_cores = enter_determinism = exit_determinism = _absent
 
     def updatable(self, call: UpdatableCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._here.recorder is None:
@@ -298,9 +285,7 @@ def _constants(recorder: Recorder, held: set[int]) -> set[int]:
     """Blocks that hold the same values in every run: written once, from nothing but such blocks."""
     constant: set[int] = set()
     for step in recorder.steps:
-        if not isinstance(step, Task) or not step.writes:
-            continue
-        if not gives_the_same(step):
+        if not isinstance(step, Task) or not step.writes or not gives_the_same(step):
             continue
         sources = set(step.reads) - set(step.writes)
         once = all(_written_once(recorder.blocks.get(key)) and key not in held for key in step.writes)

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
+from air_aclgraph._kept import owners
 from air_aclgraph._memory import same_place
-
-_use_count: Final = getattr(torch._C, "_storage_Use_Count", None)
 
 
 def storage_id(tensor: Tensor) -> int:
@@ -52,9 +51,9 @@ class Block:
 
     def empty(self) -> None:
         """Gives the memory back, unless somebody has it whom nobody told us of."""
-        if self.kept or self.live or _use_count is None or not self.storage.nbytes():
+        if self.kept or self.live or not self.storage.nbytes():
             return
-        if _use_count(self.storage._cdata) == self.stand_ins + 1:  # and `storage` itself
+        if owners(self.storage._cdata) == self.stand_ins + 1:  # and `storage` itself
             self.emptied = self.storage.nbytes()
             self.storage.resize_(0)
 

@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import torch
 from torch._C._dynamo import guards
@@ -60,6 +60,16 @@ def library() -> ctypes.PyDLL | None:
     except (OSError, Untrusted, _NotCompiled) as error:
         _say_without(error)
         return None
+
+
+def builtin(name: str, *arguments: Any) -> Any:
+    """A function of the library that gives a Python object; None where there is no library."""
+    found = library()
+    if found is None:
+        return None
+    function = found[name]
+    function.argtypes, function.restype = arguments, ctypes.py_object
+    return function
 
 
 class _NotCompiled(Exception):

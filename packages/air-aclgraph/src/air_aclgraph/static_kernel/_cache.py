@@ -25,8 +25,8 @@ from typing import Any, Final
 
 from air_aclgraph.static_kernel._locks import digest_of, read_json, write_json
 from air_aclgraph.static_kernel._select import Operator
-from air_aclgraph.static_kernel._tree import is_alive, nbytes
-from air_aclgraph.static_kernel.errors import StageFailed, system_failure
+from air_aclgraph.static_kernel._tree import is_alive, removed_until
+from air_aclgraph.static_kernel.errors import StageFailed, files_of
 
 log = logging.getLogger(__name__)
 
@@ -113,20 +113,18 @@ class Cache:
     def staging(self) -> Path:
         """A new folder in which a package is made; those of this machine's ended processes are removed."""
         mine = f"{_STAGING}{digest_of(socket.gethostname())}-"
-        try:
+        with files_of("look up", "the kernel cache cannot be written"):
             self.folder.mkdir(parents=True, exist_ok=True)
             for old in self.folder.glob(f"{mine}*"):
                 if not is_alive(int(old.name.removeprefix(mine).partition(".")[0])):
                     shutil.rmtree(old, ignore_errors=True)
             folder = self.folder / f"{mine}{os.getpid()}.{next(_numbers)}"
             folder.mkdir()
-            return folder
-        except OSError as error:
-            raise system_failure("look up", "the kernel cache cannot be written", error) from error
+        return folder
 
     def publish(self, staging: Path, operators: Sequence[Operator], seconds: float) -> Package:
         """Makes what the compiler left in a staging folder a package of the cache."""
-        try:
+        with files_of("compile", "the package cannot be put into the cache"):
             installers = sorted(staging.glob("*.run"))
             if not installers:
                 raise StageFailed(
@@ -153,8 +151,6 @@ class Cache:
             target = self.folder / checksum[:24]
             if not target.exists():
                 staging.rename(target)
-        except OSError as error:
-            raise system_failure("compile", "the package cannot be put into the cache", error) from error
         package = _read(target)
         assert package is not None, "a manifest that was just written"
         return package
@@ -174,16 +170,7 @@ def entries(root: Path) -> list[Path]:
 
 def prune(root: Path, keep_bytes: int) -> list[Path]:
     """Removes the packages of a cache that were unused the longest until the rest fits; gives the removed."""
-    kept = entries(root)
-    total = sum(map(nbytes, kept))
-    removed = []
-    for folder in kept:
-        if total <= keep_bytes:
-            break
-        total -= nbytes(folder)
-        shutil.rmtree(folder, ignore_errors=True)
-        removed.append(folder)
-    return removed
+    return removed_until(keep_bytes, entries(root))
 
 
 def sha256(file: Path) -> str:

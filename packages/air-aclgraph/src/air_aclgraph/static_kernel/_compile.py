@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from air_aclgraph.static_kernel._select import Operator
-from air_aclgraph.static_kernel.errors import StageFailed, last_lines, system_failure
+from air_aclgraph.static_kernel.errors import StageFailed, files_of, last_lines
 from air_config import variables
 from air_graph.progress import Progress, progress_on_terminal, showing
 
@@ -65,12 +65,10 @@ def compile_operators(operators: Sequence[Operator], job: Job, output: Path, log
             operators=_digests(operators),
         )
     given = output / "operators"
-    try:
+    with files_of("compile", "the operators cannot be copied"):
         given.mkdir()
         for operator in operators:
             shutil.copyfile(operator.file, given / operator.file.name)
-    except OSError as error:
-        raise system_failure("compile", "the operators cannot be copied", error) from error
     command = [tool, "-p", str(given), "-v", job.soc, "-j", str(job.jobs), "-o", str(output)]
     command += [*_level(), *job.flags]
     started = time.monotonic()
@@ -103,23 +101,17 @@ def _run(command: Sequence[str], job: Job, log_file: Path, count: int) -> int | 
             stage="compile",
             command=shlex.join(command),
         ) from error
+    screen = progress_on_terminal(count, wanted=variables.switch("ACLGRAPH_PROGRESS", True))
     try:
-        return _wait(process, job, count)
+        with showing(screen, "static kernels"):
+            return _waited(process, job, count, screen)
     finally:
         if process.poll() is None:
             _end(process)
 
 
-def _wait(process: subprocess.Popen[bytes], job: Job, count: int) -> int | None:
+def _waited(process: subprocess.Popen[bytes], job: Job, count: int, screen: Progress | None) -> int | None:
     started = time.monotonic()
-    screen = progress_on_terminal(count, wanted=variables.switch("ACLGRAPH_PROGRESS", True))
-    with showing(screen, "static kernels"):
-        return _waited(process, job, count, started, screen)
-
-
-def _waited(
-    process: subprocess.Popen[bytes], job: Job, count: int, started: float, screen: Progress | None
-) -> int | None:
     while True:
         elapsed = time.monotonic() - started
         if job.time_limit_s is not None and elapsed >= job.time_limit_s:
@@ -164,9 +156,7 @@ def _failed(
             "raise air.static_kernel.time_limit_s, or leave operators out with air.static_kernel.blacklist"
         )
     else:
-        what = f"{TOOL} failed"
-        if code < 0:
-            what = f"{TOOL} was killed by {signal.Signals(-code).name}"
+        what = f"{TOOL} failed" if code >= 0 else f"{TOOL} was killed by {signal.Signals(-code).name}"
         advice = "see the log; leave operators out with air.static_kernel.blacklist"
     end = last_lines(log_file)
     return StageFailed(

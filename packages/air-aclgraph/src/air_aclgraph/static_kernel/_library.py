@@ -28,7 +28,7 @@ from typing import Any, Final
 from air_aclgraph.static_kernel._cache import Package
 from air_aclgraph.static_kernel._locks import Lock, read_json, state_dir, write_json
 from air_aclgraph.static_kernel._toolkit import Toolkit
-from air_aclgraph.static_kernel.errors import StageFailed, last_lines, system_failure
+from air_aclgraph.static_kernel.errors import StageFailed, files_of, last_lines
 from air_config.trust import why_untrusted
 
 log = logging.getLogger(__name__)
@@ -69,22 +69,20 @@ class Library:
         """Makes a package part of the library; False when another process had done so."""
         if package.name in self._mine:
             return False
-        try:
-            with self._locked(shared=False) as lock:
-                self._sweep()
-                record = self._record(package.name)
-                users = Lock(self._state / "users" / package.name)
-                users.try_acquire(shared=True)
-                there = read_json(record)
-                if there is not None and there["done"] and Path(there["place"]).is_dir():
-                    self._mine[package.name] = users
-                    return False
+        users = Lock(self._state / "users" / package.name)
+        with (
+            files_of("install", "the operator library cannot be written"),
+            self._locked(shared=False) as lock,
+        ):
+            self._sweep()
+            users.try_acquire(shared=True)
+            there = read_json(self._record(package.name))
+            installed = there is not None and there["done"] and Path(there["place"]).is_dir()
+            if not installed:
                 with self._nobody_present():
                     self._run_installer(package, toolkit, log_file, users, lock)
-                self._mine[package.name] = users
-                return True
-        except OSError as error:
-            raise system_failure("install", "the operator library cannot be written", error) from error
+        self._mine[package.name] = users
+        return not installed
 
     def _run_installer(
         self, package: Package, toolkit: Toolkit, log_file: Path, users: Lock, lock: Lock
@@ -133,7 +131,7 @@ class Library:
 
     def reselect(self, toolkit: Toolkit) -> None:
         """Makes this process look for kernels again, when nothing half-installed is there."""
-        try:
+        with files_of("reselect", "the state of the operator library is unknown"):
             while True:
                 with self._locked(shared=True):
                     if not any(self._broken()):
@@ -141,8 +139,6 @@ class Library:
                         return
                 with self._locked(shared=False):
                     self._sweep()
-        except OSError as error:
-            raise system_failure("reselect", "the state of the operator library is unknown", error) from error
 
     def _reselect(self, toolkit: Toolkit) -> None:
         try:

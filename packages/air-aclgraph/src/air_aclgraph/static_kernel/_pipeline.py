@@ -35,7 +35,7 @@ from air_aclgraph.static_kernel._report import Report
 from air_aclgraph.static_kernel._select import select
 from air_aclgraph.static_kernel._toolkit import Toolkit
 from air_aclgraph.static_kernel._turn import Turn, turn
-from air_aclgraph.static_kernel.errors import StageFailed, StaticKernelWarning, system_failure
+from air_aclgraph.static_kernel.errors import StageFailed, StaticKernelWarning, files_of
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -70,11 +70,10 @@ class StaticKernels:
         with report.stage("dump"):
             result = self._dumped(run)
         try:
-            self._make(report, report.outputs)
+            with files_of("look up", "the kernels' files cannot be used"):
+                self._make(report, report.outputs)
         except StageFailed as failure:
             self._failed(report, failure)
-        except OSError as error:
-            self._failed(report, system_failure("look up", "the kernels' files cannot be used", error))
         else:
             self._done(report)
         return result
@@ -88,13 +87,11 @@ class StaticKernels:
                 "record_op_args=False",
                 stage="dump",
             )
-        try:
+        with files_of("dump", "the folder of products cannot be made"):
             if self.options.limit_bytes is not None:
                 _tree.prune(self.options.build_dir, self.options.limit_bytes)
                 _cache.prune(self._cache_root(), self.options.limit_bytes)
             return _tree.new_outputs(self.options.build_dir)
-        except OSError as error:
-            raise system_failure("dump", "the folder of products cannot be made", error) from error
 
     def _start_dump(self, outputs: Path) -> None:
         try:
@@ -192,11 +189,9 @@ class StaticKernels:
 def _put(installer: Path, outputs: Path) -> None:
     """Puts an installer among the products: a second name of the file in the cache, where that is possible."""
     target = outputs / installer.name
-    try:
+    with files_of("install", "the installer cannot be put among the products"):
         if not target.exists():
             try:
                 os.link(installer, target)
             except OSError:
                 shutil.copy2(installer, target)
-    except OSError as error:
-        raise system_failure("install", "the installer cannot be put among the products", error) from error

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from air_aclgraph.static_kernel.errors import StageFailed, system_failure
+from air_aclgraph.static_kernel.errors import StageFailed, files_of
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,8 @@ def select(dump: Path, blacklist: Sequence[str] = ()) -> Selection:
     `*_opcompile` has the operators that CANN can compile for fixed shapes; where a version of CANN does not
     write it, `*_debug` has all of them and the compiler decides.
     """
-    try:
+    with files_of("select", "the dumped operators cannot be read"):
         return _selected(dump, blacklist)
-    except OSError as error:
-        raise system_failure("select", "the dumped operators cannot be read", error) from error
 
 
 def _selected(dump: Path, blacklist: Sequence[str]) -> Selection:

@@ -20,7 +20,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -121,14 +121,18 @@ def is_alive(pid: int) -> bool:
 
 def prune(build_dir: Path, keep_bytes: int) -> list[Path]:
     """Removes the oldest runs of processes that have ended until the rest fits; gives what was removed."""
-    folders = runs(build_dir)
-    total = sum(nbytes(folder) for folder in folders)
-    removed = []
-    for folder in folders:
-        if total <= keep_bytes:
-            break
-        if not is_alive(owner(folder)):
-            total -= nbytes(folder)
+    return removed_until(keep_bytes, runs(build_dir), lambda run: not is_alive(owner(run)))
+
+
+def removed_until(
+    keep_bytes: int, folders: Sequence[Path], may_go: Callable[[Path], bool] = lambda folder: True
+) -> list[Path]:
+    """Removes the first of some folders until the rest fits; gives what was removed."""
+    sizes = {folder: nbytes(folder) for folder in folders}
+    total, removed = sum(sizes.values()), list[Path]()
+    for folder, size in sizes.items():
+        if total > keep_bytes and may_go(folder):
+            total -= size
             shutil.rmtree(folder, ignore_errors=True)
             removed.append(folder)
     return removed

@@ -108,7 +108,6 @@ class _Watch:
         if running is not None and running["id"] != self._current:
             self._current, self._since = running["id"], time.monotonic()
         if running is not None and not is_alive(running["pid"]):
-            _known.add(running["id"])
             raise _died(running)
         if self._limit_s is not None and time.monotonic() - self._since > self._limit_s + MARGIN_S:
             raise StageFailed(
@@ -122,11 +121,10 @@ class _Watch:
         for attempt in attempts:
             if attempt["id"] in self._old or not self._operators & set(attempt["operators"]):
                 continue
-            if attempt["outcome"] in ("died", "failed"):
-                _known.add(attempt["id"])
             if attempt["outcome"] == "died":
                 raise _died(attempt)
             if attempt["outcome"] == "failed":
+                _known.add(attempt["id"])
                 failure = StageFailed.from_dict(attempt["failure"])
                 failure.what = f"{_name(attempt)}, which compiled for this node: {failure.what}"
                 raise failure
@@ -148,6 +146,7 @@ def _is_news(attempt: dict[str, Any], job: str) -> bool:
 
 
 def _died(attempt: dict[str, Any]) -> StageFailed:
+    _known.add(attempt["id"])
     return StageFailed(
         f"{_name(attempt)}, which compiled static kernels for this node, has ended before it was done",
         advice="see why that process ended; the next start compiles what is missing",

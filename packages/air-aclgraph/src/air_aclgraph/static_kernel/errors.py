@@ -7,7 +7,9 @@ build directory that is not there, a symbol that the graph does not have) is rai
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import errno
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -74,10 +76,17 @@ class StageFailed(AclGraphError):
         return cls(**{**fields, "operators": tuple(fields["operators"])})
 
 
-def system_failure(stage: str, doing: str, error: OSError) -> StageFailed:
-    """A failure of the operating system (full disk, missing rights) as the failure of a stage."""
-    advice = "free space there, or choose another directory" if error.errno == 28 else ""
-    return StageFailed(f"{doing}: {error.strerror or error} ({error.filename})", advice=advice, stage=stage)
+@contextmanager
+def files_of(stage: str, problem: str) -> Iterator[None]:
+    """What the operating system refuses inside (full disk, missing rights) is a failure of the stage."""
+    try:
+        yield
+    except OSError as error:
+        advice = "choose a directory that this user can read and write"
+        if error.errno == errno.ENOSPC:
+            advice = "free space there, or choose another directory"
+        said = f"{problem}: {error.strerror or error} ({error.filename})"
+        raise StageFailed(said, advice=advice, stage=stage) from error
 
 
 def last_lines(log: Path) -> str:

@@ -21,36 +21,23 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(dataclasses.asdict(report), indent=2))
         return 0
-    print(
-        f"tiny Llama on {report.ground} ({report.note})" if report.note else f"tiny Llama on {report.ground}"
-    )
-    print(_table.text(HEAD, [_cells(row, report.rows[0]) for row in report.rows]))
+    print(f"tiny Llama on {report.ground}" + (f" ({report.note})" if report.note else ""))
+    rows = [_cells(row, report.rows[0]) for row in report.rows]
+    print(_table.text(tuple(rows[0]), [tuple(row.values()) for row in rows]))
     print("every mode computes what eager computes")
     return 0
 
 
-HEAD = (
-    "mode",
-    "first round s",
-    "prefill ms",
-    "decode ms",
-    "x eager",
-    "max diff",
-    "graphs",
-    "captures",
-    "copies removed",
-)
-
-
-def _cells(row: Any, eager: Any) -> tuple[str, ...]:
-    return (
-        row.mode,
-        f"{row.first_call_s:.2f}",
-        f"{row.prefill_ms:.2f}",
-        f"{row.decode_ms:.3f}",
-        f"{row.decode_ms / eager.decode_ms:.2f}",
-        f"{row.difference:.1e}",
-        str(row.graphs),
-        str(row.captures),
-        str(row.copies_removed),
-    )
+def _cells(row: Any, eager: Any) -> dict[str, str]:
+    """The cells of one row, by the heads of their columns."""
+    return {
+        "mode": row.mode,
+        "first round s": f"{row.first_call_s:.2f}",
+        "prefill ms": f"{row.prefill_ms:.2f}",
+        "decode ms": f"{row.decode_ms:.3f}",
+        "x eager": f"{row.decode_ms / eager.decode_ms:.2f}",
+        "max diff": f"{row.difference:.1e}",
+        "graphs": str(row.graphs),
+        "captures": str(row.captures),
+        "copies removed": str(row.copies_removed),
+    }

@@ -104,7 +104,5 @@ def _tensors(values: Any) -> Iterator[tuple[str, torch.Tensor]]:
         if isinstance(value, torch.Tensor):
             yield str(index), value
         elif isinstance(value, (list, tuple)):
-            inner = (leaf for leaf in pytree.tree_leaves(value))
-            yield from (
-                (f"{index}.{at}", leaf) for at, leaf in enumerate(inner) if isinstance(leaf, torch.Tensor)
-            )
+            inner = enumerate(pytree.tree_leaves(value))
+            yield from ((f"{index}.{at}", leaf) for at, leaf in inner if isinstance(leaf, torch.Tensor))

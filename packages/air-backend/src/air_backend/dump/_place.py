@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import time
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,15 +25,11 @@ def rank_folder(root: str | Path | None) -> Path:
 
 def named(target: Any) -> str:
     """The name of an operator as part of a file name: `aten.add.Tensor`."""
-    text = (
-        str(target) if isinstance(target, (str, torch._ops.OpOverload)) else getattr(target, "__name__", "")
-    )
-    return _UNFIT.sub("_", text or type(target).__name__)
+    is_named = isinstance(target, (str, torch._ops.OpOverload))
+    text = str(target) if is_named else getattr(target, "__name__", type(target).__name__)
+    return _UNFIT.sub("_", text)
 
 
 def stamp() -> str:
     """The moment in microseconds, as part of a file name that sorts by time."""
-    now = time.time_ns()
-    return (
-        time.strftime("%Y%m%d%H%M%S", time.localtime(now // 1_000_000_000)) + f"{now // 1000 % 1_000_000:06d}"
-    )
+    return f"{datetime.now():%Y%m%d%H%M%S%f}"

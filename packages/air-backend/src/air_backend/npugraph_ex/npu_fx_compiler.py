@@ -23,7 +23,7 @@ from torch.export import ExportedProgram
 import air_config
 from air_backend import _backend
 from air_backend._compilation import Compilation, GraphFacts
-from air_backend.errors import NotAGraphModule, OptionsOfWrongType
+from air_backend.errors import NotAGraphModule
 from air_backend.npugraph_ex import _artifacts
 from air_backend.npugraph_ex.configs.compiler_config import CompilerConfig, _process_kwargs_options
 from air_backend.npugraph_ex.core import _concrete_graph
@@ -154,12 +154,14 @@ def get_npu_backend(
     custom_decompositions: Mapping[Any, Callable[..., Any]] | None = None,
 ) -> Backend:
     """A backend for `torch.compile(model, backend=...)` with a configuration of its own."""
-    return Backend(_checked(compiler_config, "npugraph_ex.get_npu_backend"), custom_decompositions)
+    config = _backend.config_given(compiler_config, "npugraph_ex.get_npu_backend", CompilerConfig)
+    return Backend(config, custom_decompositions)
 
 
 def get_compiler(compiler_config: air_config.CompilerConfig | None = None) -> _NpuFxCompiler:
     """A compiler of ATen graphs, `compiler(gm, example_inputs)`, for a backend that calls AOTAutograd itself."""
-    return _NpuFxCompiler(_checked(compiler_config, "npugraph_ex.get_compiler"))
+    call = "npugraph_ex.get_compiler"
+    return _NpuFxCompiler(_backend.config_given(compiler_config, call, CompilerConfig))
 
 
 def compile_fx(
@@ -176,12 +178,6 @@ def compile_fx(
     if isinstance(gm, ExportedProgram):
         return _backend.compiled_program(gm, Backend(config))
     return get_compiler(config)(gm, example_inputs)
-
-
-def _checked(config: air_config.CompilerConfig | None, call: str) -> air_config.CompilerConfig:
-    if config is not None and not isinstance(config, air_config.CompilerConfig):
-        raise OptionsOfWrongType(type(config).__name__, f"{call}(compiler_config=...)")
-    return CompilerConfig() if config is None else config
 
 
 def _unpack_meta_list(values: Sequence[Any]) -> list[Any]:

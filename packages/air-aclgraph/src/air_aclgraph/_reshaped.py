@@ -15,19 +15,19 @@ from air_graph import link_of
 from air_graph import source_of as where
 
 
-def refuse_turned_inputs(gm: GraphModule) -> None:
+def refuse_reshaped_inputs(gm: GraphModule) -> None:
     """Raises for the first operator that changes the sizes or strides of a placeholder."""
     for node in gm.graph.nodes:
         target = node.target
         if not isinstance(target, OpOverload) or torch.Tag.inplace_view not in target.tags:
             continue
-        turned = node.args[0]
-        while isinstance(turned, Node) and (link := link_of(turned)) is not None and link.kind == "same":
-            turned = link.base  # operators in place hand back what they were given
-        if isinstance(turned, Node) and turned.op == "placeholder":
+        value = node.args[0]
+        while isinstance(value, Node) and (link := link_of(value)) is not None and link.kind == "same":
+            value = link.base  # operators in place give back what they were given
+        if isinstance(value, Node) and value.op == "placeholder":
             raise InputRefused(
-                f"{target} changes the sizes or strides of input {turned.target!r} itself, which no replay repeats",
+                f"{target} changes the sizes or strides of input {value.target!r} itself, which no replay repeats",
                 where=where(node),
-                advice="turn a view of it instead (x.t(), x.squeeze()), or do it outside the compiled function",
-                input=str(turned.target),
+                advice="use a view of it instead (x.t(), x.squeeze()), or do it outside the compiled function",
+                input=str(value.target),
             )
