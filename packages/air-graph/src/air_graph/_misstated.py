@@ -30,6 +30,7 @@ MISSTATED: Final = frozenset(
     f"aten::{name}"
     for name in (
         "_batch_norm_with_update",
+        "_batch_norm_with_update_functional",
         "_fft_c2c",
         "_fft_r2c",
         "_log_softmax_backward_data",

@@ -81,8 +81,15 @@ def scalar_tensor(
 
 
 def _range(ctx: Context, start: Number, end: Number, step: Number) -> Value:
-    """Whole numbers count in int64; fractions in double, where torch computes them too, and are cast at the end."""
+    """Whole numbers count in int64; fractions in double, where torch computes them too, and are cast at the end.
+
+    A range of whole numbers has a whole start and step, rounded towards zero. Its length is that of the fractions, but
+    for int64, where the end is rounded as well.
+    """
     dtype = ctx.out_dtype
+    if not dtype.is_floating_point and any(isinstance(n, float) for n in (start, end, step)):
+        start, step = int(start), int(step)
+        end = int(end) if dtype is torch.int64 else start + step * ctx.out_shape[0]
     whole = not any(isinstance(n, (float, torch.SymFloat)) for n in (start, end, step))
     counted = torch.int64 if whole else torch.float64
     bounds = [ctx.number(n, counted) for n in (start, end, step)]
@@ -91,7 +98,13 @@ def _range(ctx: Context, start: Number, end: Number, step: Number) -> Value:
 
 @converts(
     aten.arange.start_step,
-    samples=[Sample(0, 7, 2), Sample(1.0, 3.0, 0.25), Sample(5, -1, -2, dtype=torch.float32)],
+    samples=[
+        Sample(0, 7, 2),
+        Sample(1.0, 3.0, 0.25),
+        Sample(5, -1, -2, dtype=torch.float32),
+        Sample(2.1, -2.9, -1.0, dtype=torch.int64),
+        Sample(2.1, -2.9, -1.5, dtype=torch.int32),
+    ],
 )
 def arange_step(
     ctx: Context, start: Number, end: Number, step: Number = 1, *, dtype: Any = None, layout: Any = None,
