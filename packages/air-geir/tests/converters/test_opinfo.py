@@ -64,6 +64,8 @@ IN_CI = CHOSEN[::4]
 """Every fourth, which keeps the session short; `-m slow` runs them all, with more samples."""
 
 
+OFF_BY_ONE = {("nn.functional.interpolate.bicubic", torch.uint8)}
+"""Eager computes them in fixed point, and rounds a weight to so many bits."""
 UNTRACED = {"geqrf", "histogramdd", "resize_", "resize_as_", "to_sparse"}
 """torch itself has no fake kernel for them, or fails on sizes of its own: they cannot be traced with dynamic sizes."""
 
@@ -101,4 +103,8 @@ def test_N03_every_sample_of_torch_gives_what_eager_gives(op: Any, dynamic: bool
     ("op", "dtype"), INTEGERS, ids=[f"{op.full_name}-{str(dtype)[6:]}" for op, dtype in INTEGERS]
 )
 def test_N03_samples_of_whole_numbers_give_what_eager_gives(op: Any, dtype: torch.dtype) -> None:
-    check(op, 2, False, dtype)
+    if (op.full_name, dtype) in OFF_BY_ONE:
+        with pytest.raises(AssertionError, match="Greatest absolute difference: 1 "):
+            check(op, 2, False, dtype)
+    else:
+        check(op, 2, False, dtype)

@@ -21,7 +21,8 @@ from air_geir.converters import Converter, Sample, all_converters, resolve
 from air_geir.converters._sample import SampleTensor
 from air_geir.errors import UnsupportedGraphError
 
-FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+HALVES = (torch.float16, torch.bfloat16)
+FLOATS = (*HALVES, torch.float32, torch.float64)
 COMPLEX = (torch.complex64, torch.complex128)
 WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 DTYPES = (*FLOATS, *COMPLEX, *WHOLE, torch.bool)
@@ -49,6 +50,11 @@ RELATED = {
     "aten._softmax_backward_data.default": "an argument says the type of another",
     "aten._log_softmax_backward_data.default": "an argument says the type of another",
 }
+HALVES_ROUNDED = {
+    "aten.gelu_backward.default": "eager rounds a result of float32 to bfloat16 where one operand has that type",
+    "aten.histc.default": "eager rounds the edges between bins, and what lies on one is counted on the other side",
+}
+"""Operators for which half precision is nearer to the truth than eager."""
 
 
 def chosen() -> list[Converter]:
@@ -244,7 +250,7 @@ def check(converter: Converter, *, mixed: bool, seeds: int, every: int = 1) -> N
     op = resolve(converter.target)
     found: dict[str, str] = {}
     for at, (sample, dtypes) in enumerate(calls(converter, mixed)):
-        if at % every:
+        if at % every or (converter.target in HALVES_ROUNDED and not {*dtypes}.isdisjoint(HALVES)):
             continue
         for seed in range(seeds):
             args, kwargs = filled(sample, dtypes, seed + at, converter.target)

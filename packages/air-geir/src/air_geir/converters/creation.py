@@ -83,13 +83,14 @@ def scalar_tensor(
 def _range(ctx: Context, start: Number, end: Number, step: Number) -> Value:
     """Whole numbers count in int64; fractions in double, where torch computes them too, and are cast at the end.
 
-    A range of whole numbers has a whole start and step, rounded towards zero. Its length is that of the fractions, but
-    for int64, where the end is rounded as well.
+    A range of whole numbers has a whole start and step, rounded towards zero.
     """
     dtype = ctx.out_dtype
-    if not dtype.is_floating_point and any(isinstance(n, float) for n in (start, end, step)):
-        start, step = int(start), int(step)
-        end = int(end) if dtype is torch.int64 else start + step * ctx.out_shape[0]
+    count = ctx.out_shape[0]
+    numbers = isinstance(start, (int, float)) and isinstance(step, (int, float))
+    if numbers and isinstance(count, int) and not dtype.is_floating_point:
+        first, each = int(start), int(step)  # type: ignore[arg-type]
+        start, end, step = first, first + each * count, each
     whole = not any(isinstance(n, (float, torch.SymFloat)) for n in (start, end, step))
     counted = torch.int64 if whole else torch.float64
     bounds = [ctx.number(n, counted) for n in (start, end, step)]
