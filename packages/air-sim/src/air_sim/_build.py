@@ -16,7 +16,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -32,6 +31,7 @@ log = logging.getLogger(__name__)
 
 NATIVE = Path(__file__).parent / "native"
 _HEADERS = NATIVE / "include" / "air_sim" / "precompiled.h"
+_STUBS = NATIVE / "runtime" / "stubs.cpp"
 
 
 _EMPTY = (
@@ -52,8 +52,12 @@ _PARTS = {"runtime": False, "hccl": True, "ge": True, "opapi": True, "static_ker
 """Folder of sources -> whether it is written against libtorch."""
 _PRECOMPILED = {"opapi", "ge"}
 """Folders whose sources spend most of their time in libtorch's headers, and share them precompiled."""
-_WORTH_PRECOMPILING = 4
-"""From so many sources on, precompiling their headers first is quicker."""
+_WORTH_PRECOMPILING = 3
+"""From so many units on, precompiling their headers first is quicker."""
+_VISIBLE = {"ge"}
+"""Folders that compile classes of the wheel's headers, which declare them without a visibility of their own."""
+_TOGETHER = 8
+"""So many sources of a folder are one unit: what each of them would cost by itself is mostly libtorch's templates."""
 _OLD_ABI = "_oldabi"
 """Part of the name of the sources that are compiled with the strings of the old C++ library."""
 _HEADER_SUFFIXES = (".h", ".inc")
@@ -146,63 +150,86 @@ def _trusted(libraries: Libraries) -> Libraries:
 
 
 @dataclass(frozen=True)
+class _Unit:
+    """Sources of one folder that are compiled as one: a name that a file keeps to itself is unique in its folder."""
+
+    sources: tuple[Path, ...]
+
+    @property
+    def part(self) -> str:
+        return self.sources[0].parent.name
+
+    @property
+    def name(self) -> str:
+        return f"{self.part}-{self.sources[0].stem}"
+
+    @property
+    def text(self) -> str:
+        included = "".join(f'#include "{source}"\n' for source in self.sources)
+        if self.part not in _VISIBLE:
+            return included
+        return f"#pragma GCC visibility push(default)\n{included}#pragma GCC visibility pop\n"
+
+    @property
+    def old_abi(self) -> bool:
+        return any(_OLD_ABI in source.name for source in self.sources)
+
+
+def _units(part: str) -> list[_Unit]:
+    """What a folder is compiled from, those of the old strings apart."""
+    sources = [source for source in sorted((NATIVE / part).glob("*.cpp")) if source != _STUBS]
+    apart = [source for source in sources if _OLD_ABI in source.name]
+    others = [source for source in sources if source not in apart]
+    chunks = (others[first : first + _TOGETHER] for first in range(0, len(others), _TOGETHER))
+    return [*map(_Unit, map(tuple, chunks)), *(_Unit((source,)) for source in apart)]
+
+
+@dataclass(frozen=True)
 class _Compiler:
-    """Compiles one source at a time, or finds that it has been compiled before."""
+    """Compiles one unit at a time, or finds that it has been compiled before."""
 
     install: Install
     objects: Path
 
-    def _flags(self, source: Path) -> list[str]:
-        flags = [*_FLAGS, *(f"-I{folder}" for folder in (NATIVE / "include", source.parent))]
+    def _flags(self, part: str, old_abi: bool = False) -> list[str]:
+        flags = [*_FLAGS, *(f"-I{folder}" for folder in (NATIVE / "include", NATIVE / part))]
         headers, aten = self.install.headers
         flags += [f"-isystem{headers}", f"-isystem{self.install.torch_npu / 'include'}"]
-        if _PARTS[source.parent.name] and _OLD_ABI not in source.name:
+        if _PARTS[part] and not old_abi:
             flags += [f"-isystem{aten}", f"-isystem{aten / 'torch/csrc/api/include'}"]
-        if (
-            source.parent.name == "ge"
-        ):  # the wheel's headers declare these classes without a visibility of their own
-            flags.append("-fvisibility=default")
-        if _OLD_ABI in source.name:
-            flags.append("-D_GLIBCXX_USE_CXX11_ABI=0")
-        return flags
+        return [*flags, "-D_GLIBCXX_USE_CXX11_ABI=0"] if old_abi else flags
 
-    def target(self, source: Path, salt: bytes = b"") -> Path:
-        """Where the object of a source is, or will be."""
-        made_of = [file.read_bytes() for file in _included(source)]
+    def target(self, unit: _Unit, salt: bytes = b"") -> Path:
+        """Where the object of a unit is, or will be."""
+        made_of = [file.read_bytes() for source in unit.sources for file in _included(source)]
         # Folders do not count: what is in them is known by the versions and by the contents.
-        flags = [flag for flag in self._flags(source) if not flag.startswith(("-I", "-isystem"))]
-        settings = [source.parent.name, *flags]
+        flags = [
+            flag for flag in self._flags(unit.part, unit.old_abi) if not flag.startswith(("-I", "-isystem"))
+        ]
+        settings = [unit.part, *flags]
         key = _digest([self.install.key.encode(), " ".join(settings).encode(), *made_of, salt])
-        return self.objects / f"{source.parent.name}-{source.stem}-{key}.o"
+        return self.objects / f"{unit.name}-{key}.o"
 
-    def compile(self, source: Path, extra: Sequence[str] = (), salt: bytes = b"") -> Path:
-        target = self.target(source, salt)
+    def compile(self, unit: _Unit, extra: Sequence[str] = (), salt: bytes = b"") -> Path:
+        target = self.target(unit, salt)
         if not target.exists():
-            log.info("compiling %s", source.relative_to(NATIVE))
-            partial = target.with_suffix(f".{os.getpid()}.o")
-            _run(["g++", *self._flags(source), *extra, "-c", str(source), "-o", str(partial)])
+            log.info("compiling %s", ", ".join(str(source.relative_to(NATIVE)) for source in unit.sources))
+            partial, text = (target.with_suffix(f".{os.getpid()}.{kind}") for kind in ("o", "cpp"))
+            text.write_text(unit.text)
+            flags = self._flags(unit.part, unit.old_abi)
+            _run(["g++", *flags, *extra, "-c", str(text), "-o", str(partial)])
+            text.unlink()
             partial.rename(target)
         target.touch()
         return target
 
-    def precompile(self, part: str, folder: Path) -> list[str]:
-        """Compiles libtorch's headers with the flags of a part; gives the flags that make a source use them."""
-        log.info("precompiling libtorch's headers for %s", part)
-        place = folder / part
-        place.mkdir()
-        header = place / _HEADERS.name
+    def precompile(self, folder: Path) -> list[str]:
+        """Compiles libtorch's headers once for all folders that share them; gives the flags that make a unit do so."""
+        log.info("precompiling libtorch's headers")
+        header = folder / _HEADERS.name
         shutil.copy(_HEADERS, header)
-        _run(
-            [
-                "g++",
-                *self._flags(NATIVE / part / "any.cpp"),
-                "-x",
-                "c++-header",
-                str(header),
-                "-o",
-                f"{header}.gch",
-            ]
-        )
+        flags = self._flags(min(_PRECOMPILED))
+        _run(["g++", *flags, "-x", "c++-header", str(header), "-o", f"{header}.gch"])
         return ["-include", str(header)]
 
 
@@ -233,42 +260,32 @@ def _assemble(folder: Path, objects: dict[str, list[Path]], stubs: Path, install
     _link(folder, "nnopbase", (), ("opapi",), torch)
 
 
-def _compile_sources(
-    compiler: _Compiler, sources: Sequence[Path], folder: Path, jobs: int
-) -> dict[Path, Path]:
-    """Source -> object, several at a time, in the given order."""
-    missing = Counter(
-        s.parent.name for s in sources if _OLD_ABI not in s.name and not compiler.target(s).exists()
-    )
+def _compile_units(compiler: _Compiler, units: Sequence[_Unit], folder: Path, jobs: int) -> dict[_Unit, Path]:
+    """Unit -> object, several at a time, in the given order."""
+    sharing = {unit for unit in units if unit.part in _PRECOMPILED and not unit.old_abi}
+    missing = [unit for unit in sharing if not compiler.target(unit).exists()]
     with tempfile.TemporaryDirectory(dir=folder) as headers, ThreadPoolExecutor(jobs) as pool:
-        ready = {
-            part: pool.submit(compiler.precompile, part, Path(headers))
-            for part in sorted(_PRECOMPILED)
-            if missing[part] >= _WORTH_PRECOMPILING
-        }
+        worth = len(missing) >= _WORTH_PRECOMPILING
+        ready = pool.submit(compiler.precompile, Path(headers)) if worth else None
 
-        def compiled(source: Path) -> Path:
-            headers_of = ready.get(source.parent.name) if _OLD_ABI not in source.name else None
-            return compiler.compile(source, extra=headers_of.result() if headers_of else ())
+        def compiled(unit: _Unit) -> Path:
+            return compiler.compile(unit, extra=ready.result() if ready and unit in sharing else ())
 
-        return dict(zip(sources, pool.map(compiled, sources), strict=True))
+        # what needs no precompiled headers first: it is compiled while they are
+        order = sorted(units, key=lambda unit: unit in sharing)
+        return dict(zip(order, pool.map(compiled, order), strict=True))
 
 
 def _compile_all(install: Install, folder: Path, jobs: int) -> None:
     objects_folder = cache_folder() / "objects"
     objects_folder.mkdir(parents=True, exist_ok=True)
     compiler = _Compiler(install, objects_folder)
-    stub_source = NATIVE / "runtime" / "stubs.cpp"
-    sources = {part: sorted((NATIVE / part).glob("*.cpp")) for part in _PARTS}
-    # The largest first: the last object should not be the one that everybody waits for.
-    order = sorted(
-        (s for part in sources.values() for s in part if s != stub_source), key=lambda s: -s.stat().st_size
-    )
-    compiled = _compile_sources(compiler, order, folder, jobs)
-    objects = {part: [compiled[s] for s in files if s in compiled] for part, files in sources.items()}
+    units = {part: _units(part) for part in _PARTS}
+    compiled = _compile_units(compiler, [unit for part in units.values() for unit in part], folder, jobs)
+    objects = {part: [compiled[unit] for unit in own] for part, own in units.items()}
     missing = stub_list(install, compiled.values())
     (folder / "missing.inc").write_text(missing)
-    stubs = compiler.compile(stub_source, extra=(f"-I{folder}",), salt=missing.encode())
+    stubs = compiler.compile(_Unit((_STUBS,)), extra=(f"-I{folder}",), salt=missing.encode())
     _assemble(folder, objects, stubs, install)
 
 

@@ -7,7 +7,7 @@
 
 namespace air_sim::graph_engine {
 namespace {
-constexpr char kMark[] = "air-sim-compiled-graph-2";
+constexpr char kCompiledMark[] = "air-sim-compiled-graph-2";
 
 void write_shape(std::ostream& out, const Ints& shape) {
   out << ' ' << shape.size();
@@ -24,7 +24,7 @@ Ints read_shape(std::istream& in) {
 
 std::string compiled_bytes(const Model& model) {
   std::ostringstream head;
-  head << kMark << ' ' << model.bytes.size() << ' ' << model.is_static << ' ' << model.sizes_from_values << ' '
+  head << kCompiledMark << ' ' << model.bytes.size() << ' ' << model.is_static << ' ' << model.sizes_from_values << ' '
        << model.inputs.size() << ' ' << model.output_shapes.size();
   for (const Op* input : model.inputs) write_shape(head, input->output_descs.at(0).shape);
   for (size_t i = 0; i < model.output_shapes.size(); ++i) {
@@ -41,7 +41,7 @@ std::shared_ptr<Model> from_compiled_bytes(const std::string& content, const std
   size_t size = 0, arguments = 0, results = 0;
   bool is_static = false, from_values = false;
   head >> mark >> size >> is_static >> from_values >> arguments >> results;
-  if (!head || end == std::string::npos || mark != kMark || content.size() - end - 1 != size)
+  if (!head || end == std::string::npos || mark != kCompiledMark || content.size() - end - 1 != size)
     throw std::runtime_error(where + " is no compiled graph");
   auto model = parse_model(content.data() + end + 1, size);
   model->is_static = is_static;

@@ -176,3 +176,9 @@ void add_by_name(Table& table) {
   table[whole.type] = [whole, parts](const Call& c) { return run_row(c.given(kLengths) ? parts : whole, c); };
 }
 }  // namespace air_sim::graph_engine
+
+#undef OPERANDS
+#undef TRAINED
+#undef OF_TRAINING
+#undef QUANTISED
+#undef OF_HEADS

@@ -10,7 +10,7 @@
 
 namespace air_sim::graph_engine {
 namespace {
-constexpr char kMark[] = "air-sim-offline-model-1";
+constexpr char kOfflineMark[] = "air-sim-offline-model-1";
 
 // FNV-1a, to notice a file that was cut or edited.
 uint64_t sum_of(const char* data, size_t size) {
@@ -52,7 +52,7 @@ void set_input_sizes(Model& model, const std::string& text) {
 void write_offline(const Model& model, const std::string& soc, const std::string& path) {
   const std::string content = compiled_bytes(model), partial = path + ".partial";
   std::ofstream file(partial, std::ios::binary);
-  file << kMark << ' ' << soc << ' ' << content.size() << ' ' << sum_of(content.data(), content.size()) << '\n' << content;
+  file << kOfflineMark << ' ' << soc << ' ' << content.size() << ' ' << sum_of(content.data(), content.size()) << '\n' << content;
   file.close();
   if (!file || std::rename(partial.c_str(), path.c_str()) != 0) {
     std::remove(partial.c_str());
@@ -67,7 +67,7 @@ std::shared_ptr<Model> read_offline(const std::string& path, const std::string& 
   size_t size = 0;
   uint64_t sum = 0;
   head >> mark >> chip >> size >> sum;
-  if (!head || end == std::string::npos || mark != kMark) throw std::runtime_error(path + " is no offline model");
+  if (!head || end == std::string::npos || mark != kOfflineMark) throw std::runtime_error(path + " is no offline model");
   const std::string content = all.substr(end + 1);
   if (content.size() != size) throw std::runtime_error(path + " is cut: it has " + std::to_string(content.size()) + " of " + std::to_string(size) + " bytes");
   if (sum_of(content.data(), content.size()) != sum) throw std::runtime_error(path + " is not what atc wrote: its sum differs");

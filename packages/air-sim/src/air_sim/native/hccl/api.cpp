@@ -294,3 +294,5 @@ AIR_SIM_API HcclResult HcclBarrier(HcclComm comm, aclrtStream stream) {
   AIR_SIM_ENTRY;
   return launch(comm, stream, "HcclBarrier", [](Communicator& c) { barrier(c); });
 }
+
+#undef AIR_SIM_CHECK_TYPE

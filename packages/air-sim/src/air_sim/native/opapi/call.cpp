@@ -29,11 +29,6 @@ std::vector<int64_t> without_ones(at::IntArrayRef sizes) {
     if (size != 1) kept.push_back(size);
   return kept;
 }
-
-template <class T>
-const T* as(const Value& value) {
-  return static_cast<const T*>(static_cast<const Object*>(value.pointer));
-}
 }  // namespace
 
 bool has_dtype(aclDataType type) {
@@ -79,6 +74,11 @@ size_t Call::index(const char* name) const {
   TORCH_CHECK(false, definition.name, " has no parameter ", name);
 }
 
+bool Call::knows(const char* name) const {
+  for (const auto& parameter : definition.parameters)
+    if (parameter.name == name) return true;
+  return false;
+}
 bool Call::has(const char* name) const { return values[index(name)].pointer != nullptr; }
 at::Tensor Call::tensor(const char* name) const { return tensor_of(as<aclTensor>(values[index(name)])); }
 std::optional<at::Tensor> Call::optional(const char* name) const {

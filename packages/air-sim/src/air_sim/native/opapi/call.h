@@ -27,6 +27,10 @@ struct Value {
     const void* pointer;
   };
 };
+template <class T>
+const T* as(const Value& value) {
+  return static_cast<const T*>(static_cast<const Object*>(value.pointer));
+}
 
 class Call;
 using Kernel = std::function<void(Call&)>;
@@ -51,6 +55,7 @@ class Call {
   const Definition& definition;
   std::vector<Value> values;
 
+  bool knows(const char* name) const;                                // the definition has such a parameter
   bool has(const char* name) const;                                  // the pointer is not null
   at::Tensor tensor(const char* name) const;                         // undefined when null
   std::optional<at::Tensor> optional(const char* name) const;

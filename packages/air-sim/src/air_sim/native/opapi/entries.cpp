@@ -28,12 +28,13 @@ struct Registers {
   uint64_t floats[kFloatRegisters];
 };
 
-namespace {
 struct Entry {
   const char* name;
   std::atomic<const Definition*> definition{nullptr};
   std::atomic<Counter*> counter{nullptr};
 };
+
+namespace {
 Entry entries[] = {
 #define NAME(number, name) {"aclnn" #name},
 #define LARGEST_WORKSPACE(number, name)
@@ -376,3 +377,6 @@ air_sim_aclnn_enter:
 #error "air-sim knows the calling conventions of x86-64 and AArch64"
 #endif
 #include "names.inc"
+
+#undef NAME
+#undef LARGEST_WORKSPACE

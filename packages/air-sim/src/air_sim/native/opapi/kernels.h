@@ -8,4 +8,7 @@
 
 namespace air_sim {
 using at::Tensor;
+
+// The form of gelu that a mode means.
+inline const char* approximation(int64_t mode) { return mode == 1 ? "tanh" : "none"; }
 }  // namespace air_sim

@@ -185,3 +185,7 @@ const Family caches({
 });
 }  // namespace
 }  // namespace air_sim
+
+#undef MLA
+#undef SCALES
+#undef KV

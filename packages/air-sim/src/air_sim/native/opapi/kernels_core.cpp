@@ -8,7 +8,6 @@ std::optional<c10::string_view> rounding(int64_t mode) {
   if (mode == 0) return std::nullopt;
   return mode == 1 ? "trunc" : "floor";
 }
-const char* approximation(int64_t mode) { return mode == 1 ? "tanh" : "none"; }
 
 Tensor scattered(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, int64_t reduction) {
   if (reduction == 0) return at::scatter(self, dim, index, source);

@@ -8,14 +8,8 @@ int64_t first_or_zero(const Call& c, const char* name) {
   return values.empty() ? 0 : values[0];
 }
 
-bool knows(const Call& c, const char* name) {
-  for (const auto& parameter : c.definition.parameters)
-    if (parameter.name == name) return true;
-  return false;
-}
-
 Tensor optional_tensor(const Call& c, const char* name) {
-  if (!knows(c, name)) return Tensor();
+  if (!c.knows(name)) return Tensor();
   Tensor found = c.tensor(name);
   return found.defined() && found.numel() > 0 ? found : Tensor();
 }
@@ -29,9 +23,9 @@ Attention settings_of(const Call& c) {
   a.mask = optional_tensor(c, "atten_mask");
   a.position = optional_tensor(c, "pse");
   a.sink = optional_tensor(c, "sink");
-  if (knows(c, "pse_type")) a.position_type = c.integer("pse_type");
-  if (knows(c, "q_start")) a.query_start = first_or_zero(c, "q_start");
-  if (knows(c, "kv_start")) a.key_start = first_or_zero(c, "kv_start");
+  if (c.knows("pse_type")) a.position_type = c.integer("pse_type");
+  if (c.knows("q_start")) a.query_start = first_or_zero(c, "q_start");
+  if (c.knows("kv_start")) a.key_start = first_or_zero(c, "kv_start");
   return a;
 }
 
@@ -52,7 +46,7 @@ Heads heads_of(const Call& c, const std::string& layout, const Tensor& query, co
 }
 
 // The lengths are cumulative; without them the tensors are whole batches.
-bool packed(const Call& c) { return knows(c, "seq_q") && !c.ints("seq_q").empty() && c.text("layout") == "TND"; }
+bool packed(const Call& c) { return c.knows("seq_q") && !c.ints("seq_q").empty() && c.text("layout") == "TND"; }
 
 void write_statistics(const Call& c, const Tensor& maximum, const Tensor& sum) {
   if (Tensor target = c.tensor("softmax_max"); target.defined()) c.write("softmax_max", maximum.expand(target.sizes()));
@@ -118,7 +112,7 @@ void forward(Call& c) {
 void write_split(const Call& c, const char* name, const char* rope, const Tensor& grad) {
   int64_t width = c.tensor(name).defined() ? c.tensor(name).size(-1) : grad.size(-1);
   c.write(name, grad.narrow(-1, 0, width));
-  if (knows(c, rope) && grad.size(-1) > width) c.write(rope, grad.narrow(-1, width, grad.size(-1) - width));
+  if (c.knows(rope) && grad.size(-1) > width) c.write(rope, grad.narrow(-1, width, grad.size(-1) - width));
 }
 
 void write_gradients(const Call& c, const Tensor& q, const Tensor& k, const Tensor& v) {
@@ -128,7 +122,7 @@ void write_gradients(const Call& c, const Tensor& q, const Tensor& k, const Tens
 }
 
 void write_optional(const Call& c, const char* name, const Tensor& grad) {
-  if (knows(c, name) && grad.defined() && c.tensor(name).defined() && c.tensor(name).numel() > 0) c.write(name, grad);
+  if (c.knows(name) && grad.defined() && c.tensor(name).defined() && c.tensor(name).numel() > 0) c.write(name, grad);
 }
 
 void backward_packed(const Call& c) {
@@ -196,3 +190,10 @@ const Family flash_attention({
 });
 }  // namespace
 }  // namespace air_sim
+
+#undef MASKS
+#undef LENGTHS
+#undef STARTS
+#undef NUMBERS
+#undef RESULTS
+#undef SAVED

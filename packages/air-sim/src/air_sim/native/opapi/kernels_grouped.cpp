@@ -134,3 +134,7 @@ const Family grouped({
 });
 }  // namespace
 }  // namespace air_sim
+
+#undef OPERANDS
+#undef ACTIVATION
+#undef RESULTS

@@ -4,12 +4,7 @@
 
 namespace air_sim {
 namespace {
-bool knows(const Call& c, const char* name) {
-  for (const auto& parameter : c.definition.parameters)
-    if (parameter.name == name) return true;
-  return false;
-}
-bool given(const Call& c, const char* name) { return knows(c, name) && c.has(name); }
+bool given(const Call& c, const char* name) { return c.knows(name) && c.has(name); }
 Tensor tensor_or_none(const Call& c, const char* name) { return given(c, name) ? c.tensor(name) : Tensor(); }
 
 void refuse_unimplemented(const Call& c) {
@@ -71,7 +66,7 @@ Problem problem_of(const Call& c) {
   p.layout = input_layout(c.text("layout"));
   if (p.layout == "SH") p.layout = "BSH";
   p.heads = c.integer("heads");
-  p.key_heads = knows(c, "key_heads") && c.integer("key_heads") > 0 ? c.integer("key_heads") : p.heads;
+  p.key_heads = c.knows("key_heads") && c.integer("key_heads") > 0 ? c.integer("key_heads") : p.heads;
   p.packed = is_packed(p.layout);
   auto laid = [&](const Tensor& x, int64_t heads) {
     if (!x.defined()) return x;
@@ -81,11 +76,11 @@ Problem problem_of(const Call& c) {
   p.query_rope = laid(tensor_or_none(c, "query_rope"), p.heads);
   p.table = tensor_or_none(c, "table");
   bool paged = p.table.defined();
-  bool lists = knows(c, "keys");
+  bool lists = c.knows("keys");
   for (const Tensor& k : lists ? c.tensors("keys") : std::vector<Tensor>{c.tensor("key")}) p.key.push_back(paged ? k : laid(k, p.key_heads));
   for (const Tensor& v : lists ? c.tensors("values") : std::vector<Tensor>{c.tensor("value")}) p.value.push_back(paged ? v : laid(v, p.key_heads));
   p.key_rope = paged ? tensor_or_none(c, "key_rope") : laid(tensor_or_none(c, "key_rope"), p.key_heads);
-  if (knows(c, "query_lengths")) p.query_lengths = c.ints("query_lengths");
+  if (c.knows("query_lengths")) p.query_lengths = c.ints("query_lengths");
   p.key_lengths = c.ints("key_lengths");
   return p;
 }
@@ -142,7 +137,7 @@ Attention attention_of(const Call& c, const Problem& p, int64_t batch) {
     a.position = a.position.narrow(0, a.position.size(0) > 1 ? batch : 0, 1).narrow(-1, 0, a.key.size(2));
     a.position_type = 0;
   }
-  if (knows(c, "sparse_mode")) a.visible = {c.integer("sparse_mode"), c.integer("pre_tokens"), c.integer("next_tokens"), {}};
+  if (c.knows("sparse_mode")) a.visible = {c.integer("sparse_mode"), c.integer("pre_tokens"), c.integer("next_tokens"), {}};
   if (a.mask.defined() && a.visible.sparse_mode >= 2) a.mask = at::zeros({1, 1}, at::kBool);  // compressed: only its presence counts
   return a;
 }
@@ -162,7 +157,7 @@ void infer_attention(Call& c) {
   refuse_unimplemented(c);
   Problem p = problem_of(c);
   std::vector<Tensor> outs, sums;
-  bool want_lse = knows(c, "want_lse") && c.flag("want_lse");
+  bool want_lse = c.knows("want_lse") && c.flag("want_lse");
   for (int64_t b = 0; b < batches_of(p); ++b) {
     AttentionResult r = attend(attention_of(c, p, b));
     outs.push_back(p.packed ? r.out[0].transpose(0, 1) : padded(r.out, p.query.size(2), 0));
@@ -204,3 +199,9 @@ const Family inference({
 });
 }  // namespace
 }  // namespace air_sim
+
+#undef QKV
+#undef QUANT
+#undef PAGES
+#undef KV_QUANT
+#undef NUMBERS

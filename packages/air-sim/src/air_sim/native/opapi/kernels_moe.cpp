@@ -3,11 +3,6 @@
 
 namespace air_sim {
 namespace {
-bool knows(const Call& c, const char* name) {
-  for (const auto& parameter : c.definition.parameters)
-    if (parameter.name == name) return true;
-  return false;
-}
 
 // ---------------------------------------------------------------- gating
 // Rows marked finished go to the expert after the last one.
@@ -43,7 +38,7 @@ void gating_topk(Call& c) {
   TORCH_CHECK(c.integer("renorm") == 0, "renorm ", c.integer("renorm"), " is not implemented by air-sim");
   Tensor normed = sigmoid ? at::sigmoid(x) : at::softmax(x, -1);
   Tensor index;
-  if (knows(c, "table") && c.has("table")) {
+  if (c.knows("table") && c.has("table")) {
     index = c.tensor("table").to(at::kLong).index_select(0, c.tensor("input_ids").to(at::kLong));
   } else {
     Tensor scores = c.has("bias") ? normed + c.tensor("bias").to(at::kFloat) : normed;
@@ -185,7 +180,7 @@ void finalize_routing(Call& c) {
   Tensor rows = c.tensor("rows").to(at::kFloat), target = c.tensor("out");
   rows = rows.reshape({-1, rows.size(-1)});
   Tensor position = c.tensor("positions").to(at::kLong).reshape({-1});
-  int64_t count = target.size(0), k = position.numel() / count, mode = knows(c, "mode") ? c.integer("mode") : 0;
+  int64_t count = target.size(0), k = position.numel() / count, mode = c.knows("mode") ? c.integer("mode") : 0;
   Tensor table = mode < 2 ? position.view({k, count}).t() : position.view({count, k});
   Tensor dropped = (table < 0).logical_or(table >= rows.size(0));
   Tensor chosen = rows.index_select(0, table.masked_fill(dropped, 0).reshape({-1})).view({count, k, -1});

@@ -101,3 +101,5 @@ const Family batch_statistics({
 });
 }  // namespace
 }  // namespace air_sim
+
+#undef POOL

@@ -74,7 +74,6 @@ void swiglu_backward(Call& c) {
   auto parts = c.tensor("x").to(at::kFloat).chunk(2, c.integer("dim"));
   c.write("out", at::cat({at::silu_backward(grad * parts[1], parts[0]), grad * at::silu(parts[0])}, c.integer("dim")));
 }
-const char* approximation(int64_t mode) { return mode == 1 ? "tanh" : "none"; }
 void geglu(Call& c) {
   auto parts = c.tensor("x").to(at::kFloat).chunk(2, c.integer("dim"));
   bool left = c.flag("left");

@@ -227,3 +227,8 @@ const Family quantisation({
 });
 }  // namespace
 }  // namespace air_sim
+
+#undef QUANT_MATMUL
+#undef WEIGHT_QUANT
+#undef TRANSPOSED
+#undef ADD_NORM_QUANT

@@ -77,11 +77,6 @@ struct Statement {
   std::vector<Source> arguments;
 };
 
-template <class T>
-const T* as(const Value& value) {
-  return static_cast<const T*>(static_cast<const Object*>(value.pointer));
-}
-
 c10::IValue tensor_value(const aclTensor* tensor) { return tensor ? c10::IValue(tensor_of(tensor)) : c10::IValue(); }
 
 c10::IValue tensor_list(const std::vector<const aclTensor*>& items) {

@@ -36,3 +36,8 @@ AIR_SIM_ROWS(
     "ForeachNonFiniteCheckAndUnscale(L! grads, T! found_inf, T inv_scale): "
     "_amp_foreach_non_finite_check_and_unscale_(grads, found_inf, inv_scale)");
 }  // namespace air_sim
+
+#undef UNARY
+#undef LISTS
+#undef SCALARS
+#undef POINTWISE
