@@ -16,7 +16,7 @@ from aclgraph_backend import settings, traced, unpadded
 from air_aclgraph import Executable, runtime_for
 
 #: A capture and its calls on the simulator take ten times as long.
-SEQUENCES = {"cpu": 300, "cuda": 300, "npu": 90}
+SEQUENCES = {"cpu": 150, "cuda": 300, "npu": 90}
 LONG_RUN = 10_000
 
 Graph = Callable[..., tuple[Any, ...]]

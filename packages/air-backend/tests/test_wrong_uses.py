@@ -102,7 +102,7 @@ CASES = (
     ),
     Wrong(wrong.core_limit_of_nothing, "InvalidArgument", "at least 1", "every chip has an AI core"),
     Wrong(wrong.wait_for_nothing, "InvalidArgument", "non-empty list", "what record() returned"),
-    Wrong(wrong.dependency_that_is_no_tensor, "InvalidArgument", "must be a tensor", "give the tensor"),
+    Wrong(wrong.dependency_that_is_no_tensor, "InvalidArgument", "must be a tensor", "give a tensor"),
     Wrong(wrong.marker_used_as_a_value, "InvalidArgument", "used as a value", "only be given to wait", True),
     Wrong(
         wrong.tagged_event_in_max_autotune, "UnsupportedGraphError", "has no event", "reduce-overhead", True

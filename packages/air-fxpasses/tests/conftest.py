@@ -15,7 +15,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--fuzz-programs",
         type=int,
-        default=1200,
+        default=600,
         help="how many random programs the fuzz test proves the passes on",
     )
 

@@ -69,6 +69,7 @@ def test_every_operator_has_a_sample(name: str) -> None:
     assert any(sample.operator == name for sample in SAMPLES)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.skipif(LIVE, reason="torch_npu is loaded")
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda s: s.name)
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "symbolic"])

@@ -147,7 +147,7 @@ def is_writable(target: Any, args: Any, kwargs: Any) -> bool:
     )
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("info", _ENTRIES, ids=lambda info: info.formatted_name)
 def test_S14_an_operator_is_written_in_place_exactly_where_nobody_can_tell(info: Any) -> None:
     for target, args, kwargs in calls_of(info):
