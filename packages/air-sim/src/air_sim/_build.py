@@ -206,7 +206,7 @@ class _Compiler:
         flags = [
             flag for flag in self._flags(unit.part, unit.old_abi) if not flag.startswith(("-I", "-isystem"))
         ]
-        settings = [unit.part, *flags]
+        settings = [unit.part, f"visible={unit.part in _VISIBLE}", *flags]
         key = _digest([self.install.key.encode(), " ".join(settings).encode(), *made_of, salt])
         return self.objects / f"{unit.name}-{key}.o"
 
@@ -217,8 +217,10 @@ class _Compiler:
             partial, text = (target.with_suffix(f".{os.getpid()}.{kind}") for kind in ("o", "cpp"))
             text.write_text(unit.text)
             flags = self._flags(unit.part, unit.old_abi)
-            _run(["g++", *flags, *extra, "-c", str(text), "-o", str(partial)])
-            text.unlink()
+            try:
+                _run(["g++", *flags, *extra, "-c", str(text), "-o", str(partial)])
+            finally:
+                text.unlink()
             partial.rename(target)
         target.touch()
         return target
