@@ -159,14 +159,19 @@ def test_what_needs_the_copy_keeps_it_and_says_why(function: Any, reason: str | 
     assert (reasons == []) if reason is None else any(reason in each for each in reasons)
 
 
-def test_memory_that_is_written_between_the_copy_and_the_product_is_copied() -> None:
+@pytest.mark.parametrize("by_reshape", [False, True])
+def test_memory_that_is_written_between_the_copy_and_the_product_is_copied(by_reshape: bool) -> None:
     """The repeated keys are those before the write, which a graph of operators that write shows."""
     aten = torch.ops.aten
+    size = [2 * GROUPS, WIDTH, LENGTH]
 
     class Written(torch.nn.Module):
         def forward(self, q: Tensor, k: Tensor) -> Tensor:
             wide = aten.expand.default(aten.unsqueeze.default(k, 1), [2, GROUPS, WIDTH, LENGTH])
-            copied = aten._unsafe_view.default(aten.clone.default(wide), [2 * GROUPS, WIDTH, LENGTH])
+            if by_reshape:
+                copied = aten.reshape.default(wide, size)
+            else:
+                copied = aten._unsafe_view.default(aten.clone.default(wide), size)
             aten.mul_.Tensor(k, 2)
             more: Tensor = aten.add.Tensor(aten.bmm.default(q, copied), 1)
             return more

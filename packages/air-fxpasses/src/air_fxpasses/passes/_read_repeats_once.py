@@ -29,10 +29,11 @@ from air_graph import Extent, same_extents, surely
 aten = torch.ops.aten
 
 _PRODUCTS: Final = (aten.bmm.default, aten.matmul.default)
-_COPIES: Final = (aten.clone.default,)
+_COPIES: Final = (aten.clone.default, aten.reshape.default)
+"""Operators that copy, or may."""
 _IN_ORDER: Final = (
-    *_COPIES, aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.unsqueeze.default,
-    aten.squeeze.dim, aten.squeeze.dims,
+    *_COPIES, aten.view.default, aten._unsafe_view.default, aten.unsqueeze.default, aten.squeeze.dim,
+    aten.squeeze.dims,
 )  # fmt: skip
 """Operators whose elements come in the order of their operand's."""
 _TURNS: Final = (aten.transpose.int, aten.permute.default)
@@ -83,7 +84,7 @@ class _Repeat:
 
     @property
     def reader(self) -> Node | None:
-        """The first operator that copies, and so reads."""
+        """The first operator that may copy, and so read."""
         return next((node for node in self.path if node.target in _COPIES), None)
 
 
@@ -151,7 +152,8 @@ def _repeated(facts: Facts, base: Node, path: tuple[Node, ...]) -> _Repeat | Non
         _Axis(size, dim - added if dim >= added and surely(size == narrow[dim - added]) else None)
         for dim, size in enumerate(wide)
     ]
-    if sum(axis.source is None for axis in axes) != 1:
+    repeats = [dim - added for dim, axis in enumerate(axes) if axis.source is None]
+    if len(repeats) != 1 or (repeats[0] >= 0 and not surely(narrow[repeats[0]] == 1)):
         return None
     dims = _regrouped([(axis,) for axis in axes if not surely(axis.size == 1)], wide)
     for node in path[1:]:
