@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from house.long import ROOT, git
+
 NAMED = re.findall(r'git log [^`]*--grep "([^"]+)"', (ROOT / "CONTRIBUTING.md").read_text())
-
-
-def git(*arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
-    return done.stdout.strip()
 
 
 def test_five_ways_to_add_something_have_an_example() -> None:

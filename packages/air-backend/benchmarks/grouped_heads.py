@@ -9,6 +9,7 @@ Plain CPU tensors, one process, rounds interleaved. What the step is without the
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -60,7 +61,7 @@ def main() -> None:
         for way in ways.values():
             for _ in range(3):
                 torch.testing.assert_close(way(q, k, v), step(q, k, v))
-        rows = [Row(name, lambda way=way: way(q, k, v)) for name, way in ways.items()]  # type: ignore[misc]
+        rows = [Row(name, functools.partial(way, q, k, v)) for name, way in ways.items()]
         interleave(rows, rounds=asked.rounds, device=device_of("cpu"))
     base = (rows[0].least_us, rows[0].median_us)
     show(table("a decode step of grouped heads, cpu", rows, base))

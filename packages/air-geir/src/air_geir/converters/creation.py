@@ -87,9 +87,9 @@ def _range(ctx: Context, start: Number, end: Number, step: Number) -> Value:
     """
     dtype = ctx.out_dtype
     count = ctx.out_shape[0]
-    numbers = isinstance(start, (int, float)) and isinstance(step, (int, float))
-    if numbers and isinstance(count, int) and not dtype.is_floating_point:
-        first, each = int(start), int(step)  # type: ignore[arg-type]
+    is_range_of_whole = isinstance(count, int) and not dtype.is_floating_point
+    if is_range_of_whole and isinstance(start, (int, float)) and isinstance(step, (int, float)):
+        first, each = int(start), int(step)
         start, end, step = first, first + each * count, each
     whole = not any(isinstance(n, (float, torch.SymFloat)) for n in (start, end, step))
     counted = torch.int64 if whole else torch.float64

@@ -161,17 +161,13 @@ def flash_attention_score_grad(op: Operator) -> Run:
     """What autograd makes of the forward reference, computed anew: the saved statistics are not read."""
     if op.attr("keep_prob") != 1.0:
         raise op.refuse("dropout is not supported")
-    settings = {
-        name: op.attr(attribute)
-        for name, attribute in (
-            ("scale", "scale_value"), ("pre_tockens", "pre_tockens"), ("next_tockens", "next_tockens"),
-            ("sparse_mode", "sparse_mode"), ("head_num", "head_num"), ("input_layout", "input_layout"),
-        )
-    }  # fmt: skip
+    settings = op.keywords("scale=scale_value pre_tockens next_tockens sparse_mode head_num input_layout")
     forward = reference("npu_fusion_attention")
 
-    def run(*inputs: Tensor | None) -> tuple[Tensor, ...]:
-        query, key, value, dy, pse, _, _, mask = inputs[:8]
+    def run(
+        query: Tensor, key: Tensor, value: Tensor, dy: Tensor, pse: Tensor | None, *others: Tensor | None
+    ) -> tuple[Tensor, ...]:
+        mask = others[2]
         leaves = [query, key, value, *(() if pse is None else (pse,))]
 
         def attended(q: Tensor, k: Tensor, v: Tensor, shift: Tensor | None = None) -> Any:
@@ -179,6 +175,6 @@ def flash_attention_score_grad(op: Operator) -> Run:
 
         pull_back: Any = torch.func.vjp(attended, *leaves)[1]
         gradients: tuple[Tensor, ...] = pull_back(dy)
-        return gradients if pse is not None else (*gradients, dy.new_empty(0))  # type: ignore[union-attr]
+        return gradients if pse is not None else (*gradients, dy.new_empty(0))
 
     return run
