@@ -87,8 +87,13 @@ def _range(ctx: Context, start: Number, end: Number, step: Number) -> Value:
     """
     dtype = ctx.out_dtype
     count = ctx.out_shape[0]
-    is_range_of_whole = isinstance(count, int) and not dtype.is_floating_point
-    if is_range_of_whole and isinstance(start, (int, float)) and isinstance(step, (int, float)):
+    known = (int, float)
+    if (
+        not dtype.is_floating_point
+        and isinstance(count, int)
+        and isinstance(start, known)
+        and isinstance(step, known)
+    ):
         first, each = int(start), int(step)
         start, end, step = first, first + each * count, each
     whole = not any(isinstance(n, (float, torch.SymFloat)) for n in (start, end, step))
