@@ -40,6 +40,7 @@ MISSTATED: Final = frozenset(
         "_unsafe_index",
         "angle",
         "as_strided_scatter",
+        "batch_norm_backward",
         "channel_shuffle",
         "copysign",
         "div",
