@@ -317,6 +317,18 @@ def test_an_argument_may_begin_elsewhere_in_another_call() -> None:
     agree(written_to, lambda: [counted(5, 6)[1:]], run)
 
 
+@pytest.mark.parametrize("sizes", [(4, 0), (0, 4), (0,), (3, 0, 2)])
+def test_an_empty_argument_has_no_memory(sizes: tuple[int, ...]) -> None:
+    def written_to(x: Tensor) -> Any:
+        return [torch.as_strided_scatter(x, x.new_ones(0), (0,), (2,)) + 0]
+
+    def make() -> list[Tensor]:
+        return [torch.arange(0.0).reshape(sizes)]
+
+    _, run = compiled(written_to, *make())
+    agree(written_to, make, run)
+
+
 def test_memory_with_gaps_of_a_value_is_refused_with_the_operator() -> None:
     def between(x: Tensor) -> Any:
         holes = torch.ops.aten.copy.default(torch.ops.aten.new_empty_strided.default(x, (2, 3), (10, 2)), x)

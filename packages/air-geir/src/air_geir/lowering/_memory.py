@@ -199,9 +199,12 @@ def _numbers(ctx: Context, sizes: Sequence[Size]) -> tuple[Dim, ...]:
 
 
 def _extent(sizes: Sequence[Any], strides: Sequence[Any]) -> Dim:
-    """From the first element to behind the last one."""
+    """From the first element to behind the last one; nothing where there is no element."""
     extent: Dim = 1
     for size, stride in zip(sizes, strides, strict=True):
         one, step = (as_dim(x) if isinstance(x, torch.SymInt) else x for x in (size, stride))
         extent = extent + (one - 1) * step
+    for size in sizes:
+        if not known(size > 0):
+            extent = extent * minimum(as_dim(size), 1)
     return extent

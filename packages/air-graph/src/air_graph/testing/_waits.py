@@ -26,7 +26,8 @@ def some_floats(value: Tensor) -> bool:
 
 
 def _scaled(x: Tensor) -> Tensor:
-    return x * (2 if bool((x != 0).any().item()) else 3)
+    times = x * (2 if bool((x != 0).any().item()) else 3)
+    return times.to(x.dtype)  # truth values times a number are numbers
 
 
 def _add(x: Tensor, y: Tensor) -> None:
