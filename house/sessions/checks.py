@@ -35,13 +35,17 @@ GENERATED: Final = (  # checks that the documents made from code are up to date
 )
 
 
+BINDING: Final = "from air_geir.engines import native as n; n.library(n.runner()); n.calls()"
+
+
 def prepare(session: nox.Session) -> None:
     """Installs and builds what other sessions wait for when they first need it."""
     for text in declared_libraries(*PACKAGES):
         library(session, text)
     browser(session)
-    install_beside_npu(session, *editable("air-sim"))
+    install_beside_npu(session, *editable("air-geir", "air-sim"))
     session.run("air-sim", "build", env=ENV)
+    session.run("air-sim", "run", "python", "-c", f"import torch; {BINDING}", env=NPU_ENV)
 
 
 def layers(session: nox.Session) -> None:

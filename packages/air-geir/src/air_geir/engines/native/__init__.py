@@ -9,6 +9,7 @@ the binding is then compiled for this process alone.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import hashlib
 import importlib.machinery
 import importlib.util
@@ -19,7 +20,8 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -140,11 +142,16 @@ def _tried(half: _Half, path: Path, load: Callable[[Path], Loaded]) -> Loaded:
 
 
 def _build(half: _Half, target: Path) -> None:
-    """Compiles into a file of its own and renames it, so that no process reads half a library."""
+    """Compiles into a file of its own and renames it, so that no process reads half a library.
+
+    The ranks of a job begin together: one compiles, and the others wait for it.
+    """
     if lack := missing():
         raise EngineUnavailableError(lack[0], advice=lack[1])
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+    with _alone_in(target.parent), tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        if target.exists():
+            return
         made = Path(folder) / target.name
         command = [
             str(compiler()),
@@ -157,6 +164,17 @@ def _build(half: _Half, target: Path) -> None:
         _run(command, half)
         made.chmod(0o700)
         made.replace(target)
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """One process or thread at a time; the kernel frees the folder when its holder ends, however it ends."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _run(command: Sequence[str], half: _Half) -> None:
