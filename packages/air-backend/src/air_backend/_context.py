@@ -11,6 +11,7 @@ from torch import fx
 import air_config
 from air_aclgraph import static_kernel
 from air_geir.gears import find_gears
+from air_graph import ranks
 
 SEND_OR_RECEIVE: Final = ("send", "recv", "isend", "irecv", "batch_p2p")
 
@@ -43,7 +44,7 @@ def context_of(
         point_to_point=_is_point_to_point(gm),
         training=training,
         compile_cache=compile_cache,
-        world_size=_world_size(),
+        world_size=ranks.rank_and_size()[1],
         profiler=_profiler() if static_kernels else None,
         local_world_sizes=static_kernel.local_world_sizes() if static_kernels else (),
     )
@@ -61,11 +62,6 @@ def _profiler() -> air_config.ProfilerState | None:
     """The profiler that is on and records operator arguments."""
     skipped = static_kernel.first_step_skipped()
     return None if skipped is None else air_config.ProfilerState(record_op_args=True, skip_first=skipped)
-
-
-def _world_size() -> int:
-    distributed = torch.distributed
-    return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
 
 
 def _is_point_to_point(gm: fx.GraphModule) -> bool:

@@ -9,17 +9,15 @@ from typing import Any, Final
 
 import torch
 
-from air_graph import files
+from air_graph import files, ranks
 
 _UNFIT: Final = re.compile(r"[^\w.\-]+")
 
 
 def rank_folder(root: str | Path | None) -> Path:
     """The folder of this rank below `root`; made when it is not there. None is the working directory."""
-    distributed = torch.distributed
-    there = distributed.is_available() and distributed.is_initialized()
-    world, rank = (distributed.get_world_size(), distributed.get_rank()) if there else (1, 0)
-    folder = Path(root or ".") / f"worldsize{world}_global_rank{rank}"
+    rank, size = ranks.rank_and_size()
+    folder = Path(root or ".") / f"worldsize{size}_global_rank{rank}"
     return files.folder(folder, "the folder of dumps")
 
 

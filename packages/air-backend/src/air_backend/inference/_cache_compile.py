@@ -37,7 +37,7 @@ from air_backend.inference._marks import Marks, marks_of
 from air_config import CompilerConfig
 from air_config.errors import NotSerializable
 from air_geir.engines import kept_in
-from air_graph import forks
+from air_graph import forks, ranks
 
 log = logging.getLogger(__name__)
 
@@ -280,11 +280,8 @@ def _configuration(config: CompilerConfig | None, backend: Backend | None) -> Co
 
 def _rank(global_rank: int | None, tp_rank: int | None, pp_rank: int | None) -> str:
     """The folder of one process of a job; ranks may hold different weights, and so different graphs."""
-    distributed = torch.distributed
-    running = distributed.is_available() and distributed.is_initialized()
-    world = distributed.get_world_size() if running else 1
-    rank = (distributed.get_rank() if running else 0) if global_rank is None else global_rank
-    parts = [f"world{world}global_rank{rank}"]
+    own, size = ranks.rank_and_size()
+    parts = [f"world{size}global_rank{own if global_rank is None else global_rank}"]
     parts += [
         f"{name}{value}" for name, value in (("tp_rank", tp_rank), ("pp_rank", pp_rank)) if value is not None
     ]

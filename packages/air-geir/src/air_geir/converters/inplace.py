@@ -15,7 +15,7 @@ aten = torch.ops.aten
 @converts(aten.copy_.default)
 def copy_(ctx: Context, self: Value, src: Value, non_blocking: bool = False) -> Value:
     """copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)"""
-    if self.port.node.op_type not in ("Data", "RefData", "Assign"):
+    if not (self.port.node.is_input or self.port.node.op_type == "Assign"):
         ctx.refuse(
             "a value inside the graph is written in place", "functionalise the graph before it is lowered"
         )

@@ -193,7 +193,7 @@ def _fed(ctx: Context, kind: PortKind, value: Any) -> Any:
 def stored(ctx: Context, target: Value, value: Value) -> Value:
     """The new value of what an operator writes: assigned to the caller's tensor, or in place of the old value."""
     value = Value(value.port, value.dtype, target.dims)
-    if target.port.node.op_type in ("Data", "RefData", "Assign"):
+    if target.port.node.is_input or target.port.node.op_type == "Assign":
         return ctx.emit("Assign", target, value, shape=target.shape)
     return value
 

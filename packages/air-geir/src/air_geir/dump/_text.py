@@ -112,7 +112,7 @@ class _PyWriter:
 
     def _call(self, node: Node, graph: str, keys: dict[str, str]) -> str:
         control = ", ".join(self._names[c] for c in node.control_inputs)
-        if node.op_type in ("Data", "RefData"):
+        if node.is_input:
             index = f", {node.attr('index')}, op_type={node.op_type!r}"
             return f"{graph}.data({node.name!r}, {_desc(node.output.desc)}{index}).node"
         if node.op_type == "Const":

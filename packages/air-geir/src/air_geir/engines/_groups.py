@@ -14,6 +14,7 @@ import torch.distributed as dist
 
 from air_geir.errors import EngineError
 from air_geir.ir import Graph
+from air_graph import ranks
 
 
 def name_communicators(graph: Graph) -> None:
@@ -32,7 +33,7 @@ def name_communicators(graph: Graph) -> None:
 
 def process_group(name: str) -> dist.ProcessGroup | None:
     """The process group of this process with that name."""
-    if not (dist.is_available() and dist.is_initialized()):
+    if not ranks.is_in_a_job():
         return None
     groups = dist.distributed_c10d._world.pg_names
     return next((group for group, given in groups.items() if given == name), None)

@@ -34,6 +34,7 @@ from air_geir.ir import Graph
 from air_geir.lowering import Table, lower_program
 from air_geir.program import ArgInput, GraphOutput, Program
 from air_geir.verify import verify
+from air_graph import ranks
 from air_graph.files import folder as make_folder
 from air_graph.files import write_text
 
@@ -83,7 +84,7 @@ def dynamo_export(
     """
     settings = resolve(config or CompilerConfig(), Context(device="npu"))
     folder = _folder(Path(export_path))
-    rank, world = _ranks()
+    rank, world = ranks.rank_and_size()
     record = settings.export.experimental.enable_record_nn_module_stack
     exported = _trace(model, args, dict(kwargs), dynamic)
     program, weights, groups = to_program(exported, name=export_name, record_modules=record)
@@ -231,16 +232,9 @@ def _groups(graph: Graph) -> dict[str, Sequence[int]]:
 
 def _live_groups() -> list[Any]:
     """The process groups of this process."""
-    if not torch.distributed.is_initialized():
+    if not ranks.is_in_a_job():
         return []
     return list(torch.distributed.distributed_c10d._world.pg_map)
-
-
-def _ranks() -> tuple[int, int]:
-    distributed = torch.distributed
-    if distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank(), distributed.get_world_size()
-    return 0, 1
 
 
 def _folder(path: Path) -> Path:

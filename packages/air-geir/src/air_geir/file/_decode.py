@@ -29,7 +29,7 @@ from air_geir.ir import (
     symbol,
 )
 from air_geir.prototypes import PortKind, Prototype
-from air_geir.types import LIST_KINDS
+from air_geir.types import INPUT_TYPES, LIST_KINDS
 
 
 def parse_model(data: bytes) -> Any:
@@ -81,7 +81,7 @@ class _Reader:
         )
         modelled = (*book.NAME_LISTS, book.PARENT)
         node.attrs = {k: v for k, v in self._attrs(op.attr).items() if k not in modelled}
-        if op.type not in ("Data", "RefData"):
+        if op.type not in INPUT_TYPES:
             node.input_descs = {
                 i: self._desc(d, op)
                 for i, d in enumerate(op.input_desc)
@@ -110,7 +110,7 @@ class _Reader:
             if index == -1 and name:
                 node.run_after(nodes[name])
                 continue
-            if name and op.type not in ("Data", "RefData"):
+            if name and op.type not in INPUT_TYPES:
                 own = node.input_descs.get(slot)
                 port = nodes[name].outputs[index]
                 node.set_input(slot, port)
@@ -135,7 +135,7 @@ class _Reader:
             return None
         if min(dims, default=0) >= 0:
             return dims
-        if op.type in ("Data", "RefData"):
+        if op.type in INPUT_TYPES:
             stem = f"d{op.attr['index'].i}_"
             return tuple(symbol(f"{stem}{i}") if d < 0 else d for i, d in enumerate(dims))
         return tuple(symbol(f"u{next(self._unknown)}") if d < 0 else d for d in dims)

@@ -11,7 +11,7 @@ from air_geir.file import _bookkeeping as book
 from air_geir.file._schema import AttrDef
 from air_geir.file._wire import FIXED32, LENGTH, VARINT, block, floats, ints, tags, text, to_float32, varint
 from air_geir.ir import Attr, AttrKind, DataType, Graph, Named, Node, TensorDesc, TensorValue
-from air_geir.types import LIST_KINDS
+from air_geir.types import INPUT_TYPES, LIST_KINDS
 
 Externalise: TypeAlias = Callable[[Node, TensorValue], "Mapping[str, Attr] | None"]
 """Given a Const, either None (write it in line) or the attributes of the FileConstant that stands for it."""
@@ -109,7 +109,7 @@ def encode_graph(
 
 def _node(node: Node, graph_name: str, externalise: Externalise | None, first_input: int | None) -> bytes:
     op_type, attrs = node.op_type, node.attrs
-    if first_input is not None and op_type in ("Data", "RefData"):
+    if first_input is not None and op_type in INPUT_TYPES:
         attrs = {**attrs, book.PARENT: Attr(AttrKind.INT, int(node.attr("index")) + first_input)}
     if externalise is not None and op_type == "Const":
         outside = externalise(node, attrs["value"].value)
@@ -117,7 +117,7 @@ def _node(node: Node, graph_name: str, externalise: Externalise | None, first_in
             op_type, attrs = "FileConstant", dict(outside)
     extra = node.extra
     parts = [text(OP_NAME, node.name), text(OP_TYPE, op_type)]
-    if op_type not in ("Data", "RefData"):
+    if op_type not in INPUT_TYPES:
         parts.extend(_edges(node))
     parts.append(_attrs(OP_ATTR, attrs))
     parts.append(_name_lists(node.input_names, tuple(p.name for p in node.outputs)))
@@ -144,7 +144,7 @@ def _input_descs(node: Node, inside: bool) -> list[bytes]:
     extra = node.extra
     parts = []
     for slot, name in enumerate(node.input_names):
-        desc = node.outputs[0].desc if node.op_type in ("Data", "RefData") else node.input_desc(slot)
+        desc = node.outputs[0].desc if node.is_input else node.input_desc(slot)
         body = _unfed(name) if desc is None else _desc(name, _known(desc, node.op_type))
         if inside and node.op_type == "NetOutput":
             body += _entry(TD_ATTR, book.PARENT, Attr(AttrKind.INT, slot))
@@ -154,7 +154,7 @@ def _input_descs(node: Node, inside: bool) -> list[bytes]:
 
 def _known(desc: TensorDesc, op_type: str) -> TensorDesc:
     """The loader takes an undefined type for an input that is not fed, so an unknown one is written as FLOAT."""
-    if desc.dtype is DataType.UNDEFINED and op_type not in ("Data", "RefData"):
+    if desc.dtype is DataType.UNDEFINED and op_type not in INPUT_TYPES:
         return desc.with_dtype(DataType.FLOAT)
     return desc
 

@@ -10,7 +10,6 @@ from air_geir.ir import Node, Port
 from air_geir.program import ArgInput, GraphOutput, InputBinding, Program, is_written
 
 COPIES = frozenset({"TensorMove", "Identity"})
-INPUTS = frozenset({"Data", "RefData"})
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,12 @@ class DropCopies:
         changed = 0
         for node in program.graph.of_type(*COPIES):
             source = node.inputs[0]
-            if source is None or source.node.op_type in (*INPUTS, "Const") or not _is_plain(node):
+            if (
+                source is None
+                or source.node.is_input
+                or source.node.op_type == "Const"
+                or not _is_plain(node)
+            ):
                 continue
             if is_written(source) or is_written(node.output):
                 continue
@@ -67,7 +71,7 @@ class WriteWithoutCopy:
         if copy is None or copy.node.op_type not in COPIES:
             return False
         source = copy.node.inputs[0]
-        if source is None or source.node.op_type not in INPUTS:
+        if source is None or not source.node.is_input:
             return False
         assigns = [u for u, _ in output.uses if u.op_type == "Assign" and u.inputs[0] is source]
         if not assigns:
@@ -181,7 +185,7 @@ def _output_index(program: Program, value: Port, assign: Node) -> int:
     graph = program.graph
     end = graph.net_output
     places = [i for i, port in enumerate(end.inputs) if port is value]
-    moved = value.node.op_type in INPUTS or assign.control_inputs
+    moved = value.node.is_input or assign.control_inputs
     if moved or any(i in program.assigned for i in places):
         with graph.inserting_before(assign), graph.origin_of(assign.origin):
             value = graph.add("TensorMove", value, outputs=value.desc, control=assign.control_inputs).output

@@ -155,7 +155,7 @@ def _erase_unused(node: Node) -> None:
     pending = [node]
     while pending:
         current = pending.pop()
-        if current.graph is not None and current.is_dead and current.op_type not in ("Data", "RefData"):
+        if current.graph is not None and current.is_dead and not current.is_input:
             before = [p.node for p in current.inputs if p is not None]
             current.erase()
             pending.extend(before)

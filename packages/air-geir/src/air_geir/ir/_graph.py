@@ -306,7 +306,7 @@ class Graph:
         node._prev, node._next = before._prev, before
         before._prev._next = node
         before._prev = node
-        if node.op_type in ("Data", "RefData"):
+        if node.is_input:
             self._data[node] = None
 
     def _remove(self, node: Node) -> None:

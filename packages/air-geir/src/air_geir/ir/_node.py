@@ -10,6 +10,7 @@ from air_geir.errors import GraphError, PrototypeError
 from air_geir.ir._attr import Attr
 from air_geir.ir._desc import TensorDesc
 from air_geir.prototypes import Prototype
+from air_geir.types import INPUT_TYPES
 
 if TYPE_CHECKING:
     from air_geir.ir._graph import Graph
@@ -124,6 +125,11 @@ class Node:
         self._control_out: dict[Node, None] = {}
         self._prev: Node = self
         self._next: Node = self
+
+    @property
+    def is_input(self) -> bool:
+        """Whether it is an input of the graph."""
+        return self.op_type in INPUT_TYPES
 
     @property
     def inputs(self) -> Sequence[Port | None]:

@@ -21,13 +21,14 @@ from torch import fx
 from air_geir.building._value import Value
 from air_geir.errors import CannotConvert
 from air_geir.ir import Graph, Node
+from air_geir.types import INPUT_TYPES
 from air_streams import NAMESPACE
 
 _ops: Final = getattr(torch.ops, NAMESPACE)
 _LABEL: Final = "_user_stream_label"
 #: Marks, before a label, the only stream that a scope applies to; its value is empty, so it never becomes an attribute.
 _ALONE: Final = "alone on "
-_NOT_WORK: Final = frozenset({"Const", "Data", "RefData", "NetOutput"})
+_NOT_WORK: Final = INPUT_TYPES | {"Const", "NetOutput"}
 
 
 class Scopes:

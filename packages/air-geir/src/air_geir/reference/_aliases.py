@@ -54,7 +54,7 @@ class Aliases:
         root = self.root(port)
         if root is port or self._stands_for_input(port):
             return False
-        if root.node.op_type in ("Data", "RefData", "Const"):
+        if root.node.is_input or root.node.op_type == "Const":
             return True
         return any(self._read_after(m, writer) for m in self._members.get(root, ()) if m is not port)
 
@@ -65,7 +65,7 @@ class Aliases:
         for member in list(self._members.get(root, ())):
             if member is written or member in later or self._order[member.node] > self._order[writer]:
                 continue
-            if member.node.op_type not in ("Data", "RefData") and self._read_after(member, writer):
+            if not member.node.is_input and self._read_after(member, writer):
                 yield member
 
     def _stands_for_input(self, port: Port) -> bool:
@@ -75,9 +75,7 @@ class Aliases:
         for name, index in ((kernel.writes if kernel else None) or {}).items():
             if node.outputs[index] is port:
                 source = node.input(name)
-                return source is not None and (
-                    source.node.op_type in ("Data", "RefData") or self._stands_for_input(source)
-                )
+                return source is not None and (source.node.is_input or self._stands_for_input(source))
         return False
 
     def _read_after(self, port: Port, writer: Node) -> bool:

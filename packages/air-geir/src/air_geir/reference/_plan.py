@@ -14,11 +14,11 @@ from air_geir.reference._aliases import Aliases
 from air_geir.reference._host import host_function
 from air_geir.reference._linear import Linear
 from air_geir.reference.kernels import Kernel, Operator, kernel_for
+from air_geir.types import INPUT_TYPES
 
 _FOLD_LIMIT = 1 << 16
 """Largest constant (in elements) that folding may make."""
 _IMPURE = frozenset({"StatelessRandomUniformV2", "PrintV2", "Assert"})
-_INPUTS = frozenset({"Data", "RefData"})
 _FROM_START = frozenset(
     {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "ExpandDims", "BroadcastTo", "Identity"}
 )
@@ -83,13 +83,13 @@ class Planner:
             self.names[node.output] = f"v{position}"
             self.plan.inputs.append(f"v{position}")
         for node in self.graph:
-            if node.op_type not in _INPUTS:
+            if not node.is_input:
                 self._place(node)
         self._outputs()
         return self.plan
 
     def _check(self) -> None:
-        skip = _INPUTS | {"Const", "Constant", "NetOutput"}
+        skip = INPUT_TYPES | {"Const", "Constant", "NetOutput"}
         missing: dict[str, str] = {}
         for node in self.graph:
             if node.op_type not in skip and kernel_for(node.op_type) is None:
@@ -313,7 +313,7 @@ class Planner:
             name = self._name(port)
             root = self.aliases.root(port)
             target = self.graph.inputs[self.assigned[index]].output if index in self.assigned else None
-            shared = root in seen or root.node.op_type in _INPUTS or port in self.constants or _is_const(root)
+            shared = root in seen or root.node.is_input or port in self.constants or _is_const(root)
             if shared and not (target is not None and root is target):
                 self.plan.copies += 1
                 name = self._result(index, _copy, name)

@@ -43,7 +43,7 @@ def _node(node: Node, seen: set[Node], where: str) -> Iterator[Violation]:
         if other not in seen:
             yield Violation("nodes.order", where, f"stands before {other.name}, after which it must run")
     yield from _prototype(node, where)
-    if node.op_type in ("Data", "RefData") and node.output.desc.dtype is DataType.UNDEFINED:
+    if node.is_input and node.output.desc.dtype is DataType.UNDEFINED:
         yield Violation("data.desc", where, "a graph input needs a data type")
     if node.op_type == "NetOutput" and node is not (node.graph.net_output if node.graph else None):
         yield Violation("output.one", where, "is a second NetOutput")
@@ -63,7 +63,7 @@ def _prototype(node: Node, where: str) -> Iterator[Violation]:
     if prototype is None:
         return
     for spec, count in zip(prototype.inputs, node.arity, strict=False):
-        if spec.kind is PortKind.REQUIRED and node.op_type not in ("Data", "RefData"):
+        if spec.kind is PortKind.REQUIRED and not node.is_input:
             start, _ = node.slots_of(spec.name)
             if not count or node.inputs[start] is None:
                 yield Violation(

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from air_geir import prototypes
+from air_geir.types import INPUT_TYPES
 from air_geir.verify._attrs import check_prototype, check_values
 from air_geir.verify._descs import check_desc
 from air_geir.verify._ports import (
-    INPUT_TYPES,
     check_counts,
     check_edges,
     check_names,

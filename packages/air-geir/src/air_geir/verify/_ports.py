@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from air_geir.prototypes import PortKind, PortSpec, Prototype
+from air_geir.types import INPUT_TYPES
 from air_geir.verify._descs import has_no_type
 from air_geir.verify._violation import Violation
 
-INPUT_TYPES = frozenset({"Data", "RefData"})
 NAMELESS_OUTPUT = frozenset({"Const", "Constant"})
 """Types whose only output may be described without a name, as TorchAir does."""
 COUNTS: Mapping[str, tuple[str, str, str]] = {

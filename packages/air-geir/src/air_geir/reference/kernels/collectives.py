@@ -9,13 +9,14 @@ import torch.distributed as dist
 from torch import Tensor
 
 from air_geir.reference.kernels._registry import Operator, Run, kernel
+from air_graph import ranks
 
 _REDUCE = {"sum": "SUM", "prod": "PRODUCT", "max": "MAX", "min": "MIN"}
 
 
 def _group(op: Operator) -> dist.ProcessGroup:
     """The process group by its name."""
-    if not dist.is_initialized():
+    if not ranks.is_in_a_job():
         raise op.refuse("torch.distributed is not initialised in this process")
     return dist.distributed_c10d._resolve_process_group(op.attr("group"))  # type: ignore[attr-defined]  # torch exports it to nobody, and every caller needs it
 

@@ -1,0 +1,33 @@
+"""Which process of a job this is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from torch import distributed
+from torch.testing._internal.distributed.fake_pg import FakeStore
+
+from air_graph import ranks
+
+
+@pytest.fixture
+def job() -> Iterator[None]:
+    """The third of four processes, without the others."""
+    distributed.init_process_group("fake", rank=2, world_size=4, store=FakeStore())
+    yield
+    distributed.destroy_process_group()
+
+
+def test_a_program_alone_is_the_first_of_one() -> None:
+    assert (ranks.is_in_a_job(), ranks.rank_and_size()) == (False, (0, 1))
+
+
+def test_a_process_of_a_job_knows_its_number_and_how_many_there_are(job: None) -> None:
+    assert (ranks.is_in_a_job(), ranks.rank_and_size()) == (True, (2, 4))
+
+
+def test_a_torch_without_distributed_is_asked_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distributed, "is_available", lambda: False)
+    monkeypatch.delattr(distributed, "is_initialized")
+    assert ranks.rank_and_size() == (0, 1)
