@@ -88,8 +88,10 @@ def test_the_search_finds_a_page(
     browser: Browser, address: str, language: str, words: str, leads_to: str
 ) -> None:
     page, _ = opened(browser, f"{address}{language}")
-    page.locator("input.md-search__input").click()
-    page.locator("input.md-search__input").fill(words)
+    asked = page.locator("input.md-search__input")
+    asked.click()
+    asked.fill(words)
+    asked.press("End")  # what is filled in is read when a key is let go
     found = page.locator("a.md-search-result__link")
     found.first.wait_for(state="attached", timeout=30_000)
     targets = [str(found.nth(at).get_attribute("href")) for at in range(found.count())]
