@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -62,6 +63,19 @@ def test_a_session_that_passes_is_put_into_the_table_and_one_that_fails_is_not(
     assert list(read(path)) == ["slow air-geir"]
     assert long.run(0, ["zoo 1/8"], path) == 0
     assert list(read(path)) == ["slow air-geir"]
+
+
+def test_a_part_that_took_longer_than_there_is_time_is_not_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "table.toml"
+    write({"zoo 1/8": Green("a", "2026-11-25", 28)}, path)
+    monkeypatch.setattr("house.long.command", lambda part, number: pytest.fail(part.name))
+    monkeypatch.setattr(
+        "house.long.subprocess.run", lambda *_, **__: SimpleNamespace(stdout="", returncode=0)
+    )
+    assert long.run(20, ["zoo 1/8"], path) == 0
+    assert "no time left for zoo 1/8, which took 28 minutes last time" in capsys.readouterr().out
 
 
 def test_a_part_is_started_as_its_share_of_a_session() -> None:
