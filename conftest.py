@@ -4,7 +4,7 @@ Of a test that has cases on the CPU and cases on an accelerator, each ground has
 same cases. `-m slow` (`nox -s slow`, `nox -s npu-slow`) runs what is left out.
 
 Python's search for cycles looks at everything again that torch and Dynamo made when they were imported, whenever there
-is enough new. Here it does not, and searches less often: a tenth of a test's time.
+is enough new. Here it does not, and searches less often: a tenth less time for tests that trace models.
 """
 
 from __future__ import annotations

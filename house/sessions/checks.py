@@ -33,8 +33,7 @@ GENERATED: Final = (  # checks that the documents made from code are up to date
     ("-m", "house.error_index", "--check"),
     ("-m", "house.scoreboard", "--check"),
 )
-
-
+#: Compiles the binding of engine `ge_session`.
 BINDING: Final = "from air_geir.engines import native as n; n.library(n.runner()); n.calls()"
 
 
@@ -45,7 +44,7 @@ def prepare(session: nox.Session) -> None:
     browser(session)
     install_beside_npu(session, *editable("air-geir", "air-sim"))
     session.run("air-sim", "build", env=ENV)
-    session.run("air-sim", "run", "python", "-c", f"import torch; {BINDING}", env=NPU_ENV)
+    session.run("air-sim", "run", "python", "-c", BINDING, env=NPU_ENV)
 
 
 def layers(session: nox.Session) -> None:

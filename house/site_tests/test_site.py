@@ -63,18 +63,18 @@ def opened(
     return page, [one for one in wrong if "versions.json" not in one and "404" not in one]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("scheme", "widths"), [("light", WIDTHS), ("dark", WIDTHS[::-1])])
 @pytest.mark.parametrize("language", ["", "zh/"])
 def test_pages_load_without_errors_and_fit_both_widths(
-    browser: Browser, address: str, language: str, scheme: str
+    browser: Browser, address: str, language: str, scheme: str, widths: tuple[int, ...]
 ) -> None:
     for name in PAGES:
-        page, wrong = opened(browser, f"{address}{language}{name}", scheme=scheme)
+        page, wrong = opened(browser, f"{address}{language}{name}", widths[0], scheme)
         assert not wrong, name
         assert page.locator("h1").first.inner_text(), name
         dark = page.locator("body[data-md-color-scheme=slate]").count() == 1
         assert dark == (scheme == "dark"), name
-        for width in WIDTHS:
+        for width in widths:
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
         page.close()

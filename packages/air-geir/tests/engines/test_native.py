@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -39,7 +41,24 @@ def test_who_comes_while_it_is_compiled_waits_and_finds_it(
     assert list(target.parent.iterdir()) == [target]
 
 
-def test_who_waited_for_a_compiler_that_failed_tries_it(
+def test_a_lock_that_another_user_could_hold_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o777)
+    held = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    monkeypatch.setattr(native, "missing", lambda: None)
+    monkeypatch.setattr(native, "compiler", lambda: "g++")
+    monkeypatch.setattr(native, "_run", lambda command, half: Path(command[-1]).write_text("a library"))
+    builder = threading.Thread(target=native._build, args=(HALF, tmp_path / "session.so"), daemon=True)
+    builder.start()
+    builder.join(30)
+    os.close(held)
+    assert not builder.is_alive()
+    assert (tmp_path / "session.so").read_text() == "a library"
+
+
+def test_after_a_compiler_that_failed_the_next_one_tries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refusals = iter((True, False))
