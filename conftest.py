@@ -14,13 +14,13 @@ from collections import defaultdict
 
 import pytest
 
-_NEW_OBJECTS = 20_000  # before the youngest are searched; the usual 700 are few for programs that make graphs
+# new objects before the youngest are searched: the usual 700 are few for imports of torch and programs that make graphs
+gc.set_threshold(20_000, 20, 100)
 
 
 def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_NEW_OBJECTS, 20, 100)
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses

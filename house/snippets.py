@@ -7,7 +7,8 @@
 A snippet runs when the line before its fence is `<!-- run -->`, on air-sim when it is `<!-- run: sim -->`, and on both
 when it is `<!-- run: cpu, sim -->`. The snippets of a page run one after the other in one process, as a reader would
 type them, in an empty folder; a failure is reported with the page and the line. A translation with the code of its
-English page is not run again. For CPU tensors torch is imported once and every page gets a fork of that process.
+English page is not run again. torch is imported once, on air-sim with torch_npu, and every page gets a fork of that
+process, in which no device was used yet.
 """
 
 from __future__ import annotations
@@ -92,9 +93,8 @@ def _too_long(*_: Any) -> None:
 
 def run_all(pages: Sequence[Path], root: Path, ground: str) -> list[str]:
     """Runs the pages, as many at a time as there are processors; what went wrong."""
-    context = multiprocessing.get_context("forkserver" if ground == "cpu" else "spawn")
-    if ground == "cpu":
-        context.set_forkserver_preload(PRELOADED)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
     with ProcessPoolExecutor(
         max_workers=os.cpu_count(), mp_context=context, max_tasks_per_child=1
     ) as executor:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 import nox
+from nox.command import CommandFailed
 
 from house.environments import ENV, NPU_ENV, base, browser, install, install_beside_npu, library, see, site_of
 from house.packages import LAYERS, PACKAGES, ROOT, declared, declared_libraries, editable
 from house.sessions.running import RESULTS, WORKERS, pytest
 
+IMPORT_LINTER: Final = "from importlinter.cli import lint_imports_command as c; c()"
 RUFF: Final = "ruff>=0.17,<0.18"
 SITE_NEEDS: Final = ("mkdocs-material>=9.6,<10", "mkdocs-static-i18n>=1.3,<2", "jieba", "playwright>=1.50")
 DEPTRY: Final = (
@@ -48,16 +50,26 @@ def prepare(session: nox.Session) -> None:
 
 
 def layers(session: nox.Session) -> None:
-    """Declared dependencies and imports point down; nothing undeclared is imported."""
+    """Declared dependencies and imports point down; nothing undeclared is imported. All faults are told at once."""
     rank = {package: row for row, layer in enumerate(LAYERS) for package in layer}
     up = [f"{p} -> {d}" for p in PACKAGES for d in declared(p) if rank[d] >= rank[p]]
     if up:
         session.error(f"dependencies that do not point to a lower layer: {', '.join(up)}")
     install(session, "import-linter>=2.3", "deptry>=0.23", *editable(*PACKAGES))
-    session.run("python", "-c", "from importlinter.cli import lint_imports_command as c; c()", env=ENV)
+    failed = [] if _passes(session, "-c", IMPORT_LINTER) else ["import-linter"]
     for package in PACKAGES:
         with session.chdir(ROOT / "packages" / package):
-            session.run("python", "-m", "deptry", "src", *DEPTRY, env=ENV)
+            failed += [] if _passes(session, "-m", "deptry", "src", *DEPTRY) else [f"deptry of {package}"]
+    if failed:
+        session.error(f"faults were found by {', '.join(failed)}")
+
+
+def _passes(session: nox.Session, *words: str) -> bool:
+    try:
+        session.run("python", *words, env=ENV)
+    except CommandFailed:
+        return False
+    return True
 
 
 def lint(session: nox.Session) -> None:
