@@ -28,7 +28,7 @@ _lock = forks.new_lock()
 
 @contextlib.contextmanager
 def importable(function: Callable[..., Any], arguments: Any) -> Iterator[None]:
-    """Gives the local classes that a function works with a name in their modules, for as long as this is entered."""
+    """While this context is entered, the local classes that a function works with have names in their modules."""
     with _lock:
         classes = list(dict.fromkeys(_local_classes((*_held_by(function), *tree_leaves(arguments)))))
         before = [(cls, cls.__name__, cls.__qualname__) for cls in classes]

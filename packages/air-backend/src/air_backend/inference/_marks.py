@@ -34,7 +34,7 @@ def marks_of(guards: Iterable[Any]) -> Marks:
 
 
 def put_back(graph: Any, marks: Marks) -> None:
-    """Makes the conditions of a graph that was read once more, from tensors that are marked as the traced ones were."""
+    """Builds the conditions of a graph from a file again, from tensors that are marked as the traced ones were."""
     if not marks:
         return
     from torch._dynamo.package import load_guard_manager, load_guards_state

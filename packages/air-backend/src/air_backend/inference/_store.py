@@ -85,7 +85,7 @@ class Store:
     ) -> Path | None:
         """Writes a graph, with the global values, marks and hooks it was traced with, beside those that are there.
 
-        None, and a warning, where the disk is full or the place cannot be used: the graph itself is none the worse.
+        None, and a warning, where the disk is full or the place cannot be used; the graph itself still works.
         """
         now = datetime.datetime.now(datetime.timezone.utc).isoformat(" ", "seconds")
         facts = {"written": now, GLOBALS: dict(values), HOOKS: dict(hooks), MODULES: _modules(graph)}

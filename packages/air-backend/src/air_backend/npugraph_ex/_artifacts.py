@@ -50,7 +50,7 @@ _WORK: Final = {
 def writer(
     gm: fx.GraphModule, known: GraphFacts, config: CompilerConfig, given: int | None = None
 ) -> Callable[[], str]:
-    """What gives the text of a graph, later: the graph is taken down now, before passes edit it.
+    """A function that gives the text of a graph later; the graph is copied now, before passes edit it.
 
     `given` is how many inputs the graph of Dynamo has, where it is known.
     """

@@ -27,7 +27,7 @@ from air_graph.page import Picture, bytes_of, picture_of
 
 @dataclass
 class Watch:
-    """One graph: its pictures in the order of the way it went, and what the passes changed."""
+    """One graph: its pictures in the order in which they were made, and what the passes changed."""
 
     name: str
     pictures: list[Picture] = field(default_factory=list)

@@ -1,7 +1,7 @@
 """`ValuePack`: a value of the trace beside what stands for it in the graph, as vLLM-Ascend's patch for Triton has it.
 
-AIR keeps what torch knows of a value in the metadata of its node and makes no pairs: to replace the class changes
-nothing of a compilation, and needs not to, because arguments in dictionaries go through the graph as they are.
+AIR keeps what torch knows of a value in the metadata of its node and makes no pairs. A program that replaces the class
+changes nothing in a compilation, and need not: arguments in dictionaries go through the graph as they are.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Scopes of npugraph_ex: how many cores, and how far the bits of results are the same in every run."""
+"""Scopes of npugraph_ex: how many cores, and whether every run gives the same bits."""
 
 from __future__ import annotations
 
