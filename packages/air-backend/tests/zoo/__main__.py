@@ -27,6 +27,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--again", nargs="+", default=(), help="those alone whose row is: fails, torch, left, good"
     )
+    parser.add_argument("--train", action="store_true", help="steps of training; gradients are compared too")
     parser.add_argument("--seconds", type=float, default=running.SECONDS, help="for each architecture")
     parser.add_argument("--page", action="store_true", help="make the page of what is kept, and run nothing")
     parser.add_argument("--dry", action="store_true", help="print rows, and keep nothing")
@@ -35,7 +36,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     asked = arguments(argv)
-    file = results.file_of(ROOT, asked.ground)
+    file = results.file_of(ROOT, f"{asked.ground}-training" if asked.train else asked.ground)
     fallen = [] if asked.page else _run(asked, file)
     if not asked.dry:
         page.write(ROOT)
@@ -59,7 +60,7 @@ def _run(asked: argparse.Namespace, file: Path) -> list[results.Row]:
         wanted = [one for one in wanted if one in kept and page.verdict(kept[one]).split()[0] in asked.again]
     log = Path(tempfile.gettempdir()) / "zoo.log"
     modes = asked.modes or ground_of(asked.ground).modes
-    task = Task(asked.ground, ("aot_eager", *modes), str(log))
+    task = Task(asked.ground, ("aot_eager", *modes), str(log), asked.train)
     begun, fresh = time.monotonic(), []
     for number, row in enumerate(running.rows(task, wanted, asked.seconds), 1):
         print(f"{number}/{len(wanted)} {time.monotonic() - begun:5.0f} s  {page.line(row)}", flush=True)

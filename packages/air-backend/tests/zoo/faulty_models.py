@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +23,24 @@ class Noisy(nn.Module):
         return x + torch.rand_like(x)
 
 
+class Learning(nn.Module):
+    """Has what a step of training leaves: gradients, one of which is zero but for rounding, and running statistics."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 3)
+        self.norm = nn.BatchNorm1d(3)
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        batch = torch.sin(x * torch.arange(1.0, 6.0)[:, None])
+        out: Tensor = self.drop(self.norm(self.first(batch)))
+        return out
+
+
+MODELS: Final[dict[str, Callable[[], nn.Module]]] = {"good": Doubled, "noisy": Noisy, "learning": Learning}
+
+
 def names() -> list[str]:
     return ["good", "noisy", "hangs", "crashes"]
 
@@ -31,7 +50,8 @@ def make(name: str) -> Made:
         time.sleep(3600)
     if name == "crashes":
         os._exit(3)
-    return Made(Noisy() if name == "noisy" else Doubled(), _inputs, name)
+    torch.manual_seed(0)
+    return Made(MODELS[name](), _inputs, name)
 
 
 def _inputs() -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 Every compiled model is called twice, with other numbers in the second call: what a graph has baked in shows then.
 Results are compared in their structure, types and sizes, and in their values relative to the largest of a tensor. Where
-eager draws random numbers in a call, values are not compared, and the row says so.
+eager draws random numbers in a call, values are not compared, and the row says so. A step of training is judged by its
+gradients and buffers as well.
 """
 
 from __future__ import annotations
@@ -24,9 +25,12 @@ from torch.utils._pytree import tree_flatten, tree_map_only
 from air_backend import CompilerConfig, _records, get_npu_backend
 from zoo.made import Made
 from zoo.results import Outcome
+from zoo.steps import Step, Trained, inference
 
 TOLERANCE: Final = 1e-4
 """Of the largest value of a tensor; both modes compute in the type of the model."""
+SMALL_GRADIENT: Final = 0.01
+"""Of the largest gradient of a model; one that is smaller is compared with this: the exact one may be zero."""
 SEEDS: Final = (1, 2)
 TORCH: Final = "aot_eager"
 MODES: Final = ("reduce-overhead", "max-autotune")
@@ -36,11 +40,11 @@ _FOLDERS: Final = re.compile(r"(?<![\w.])/(?:[^\s/:]+/)+")
 """Of one machine; the name of the file is kept."""
 
 
-def eager(made: Made, device: torch.device) -> tuple[list[Any], bool]:
+def eager(made: Made, device: torch.device, step: Step = inference) -> tuple[list[Any], bool]:
     """What the calls give, and whether that depends on numbers that are drawn during a call."""
     model = on(made.model, device)
-    results = [called(model, made, seed, device) for seed in SEEDS]
-    again = called(model, made, SEEDS[0], device, drawn_by=77)
+    results = [called(model, made, seed, device, step) for seed in SEEDS]
+    again = called(on(made.model, device), made, SEEDS[0], device, step, drawn_by=77)
     return results, difference(results[0], again, exact=True) is not None
 
 
@@ -49,12 +53,18 @@ def on(model: nn.Module, device: torch.device) -> nn.Module:
     return copy.deepcopy(model).to(device)
 
 
-def called(model: Callable[..., Any], made: Made, seed: int, device: torch.device, drawn_by: int = 3) -> Any:
-    """A call with the inputs of a seed; its result on the CPU."""
+def called(
+    model: Callable[..., Any],
+    made: Made,
+    seed: int,
+    device: torch.device,
+    step: Step = inference,
+    drawn_by: int = 3,
+) -> Any:
+    """A call with the inputs of a seed; what it gives, on the CPU."""
     inputs = tree_map_only(Tensor, lambda value: value.to(device), made.drawn(seed))
     torch.manual_seed(drawn_by)
-    with torch.no_grad():
-        return tree_map_only(Tensor, lambda value: value.detach().cpu().clone(), model(**inputs))
+    return tree_map_only(Tensor, lambda value: value.detach().cpu().clone(), step(model, inputs))
 
 
 class _OneTrace:
@@ -107,7 +117,12 @@ def backend_of(way: str) -> Callable[..., Any]:
 
 
 def together(
-    made: Made, ways: Sequence[str], expected: list[Any], is_random: bool, device: torch.device
+    made: Made,
+    ways: Sequence[str],
+    expected: list[Any],
+    is_random: bool,
+    device: torch.device,
+    step: Step = inference,
 ) -> dict[str, Outcome]:
     """The ways that do well when one trace serves all; the others have to be judged alone, and have no entry."""
     _forget()
@@ -120,19 +135,29 @@ def together(
         run = torch.compile(model, backend=every, dynamic=False)
         for way in ways:
             every.chosen = way
+            _as_made(model, made.model)
             begun = time.perf_counter()
             try:
-                results = [called(run, made, SEEDS[0], device)]
+                results = [called(run, made, SEEDS[0], device, step)]
                 first = time.perf_counter() - begun
                 if way == ways[0]:  # which traced for all
                     spent = first - sum(every.seconds.values())
                     first = 0.0
-                results += [called(run, made, seed, device) for seed in SEEDS[1:]]
+                results += [called(run, made, seed, device, step) for seed in SEEDS[1:]]
             except Exception:
                 continue
             if _first_difference(expected, results, is_random) is None:
                 good[way] = _counted(Outcome("same", seconds=spent + every.seconds[way] + first), way)
     return good
+
+
+def _as_made(model: nn.Module, first: nn.Module) -> None:
+    """Gives parameters and buffers the values they had before the first call, where they lie."""
+    values = first.state_dict(keep_vars=True)
+    with torch.no_grad():
+        for name, value in model.state_dict(keep_vars=True).items():
+            if isinstance(value, Tensor) and name in values and value.shape == values[name].shape:
+                value.copy_(values[name])
 
 
 def _forget() -> None:
@@ -142,11 +167,31 @@ def _forget() -> None:
 
 
 def _first_difference(expected: list[Any], results: list[Any], is_random: bool) -> str | None:
-    found = (difference(want, got, shape_only=is_random) for want, got in zip(expected, results, strict=True))
+    found = (_between(want, got, is_random) for want, got in zip(expected, results, strict=True))
     return next(filter(None, found), None)
 
 
-def compiled(made: Made, backend: str, expected: list[Any], is_random: bool, device: torch.device) -> Outcome:
+def _between(want: Any, got: Any, is_random: bool) -> str | None:
+    if not isinstance(want, Trained):
+        return difference(want, got, shape_only=is_random)
+    largest = max(
+        float(each.abs().max()) for each in want.gradients.values() if each is not None and each.numel()
+    )
+    floors = (0.0, SMALL_GRADIENT * largest, 0.0)
+    for part, one, other, floor in zip(Trained._fields, want, got, floors, strict=True):
+        if found := difference(one, other, shape_only=is_random, floor=floor):
+            return f"{part}: {found}"
+    return None
+
+
+def compiled(
+    made: Made,
+    backend: str,
+    expected: list[Any],
+    is_random: bool,
+    device: torch.device,
+    step: Step = inference,
+) -> Outcome:
     """How a backend, or a mode of AIR, does."""
     _forget()
     model = on(made.model, device)
@@ -155,9 +200,9 @@ def compiled(made: Made, backend: str, expected: list[Any], is_random: bool, dev
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             run = torch.compile(model, backend=backend_of(backend), dynamic=False)
-            results = [called(run, made, SEEDS[0], device)]
+            results = [called(run, made, SEEDS[0], device, step)]
             seconds = time.perf_counter() - begun
-            results += [called(run, made, seed, device) for seed in SEEDS[1:]]
+            results += [called(run, made, seed, device, step) for seed in SEEDS[1:]]
     except Exception as error:
         return Outcome("error", reason=told(error), seconds=time.perf_counter() - begun)
     found = _first_difference(expected, results, is_random)
@@ -190,19 +235,22 @@ def told(error: BaseException) -> str:
     return f"{type(error).__name__}: {words[:REASON]}{place}"
 
 
-def difference(want: Any, got: Any, *, exact: bool = False, shape_only: bool = False) -> str | None:
+def difference(
+    want: Any, got: Any, *, exact: bool = False, shape_only: bool = False, floor: float = 0.0
+) -> str | None:
     """The first place in which two results differ, and how; None where they are the same."""
     wanted, want_spec = tree_flatten(want)
     found, got_spec = tree_flatten(got)
     if want_spec != got_spec:
         return f"the structure: {str(got_spec)[:80]} instead of {str(want_spec)[:80]}"
     for number, (one, other) in enumerate(zip(wanted, found, strict=True)):
-        if (fault := _leaf(one, other, 0.0 if exact else TOLERANCE, shape_only)) is not None:
-            return f"result {number} of {len(wanted)}: {fault}"
+        if (fault := _leaf(one, other, 0.0 if exact else TOLERANCE, shape_only, floor)) is not None:
+            name = list(want)[number] if isinstance(want, dict) and len(want) == len(wanted) else number
+            return f"result {name} of {len(wanted)}: {fault}"
     return None
 
 
-def _leaf(want: Any, got: Any, tolerance: float, shape_only: bool) -> str | None:
+def _leaf(want: Any, got: Any, tolerance: float, shape_only: bool, floor: float) -> str | None:
     if type(want) is not type(got):
         return f"{type(got).__name__} instead of {type(want).__name__}"
     if not isinstance(want, Tensor):
@@ -210,10 +258,10 @@ def _leaf(want: Any, got: Any, tolerance: float, shape_only: bool) -> str | None
         return None if same else f"{got} instead of {want}"
     if (want.shape, want.dtype) != (got.shape, got.dtype):
         return f"{tuple(got.shape)} {got.dtype} instead of {tuple(want.shape)} {want.dtype}"
-    return None if shape_only else _values(want, got, tolerance)
+    return None if shape_only else _values(want, got, tolerance, floor)
 
 
-def _values(want: Tensor, got: Tensor, tolerance: float) -> str | None:
+def _values(want: Tensor, got: Tensor, tolerance: float, floor: float) -> str | None:
     if torch.equal(want, got) or not want.numel():
         return None
     if not want.is_floating_point() and not want.is_complex():
@@ -227,5 +275,5 @@ def _values(want: Tensor, got: Tensor, tolerance: float) -> str | None:
     want, got = want[finite], got[finite]
     if not want.numel():
         return None
-    off = float((want - got).abs().max()) / max(float(want.abs().max()), math.ulp(1.0))
+    off = float((want - got).abs().max()) / max(float(want.abs().max()), floor, math.ulp(1.0))
     return None if off <= tolerance else f"off by {off:.2g} of the largest value"

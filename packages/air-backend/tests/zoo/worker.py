@@ -48,6 +48,8 @@ class Task(NamedTuple):
     ways: Sequence[str]
     log: str
     """The file that takes what models and libraries print."""
+    train: bool = False
+    """Whether a call is a step of training."""
 
 
 class Step(NamedTuple):
@@ -67,7 +69,7 @@ def work(task: Task, pipe: Connection) -> None:
     device = ground_of(task.ground).device
     pipe.send(Step("ready"))
     while (architecture := pipe.recv()) is not None:
-        _judge(architecture, task.ways, device, pipe)
+        _judge(architecture, task, device, pipe)
         gc.collect()
         pipe.send(Step("end", device_works(device)))
 
@@ -82,8 +84,8 @@ def device_works(device: Any) -> bool:
         return False
 
 
-def _judge(architecture: Architecture, ways: Sequence[str], device: Any, pipe: Connection) -> None:
-    from zoo import judging
+def _judge(architecture: Architecture, task: Task, device: Any, pipe: Connection) -> None:
+    from zoo import judging, steps
     from zoo.architectures import make
 
     pipe.send(Step("made"))
@@ -93,20 +95,23 @@ def _judge(architecture: Architecture, ways: Sequence[str], device: Any, pipe: C
         pipe.send(Step("made", (False, judging.told(error))))
         return
     pipe.send(Step("made", (True, made.made_of)))
+    step = steps.training if task.train else steps.inference
     pipe.send(Step("eager"))
     try:
-        expected, is_random = judging.eager(made, device)
+        if task.train:
+            steps.to_be_trained(made.model)
+        expected, is_random = judging.eager(made, device, step)
     except Exception as error:
         pipe.send(Step("eager", (False, judging.told(error))))
         return
     pipe.send(Step("eager", (True, is_random)))
     pipe.send(Step("together"))
-    good = judging.together(made, ways, expected, is_random, device)
+    good = judging.together(made, task.ways, expected, is_random, device, step)
     for way, outcome in good.items():
         pipe.send(Step(way, outcome))
-    for way in (way for way in ways if way not in good):
+    for way in (way for way in task.ways if way not in good):
         pipe.send(Step(way))
-        pipe.send(Step(way, judging.compiled(made, way, expected, is_random, device)))
+        pipe.send(Step(way, judging.compiled(made, way, expected, is_random, device, step)))
 
 
 def _quiet(log: str) -> None:
