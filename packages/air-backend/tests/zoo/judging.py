@@ -29,7 +29,7 @@ from zoo.steps import Step, Trained, inference
 
 TOLERANCE: Final = 1e-4
 """Of the largest value of a tensor; both modes compute in the type of the model."""
-SMALL_GRADIENT: Final = 0.01
+SMALL_GRADIENT: Final = 0.1
 """Of the largest gradient of a model; one that is smaller is compared with this: the exact one may be zero."""
 SEEDS: Final = (1, 2)
 TORCH: Final = "aot_eager"
