@@ -47,15 +47,20 @@ def _loss(results: Any) -> Tensor:
     return torch.stack(parts).sum()
 
 
+_DROPOUT: Final = nn.modules.dropout._DropoutNd
+
+
 def to_be_trained(model: nn.Module) -> nn.Module:
     """The model as it is trained, without dropout: what is drawn in a call cannot be compared."""
     for module in model.train().modules():
-        for name, value in vars(module).items():
-            if ("drop" in name and isinstance(value, float)) or (
-                name == "p" and isinstance(module, _DROPOUT)
-            ):
-                setattr(module, name, 0.0)
+        if isinstance(module, _DROPOUT):
+            module.p = 0.0
+        for holder in (module, getattr(module, "config", None)):
+            rates = [
+                name
+                for name, value in getattr(holder, "__dict__", {}).items()
+                if "drop" in name and isinstance(value, float)
+            ]
+            for name in rates:
+                setattr(holder, name, 0.0)
     return model
-
-
-_DROPOUT: Final = nn.modules.dropout._DropoutNd
