@@ -1,4 +1,4 @@
-"""A run of everything in two lanes: the tests of the packages, and beside them all that one process can do.
+"""A run of everything in two lanes: most tests of the packages, and beside them all other checks and tests.
 
 `ahead` starts the second lane, a nox of its own, and `beside` waits for it. What the tests leave of the processors
 (an environment that is made, a session that begins or ends) goes to the other lane, and no session is in both.
