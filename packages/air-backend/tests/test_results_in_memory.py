@@ -444,6 +444,23 @@ def test_what_a_scatter_copied_round_its_elements_is_shown_by_strides(mode: str,
     assert found.tolist() == function(x).tolist()
 
 
+@pytest.mark.parametrize("mode", ["max-autotune", "reduce-overhead"])
+def test_one_part_of_what_a_scatter_copied_round_its_elements_is_shown(mode: str, device: str) -> None:
+    """In max-autotune the part is refused, and the list of all parts went from one piece to the next."""
+
+    def function(x: Tensor) -> Tensor:
+        x.diagonal().fill_(3)
+        return torch.as_strided(x, (4,), (2,)).split(1)[0]
+
+    made = [torch.arange(240.0, device=device).reshape(4, 5, 2, 6)[1:-1, ..., ::2] for _ in range(2)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        got = torch.compile(function, backend="air", options={"mode": mode})(made[0])
+    want = function(made[1])
+    torch.testing.assert_close(got, want, rtol=0, atol=0)
+    torch.testing.assert_close(made[0], made[1], rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("device", ENGINES)
 def test_a_gradient_of_a_size_that_only_the_call_tells_is_scattered(device: str) -> None:
     run = torch.compile(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -39,6 +40,9 @@ def test_one_of_several_views_begins_where_eagers_does() -> None:
     assert result.meta["val"].storage_offset() == function(b).storage_offset()
 
 
+@pytest.mark.skipif(
+    torch.__version__ < "2.12", reason="torch 2.11 asks for that size itself when it traces the scatter"
+)
 def test_a_size_that_only_a_run_tells_is_not_asked_about() -> None:
     def function(x: Tensor) -> Tensor:
         rows = x.nonzero().t()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import random
 from collections.abc import Callable
 from typing import Any
@@ -27,6 +28,12 @@ def calls(gm: GraphModule, *targets: object) -> list[Node]:
 
 def shape(parted: Cut) -> str:
     return "".join("e" if part.is_eager else "p" for part in parted.parts)
+
+
+def submodule(parted: Cut, name: str) -> GraphModule:
+    found = parted.gm.get_submodule(name)
+    assert isinstance(found, GraphModule)
+    return found
 
 
 def test_nodes_between_two_eager_ones_wait_until_they_can_run_together() -> None:
@@ -141,6 +148,14 @@ def test_an_operator_with_several_results_keeps_them_on_its_side() -> None:
         assert torch.equal(cut(gm, [eager]).gm(torch.ones(3)), program(torch.ones(3)))
 
 
+def test_one_of_several_results_takes_the_others_and_their_maker_to_its_side() -> None:
+    gm = traced(lambda x: x.exp().split(1)[2] * 2, torch.ones(3))
+    parted = cut(gm, calls(gm, operator.getitem)[2:])
+    (eager,) = (part.nodes for part in parted.parts if part.is_eager)
+    assert [n.target for n in eager] == [aten.split.Tensor, *[operator.getitem] * 3]
+    assert torch.equal(parted.gm(torch.ones(3)), torch.ones(1).exp() * 2)
+
+
 def test_parts_are_compiled_by_what_they_are() -> None:
     gm = traced(lambda x: (x + 1).exp() * 2, torch.ones(3))
     parted = cut(gm, calls(gm, aten.exp.default))
@@ -160,30 +175,28 @@ def test_parts_are_compiled_by_what_they_are() -> None:
     assert torch.equal(call(torch.ones(3)), (torch.ones(3) + 1).exp() * 2)
 
 
+STEPS: tuple[Callable[[list[Tensor], Tensor, Tensor], Any], ...] = (
+    lambda values, a, b: a.add_(b.clone()),
+    lambda values, a, b: a[0].mul_(b[1].clone()),
+    lambda values, a, b: a.t().copy_(b.clone()),
+    lambda values, a, b: torch.mul(b.clone(), 2, out=a),
+    lambda values, a, b: values.append(a.t()),
+    lambda values, a, b: values.append(a.reshape(3, 3)),
+    lambda values, a, b: values.append(torch.rand_like(a) + b),
+    lambda values, a, b: values.append(a + b),
+    lambda values, a, b: values.append(a @ b),
+    lambda values, a, b: values.append(torch.stack(a.unbind()[::-1])),
+    lambda values, a, b: values.extend(a.sort()[:1] + b.split(3)),
+)
+
+
 def _random_program(draw: random.Random) -> Callable[[Tensor, Tensor], tuple[Tensor, ...]]:
-    steps = [(draw.randrange(9), draw.random(), draw.random()) for _ in range(draw.randrange(4, 16))]
+    steps = [(draw.choice(STEPS), draw.random(), draw.random()) for _ in range(draw.randrange(4, 16))]
 
     def program(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
         values = [x, y]
-        for kind, first, second in steps:
-            a = values[int(first * len(values))]
-            b = values[int(second * len(values))]
-            if kind == 0:
-                a.add_(b.clone())
-            elif kind == 1:
-                a[0].mul_(b[1].clone())
-            elif kind == 2:
-                a.t().copy_(b.clone())
-            elif kind == 3:
-                torch.mul(b.clone(), 2, out=a)
-            elif kind == 4:
-                values.append(a.t())
-            elif kind == 5:
-                values.append(a.reshape(3, 3))
-            elif kind == 6:
-                values.append(torch.rand_like(a) + b)
-            else:
-                values.append(a + b if kind == 7 else a @ b)
+        for step, first, second in steps:
+            step(values, values[int(first * len(values))], values[int(second * len(values))])
         return tuple(values[2:])
 
     return program
@@ -206,6 +219,10 @@ def test_random_programs_cut_anywhere_do_what_the_whole_does(seed: int) -> None:
         got = call(*ours)
         for a, b in zip((*got, *ours), (*want, *theirs), strict=True):
             assert torch.equal(a, b)
+    given = [
+        n for part in parted.parts for n in submodule(parted, part.name).graph.find_nodes(op="placeholder")
+    ]
+    assert not any(isinstance(n.meta.get("val"), (list, tuple)) for n in given)
     assert {n for part in parted.parts if part.is_eager for n in part.nodes} >= {
         n for n in eager if n in {m for p in parted.parts for m in p.nodes}
     }

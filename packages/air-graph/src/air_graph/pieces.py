@@ -93,11 +93,10 @@ def cut(
     `first` run eagerly in the part after it.
     """
     decided = by_size or {}
-    apart = set(eager)
+    # several values do not cross a border as one: they stay with the node that makes them
+    apart = {*eager, *(node.all_input_nodes[0] for node in eager if node.target is operator.getitem)}
     for node in gm.graph.nodes:
-        chosen = (
-            node.target is operator.getitem and node.args[0] in apart
-        )  # several values do not cross a border as one
+        chosen = node.target is operator.getitem and node.args[0] in apart
         if chosen or (node.op not in ("placeholder", "output") and depends_on_data(node)):
             apart.add(node)
     for node in gm.graph.nodes:
