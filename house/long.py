@@ -45,7 +45,7 @@ def tests_of(session: str, packages: Iterable[str]) -> list[Part]:
 
 
 ZOO_SHARDS = 8
-PROGRAMS = "1000"  # for each mode; on air-sim a tenth of it
+PROGRAMS = "500"  # for each mode; on air-sim a tenth of it
 NEW = "<new>"  # a seed that no part of an earlier commit began with
 PARTS = (
     *tests_of("slow", TORCH_TESTED),
