@@ -83,5 +83,5 @@ def test_a_part_is_started_as_its_share_of_a_session() -> None:
     assert len(started) == len(PARTS)
     assert started["slow air-geir"] == ["-s", "slow", "--", "packages/air-geir/tests"]
     assert started["zoo 8/8"] == ["-s", "zoo", "--", "--dry", "--shard", "7/8"]
-    assert started["fuzz"] == ["-s", "fuzz", "--", "1000", "410000"]
+    assert started["fuzz"] == ["-s", "fuzz", "--", long.PROGRAMS, "410000"]
     assert started["bench-geir"] == ["-s", "bench-geir"]
