@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 import nox
-from nox.command import CommandFailed
 
 from house.environments import ENV, NPU_ENV, base, browser, install, install_beside_npu, library, see, site_of
 from house.packages import LAYERS, PACKAGES, ROOT, declared, declared_libraries, editable
-from house.sessions.running import RESULTS, WORKERS, pytest
+from house.sessions.running import RESULTS, WORKERS, passes, pytest
 
 IMPORT_LINTER: Final = "from importlinter.cli import lint_imports_command as c; c()"
 RUFF: Final = "ruff>=0.17,<0.18"
@@ -56,20 +55,13 @@ def layers(session: nox.Session) -> None:
     if up:
         session.error(f"dependencies that do not point to a lower layer: {', '.join(up)}")
     install(session, "import-linter>=2.3", "deptry>=0.23", *editable(*PACKAGES))
-    failed = [] if _passes(session, "-c", IMPORT_LINTER) else ["import-linter"]
+    failed = [] if passes(session, "python", "-c", IMPORT_LINTER, env=ENV) else ["import-linter"]
     for package in PACKAGES:
         with session.chdir(ROOT / "packages" / package):
-            failed += [] if _passes(session, "-m", "deptry", "src", *DEPTRY) else [f"deptry of {package}"]
+            found = not passes(session, "python", "-m", "deptry", "src", *DEPTRY, env=ENV)
+            failed += [f"deptry of {package}"] if found else []
     if failed:
         session.error(f"faults were found by {', '.join(failed)}")
-
-
-def _passes(session: nox.Session, *words: str) -> bool:
-    try:
-        session.run("python", *words, env=ENV)
-    except CommandFailed:
-        return False
-    return True
 
 
 def lint(session: nox.Session) -> None:

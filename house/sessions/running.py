@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import nox
+from nox.command import CommandFailed
 
 from house.packages import ROOT
 
@@ -21,11 +22,22 @@ def pytest(session: nox.Session, *arguments: str, env: dict[str, str]) -> None:
     session.run(*command, *arguments, *session.posargs, env=env)
 
 
+def passes(session: nox.Session, *command: str, env: dict[str, str], codes: Sequence[int] = (0,)) -> bool:
+    """Whether a command ends well; the session goes on if it does not."""
+    try:
+        session.run(*command, env=env, success_codes=codes)
+    except CommandFailed:
+        return False
+    return True
+
+
 def in_turn(session: nox.Session, packages: Sequence[str], *arguments: str, env: dict[str, str]) -> None:
     """pytest for one package after the other: modules of two test folders may have the same name.
 
     Paths after `--` are tested instead. That a package has no such test is no failure here.
     """
-    for where in session.posargs or [f"packages/{package}/tests" for package in packages]:
-        command = ("python", "-m", "pytest", "-q", "--timeout", "1800", *WORKERS, *arguments, where)
-        session.run(*command, env=env, success_codes=[0, NO_TESTS])
+    command = ("python", "-m", "pytest", "-q", "--timeout", "1800", *WORKERS, *arguments)
+    tested = session.posargs or [f"packages/{package}/tests" for package in packages]
+    failed = [where for where in tested if not passes(session, *command, where, env=env, codes=(0, NO_TESTS))]
+    if failed:
+        session.error(f"tests failed in {', '.join(failed)}")
