@@ -29,6 +29,6 @@ class Session:
 
 def test_the_packages_after_one_that_fails_are_tested_as_well() -> None:
     session: Any = Session()
-    with pytest.raises(SystemExit, match="tests failed in packages/air-graph/tests$"):
+    with pytest.raises(SystemExit, match=r"tests failed in packages/air-graph/tests$"):
         in_turn(session, ("air-graph", "air-streams"), "-m", "slow", env={})
     assert session.tested == ["packages/air-graph/tests", "packages/air-streams/tests"]
