@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import Context, ContextVar, copy_context
@@ -171,7 +172,7 @@ def through_aot(
     around: Around,
 ) -> Callable[..., Any]:
     """As the backend does it where nothing is kept; what torch has kept of this graph it finds."""
-    _mark(gm, compilation.config)
+    _mark(gm, compilation)
     with (
         _engine_kept(example_inputs, compilation),
         in_progress(compilation),
@@ -217,14 +218,19 @@ def _saving(compilation: Compilation, role: Role) -> SerializableAOTDispatchComp
     return SerializableAOTDispatchCompiler(Saved, compile_role)
 
 
-def _mark(gm: fx.GraphModule, config: CompilerConfig) -> None:
+def _mark(gm: fx.GraphModule, compilation: Compilation) -> None:
     """Puts into a graph, and so into torch's key for it, what the key lacks: us, how it is divided, sizes that were
     declared on inputs, annotations and the user's lines.
+
+    What goes into a file has a key that nobody finds again. Torch asks its cache for such a graph too, which may hold
+    one that was made with other decompositions, and runs what it reads there.
     """
-    joint = config.experimental_config.aot_config_enable_joint_graph
+    joint = compilation.config.experimental_config.aot_config_enable_joint_graph
     hasher = hashlib.sha256(f"air {__version__} {'joint' if joint else ''}".encode())
     inputs = [node.meta.get("example_value") for node in gm.graph.find_nodes(op="placeholder")]
     hasher.update(repr(declared_sizes_of(inputs)).encode())
     for node in gm.graph.nodes:
         hasher.update(repr((node.meta.get("custom"), node.meta.get("stack_trace"))).encode())
+    if compilation.to_file:
+        hasher.update(os.urandom(16))
     vars(gm)["_air_key"] = hasher.hexdigest()

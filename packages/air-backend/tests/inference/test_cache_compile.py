@@ -252,6 +252,17 @@ def test_A51_a_decomposition_of_the_users_is_part_of_the_key_and_acts(tmp_path: 
     torch.testing.assert_close(compiled(cubed)(x), (x * x * x) + 1)
 
 
+def test_A51_what_goes_into_a_file_is_never_made_of_what_torchs_cache_holds(tmp_path: Path) -> None:
+    """Torch's key knows nothing of decompositions, and what it reads runs."""
+    model, x = Holding(), torch.randn(3, 4)
+    for folder, rules in (("plain", None), ("rules", {torch.ops.aten.sin.default: squared}), ("again", None)):
+        torch._dynamo.reset()
+        function = cache_compile(model.step, cache_dir=tmp_path / folder, custom_decompositions=rules)
+        torch.testing.assert_close(function(x), (x * x if rules else x.sin()) + 1)
+    assert traced() == 3
+    assert counters["aot_autograd"]["autograd_cache_hit"] == 0
+
+
 def squared(x: Tensor) -> Tensor:
     return x * x
 
