@@ -264,6 +264,9 @@ def test_N24_training_steps_give_the_gradients_of_eager() -> None:
             torch.testing.assert_close(mine.grad, theirs.grad)
 
 
+@pytest.mark.skipif(
+    torch.__version__ < "2.13", reason="C++ kernels of older torch round once for each kernel"
+)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_N24_half_precision_is_rounded_where_eager_rounds(dtype: torch.dtype) -> None:
