@@ -202,6 +202,15 @@ def test_N18_torchs_aot_compile_writes_a_function_that_torch_loads(mode: str, tm
         loaded(torch.cat([X, X]), Y)
 
 
+def test_N18_aot_compile_says_that_the_cache_it_needs_is_switched_off() -> None:
+    torch._dynamo.reset()
+    off = torch._functorch.config.patch(enable_autograd_cache=False)
+    with torch.no_grad(), torch._dynamo.config.patch(enable_aot_compile=True), off:
+        function = torch.compile(step, backend="air", fullgraph=True)
+        with pytest.raises(CannotSave, match="AOTAutograd is switched off"):
+            function.aot_compile(((X.clone(), Y), {}))  # type: ignore[attr-defined]
+
+
 def test_files_of_cache_compile_know_streams_and_events_by_numbers_and_what_torch_writes_does_not(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

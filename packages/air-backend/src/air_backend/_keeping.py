@@ -44,6 +44,8 @@ def _obstacle(gm: fx.GraphModule, decompositions: Mapping[Any, Any], to_file: bo
     """Why another process could not compile from what is kept."""
     if decompositions and not to_file:
         return "the graph depends on custom_decompositions, functions that no key can hold"
+    if to_file and (switched_off := no_caches()) is not None:
+        return switched_off
     if dynamo_config.repro_after is not None:
         return "torch's minifier (repro_after) takes the place of the compiler"
     seen = [node.meta.get("example_value") for node in gm.graph.find_nodes(op="placeholder")]
@@ -54,6 +56,15 @@ def _obstacle(gm: fx.GraphModule, decompositions: Mapping[Any, Any], to_file: bo
             for node in part.graph.nodes:
                 if node.op == "call_function" and _is_of_the_process(node.target):
                     return f"{node.name} uses a stream or event object of this process {ADVICE}"
+    return None
+
+
+def no_caches() -> str | None:
+    """Why torch makes no entry of its cache, which is what a file holds; None where it does."""
+    if torch.compiler.config.force_disable_caches:
+        return "torch's caches are switched off (TORCHINDUCTOR_FORCE_DISABLE_CACHES)"
+    if not torch._functorch.config.enable_autograd_cache:
+        return "torch's cache of AOTAutograd is switched off (TORCHINDUCTOR_AUTOGRAD_CACHE)"
     return None
 
 

@@ -263,6 +263,23 @@ def test_A51_what_goes_into_a_file_is_never_made_of_what_torchs_cache_holds(tmp_
     assert counters["aot_autograd"]["autograd_cache_hit"] == 0
 
 
+@pytest.mark.parametrize("switched_off", [
+    lambda: torch.compiler.config.patch(force_disable_caches=True),
+    lambda: torch._functorch.config.patch(enable_autograd_cache=False),
+], ids=["all", "of AOTAutograd"])  # fmt: skip
+def test_A51_where_torch_makes_no_entries_of_its_cache_each_process_compiles(
+    switched_off: Any, tmp_path: Path
+) -> None:
+    model, x = Holding(), torch.randn(3, 4)
+    function = cache_compile(model.step, cache_dir=tmp_path)
+    with (
+        switched_off(),
+        pytest.warns(CacheWarning, match=r"Holding.step is not kept.*switched off \(TORCHIND"),
+    ):
+        torch.testing.assert_close(function(x), x.sin() + 1)
+    assert not list(tmp_path.rglob("compiled_module"))
+
+
 def squared(x: Tensor) -> Tensor:
     return x * x
 

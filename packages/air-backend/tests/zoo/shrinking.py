@@ -41,7 +41,7 @@ class Step:
         return f"heads/{self.heads} width/{self.width} pictures {'small' if self.pictures else 'whole'}"
 
 
-_WITH_SMALL_PICTURES: Final = ((4, 8), (2, 8), (1, 8), (8, 1), (1, 4), (1, 1))
+_WITH_SMALL_PICTURES: Final = ((4, 8), (2, 8), (1, 8), (8, 1), (1, 4), (1, 1), (1, 2))
 _WITH_WHOLE_PICTURES: Final = ((4, 8), (8, 1), (1, 1))
 LADDER: Final = (
     *(Step(heads, head_width) for heads, head_width in _WITH_SMALL_PICTURES),

@@ -28,6 +28,7 @@ from torch._dynamo.exc import PackageError, TensorifyScalarRestartAnalysis
 from torch._dynamo.guards import CheckFunctionManager
 
 from air_backend._backend import Backend, effective_config
+from air_backend._keeping import no_caches
 from air_backend._native_objects import native_objects_by_type
 from air_backend.errors import CacheWarning, CannotSave, OptionsOfWrongType, TwoConfigurations
 from air_backend.inference import _store
@@ -234,6 +235,8 @@ class CachedFunction:
         return keeps
 
     def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if (switched_off := no_caches()) is not None:  # torch has an error of its own for one of them
+            raise CannotSave(switched_off)
         for _ in range(RESTARTS):
             try:
                 return self._compiled.aot_compile((args, kwargs))
