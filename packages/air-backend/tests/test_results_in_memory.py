@@ -450,7 +450,8 @@ def test_one_part_of_what_a_scatter_copied_round_its_elements_is_shown(mode: str
 
     def function(x: Tensor) -> Tensor:
         x.diagonal().fill_(3)
-        return torch.as_strided(x, (4,), (2,)).split(1)[0]
+        part: Tensor = torch.as_strided(x, (4,), (2,)).split(1)[0]
+        return part
 
     made = [torch.arange(240.0, device=device).reshape(4, 5, 2, 6)[1:-1, ..., ::2] for _ in range(2)]
     with warnings.catch_warnings():

@@ -264,7 +264,7 @@ def test_A51_what_goes_into_a_file_is_never_made_of_what_torchs_cache_holds(tmp_
 
 
 @pytest.mark.parametrize("switched_off", [
-    lambda: torch.compiler.config.patch(force_disable_caches=True),
+    lambda: torch.compiler.config.patch(force_disable_caches=True),  # type: ignore[attr-defined]
     lambda: torch._functorch.config.patch(enable_autograd_cache=False),
 ], ids=["all", "of AOTAutograd"])  # fmt: skip
 def test_A51_where_torch_makes_no_entries_of_its_cache_each_process_compiles(
