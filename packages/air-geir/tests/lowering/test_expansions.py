@@ -24,6 +24,7 @@ def test_an_operator_that_was_given_one_tensor_twice_says_nothing_of_one_that_is
         assert torch.equal(found, expected)
 
 
+@pytest.mark.skipif(torch.__version__ < "2.12", reason="torch 2.11 cannot trace such a copy")
 def test_a_copy_of_a_view_that_the_layout_does_not_have_is_made() -> None:
     x = torch.arange(10.0).reshape(2, 5).t()
     run, tensors = compile_call(lambda x: torch.view_copy(x, (2, 5)) + 1, (x,), {})
