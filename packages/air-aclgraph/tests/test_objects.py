@@ -23,7 +23,7 @@ class Gain(OpaqueBase):
         self.factor = factor
 
 
-class Power:
+class Power(OpaqueBase):
     """A value: two that are equal are one."""
 
     def __init__(self, exponent: int) -> None:
