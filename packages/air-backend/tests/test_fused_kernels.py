@@ -335,17 +335,15 @@ def test_N24_a_region_that_comes_first_inside_a_capture_runs_its_operators() -> 
     assert region.explain()["made"][1]["kernels"]
 
 
-def test_N24_without_a_compiler_the_option_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from torch._inductor import config
+def test_N24_without_a_compiler_the_option_is_refused() -> None:
+    from torch._inductor import config, cpp_builder
 
-    monkeypatch.setattr(config.cpp, "cxx", ("no-such-compiler",))
-    from torch._inductor import cpp_builder
-
-    cpp_builder.get_cpp_compiler.cache_clear() if hasattr(
-        cpp_builder.get_cpp_compiler, "cache_clear"
-    ) else None
-    with pytest.raises(Unsupported, match="no C\\+\\+ compiler"):
-        refuse_absent(torch.device("cpu"))
+    with config.patch({"cpp.cxx": ("no-such-compiler",)}):
+        cpp_builder.get_cpp_compiler.cache_clear() if hasattr(
+            cpp_builder.get_cpp_compiler, "cache_clear"
+        ) else None
+        with pytest.raises(Unsupported, match="no C\\+\\+ compiler"):
+            refuse_absent(torch.device("cpu"))
 
 
 def test_N24_a_device_without_a_generator_is_refused_by_name() -> None:

@@ -46,6 +46,8 @@ def _obstacle(gm: fx.GraphModule, decompositions: Mapping[Any, Any], to_file: bo
         return "the graph depends on custom_decompositions, functions that no key can hold"
     if to_file and (switched_off := no_caches()) is not None:
         return switched_off
+    if to_file and _holds_no_parameters(gm):
+        return "files of torch 2.11 hold no parameters where torch._dynamo.config.inline_inbuilt_nn_modules is off"
     if dynamo_config.repro_after is not None:
         return "torch's minifier (repro_after) takes the place of the compiler"
     seen = [node.meta.get("example_value") for node in gm.graph.find_nodes(op="placeholder")]
@@ -66,6 +68,12 @@ def no_caches() -> str | None:
     if not torch._functorch.config.enable_autograd_cache:
         return "torch's cache of AOTAutograd is switched off (TORCHINDUCTOR_AUTOGRAD_CACHE)"
     return None
+
+
+def _holds_no_parameters(gm: fx.GraphModule) -> bool:
+    """Whether a file would lack parameters that the graph has as its own, not as inputs."""
+    own = next(gm.parameters(), None) is not None or next(gm.buffers(), None) is not None
+    return own and torch.__version__ < "2.12" and not dynamo_config.inline_inbuilt_nn_modules
 
 
 def _distrust() -> str | None:

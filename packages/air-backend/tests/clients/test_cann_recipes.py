@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from air_backend.errors import CacheWarning
 from as_eager import assert_same, same_as_eager
 
 
@@ -108,6 +109,18 @@ def test_cann_recipes_decode_step_by_step(mode: str) -> None:
             assert_same(mine, theirs)
 
 
+@pytest.mark.skipif(torch.__version__ >= "2.12", reason="files hold the parameters")
+def test_cann_recipes_compile_decode_in_each_process_where_torch_leaves_parameters_out(
+    tmp_path: Path,
+) -> None:
+    model = Decoder().eval()
+    torch._dynamo.reset()
+    run = compiled_forward(model.decode, "acl_graph", cache=tmp_path)
+    with pytest.warns(CacheWarning, match="inline_inbuilt_nn_modules is off"):
+        same_as_eager(run, model.decode, (torch.randn(2, 1, 16), torch.tensor([3]), past()))
+
+
+@pytest.mark.skipif(torch.__version__ < "2.12", reason="files of torch 2.11 would lack the parameters")
 @pytest.mark.parametrize("mode", MODES)
 def test_cann_recipes_keep_the_compiled_decode(mode: str, tmp_path: Path) -> None:
     model = Decoder().eval()

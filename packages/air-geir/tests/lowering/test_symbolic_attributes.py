@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from air_geir.errors import UnsupportedGraphError
-from air_geir.proof import check_call
+from air_geir.proof import check_call, compile_call
 
 
 def pooled(x: Tensor, y: Tensor) -> Tensor:
@@ -39,3 +39,14 @@ def test_a_size_that_cannot_be_expressed_is_reported_with_its_operator(
 
 def test_sizes_that_a_graph_asks_for_together_are_known_without_an_operator() -> None:
     check_call(torch.take_along_dim, (torch.rand(5, 7), torch.randint(5, (5, 7)), 0), {}, dynamic=True)
+
+
+def test_an_axis_that_a_condition_holds_to_be_one_is_squeezed_as_torch_squeezes_it() -> None:
+    """The second half of three rows: its size is an expression, of which torch has asked whether it is one."""
+
+    def program(x: Tensor) -> Tensor:
+        return x.chunk(2)[1].squeeze().std()
+
+    x = torch.arange(18.0).reshape(3, 6)
+    run, tensors = compile_call(program, (x,), {}, dynamic=True)
+    torch.testing.assert_close(run(*tensors)[0], program(x))

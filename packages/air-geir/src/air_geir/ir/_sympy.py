@@ -8,6 +8,7 @@ from typing import Final
 
 import sympy  # type: ignore[import-untyped]  # sympy ships no annotations
 import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from air_geir.errors import ExpressionError
 from air_geir.ir._expr import Dim, apply, symbol
@@ -22,7 +23,9 @@ def as_dim(size: int | torch.SymInt | sympy.Basic) -> Dim:
         return size
     if isinstance(size, torch.SymInt):
         node = size.node
-        return as_dim(node.expr if hasattr(node, "expr") else node.maybe_as_int())
+        if not hasattr(node, "expr"):
+            return as_dim(node.maybe_as_int())
+        return 1 if _is_held_to_be_one(size, node.expr) else as_dim(node.expr)
     convert = _RULES.get(type(size).__name__)
     if convert is None:
         convert = next((rule for base, rule in _BASES if isinstance(size, base)), None)
@@ -32,6 +35,14 @@ def as_dim(size: int | torch.SymInt | sympy.Basic) -> Dim:
             advice="sizes may use + - * // % ** min and max; compute others on tensors, or mark the dim static",
         )
     return convert(size)
+
+
+def _is_held_to_be_one(size: torch.SymInt, expr: sympy.Basic) -> bool:
+    """Whether a condition of the graph says so, of an expression that does not.
+
+    Torch has left such an axis out where it squeezes or broadcasts, and the operators are converted by the same sizes.
+    """
+    return not expr.is_Symbol and not expr.is_number and statically_known_true(size == 1)
 
 
 def _args(expr: sympy.Basic) -> tuple[Dim, ...]:
