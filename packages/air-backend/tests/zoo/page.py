@@ -56,7 +56,8 @@ for mode in ("reduce-overhead", "max-autotune"):
 TORCH: Final = "aot_eager"
 TOGETHER: Final = "together"
 """The trace that serves all ways: it has an outcome where it did not end."""
-GROUNDS: Final = {"cpu": "Plain CPU tensors", "sim": "The NPU of air-sim", "npu": "An NPU", "cuda": "A GPU"}
+_PLACES: Final = {"cpu": "Plain CPU tensors", "sim": "The NPU of air-sim", "npu": "An NPU", "cuda": "A GPU"}
+GROUNDS: Final = _PLACES | {f"{place}-training": f"Training: {name}" for place, name in _PLACES.items()}
 REASON: Final = 160
 
 Verdict = Literal["good", "fails", "torch", "left out"]
