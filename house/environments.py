@@ -87,9 +87,9 @@ def base(session: nox.Session, torch: str = TORCH) -> Path:
     prefix = Path(os.environ.get("AIR_TORCH_ENV", ROOT / ".nox")) / f"torch-{key}"
     with once(prefix) as missing:
         if missing:
-            session.run(sys.executable, "-m", "venv", str(prefix), external=True)
+            session.run_install(sys.executable, "-m", "venv", str(prefix), external=True)
             pip = (str(prefix / "bin/python"), "-m", "pip", "install", "-q", "-U")
-            session.run(*pip, torch, *TOOLS, external=True)
+            session.run_install(*pip, torch, *TOOLS, external=True)
     return prefix
 
 
@@ -100,8 +100,8 @@ def npu_base(session: nox.Session) -> Path:
     with once(site) as missing:
         if missing:
             pip = (str(python), "-m", "pip", "install", "-q", "--target", str(site))
-            session.run(*pip, "--no-deps", TORCH_NPU, external=True, env=ENV)
-            session.run(*pip, *TORCH_NPU_NEEDS, external=True, env=ENV)
+            session.run_install(*pip, "--no-deps", TORCH_NPU, external=True, env=ENV)
+            session.run_install(*pip, *TORCH_NPU_NEEDS, external=True, env=ENV)
     return site
 
 
@@ -112,10 +112,10 @@ def library(session: nox.Session, requirement: str) -> Path:
     site = site_of(folder)
     with once(folder) as missing:
         if missing:
-            session.run(sys.executable, "-m", "venv", *WITHOUT_PIP, str(folder), external=True)
+            session.run_install(sys.executable, "-m", "venv", *WITHOUT_PIP, str(folder), external=True)
             (site / "air-base.pth").write_text(f"{site_of(prefix)}\n")
             pip = (str(prefix / "bin/python"), "-m", "pip", "--python", str(folder / "bin/python"))
-            session.run(*pip, "install", "-q", requirement, external=True, env=ENV)
+            session.run_install(*pip, "install", "-q", requirement, external=True, env=ENV)
     return site
 
 

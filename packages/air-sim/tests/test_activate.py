@@ -58,8 +58,8 @@ def test_children_started_in_any_way_inherit_the_device(tmp_path: Path) -> None:
     assert "spawned 6.0" in done.stdout
 
 
-def test_activating_after_torch_npu_is_an_error_that_says_what_to_do(program: Program) -> None:
-    done = program(
+def test_activating_after_torch_npu_is_an_error_that_says_what_to_do(started_program: Program) -> None:
+    done = started_program(
         "import os, torch, torch_npu\n"
         "os.environ.pop('AIR_SIM_ACTIVE')  # as if the toolkit were somebody else's\n"
         "import air_sim\n"
@@ -69,8 +69,8 @@ def test_activating_after_torch_npu_is_an_error_that_says_what_to_do(program: Pr
     assert "before 'import torch'" in done.stdout, done.stderr
 
 
-def test_a_second_activation_may_not_bring_other_switches(program: Program) -> None:
-    done = program(
+def test_a_second_activation_may_not_bring_other_switches(started_program: Program) -> None:
+    done = started_program(
         "import air_sim\n"
         "air_sim.activate(); air_sim.activate(devices=2)\n"
         "try: air_sim.activate(devices=3)\n"
@@ -81,8 +81,8 @@ def test_a_second_activation_may_not_bring_other_switches(program: Program) -> N
     assert "devices would not take effect" in done.stdout
 
 
-def test_a_second_build_comes_from_the_cache(program: Program) -> None:
-    done = program(
+def test_a_second_build_comes_from_the_cache(started_program: Program) -> None:
+    done = started_program(
         "import air_sim, time\n"
         "start = time.monotonic(); first = air_sim.build(); second = air_sim.build()\n"
         "assert first.folder == second.folder and all(p.exists() for p in second.preload)\n"
@@ -110,17 +110,17 @@ def test_info_says_that_no_number_is_npu_performance() -> None:
     ],
 )
 def test_the_device_is_what_the_switches_say(
-    program: Program, switches: dict[str, object], expression: str, answer: str
+    started_program: Program, switches: dict[str, object], expression: str, answer: str
 ) -> None:
-    done = program(
+    done = started_program(
         f"import torch, torch_npu\ntorch.npu.set_device(0)\nprint('answer', {expression})\n", **switches
     )
     assert f"answer {answer}" in done.stdout, done.stderr
 
 
-def test_calls_are_counted_and_written_at_exit(program: Program, tmp_path: Path) -> None:
+def test_calls_are_counted_and_written_at_exit(started_program: Program, tmp_path: Path) -> None:
     file = tmp_path / "counts"
-    done = program(
+    done = started_program(
         "import torch, air_sim\n"
         "air_sim.activate()\n"
         "x = torch.ones(4).npu(); before = air_sim.calls('aclrtMemcpyAsync') + air_sim.calls('aclrtMemcpy')\n"
@@ -133,8 +133,8 @@ def test_calls_are_counted_and_written_at_exit(program: Program, tmp_path: Path)
     assert "aclrtSynchronizeDevice" in file.read_text()
 
 
-def test_noop_kernels_leave_memory_alone(program: Program) -> None:
-    done = program(
+def test_noop_kernels_leave_memory_alone(started_program: Program) -> None:
+    done = started_program(
         "import torch, air_sim; air_sim.activate()\n"
         "x = torch.full((4,), 3.0).npu(); torch.npu.synchronize()\n"
         "air_sim.change(noop=True); x.add_(1); torch.npu.synchronize(); air_sim.change(noop=False)\n"

@@ -31,6 +31,7 @@ def free_port():
         return s.getsockname()[1]
 
 def launch(main):
-    mp.spawn(main, args=(free_port(),), nprocs=RANKS)
+    # forks: the process that starts them has used no device
+    mp.start_processes(main, args=(free_port(),), nprocs=RANKS, start_method="fork")
     print("all ranks agree")
 """
