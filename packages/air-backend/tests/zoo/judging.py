@@ -1,7 +1,8 @@
 """Judges one architecture: what eager gives is right, and `aot_eager` says what torch itself can compile.
 
 Every compiled model is called twice, with other numbers in the second call: what a graph has baked in shows then.
-Results are compared in their structure, types and sizes, and in their values relative to the largest of a tensor. Where
+Results are compared in their structure, types and sizes, and in their values relative to the largest of a tensor; those
+that are further away than is usual are held against the model in double precision, as eager's are (`rounding`). Where
 eager draws random numbers in a call, values are not compared, and the row says so. A step of training is judged by its
 gradients and buffers as well.
 """
@@ -23,8 +24,9 @@ from torch._dynamo.utils import counters
 from torch.utils._pytree import tree_flatten, tree_map_only
 
 from air_backend import CompilerConfig, _records, get_npu_backend
+from zoo import rounding
 from zoo.made import Made
-from zoo.results import Outcome
+from zoo.results import Kind, Outcome
 from zoo.steps import Step, Trained, inference
 
 TOLERANCE: Final = 1e-4
@@ -206,7 +208,9 @@ def compiled(
     except Exception as error:
         return Outcome("error", reason=told(error), seconds=time.perf_counter() - begun)
     found = _first_difference(expected, results, is_random)
-    return _counted(Outcome("differs" if found else "same", reason=found or "", seconds=seconds), backend)
+    excuse = _rounding(made, expected, results, step) if found else None
+    kind: Kind = "differs" if found and not excuse else "same"
+    return _counted(Outcome(kind, reason=excuse or found or "", seconds=seconds), backend)
 
 
 def _counted(outcome: Outcome, way: str) -> Outcome:
@@ -275,5 +279,19 @@ def _values(want: Tensor, got: Tensor, tolerance: float, floor: float) -> str | 
     want, got = want[finite], got[finite]
     if not want.numel():
         return None
-    off = float((want - got).abs().max()) / max(float(want.abs().max()), floor, math.ulp(1.0))
+    off = _off(want, got, floor)
     return None if off <= tolerance else f"off by {off:.2g} of the largest value"
+
+
+def _off(want: Tensor, got: Tensor, floor: float = 0.0) -> float:
+    """The largest difference, as a part of the largest value."""
+    return float((want - got).abs().max()) / max(float(want.abs().max()), floor, math.ulp(1.0))
+
+
+def _rounding(made: Made, expected: list[Any], results: list[Any], step: Step) -> str | None:
+    """What double precision says for results that differ; None where it does not excuse them."""
+    try:
+        exact, _ = eager(rounding.doubled(made), torch.device("cpu"), step)
+    except Exception:  # the model, or an operator, has types of its own
+        return None
+    return rounding.explained(exact, expected, results, _off, TOLERANCE)

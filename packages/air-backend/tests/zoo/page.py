@@ -25,7 +25,9 @@ the architectures, and configurations are shrunk by rule. Generated from `docs/m
 A number of pieces that is larger than that of graphs says that operators run eagerly between pieces
 ([why](reduce-overhead.md#what-can-be-captured)); more than one graph means that Dynamo itself breaks the model, with
 every backend. Seconds are those of the first call: tracing, compiling and running, on the machine that ran the zoo,
-busy or not; only the columns of one row can be compared. *Random* models draw numbers in a call: values are not
+busy or not; only the columns of one row can be compared. Where a result is more than 0.0001 of its largest value from
+eager's, the same model in double precision decides: a mode that is at most twice as far from that as eager is differs
+by rounding, and counts as the same. *Random* models draw numbers in a call: values are not
 compared. What `aot_eager` does not compile, or compiles to something else than eager, is listed and counts for no mode.
 
 On air-sim `siglip`, `siglip_vision_model`, `gemma4` and `gemma4_text` differ in max-autotune because torch_npu's eager
@@ -91,7 +93,8 @@ def _terse(outcome: Outcome) -> str:
     if outcome.kind != "same":
         return f"{outcome.kind}: {outcome.reason}"
     eagerly = f" (eagerly {', '.join(outcome.eagerly)})" if outcome.eagerly else ""
-    return f"{outcome.seconds:.1f} s, {outcome.pieces} of {outcome.graphs}{eagerly}"
+    excuse = f" ({outcome.reason})" if outcome.reason else ""
+    return f"{outcome.seconds:.1f} s, {outcome.pieces} of {outcome.graphs}{eagerly}{excuse}"
 
 
 def text(by_ground: Mapping[str, Sequence[Row]]) -> str:
