@@ -70,6 +70,8 @@ def test_expandable_segments_map_and_unmap(program: Program) -> None:
         "x = [torch.full((1 << 20,), float(i)).npu() for i in range(8)]\n"
         "print('sums', [int(t[:3].sum().item()) for t in x]); del x; torch.npu.empty_cache()\n"
         "print('again', torch.ones(3).npu().sum().item())\n"
+        "import air_sim; print('mapped', air_sim.calls('aclrtMapMem') > 0, air_sim.calls('aclrtUnmapMem') > 0)\n"
     )
+    assert "mapped True True" in done.stdout, done.stdout + done.stderr
     assert "sums [0, 3, 6, 9, 12, 15, 18, 21]" in done.stdout, done.stderr
     assert "again 3.0" in done.stdout
