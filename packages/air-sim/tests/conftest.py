@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 
 import air_sim
-from air_sim import Switches
+from air_sim import Switches, forks
 from air_sim._activate import environment
-
-sys.path.insert(0, str(Path(__file__).parent))  # forks, whatever the import mode
 
 Program = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -28,24 +26,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.skip(reason="torch_npu is not installed"))
 
 
-def source_file(folder: Path, source: str) -> Path:
-    """Where a program lies; one test may run several."""
-    script = folder / f"program_{len(list(folder.glob('program_*.py')))}.py"
-    script.write_text(source, encoding="utf-8")
-    return script
-
-
 @pytest.fixture
 def program(tmp_path: Path, started_program: Program) -> Program:
     """Runs Python source on air-sim under switches, in a process of its own; gives what it printed."""
 
     def run(source: str, *, timeout_s: int = 240, **switches: object) -> subprocess.CompletedProcess[str]:
-        import forks
-
         if not forks.serve(switches):
             return started_program(source, timeout_s=timeout_s, **switches)
         variables = environment(air_sim.build(), Switches.of(switches))
-        return forks.run(source_file(tmp_path, source), variables, timeout_s)
+        return forks.run(source, variables=variables, folder=tmp_path, timeout_s=timeout_s)
 
     return run
 
@@ -55,9 +44,10 @@ def started_program(tmp_path: Path) -> Program:
     """The same by `air-sim run`: for what happens when Python starts and ends."""
 
     def run(source: str, *, timeout_s: int = 240, **switches: object) -> subprocess.CompletedProcess[str]:
+        script = tmp_path / "program.py"
+        script.write_text(source, encoding="utf-8")
         settings = [word for name, value in switches.items() for word in ("--set", f"{name}={value}")]
         clean = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
-        script = source_file(tmp_path, source)
         return subprocess.run(
             [sys.executable, "-m", "air_sim", "run", *settings, "python", str(script)],
             capture_output=True,

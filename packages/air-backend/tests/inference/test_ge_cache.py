@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch_npu")
+forks = pytest.importorskip("air_sim.forks")
 pytestmark = pytest.mark.npu("the Graph Engine keeps what it compiled")
 
 RUN = """
@@ -25,16 +23,12 @@ torch.testing.assert_close(step(x).cpu(), cached_step.expected(x.cpu()))
 torch.testing.assert_close(step(x).cpu(), cached_step.expected(x.cpu()))
 print(counters["stats"].get("unique_graphs", 0), step.folder)
 """
-TESTS = Path(__file__).parents[1]
 
 
 def ran(folder: Path, number: int) -> tuple[int, list[str], Path]:
     """How many graphs a process traced, what it had the engine do, and where the files lie."""
     record = folder / f"{number}.jsonl"
-    path = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**os.environ, "PYTHONPATH": path, "AIR_SIM_GE_RECORD": str(record)}
-    command = [sys.executable, "-W", "ignore", "-c", RUN, str(folder / "cache")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = forks.run(RUN, str(folder / "cache"), variables={"AIR_SIM_GE_RECORD": str(record)})
     assert done.returncode == 0, done.stderr
     traced, _, place = done.stdout.splitlines()[-1].partition(" ")
     calls = [json.loads(line)["call"] for line in record.read_text().splitlines()]
@@ -71,10 +65,8 @@ print(counters["aot_autograd"]["autograd_cache_hit"])
 def saved(cache: Path, engine: str, given: object = "-", wanted: object = "-") -> tuple[int, list[str]]:
     """How many traced graphs a process found in torch's cache, and what it had the engine do."""
     record = cache.parent / f"{cache.name}.jsonl"
-    path = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
-    own = {"PYTHONPATH": path, "AIR_SIM_GE_RECORD": str(record), "TORCHINDUCTOR_CACHE_DIR": str(cache)}
-    command = [sys.executable, "-W", "ignore", "-c", SAVED, engine, str(given), str(wanted)]
-    done = subprocess.run(command, env={**os.environ, **own}, capture_output=True, text=True, check=False)
+    own = {"AIR_SIM_GE_RECORD": str(record), "TORCHINDUCTOR_CACHE_DIR": str(cache)}
+    done = forks.run(SAVED, engine, str(given), str(wanted), variables=own)
     assert done.returncode == 0, done.stderr
     calls = [json.loads(line)["call"] for line in record.read_text().splitlines()]
     record.unlink()

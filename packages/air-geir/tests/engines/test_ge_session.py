@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +28,7 @@ from air_geir.program import ArgInput, GraphOutput, Program
 
 pytest.importorskip("torch_npu")
 air_sim = pytest.importorskip("air_sim")
+forks = pytest.importorskip("air_sim.forks")
 pytestmark = pytest.mark.npu
 
 SQUARE = TensorDesc(DataType.FLOAT, (-1, 4), placement=Placement.DEVICE)
@@ -53,9 +52,7 @@ for kind in ("real", "symbolic"):
 def told(engine: str, folder: Path) -> list[tuple[str, dict[str, str]]]:
     """The calls with options that a process makes with this engine."""
     record = folder / f"{engine}.jsonl"
-    environment = {**os.environ, "AIR_SIM_GE_RECORD": str(record)}
-    command = [sys.executable, "-W", "ignore", "-c", RUN, engine]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = forks.run(RUN, engine, variables={"AIR_SIM_GE_RECORD": str(record)})
     assert done.returncode == 0, done.stderr
     calls = [json.loads(line) for line in record.read_text().splitlines()]
     return [(call["call"], call["options"]) for call in calls]
@@ -106,8 +103,7 @@ FEATURES = (
 
 def counted(engine: str, refreshable: bool) -> dict[str, int]:
     """How often a process with this engine called what of the Graph Engine, for three runs of a graph."""
-    command = [sys.executable, "-W", "ignore", "-c", COUNTED, engine, str(refreshable), *ONCE, *FEATURES]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = forks.run(COUNTED, engine, str(refreshable), *ONCE, *FEATURES)
     assert done.returncode == 0, done.stderr
     return {name: int(count) for name, _, count in (line.partition(" ") for line in done.stdout.splitlines())}
 
@@ -190,9 +186,7 @@ print(torch.equal(GeSession().compile(made, options)((x,), ())[0], x.relu()))
 
 
 def test_a_session_that_does_not_start_is_an_error_and_the_next_one_starts() -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", HALF_WAY], capture_output=True, text=True, check=False
-    )
+    done = forks.run(HALF_WAY)
     assert done.returncode == 0, done.stderr
     refusal, works = done.stdout.splitlines()
     assert "failed to start its session" in refusal

@@ -6,10 +6,7 @@ import hashlib
 import io
 import json
 import logging
-import os
 import shutil
-import subprocess
-import sys
 import zipfile
 from collections import Counter
 from collections.abc import Callable
@@ -27,6 +24,7 @@ from air_geir.ir import DataType, Graph, Placement, TensorDesc
 from air_geir.program import ArgInput, GraphOutput, Program
 
 pytest.importorskip("torch_npu")
+forks = pytest.importorskip("air_sim.forks")
 pytestmark = pytest.mark.npu
 
 RUN = """
@@ -51,9 +49,8 @@ with kept_in(sys.argv[2]):
 def told(engine: str, folder: Path, number: int) -> Counter[str]:
     """How often a process had the engine compile, and read."""
     record = folder / f"{number}.jsonl"
-    command = [sys.executable, "-W", "ignore", "-c", RUN, engine, str(folder / "ge"), str(number)]
-    environment = {**os.environ, "AIR_SIM_GE_RECORD": str(record)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    variables = {"AIR_SIM_GE_RECORD": str(record)}
+    done = forks.run(RUN, engine, str(folder / "ge"), str(number), variables=variables)
     assert done.returncode == 0, done.stderr
     return calls(record)
 

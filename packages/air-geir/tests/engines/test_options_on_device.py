@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch_npu")
+forks = pytest.importorskip("air_sim.forks")
 pytestmark = pytest.mark.npu
 
 SCRIPT = """
@@ -86,13 +85,7 @@ def test_G14_G15_G25_G26_G27_G28_G29_G30_G31_G38_G40_G41_G42_G43_every_option_re
     tmp_path: Path,
 ) -> None:
     (tmp_path / "fusion.cfg").write_text(json.dumps({"Switch": {"GraphFusion": {"ALL": "on"}}}))
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        cwd=tmp_path,
-    )
+    done = forks.run(SCRIPT, str(tmp_path), folder=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     seen = json.loads(done.stdout.splitlines()[-1])
     assert {k: v for k, v in seen["session"].items() if k in SESSION} == SESSION
