@@ -1,6 +1,9 @@
 """Runs programs on air-sim in processes of their own, without the seconds in which torch_npu is imported.
 
-    done = air_sim.forks.run("import sys, torch\\nprint(torch.ones(2).npu().sum(), sys.argv[1])", "argument")
+    from air_sim import forks
+
+    program = "import sys, torch\\nprint(torch.ones(2).npu().sum().item(), sys.argv[1])"
+    done = forks.run(program, "argument")
     assert done.returncode == 0, done.stderr
 
 It is for tests whose programs fill caches, end badly, or need a switch from the start. The first call starts a server,
@@ -11,16 +14,16 @@ ends, for functions of `atexit` are not called in a fork.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import runpy
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
-from unittest import mock
 
 from air_sim._switches import variable
 
@@ -71,6 +74,18 @@ def _run(
     if code is None:
         raise subprocess.TimeoutExpired(str(script), timeout_s, *told)
     return subprocess.CompletedProcess([str(script), *arguments], code, *told)
+
+
+@contextlib.contextmanager
+def _devices(count: str) -> Iterator[None]:
+    """For a start that starts the server: it has this environment."""
+    name = variable("devices")
+    before = os.environ.get(name)
+    os.environ[name] = count
+    try:
+        yield
+    finally:
+        os.environ.pop(name) if before is None else os.environ.update({name: before})
 
 
 def _become(
