@@ -61,9 +61,7 @@ def _run(
 ) -> subprocess.CompletedProcess[str]:
     out, err = script.with_suffix(".out"), script.with_suffix(".err")
     process = _server.Process(target=_become, args=(script, arguments, variables, folder, out, err))
-    with mock.patch.dict(
-        os.environ, {variable("devices"): str(DEVICES)}
-    ):  # for a start that starts the server
+    with _devices(str(DEVICES)):
         process.start()
     process.join(timeout_s)
     code = process.exitcode
