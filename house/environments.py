@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import nox
@@ -125,23 +125,56 @@ def see(session: nox.Session, *sites: Path) -> None:
     (site_of(session.virtualenv.location) / "air-base.pth").write_text(lines)
 
 
+def editable_wheel(session: nox.Session, source: str, prefix: Path) -> str:
+    """The wheel that makes a package editable (`packages/air-config[test]`), which is made once for all sessions."""
+    folder, bracket, extras = source.partition("[")
+    files = (ROOT / folder / "pyproject.toml", *sorted((ROOT / folder).glob("src/*/_version.py")))
+    key = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
+    target = ROOT / ".nox" / "editable" / f"{Path(folder).name}-{key}"
+    with once(target) as missing:
+        if missing:
+            make = (str(prefix / "bin/python"), "-m", "hatchling", "build", "-t", "wheel:editable")
+            with session.chdir(ROOT / folder):
+                session.run_install(*make, "-d", str(target), external=True, silent=True, env=ENV)
+    (wheel,) = target.glob("*.whl")
+    return f"{wheel}{bracket}{extras}"
+
+
+def _quickly(session: nox.Session, what: Sequence[str], prefix: Path) -> list[str]:
+    """pip's arguments, where the sources of packages are replaced by wheels that are there already.
+
+    Not in an environment that is used again: pip would keep what an earlier wheel of the same version declares.
+    """
+    words = list(what)
+    if not any(site_of(session.virtualenv.location).glob("air_*.dist-info")):
+        for at in [at for at, word in enumerate(words) if word == "-e"]:
+            words[at : at + 2] = ["", editable_wheel(session, words[at + 1], prefix)]
+    return ["-q", "--no-build-isolation", *filter(None, words)]
+
+
 def install(session: nox.Session, *what: str, torch: str = TORCH) -> None:
     """Makes importable: torch, the tools, and `what` with what it declares."""
-    see(session, site_of(base(session, torch)))
-    session.install("-q", "--no-build-isolation", *what)
+    prefix = base(session, torch)
+    see(session, site_of(prefix))
+    session.install(*_quickly(session, what, prefix))
 
 
 def install_beside_npu(session: nox.Session, *what: str) -> None:
     """The same with torch_npu in sight, which does not load while pip runs."""
-    see(session, site_of(base(session)), npu_base(session))
-    session.install("-q", "--no-build-isolation", *what, env=ENV)
+    install_over(session, [npu_base(session)], *what)
 
 
-def install_tested(session: nox.Session, package: str, *beside: Path) -> None:
+def install_over(session: nox.Session, sites: Iterable[Path], *what: str) -> None:
+    """The same over folders with libraries."""
+    prefix = base(session)
+    see(session, site_of(prefix), *sites)
+    session.install(*_quickly(session, what, prefix), env=ENV)
+
+
+def install_tested(session: nox.Session, package: str, *beside: Path, also: Sequence[str] = ()) -> None:
     """Makes importable: torch, the tools, and a package with what it and its tests declare."""
     libraries = (library(session, text) for text in declared_libraries(package))
-    see(session, site_of(base(session)), *beside, *libraries)
-    session.install("-q", "--no-build-isolation", *with_tests(package), env=ENV)
+    install_over(session, (*beside, *libraries), *with_tests(package), *also)
 
 
 def browser(session: nox.Session) -> None:

@@ -113,8 +113,8 @@ def zoo(session: nox.Session) -> None:
     """Tiny random models of every architecture in both modes, judged by eager; `-- --help` says what can be asked."""
     simulated = "sim" in session.posargs
     beside = [npu_base(session)] if simulated else []
-    install_tested(session, "air-backend", *beside, *(library(session, text) for text in ZOO))
-    session.install("-q", "--no-build-isolation", *editable("air-sim"), env=ENV)
+    beside += [library(session, text) for text in ZOO]
+    install_tested(session, "air-backend", *beside, also=editable("air-sim"))
     session.chdir("packages/air-backend/tests")
     start = ("air-sim", "run") if simulated else ()
     session.run(*start, "python", "-m", "zoo", *session.posargs, env=NPU_ENV if simulated else ENV)

@@ -68,8 +68,7 @@ def types(session: nox.Session, package: str) -> None:
 
 def npu(session: nox.Session, package: str) -> None:
     """The tests marked `npu`, on the real torch_npu over air-sim."""
-    install_tested(session, package, npu_base(session))
-    session.install("-q", "--no-build-isolation", *editable("air-sim"), env=ENV)
+    install_tested(session, package, npu_base(session), also=editable("air-sim"))
     ignored = ("--ignore", "packages/air-sim/tests/ops/test_opinfo.py") if package == "air-sim" else ()
     wanted = "not slow" if package == "air-sim" else "npu and not slow"
     where = f"packages/{package}/tests"

@@ -9,7 +9,17 @@ from typing import Final
 
 import nox
 
-from house.environments import ENV, NPU_ENV, base, install, install_beside_npu, library, see, site_of
+from house.environments import (
+    ENV,
+    NPU_ENV,
+    base,
+    install,
+    install_beside_npu,
+    install_over,
+    library,
+    see,
+    site_of,
+)
 from house.newcomer import from_sdist, newcomer
 from house.packages import PACKAGES, ROOT, declared_libraries, editable
 from house.sessions.running import WORKERS
@@ -79,16 +89,14 @@ def demo(session: nox.Session) -> None:
 def examples(session: nox.Session) -> None:
     """The examples run as their READMEs say, but for those that take longest; and every notebook."""
     needed = (*EXAMPLES_NEED, *NOTEBOOKS_NEED)
-    see(session, site_of(base(session)), *(library(session, text) for text in needed))
-    session.install("-q", "--no-build-isolation", *editable("air-backend"), env=ENV)
+    install_over(session, (library(session, text) for text in needed), *editable("air-backend"))
     session.run("python", "-m", "house.examples", "--quick", *session.posargs, env=ENV)
     session.run("python", "-m", "house.examples", "--notebooks", env=ENV)
 
 
 def examples_all(session: nox.Session) -> None:
     """Every example."""
-    see(session, site_of(base(session)), *(library(session, text) for text in EXAMPLES_NEED))
-    session.install("-q", "--no-build-isolation", *editable("air-backend"), env=ENV)
+    install_over(session, (library(session, text) for text in EXAMPLES_NEED), *editable("air-backend"))
     session.run("python", "-m", "house.examples", env=ENV)
 
 
