@@ -13,7 +13,11 @@ from zoo.results import Outcome, Row
 from zoo.worker import Step, Task, work
 
 SECONDS: Final = 180.0
-"""For one architecture, all ways to compile it together."""
+"""Of a processor, for one architecture, all ways to compile it together."""
+PATIENCE: Final = 4.0
+"""So many times as long it may take on a clock: other programs run beside."""
+LOOKS: Final = 2.0
+"""Seconds between two looks at how much it has used."""
 START_SECONDS: Final = 300.0
 PER_PROCESS: Final = 40
 """Architectures after which a process is replaced: libraries keep what they made."""
@@ -64,10 +68,13 @@ def _stopped(worker: _Worker) -> None:
 
 def _row(worker: _Worker, architecture: Architecture, seconds: float) -> tuple[Row, bool]:
     """What the process says about an architecture, and whether it can take another."""
-    row, now, until = Row(*architecture), "made", time.monotonic() + seconds
+    row, now = Row(*architecture), "made"
+    until, enough = time.monotonic() + PATIENCE * seconds, _used(worker) + seconds
     try:
         worker.pipe.send(architecture)
-        while worker.pipe.poll(max(0.0, until - time.monotonic())):
+        while time.monotonic() < until and _used(worker) < enough:
+            if not worker.pipe.poll(min(LOOKS, max(0.0, until - time.monotonic()))):
+                continue
             step: Step = worker.pipe.recv()
             if step.what == "end":
                 return row, bool(step.done)
@@ -79,6 +86,14 @@ def _row(worker: _Worker, architecture: Architecture, seconds: float) -> tuple[R
             row, Step(now, Outcome("crash", f"the process ended with code {worker.process.exitcode}"))
         ), False
     return _with(row, Step(now, Outcome("slow", f"not done after {seconds:.0f} s"))), False
+
+
+def _used(worker: _Worker) -> float:
+    """The processor time of a worker, by the clock that `clock_getcpuclockid` names; 0 where there is none."""
+    try:
+        return time.clock_gettime((~worker.process.pid << 3) | 2)
+    except OSError:
+        return 0.0
 
 
 def _with(row: Row, step: Step) -> Row:
