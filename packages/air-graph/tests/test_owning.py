@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from air_graph import note_owning_results, owning_results
+from air_graph import note_owning_results, owning_results, restore_detached
 
 
 def results(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -48,3 +48,25 @@ def test_what_was_noted_holds_after_passes_moved_a_value() -> None:
     view.meta["val"] = mul.meta["val"]
     mul.replace_all_uses_with(view, delete_user_cb=lambda user: user is not view)
     assert places(gm)[:2] == [(1, False), (1, True)]
+
+
+def test_what_passes_took_for_a_view_is_detached_again() -> None:
+    def function(x: Tensor) -> tuple[Tensor, ...]:
+        y = x * 2
+        return y, y.detach().t(), y.t(), (x + 1).detach()
+
+    gm = make_fx(function)(torch.ones(2, 2))
+    note_owning_results(gm)
+    for node in gm.graph.find_nodes(op="call_function", target=torch.ops.aten.detach.default):
+        node.replace_all_uses_with(node.args[0])
+        gm.graph.erase_node(node)
+    restore_detached(gm)
+    own, detached, view, alone = gm.graph.output_node().args[0]
+    assert [node.target for node in (own, detached, view, alone)] == [
+        torch.ops.aten.mul.Tensor,
+        torch.ops.aten.detach.default,
+        torch.ops.aten.t.default,
+        torch.ops.aten.add.Tensor,
+    ]
+    x = torch.ones(2, 2)
+    assert all(map(torch.equal, gm(x), function(x)))

@@ -146,6 +146,7 @@ class _Work:
         gm, settings = part.gm, self.settings
         untouched = _pieces.untouched(gm) if self.splits and self.ground.type != "cpu" else None
         report = self._optimise(part, plan)
+        air_graph.restore_detached(gm)
         self.observer.after(gm, settings)
         touched = report is not None and any(step.modified or step.rolled_back for step in report.steps)
         if _dumps_in_graph(settings):
@@ -283,6 +284,7 @@ class _Work:
 
         def compile_piece(*piece: Any) -> Executor:
             own = _Part(*piece)
+            air_graph.note_owning_results(own.gm)
             report, _, _, run = self.whole(own, air_streams.StreamPlan.of(own.gm, sync="off"))
             reports.extend([report] if report is not None else [])
             return run

@@ -38,7 +38,12 @@ from air_graph._out_forms import (
     registered_out_forms,
     unregister_out_form,
 )
-from air_graph._owning import Ownership, note_owning_results, owning_results
+from air_graph._owning import (
+    Ownership,
+    note_owning_results,
+    owning_results,
+    restore_detached,
+)
 from air_graph._reach import addresses_storage, copies_with_gaps, surroundings_of
 from air_graph._recompute import recompute_views
 from air_graph._region import (
@@ -154,6 +159,7 @@ __all__ = [
     "register_out_form",
     "registered_out_forms",
     "repeated_element",
+    "restore_detached",
     "same_extents",
     "shares_storage",
     "source_of",

@@ -54,8 +54,9 @@ class HostViews:
             return self._base(node)
         base = self.of(link.base)
         target: Any = link.node.target
-        if link.kind == "again" and isinstance(base, ViewOutput):
-            return self.add(target, base)  # a tensor that is detached from what it is a view of
+        is_detached = target is torch.ops.aten.detach.default and isinstance(base, GraphOutput)
+        if link.kind == "again" and (is_detached or isinstance(base, ViewOutput)):
+            return self.add(target, base)  # a tensor that is detached from what it is a view of, or lies in
         if link.kind in ("same", "again"):
             return base
         if link.kind == "item":
