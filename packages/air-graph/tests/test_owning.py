@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.fx import GraphModule
@@ -61,7 +63,8 @@ def test_what_passes_took_for_a_view_is_detached_again() -> None:
         node.replace_all_uses_with(node.args[0])
         gm.graph.erase_node(node)
     restore_detached(gm)
-    own, detached, view, alone = gm.graph.output_node().args[0]
+    returned: Any = gm.graph.output_node().args[0]
+    own, detached, view, alone = returned
     assert [node.target for node in (own, detached, view, alone)] == [
         torch.ops.aten.mul.Tensor,
         torch.ops.aten.detach.default,

@@ -37,7 +37,7 @@ def explained(exact: Any, wanted: Any, found: Any, off: Off, enough: float) -> s
     flat, specs = zip(*map(tree_flatten, (exact, wanted, found)), strict=True)
     if any(spec != specs[0] for spec in specs):
         return None
-    distances = [_distances(*leaves, off) for leaves in zip(*flat, strict=True)]
+    distances = [_distances(true, want, got, off) for true, want, got in zip(*flat, strict=True)]
     told = [pair for pair in distances if pair and pair[0] <= EAGER_AT_MOST]
     if len(told) < len(distances) or any(b > max(enough, TIMES_AS_FAR * a) for a, b in told):
         return None
