@@ -53,3 +53,19 @@ TEST(a_launch_thread_that_survives_an_error_leaves_the_device_usable_and_one_tha
   OK(air_sim::device_lost());
   OK(aclrtSynchronizeDevice());
 }
+
+TEST(a_release_thread_may_sleep_longer_once_a_launch_thread_works) {
+  std::atomic<bool> named{false}, stop{false};
+  std::atomic<int> slack{0};
+  std::thread release([&] {
+    prctl(PR_SET_NAME, "release_thread");
+    named = true;
+    while (!stop) slack = prctl(PR_GET_TIMERSLACK);
+  });
+  while (!named) std::this_thread::yield();
+  std::thread([] { become_launch_thread(); }).join();
+  while (slack < 1'000'000) std::this_thread::yield();
+  stop = true;
+  release.join();
+  CHECK(prctl(PR_GET_TIMERSLACK) < 1'000'000);
+}

@@ -12,6 +12,7 @@
 
 #include "air_sim/launches.h"
 #include "device.h"
+#include "release_thread.h"
 #include "status.h"
 
 namespace air_sim {
@@ -47,9 +48,10 @@ struct Watch {
   }
 };
 thread_local Watch t_watch;
-// torch_npu names the thread while it already works, so one look at the beginning is not enough.
+// torch_npu names its threads while they already work, so one look at the beginning is not enough.
 constexpr int kLooks = 16;
 thread_local int t_looks = 0;
+thread_local bool t_slowed = false;
 
 void look(int device) {
   char name[16] = {};
@@ -66,9 +68,10 @@ aclError survived(State& s) {
 }  // namespace
 
 void watch_launch_thread(int device) {
-  if (t_watch.device >= 0 || t_looks >= kLooks) return;
+  if (t_slowed || t_looks >= kLooks) return;
   ++t_looks;
-  look(device);
+  if (t_watch.device < 0) look(device);
+  if (t_watch.device >= 0) t_slowed = slow_release_threads();
 }
 bool in_launch_thread() { return t_watch.device >= 0; }
 
