@@ -12,9 +12,9 @@ from zoo.architectures import Architecture
 from zoo.results import Outcome, Row
 from zoo.worker import Step, Task, work
 
-SECONDS: Final = 180.0
+SECONDS: Final = 360.0
 """Of a processor, for one architecture, all ways to compile it together."""
-PATIENCE: Final = 4.0
+PATIENCE: Final = 2.0
 """So many times as long it may take on a clock: other programs run beside."""
 LOOKS: Final = 2.0
 """Seconds between two looks at how much it has used."""
