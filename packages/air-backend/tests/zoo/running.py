@@ -12,7 +12,7 @@ from zoo.architectures import Architecture
 from zoo.results import Outcome, Row
 from zoo.worker import Step, Task, work
 
-SECONDS: Final = 360.0
+SECONDS: Final = 900.0
 """Of a processor, for one architecture, all ways to compile it together."""
 PATIENCE: Final = 2.0
 """So many times as long it may take on a clock: other programs run beside."""
