@@ -1,4 +1,5 @@
-// Gives torch_npu's release threads a timer slack. Only a thread itself may change its slack, so each gets a signal.
+// Gives torch_npu's release threads a timer slack. Without privileges only a thread itself may change its slack, so each
+// gets a signal.
 #include "release_thread.h"
 
 #include <csignal>
@@ -36,13 +37,13 @@ bool handled() {
 
 bool slow_release_threads() {
   bool found = false;
-  std::error_code gone;  // threads end meanwhile
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", gone)) {
-    std::string name;
-    std::getline(std::ifstream(task.path() / "comm"), name);
+  std::error_code error;  // nothing may be thrown through the ABI
+  for (std::filesystem::directory_iterator task("/proc/self/task", error), end; !error && task != end; task.increment(error)) {
+    std::string name;  // empty for a thread that has ended meanwhile
+    std::getline(std::ifstream(task->path() / "comm"), name);
     if (name != kReleaseName) continue;
     found = true;
-    if (handled()) syscall(SYS_tgkill, getpid(), std::stoi(task.path().filename().string()), kSignal);
+    if (handled()) syscall(SYS_tgkill, getpid(), std::stoi(task->path().filename().string()), kSignal);
   }
   return found;
 }
