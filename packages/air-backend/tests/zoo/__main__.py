@@ -37,16 +37,18 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     asked = arguments(argv)
     file = results.file_of(ROOT, f"{asked.ground}-training" if asked.train else asked.ground)
-    fallen = [] if asked.page else _run(asked, file)
+    broken, fallen = ([], []) if asked.page else _run(asked, file)
     if not asked.dry:
         page.write(ROOT)
+    for row in broken:
+        print(f"runs in eager no more, with {row.library} {row.version}: {row.name}")
     for row in fallen:
         print(f"was good: {page.line(row)}")
     return 1 if fallen else 0
 
 
-def _run(asked: argparse.Namespace, file: Path) -> list[results.Row]:
-    """The rows that are not good any more."""
+def _run(asked: argparse.Namespace, file: Path) -> tuple[list[results.Row], list[results.Row]]:
+    """The rows that another version of their library broke, and those that are not good any more."""
     from zoo.unloaded import declare_what_torchvision_lacks
 
     declare_what_torchvision_lacks()
@@ -67,7 +69,7 @@ def _run(asked: argparse.Namespace, file: Path) -> list[results.Row]:
         fresh.append(row)
         if not asked.dry and (number % 5 == 0 or number == len(wanted)):
             results.write(file, results.merged(results.read(file), fresh))
-    return page.fallen(kept.values(), fresh)
+    return page.broken_by_library(kept.values(), fresh), page.fallen(kept.values(), fresh)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import zlib
 from collections.abc import Sequence
+from importlib import metadata
 from typing import Any, Final, NamedTuple
 
 from zoo.made import Made
@@ -62,6 +63,11 @@ def make(architecture: Architecture) -> Made:
     """A tiny model of the architecture; raises `NotMade` where none runs in eager."""
     made: Made = _module(architecture.library).make(architecture.name)
     return made
+
+
+def version(library: str) -> str:
+    """The version of a library that is installed here; empty for a module of models."""
+    return metadata.version(library) if library in LIBRARIES else ""
 
 
 def _module(library: str) -> Any:

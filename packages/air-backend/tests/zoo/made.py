@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,6 +14,8 @@ from torch.utils._pytree import tree_leaves
 
 NUMBERS_AT_MOST: Final = 64_000_000
 """Parameters of a model that still counts as tiny."""
+TRIED_AT_MOST: Final = 120.0
+"""Seconds of a processor in which ways to call a model are looked for."""
 
 
 class NotMade(Exception):
@@ -66,7 +70,8 @@ def made(
     model = build().eval()
     name = type(model).__name__
     error: Exception | None = None
-    for inputs in ways(model):
+    until = time.process_time() + TRIED_AT_MOST
+    for inputs in itertools.takewhile(lambda _: time.process_time() < until, ways(model)):
         try:
             if runs(model, inputs):
                 return Made(model, inputs, f"{name} {how_small}")

@@ -61,6 +61,8 @@ TOGETHER: Final = "together"
 _PLACES: Final = {"cpu": "Plain CPU tensors", "sim": "The NPU of air-sim", "npu": "An NPU", "cuda": "A GPU"}
 GROUNDS: Final = _PLACES | {f"{place}-training": f"Training: {name}" for place, name in _PLACES.items()}
 REASON: Final = 160
+WITHOUT_AT_MOST: Final = 3
+"""Models of one run that a new version of a library may break; more say that the zoo makes them wrongly for it."""
 
 Verdict = Literal["good", "fails", "torch", "left out"]
 
@@ -76,9 +78,25 @@ def verdict(row: Row) -> Verdict:
 
 
 def fallen(kept: Iterable[Row], fresh: Iterable[Row]) -> list[Row]:
-    """The fresh rows that are not good though the kept ones were."""
-    good = {row.key for row in kept if verdict(row) == "good"}
-    return [row for row in fresh if row.key in good and verdict(row) != "good"]
+    """The fresh rows that are not good though the kept ones were.
+
+    Not one that another version of its library leaves without a model that runs in eager, where these are few.
+    """
+    good = _good(kept)
+    lost = [row for row in fresh if row.key in good and verdict(row) != "good"]
+    broken = broken_by_library(good.values(), lost)
+    return lost if len(broken) > WITHOUT_AT_MOST else [row for row in lost if row not in broken]
+
+
+def broken_by_library(kept: Iterable[Row], fresh: Iterable[Row]) -> list[Row]:
+    """The fresh rows without a model that runs in eager, of another version of the library than the good kept ones."""
+    good = _good(kept)
+    left = (row for row in fresh if row.left_out and row.key in good)
+    return [row for row in left if row.version != good[row.key].version]
+
+
+def _good(rows: Iterable[Row]) -> dict[tuple[str, str], Row]:
+    return {row.key: row for row in rows if verdict(row) == "good"}
 
 
 def line(row: Row) -> str:

@@ -10,6 +10,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 FOLDER: Final = Path("docs/models")
 Kind = Literal["same", "differs", "error", "slow", "crash"]
+_TOLD: Final = ("made_of", "left_out", "is_random", "version")
+"""What a row says of a model where there is something to say."""
 
 
 class Outcome(NamedTuple):
@@ -38,6 +40,8 @@ class Row:
     """Why there is no model, or nothing to compare."""
     is_random: bool = False
     """Whether values depend on numbers that are drawn during a call, and were not compared."""
+    version: str = ""
+    """Of the library; empty where a row is older than this field."""
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
 
     @property
@@ -46,16 +50,12 @@ class Row:
 
     def to_dict(self) -> dict[str, Any]:
         told: dict[str, Any] = {"library": self.library, "name": self.name}
-        told |= {
-            key: getattr(self, key) for key in ("made_of", "left_out", "is_random") if getattr(self, key)
-        }
+        told |= {key: getattr(self, key) for key in _TOLD if getattr(self, key)}
         return told | {way: _short(outcome) for way, outcome in self.outcomes.items()}
 
     @classmethod
     def from_dict(cls, told: Mapping[str, Any]) -> Row:
-        own = {
-            key: told[key] for key in ("library", "name", "made_of", "left_out", "is_random") if key in told
-        }
+        own = {key: told[key] for key in ("library", "name", *_TOLD) if key in told}
         outcomes = {
             way: Outcome(**{**value, "eagerly": tuple(value.get("eagerly", ()))})
             for way, value in told.items()

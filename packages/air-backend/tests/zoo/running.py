@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from zoo.architectures import Architecture
+from zoo.architectures import Architecture, version
 from zoo.results import Outcome, Row
 from zoo.worker import Step, Task, work
 
@@ -68,7 +68,7 @@ def _stopped(worker: _Worker) -> None:
 
 def _row(worker: _Worker, architecture: Architecture, seconds: float) -> tuple[Row, bool]:
     """What the process says about an architecture, and whether it can take another."""
-    row, now = Row(*architecture), "made"
+    row, now = Row(*architecture, version=version(architecture.library)), "made"
     until, enough = time.monotonic() + PATIENCE * seconds, _used(worker) + seconds
     try:
         worker.pipe.send(architecture)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from zoo import page
@@ -37,6 +38,16 @@ def test_what_was_good_and_is_not_any_more_is_told() -> None:
     kept = [GOOD, BAD, TORCHS, row("lost", SAME, SAME, SAME)]
     gone = Row("lib", "lost", left_out="no small model runs")
     assert page.fallen(kept, [GOOD, BAD, TORCHS, ABSENT, gone]) == [gone]
+
+
+def test_a_new_version_of_a_library_may_leave_a_few_without_a_model() -> None:
+    kept = [replace(row(name, SAME, SAME, SAME), version="1.0") for name in "abcd"]
+    left = [Row("lib", name, left_out="eager: AttributeError", version="2.0") for name in "abcd"]
+    wrong = replace(row("d", SAME, SAME, Outcome("differs")), version="2.0")
+    assert page.fallen(kept, [*left[:3], wrong]) == [wrong]
+    assert page.fallen(kept, left) == page.broken_by_library(kept, left) == left
+    same_version = [replace(each, version="1.0") for each in left[:1]]
+    assert page.fallen(kept, same_version) == same_version
 
 
 def test_what_torch_does_not_compile_counts_for_no_mode() -> None:

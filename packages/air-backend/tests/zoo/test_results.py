@@ -19,7 +19,7 @@ GOOD = Row(
         "max-autotune": Outcome("same", pieces=2, eagerly=("aten.x",)),
     },
 )
-BAD = Row("lib", "a", left_out="too large")
+BAD = Row("lib", "a", left_out="too large", version="1.2")
 
 
 def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
@@ -49,6 +49,7 @@ def test_a_shard_is_read_from_its_name() -> None:
 
 
 def test_a_module_of_models_is_a_library() -> None:
+    assert architectures.version("zoo.faulty_models") == ""
     assert {one.name for one in architectures.listed(["zoo.faulty_models"])} == {
         "good",
         "noisy",
