@@ -12,7 +12,7 @@ from aclgraph_backend import Backend
 
 transformers = pytest.importorskip("transformers")
 
-STEPS = 20
+STEPS = 12
 PROMPT = 5
 
 TINY = dict(

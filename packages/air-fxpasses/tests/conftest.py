@@ -15,7 +15,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--fuzz-programs",
         type=int,
-        default=600,
+        default=400,
         help="how many random programs the fuzz test proves the passes on",
     )
 

@@ -58,8 +58,8 @@ def test_children_started_in_any_way_inherit_the_device(tmp_path: Path) -> None:
     assert "spawned 6.0" in done.stdout
 
 
-def test_activating_after_torch_npu_is_an_error_that_says_what_to_do(started_program: Program) -> None:
-    done = started_program(
+def test_activating_after_torch_npu_is_an_error_that_says_what_to_do(program: Program) -> None:
+    done = program(
         "import os, torch, torch_npu\n"
         "os.environ.pop('AIR_SIM_ACTIVE')  # as if the toolkit were somebody else's\n"
         "import air_sim\n"
@@ -69,8 +69,8 @@ def test_activating_after_torch_npu_is_an_error_that_says_what_to_do(started_pro
     assert "before 'import torch'" in done.stdout, done.stderr
 
 
-def test_a_second_activation_may_not_bring_other_switches(started_program: Program) -> None:
-    done = started_program(
+def test_a_second_activation_may_not_bring_other_switches(program: Program) -> None:
+    done = program(
         "import air_sim\n"
         "air_sim.activate(); air_sim.activate(devices=2)\n"
         "try: air_sim.activate(devices=3)\n"
@@ -81,8 +81,8 @@ def test_a_second_activation_may_not_bring_other_switches(started_program: Progr
     assert "devices would not take effect" in done.stdout
 
 
-def test_a_second_build_comes_from_the_cache(started_program: Program) -> None:
-    done = started_program(
+def test_a_second_build_comes_from_the_cache(program: Program) -> None:
+    done = program(
         "import air_sim, time\n"
         "start = time.monotonic(); first = air_sim.build(); second = air_sim.build()\n"
         "assert first.folder == second.folder and all(p.exists() for p in second.preload)\n"
@@ -133,8 +133,8 @@ def test_calls_are_counted_and_written_at_exit(started_program: Program, tmp_pat
     assert "aclrtSynchronizeDevice" in file.read_text()
 
 
-def test_noop_kernels_leave_memory_alone(started_program: Program) -> None:
-    done = started_program(
+def test_noop_kernels_leave_memory_alone(program: Program) -> None:
+    done = program(
         "import torch, air_sim; air_sim.activate()\n"
         "x = torch.full((4,), 3.0).npu(); torch.npu.synchronize()\n"
         "air_sim.change(noop=True); x.add_(1); torch.npu.synchronize(); air_sim.change(noop=False)\n"
