@@ -42,6 +42,7 @@ log = logging.getLogger(__name__)
 _numbers: Final = itertools.count()
 
 
+@air_graph.collector_paused()
 def compile_aten(
     gm: fx.GraphModule,
     example_inputs: Sequence[Any],

@@ -11,14 +11,13 @@ from typing import Any
 from torch.fx import GraphModule
 
 from air_fxpasses._bisect import is_left_out
-from air_fxpasses._collector import collector_paused
 from air_fxpasses._facts import Facts
 from air_fxpasses._pass import Invariant, Pass
 from air_fxpasses._report import PipelineReport, Step
 from air_fxpasses._snapshot import Snapshot
 from air_fxpasses._verify import Proof
 from air_fxpasses.errors import FxPassError, NoFakeValue, PassFailed, RequirementNotMet
-from air_graph import Ordering
+from air_graph import Ordering, collector_paused
 
 log = logging.getLogger(__name__)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from air_graph._collector import collector_paused
 from air_graph._constants import Symbols, decided_by_sizes
 from air_graph._device_layouts import DeviceLayouts, lay_out_as_on_npu, lies_like_operand_on_npu
 from air_graph._effects import (
@@ -111,6 +112,7 @@ __all__ = [
     "bodies_of",
     "bytes_of",
     "calling_line",
+    "collector_paused",
     "copies_with_gaps",
     "decided_by_sizes",
     "device_kinds",

@@ -6,6 +6,7 @@ wrote, unless that is a wrapper of ours or of torch that the tracer went through
 
 from __future__ import annotations
 
+import functools
 import re
 import traceback
 import warnings
@@ -17,6 +18,9 @@ from torch.fx import Node
 _FRAME: Final = re.compile(
     r'^\s*File "(?P<file>[^"]*)", line (?P<line>\d+)(?:, in [^\n]*)?(?:\n(?P<code>[^\n]*))?', re.M
 )
+
+#: So many traces are kept with the frame that was found: the nodes of one call have the same.
+_TRACES: Final = 256
 
 #: Files whose lines stand between the user's and the operator: wrappers that Dynamo traces into.
 _WRAPPERS: Final = (
@@ -50,37 +54,39 @@ class SourceLine:
         """A line that is known otherwise than from a trace."""
         return cls(f'File "{file}", line {line}\n    {code}')
 
-    def _frame(self) -> re.Match[str] | None:
-        frames = list(_FRAME.finditer(self.trace))
-        innermost = [frame for frame in frames if not _is_wrapper(frame["file"])] or frames
-        return innermost[-1] if innermost else None
-
     @property
     def file(self) -> str:
-        frame = self._frame()
+        frame = _innermost(self.trace)
         return frame["file"] if frame else ""
 
     @property
     def line(self) -> int:
-        frame = self._frame()
+        frame = _innermost(self.trace)
         return int(frame["line"]) if frame else 0
 
     @property
     def code(self) -> str:
-        frame = self._frame()
+        frame = _innermost(self.trace)
         return (frame["code"] or "").strip() if frame else ""
 
     def __str__(self) -> str:
-        frame = self._frame()
+        frame = _innermost(self.trace)
         if frame is None:
             return self.trace.strip()
         return f"{frame['file']}:{frame['line']}   {self.code}".rstrip()
 
 
+@functools.lru_cache(maxsize=_TRACES)
+def _innermost(trace: str) -> re.Match[str] | None:
+    frames = list(_FRAME.finditer(trace))
+    innermost = [frame for frame in frames if not _is_wrapper(frame["file"])] or frames
+    return innermost[-1] if innermost else None
+
+
 def source_of(node: Node | None) -> SourceLine | None:
     """The innermost line of the user's that made `node`; `None` where tracing recorded none."""
     trace = None if node is None else node.meta.get("stack_trace")
-    if not isinstance(trace, str) or not _FRAME.search(trace):
+    if not isinstance(trace, str) or _innermost(trace) is None:
         return None
     return SourceLine(trace)
 

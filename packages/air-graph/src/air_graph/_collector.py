@@ -1,7 +1,7 @@
-"""Pauses Python's cycle collector while a pipeline runs.
+"""Pauses Python's cycle collector while a graph is compiled.
 
-A run makes many small objects that all stay alive until it ends. The collector would walk every object of the
-process again and again to find nothing, which makes the time of a run grow faster than the graph.
+A compilation makes many small objects that all stay alive until it ends. The collector would walk every object of the
+process again and again to find nothing, which makes the time of a compilation grow faster than the graph.
 """
 
 from __future__ import annotations
