@@ -54,18 +54,27 @@ TEST(a_launch_thread_that_survives_an_error_leaves_the_device_usable_and_one_tha
   OK(aclrtSynchronizeDevice());
 }
 
-TEST(a_release_thread_may_sleep_longer_once_a_launch_thread_works) {
-  std::atomic<bool> named{false}, stop{false};
-  std::atomic<int> slack{0};
-  std::thread release([&] {
+TEST(each_release_thread_may_sleep_longer_once_a_launch_thread_works) {
+  std::atomic<int> named{0}, slack[2] = {};
+  std::atomic<bool> stop{false};
+  auto release = [&](int number) {
     prctl(PR_SET_NAME, "release_thread");
-    named = true;
-    while (!stop) slack = prctl(PR_GET_TIMERSLACK);
-  });
-  while (!named) std::this_thread::yield();
-  std::thread([] { become_launch_thread(); }).join();
-  while (slack < 1'000'000) std::this_thread::yield();
+    ++named;
+    while (!stop) slack[number] = prctl(PR_GET_TIMERSLACK);
+  };
+  std::thread first(release, 0);
+  while (named < 1) std::this_thread::yield();
+  std::thread second;
+  std::thread([&] {
+    become_launch_thread();
+    while (slack[0] < 1'000'000) std::this_thread::yield();
+    second = std::thread(release, 1);  // as that of another device: it gets its name while this one launches
+    while (named < 2) std::this_thread::yield();
+    for (int launch = 0; launch < 1000; ++launch) OK(aclrtSetDevice(kDevice));
+  }).join();
+  while (slack[1] < 1'000'000) std::this_thread::yield();
   stop = true;
-  release.join();
+  first.join();
+  second.join();
   CHECK(prctl(PR_GET_TIMERSLACK) < 1'000'000);
 }

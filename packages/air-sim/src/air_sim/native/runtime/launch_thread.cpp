@@ -48,10 +48,7 @@ struct Watch {
   }
 };
 thread_local Watch t_watch;
-// torch_npu names its threads while they already work, so one look at the beginning is not enough.
-constexpr int kLooks = 16;
-thread_local int t_looks = 0;
-thread_local bool t_slowed = false;
+thread_local unsigned t_launches = 0;
 
 void look(int device) {
   char name[16] = {};
@@ -68,10 +65,12 @@ aclError survived(State& s) {
 }  // namespace
 
 void watch_launch_thread(int device) {
-  if (t_slowed || t_looks >= kLooks) return;
-  ++t_looks;
+  // torch_npu names its threads while they already work, and those of each device at a time of their own, so one look at
+  // the beginning is not enough: there is one at every launch whose number is a power of two.
+  ++t_launches;
+  if ((t_launches & (t_launches - 1)) != 0) return;
   if (t_watch.device < 0) look(device);
-  if (t_watch.device >= 0) t_slowed = slow_release_threads();
+  if (t_watch.device >= 0) slow_release_threads();
 }
 bool in_launch_thread() { return t_watch.device >= 0; }
 

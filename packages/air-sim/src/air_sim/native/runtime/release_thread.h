@@ -6,6 +6,6 @@
 #pragma once
 
 namespace air_sim {
-// Slows down the release threads that there are by now; true if there were any.
-bool slow_release_threads();
+// Slows down the release threads that there are by now.
+void slow_release_threads();
 }  // namespace air_sim
