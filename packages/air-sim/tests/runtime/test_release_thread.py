@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -11,32 +10,28 @@ import torch
 pytest.importorskip("torch_npu")
 pytestmark = pytest.mark.npu
 
-AT_MOST = 3000
-"""Pauses a second. Without a longer timer slack there are about 15,000, with it fewer than 1,000."""
-
 LAUNCHES = 100
+"""After so many the thread has its name, and was looked for."""
 
 
-def release_threads() -> list[Path]:
+def release_threads() -> list[str]:
     tasks = Path("/proc/self/task").iterdir()
-    return [task for task in tasks if (task / "comm").read_text().strip() == "release_thread"]
+    return [task.name for task in tasks if (task / "comm").read_text().strip() == "release_thread"]
 
 
-def pauses(thread: Path) -> int:
-    status = dict(line.split(":", 1) for line in (thread / "status").read_text().splitlines())
-    return int(status["voluntary_ctxt_switches"])
+def slack_of(thread: str) -> int:
+    """By how many nanoseconds Linux may end its pauses later. Where other timers run out, it ends them earlier."""
+    try:
+        return int(Path(f"/proc/{thread}/timerslack_ns").read_text())
+    except PermissionError:
+        pytest.skip("only a privileged process is told the timer slack of a thread")
 
 
-def test_a_release_thread_sleeps_for_a_millisecond() -> None:
-    x = torch.ones(4, device="npu")
-    assert (x + 1).cpu().tolist() == [2.0] * 4
-    for _ in range(LAUNCHES):  # by then it has its name
+def test_a_release_thread_may_sleep_for_a_millisecond() -> None:
+    x = torch.zeros(4, device="npu")
+    for _ in range(LAUNCHES):
         x.add_(1)
-    torch.npu.synchronize()
+    assert x.cpu().tolist() == [LAUNCHES] * 4
     threads = release_threads()
     assert threads
-    begun, before = time.monotonic(), [pauses(each) for each in threads]
-    time.sleep(0.2)
-    taken = [pauses(each) - one for each, one in zip(threads, before, strict=True)]
-    seconds = time.monotonic() - begun
-    assert max(taken) < AT_MOST * seconds
+    assert {slack_of(thread) for thread in threads} == {1_000_000}
