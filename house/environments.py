@@ -42,7 +42,7 @@ NPU_ENV = {"OMP_NUM_THREADS": "1", "TORCH_DEVICE_BACKEND_AUTOLOAD": "1"}  # what
 #: the usual 700 new objects are few for one that imports torch: a sixth of that time was spent searching for cycles.
 FEWER_SEARCHES = "import gc; gc.set_threshold(20_000, 20, 100)"
 #: Of the modules of torch and transformers most are never imported: Python compiles those that are, once.
-LATER = "--no-compile"
+WITHOUT_BYTECODE = "--no-compile"
 #: The base's pip serves; a stock setuptools would shadow the one torch asks for.
 WITHOUT_PIP = ["--without-pip"]
 
@@ -90,7 +90,7 @@ def base(session: nox.Session, torch: str = TORCH) -> Path:
     with once(prefix) as missing:
         if missing:
             session.run_install(sys.executable, "-m", "venv", str(prefix), external=True)
-            pip = (str(prefix / "bin/python"), "-m", "pip", "install", "-q", "-U", LATER)
+            pip = (str(prefix / "bin/python"), "-m", "pip", "install", "-q", "-U", WITHOUT_BYTECODE)
             session.run_install(*pip, torch, *TOOLS, external=True)
     return prefix
 
@@ -101,7 +101,7 @@ def npu_base(session: nox.Session) -> Path:
     site = python.parents[1] / "torch_npu"
     with once(site) as missing:
         if missing:
-            pip = (str(python), "-m", "pip", "install", "-q", LATER, "--target", str(site))
+            pip = (str(python), "-m", "pip", "install", "-q", WITHOUT_BYTECODE, "--target", str(site))
             session.run_install(*pip, "--no-deps", TORCH_NPU, external=True, env=ENV)
             session.run_install(*pip, *TORCH_NPU_NEEDS, external=True, env=ENV)
     return site
@@ -117,7 +117,7 @@ def library(session: nox.Session, requirement: str) -> Path:
             session.run_install(sys.executable, "-m", "venv", *WITHOUT_PIP, str(folder), external=True)
             (site / "air-base.pth").write_text(f"{site_of(prefix)}\n")
             pip = (str(prefix / "bin/python"), "-m", "pip", "--python", str(folder / "bin/python"))
-            session.run_install(*pip, "install", "-q", LATER, requirement, external=True, env=ENV)
+            session.run_install(*pip, "install", "-q", WITHOUT_BYTECODE, requirement, external=True, env=ENV)
     return site
 
 

@@ -105,8 +105,8 @@ def place_of(node: Node) -> str:
 
 def has_line(node: Node) -> bool:
     """Whether the node's trace names a line of the user's, not only of the wrappers it was called through."""
-    frames = _FRAME.finditer(node.meta.get("stack_trace") or "")
-    return any(not _is_wrapper(frame["file"]) for frame in frames)
+    frame = _innermost(node.meta.get("stack_trace") or "")
+    return frame is not None and not _is_wrapper(frame["file"])
 
 
 def calling_line() -> str:

@@ -10,8 +10,8 @@
 #include <string>
 
 namespace air_sim {
-// Looks, in the first calls of a thread, whether it is torch_npu's launch thread of a device; if so, the release threads
-// that torch_npu starts with it are slowed down.
+// Looks, now and then, whether the calling thread is torch_npu's launch thread of a device; if so, the release threads that
+// torch_npu starts with it are slowed down.
 void watch_launch_thread(int device);
 // True in such a thread: an error that is returned there costs the process its device.
 bool in_launch_thread();
