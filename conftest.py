@@ -6,12 +6,14 @@ same cases. `-m slow` (`nox -s slow`, `nox -s npu-slow`) runs what is left out.
 Python's search for cycles looks at everything again that torch and Dynamo made when they were imported, whenever there
 is enough new. Here it does not, and searches less often: a tenth less time for tests that trace models. Dynamo times
 the guards of each graph with the processor's caches flushed, for its log: an eighth of the time of tests that compile.
-Here it does not.
+Here it does not. pytest listens to every logger that hands nothing up, also to the one for torch's structured trace;
+torch then prints each graph for it. Here that logger hands up, and nobody listens.
 """
 
 from __future__ import annotations
 
 import gc
+import logging
 import sys
 from collections import defaultdict
 
@@ -24,6 +26,7 @@ gc.set_threshold(20_000, 20, 100)
 def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
+    logging.getLogger("torch.__trace").propagate = True
     guards = sys.modules.get("torch._dynamo.guards")
     if hasattr(guards, "profile_guard_manager"):
         vars(guards)["profile_guard_manager"] = lambda *_: 0.0

@@ -28,6 +28,9 @@ from house.sessions.running import RESULTS, WORKERS, pytest
 # tests open the pages of these packages in a browser
 PICTURED: Final = ("air-graph", "air-streams", "air-geir", "air-backend")
 UNTYPED_TESTS: Final = ("air-sim",)  # its tests use torch_npu throughout, which has no types
+#: torch keeps what operators gave for fake tensors. Tests that trace each program once pay for it and hardly read it:
+#: a tenth of their time. The tests on torch_npu and those in long sessions keep it, as a user does.
+WITHOUT_FAKE_CACHE: Final = {"TORCH_FAKE_TENSOR_DISPATCH_CACHE": "0"}
 
 
 def tests(session: nox.Session, package: str) -> None:
@@ -36,7 +39,8 @@ def tests(session: nox.Session, package: str) -> None:
     if package in PICTURED:
         browser(session)
     where = f"packages/{package}/tests"
-    pytest(session, *WORKERS, *proofs(package), "-m", "not npu and not slow", where, env=ENV)
+    chosen = ("-m", "not npu and not slow")
+    pytest(session, *WORKERS, *proofs(package), *chosen, where, env=ENV | WITHOUT_FAKE_CACHE)
 
 
 def tests_pure(session: nox.Session) -> None:
