@@ -7,13 +7,14 @@ Python's search for cycles looks at everything again that torch and Dynamo made 
 is enough new. Here it does not, and searches less often: a tenth less time for tests that trace models. Dynamo times
 the guards of each graph with the processor's caches flushed, for its log: an eighth of the time of tests that compile.
 Here it does not. pytest listens to every logger that hands nothing up, also to the one for torch's structured trace;
-torch then prints each graph for it. Here that logger hands up, and nobody listens.
+torch then prints each graph for it. Here that logger hands up, and nobody listens unless TORCH_TRACE asks for it.
 """
 
 from __future__ import annotations
 
 import gc
 import logging
+import os
 import sys
 from collections import defaultdict
 
@@ -26,7 +27,9 @@ gc.set_threshold(20_000, 20, 100)
 def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
-    logging.getLogger("torch.__trace").propagate = True
+    if "TORCH_TRACE" not in os.environ:
+        traced = logging.getLogger("torch.__trace")
+        traced.propagate, traced.handlers = True, []
     guards = sys.modules.get("torch._dynamo.guards")
     if hasattr(guards, "profile_guard_manager"):
         vars(guards)["profile_guard_manager"] = lambda *_: 0.0
