@@ -83,6 +83,7 @@ def gradients(function: Callable[..., Tensor], args: tuple[Tensor, ...], tangent
     return torch.autograd.grad(function(*leaves), leaves, tangent)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_derivatives_of_torch_are_linear_and_known_to_be(name: str) -> None:
     function, args = FUNCTIONS[name]

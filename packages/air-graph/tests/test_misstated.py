@@ -38,6 +38,7 @@ PROGRAMS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("tracing", ["fake", "symbolic"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_values_and_what_follows_from_them_lie_as_in_eager(name: str, tracing: Any) -> None:

@@ -202,6 +202,7 @@ def _random_program(draw: random.Random) -> Callable[[Tensor, Tensor], tuple[Ten
     return program
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(120))
 def test_random_programs_cut_anywhere_do_what_the_whole_does(seed: int) -> None:
     draw = random.Random(seed)

@@ -33,7 +33,7 @@ def bytes_of(region: Region) -> set[int]:
     return {a + i for a in addresses(region) for i in range(region.itemsize)}
 
 
-@hypothesis.settings(max_examples=1500, deadline=None, derandomize=True)
+@hypothesis.settings(max_examples=600, deadline=None, derandomize=True)
 @hypothesis.given(st.integers(0, 12), extents, st.integers(0, 12), extents, st.sampled_from([1, 2, 4]))
 def test_regions_called_disjoint_share_no_byte(
     a_at: int, a: list[tuple[int, int]], b_at: int, b: list[tuple[int, int]], itemsize: int
@@ -43,7 +43,7 @@ def test_regions_called_disjoint_share_no_byte(
         assert bytes_of(first).isdisjoint(bytes_of(second))
 
 
-@hypothesis.settings(max_examples=1500, deadline=None, derandomize=True)
+@hypothesis.settings(max_examples=600, deadline=None, derandomize=True)
 @hypothesis.given(st.integers(0, 12), extents)
 def test_a_region_without_repeated_elements_has_as_many_addresses_as_indices(
     at: int, dims: list[tuple[int, int]]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
+import multiprocessing
+import os
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -12,6 +13,7 @@ import torch
 
 from air_graph.testing import devices
 
+forking = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 CONFTEST = """
 from air_graph.testing import devices
 
@@ -52,23 +54,22 @@ def test_of_npus():
 """
 
 
+def run_pytest(folder: Path, arguments: list[str]) -> None:
+    os.chdir(folder)
+    sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", *arguments]))
+
+
 def ran(folder: Path, *arguments: str) -> dict[str, str]:
-    """What became of each test: "passed", or the reason that it was skipped."""
+    """What became of each test: "passed", or the reason that it was skipped. A fork need not import torch."""
     (folder / "conftest.py").write_text(CONFTEST)
     (folder / "test_it.py").write_text(TESTS)
     results = folder / "results.xml"
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        f"--junitxml={results}",
-        *arguments,
-    ]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout
+    results.unlink(missing_ok=True)
+    given = [f"--junitxml={results}", *arguments]
+    done = multiprocessing.get_context("fork").Process(target=run_pytest, args=(folder, given))
+    done.start()
+    done.join(300)
+    assert done.exitcode == 0
     told = {}
     for case in ElementTree.parse(results).iter("testcase"):
         skipped = case.find("skipped")
@@ -81,6 +82,7 @@ def test_the_accelerator_is_the_one_torch_names() -> None:
     assert devices.accelerator() == (None if current is None else current.type)
 
 
+@forking
 @pytest.mark.skipif(torch.accelerator.is_available(), reason="what is told where there is none")
 def test_without_an_accelerator_the_cpu_is_tested_and_the_rest_skipped_with_its_reason(
     tmp_path: Path,
@@ -98,6 +100,7 @@ def test_without_an_accelerator_the_cpu_is_tested_and_the_rest_skipped_with_its_
     }
 
 
+@forking
 @pytest.mark.skipif(torch.accelerator.is_available(), reason="what is chosen where there is none")
 def test_the_marks_choose_what_runs_on_an_accelerator(tmp_path: Path) -> None:
     chosen = set(ran(tmp_path, "-m", "accelerator"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import multiprocessing
 from collections.abc import Callable
 
 import pytest
@@ -20,7 +21,13 @@ def seed_of(fits: Callable[[str], bool]) -> int:
     )
 
 
-def test_a_process_that_dies_is_a_finding_and_the_others_seeds_are_run() -> None:
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+def test_a_process_that_dies_is_a_finding_and_the_others_seeds_are_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In forked processes, which need not import torch: that they can be spawned, the command shows below."""
+    forking = multiprocessing.get_context("fork")
+    monkeypatch.setattr(multiprocessing, "get_context", lambda method: forking)
     deadly = seed_of(lambda text: ".transpose(0" in text)
     harmless = seed_of(lambda text: "transpose" not in text)
     order = Order(Judge(wrong_backends.ends_the_process, reference="eager"))
