@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--fuzz-programs",
         type=int,
-        default=40,
+        default=24,
         help="how many random programs each mode runs (a tenth on an NPU)",
     )
     parser.addoption("--fuzz-seed", type=int, default=0, help="the first of their seeds")

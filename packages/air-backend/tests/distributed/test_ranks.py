@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from distributed.test_parallel_models import CI, DTENSOR, told_equal_in
 from torchrun import launched
 
 PROGRAM = Path(__file__).parent / "programs" / "ranks.py"
@@ -36,9 +37,12 @@ def ended_with_a_message(done: subprocess.CompletedProcess[str]) -> None:
     assert "exitcode  : 7 " in cause
 
 
-def test_S25_S27_N22_ranks_equal_one_process_on_gloo_and_a_death_ends_the_job() -> None:
+def test_S25_S27_N22_ranks_and_distributed_tensors_equal_one_process_on_gloo_and_a_death_ends_the_job() -> (
+    None
+):
     started = time.monotonic()
-    done = launched(PROGRAM, "cpu", limit_s=LIMIT_S)
+    done = launched(PROGRAM, "cpu", "--only", *CI, limit_s=LIMIT_S)
+    told_equal_in(MODES[1:], DTENSOR, done)
     equal_in(MODES, done)
     ended_with_a_message(done)
     assert re.search(LOST, done.stdout), done.stdout + done.stderr[-4000:]

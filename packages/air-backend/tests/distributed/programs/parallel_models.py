@@ -49,6 +49,16 @@ def equal(name: str, case: Case, setting: Setting) -> bool:
     return fine
 
 
+def all_equal(device: torch.device, modes: Sequence[str], tables: Sequence[str], only: Sequence[str]) -> bool:
+    """Whether those cases of the tables whose names have one of the parts `only` are equal in every mode."""
+    fine = True
+    for table in tables:
+        for name, case in importlib.import_module(TABLES[table]).CASES.items():
+            for mode in modes if any(part in name for part in only) else ():
+                fine &= equal(name, case, Setting(device, mode))
+    return fine
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--device", default="cpu", choices=tuple(parallel.BACKENDS))
@@ -59,11 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.filterwarnings("ignore", category=FutureWarning)
     device = parallel.device_of(options.device)
     dist.init_process_group(parallel.BACKENDS[options.device], timeout=LIMIT)
-    fine = True
-    for table in options.cases:
-        for name, case in importlib.import_module(TABLES[table]).CASES.items():
-            for mode in options.modes if any(part in name for part in options.only) else ():
-                fine &= equal(name, case, Setting(device, mode))
+    fine = all_equal(device, options.modes, options.cases, options.only)
     if options.device == "npu":
         torch.accelerator.synchronize()
     dist.destroy_process_group()

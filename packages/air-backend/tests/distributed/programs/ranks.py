@@ -1,10 +1,11 @@
 """Every collective that can be compiled, and a model split over the ranks, in every mode; then a rank dies.
 
-Run under torchrun. Each case is a function of a tensor that differs between the ranks; all of them in one graph are
-compared with their eager forms three times with new values, so that a capture which froze anything is found out.
-`--device npu` takes HCCL. In the end one rank leaves between two calls without a word, as a killed process does, and
-the others go on to the next call. On gloo they say what they were told there, and only then let torchrun end them: it
-notices the death as well, and whoever of the two is first would decide what can be seen.
+Run under torchrun. `--only` adds cases of distributed tensors (`dtensor_cases`), by parts of their names. Each
+collective is a function of a tensor that differs between the ranks; all of them in one graph are compared with their
+eager forms three times with new values, so that a capture which froze anything is found out. `--device npu` takes
+HCCL. In the end one rank leaves between two calls without a word, as a killed process does, and the others go on to
+the next call. On gloo they say what they were told there, and only then let torchrun end them: it notices the death
+as well, and whoever of the two is first would decide what can be seen.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from torch import Tensor
 
 from air_backend import get_npu_backend, patch_for_hcom
 from air_backend.demo import parallel
+from distributed.programs import parallel_models
 
 MODES = ("run_eagerly", "reduce-overhead", "max-autotune")
 ROWS = 4
@@ -170,11 +172,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--device", default="cpu", choices=("cpu", "npu"))
     parser.add_argument("--modes", nargs="+", default=MODES, choices=MODES)
+    parser.add_argument(
+        "--only", nargs="+", default=(), help="parts of the names of cases of distributed tensors"
+    )
     options = parser.parse_args(arguments)
     kind, modes = options.device, options.modes
     warnings.filterwarnings("ignore", category=FutureWarning)
     device = parallel.device_of(kind)
     dist.init_process_group(parallel.BACKENDS[kind])
+    parallel_models.all_equal(device, parallel_models.MODES, ["dtensor"], options.only)
     patch_for_hcom()
     for mode in modes:
         compare(mode, device)
