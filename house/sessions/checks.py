@@ -8,7 +8,7 @@ import nox
 
 from house.environments import ENV, NPU_ENV, base, browser, install, install_beside_npu, library, see, site_of
 from house.packages import LAYERS, PACKAGES, ROOT, declared, declared_libraries, editable
-from house.sessions.running import RESULTS, WORKERS, passes, pytest
+from house.sessions.running import RESULTS, passes, pytest, workers
 
 IMPORT_LINTER: Final = "from importlinter.cli import lint_imports_command as c; c()"
 RUFF: Final = "ruff>=0.17,<0.18"
@@ -82,7 +82,7 @@ def house(session: nox.Session) -> None:
     mypy = ("python", "-m", "mypy", "--config-file", "pyproject.toml", "--python-version", "3.11")
     session.run(*mypy, "--cache-dir", str(ROOT / ".mypy_cache"), "house", "noxfile.py", env=ENV)
     session.run("python", "-m", "house.long", "--check")
-    pytest(session, *WORKERS, "house/tests", env=ENV | {"AIR_TORCH_ENV": str(base(session).parent)})
+    pytest(session, *workers(), "house/tests", env=ENV | {"AIR_TORCH_ENV": str(base(session).parent)})
 
 
 def docs(session: nox.Session) -> None:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from typing import Final
 import nox
 
 from house.packages import ROOT
+from house.sessions.running import LANES
 
 LANE: Final = "beside"  # the tag of its sessions
 COMMAND: Final = (sys.executable, "-m", "nox", "--no-color", "-t", LANE)
@@ -28,6 +30,7 @@ def ahead(session: nox.Session) -> None:
 
     A session that comes to something unfinished waits for it; what has failed it does itself, and says how.
     """
+    os.environ[LANES] = "2"
     _started.append(start(COMMAND, REPORT))
 
 

@@ -23,7 +23,7 @@ from house.environments import (
     site_of,
 )
 from house.packages import PACKAGES, PURE, ROOT, closure, declared_libraries, editable, proofs, with_tests
-from house.sessions.running import RESULTS, WORKERS, pytest
+from house.sessions.running import RESULTS, pytest, workers
 
 # tests open the pages of these packages in a browser
 PICTURED: Final = ("air-graph", "air-streams", "air-geir", "air-backend")
@@ -40,7 +40,7 @@ def tests(session: nox.Session, package: str) -> None:
         browser(session)
     where = f"packages/{package}/tests"
     chosen = ("-m", "not npu and not slow")
-    pytest(session, *WORKERS, *proofs(package), *chosen, where, env=ENV | WITHOUT_FAKE_CACHE)
+    pytest(session, *workers(), *proofs(package), *chosen, where, env=ENV | WITHOUT_FAKE_CACHE)
 
 
 def tests_pure(session: nox.Session) -> None:
@@ -49,7 +49,7 @@ def tests_pure(session: nox.Session) -> None:
     session.install("-q", "--no-build-isolation", *with_tests(PURE))
     tests, own = f"packages/{PURE}/tests", f"{sys.version_info.major}.{sys.version_info.minor}"
     fewer = () if session.python == own else ("--ignore", f"{tests}/test_properties.py")
-    pytest(session, *WORKERS, *proofs(PURE), *fewer, tests, env=ENV)
+    pytest(session, *workers(), *proofs(PURE), *fewer, tests, env=ENV)
 
 
 def types(session: nox.Session, package: str) -> None:
@@ -76,7 +76,7 @@ def npu(session: nox.Session, package: str) -> None:
     ignored = ("--ignore", "packages/air-sim/tests/ops/test_opinfo.py") if package == "air-sim" else ()
     wanted = "not slow" if package == "air-sim" else "npu and not slow"
     where = f"packages/{package}/tests"
-    pytest(session, "--sim", *WORKERS, *proofs(package), "-m", wanted, *ignored, where, env=NPU_ENV)
+    pytest(session, "--sim", *workers(), *proofs(package), "-m", wanted, *ignored, where, env=NPU_ENV)
 
 
 def bench(session: nox.Session, package: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Final
 
@@ -11,8 +12,14 @@ from nox.command import CommandFailed
 from house.packages import ROOT
 
 WORKERS: Final = ("-n", "2", "--dist", "worksteal")  # long tests of one module end up on both
+LANES: Final = "AIR_LANES"  # set where a second lane has the other processor
 RESULTS: Final = ROOT / ".nox" / "results"
 NO_TESTS: Final = 5  # pytest's exit code
+
+
+def workers() -> tuple[str, ...]:
+    """Two processes, unless sessions run in two lanes: each process imports torch and finds all tests anew."""
+    return () if os.environ.get(LANES) else WORKERS
 
 
 def pytest(session: nox.Session, *arguments: str, env: dict[str, str]) -> None:
