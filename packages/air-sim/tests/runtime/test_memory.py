@@ -9,19 +9,6 @@ pytestmark = pytest.mark.npu
 Program = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def test_memory_beyond_the_limit_is_an_out_of_memory_error_and_the_process_goes_on(program: Program) -> None:
-    done = program(
-        "import torch\n"
-        "torch.npu.set_device(0)\n"
-        "try: torch.empty(200 << 20, dtype=torch.uint8, device='npu')\n"
-        "except torch.OutOfMemoryError as error: print('refused:', str(error)[:60])\n"
-        "print('still works', torch.ones(2).npu().sum().item())\n",
-        memory="64MiB",
-    )
-    assert "refused:" in done.stdout, done.stderr
-    assert "still works 2.0" in done.stdout
-
-
 def test_an_injected_allocation_failure_becomes_an_out_of_memory_error_once(program: Program) -> None:
     done = program(
         "import torch, air_sim; air_sim.activate()\n"
@@ -34,14 +21,26 @@ def test_an_injected_allocation_failure_becomes_an_out_of_memory_error_once(prog
     assert done.stdout.split()[-3:] == ["refused", "works", "again"], done.stdout + done.stderr
 
 
-def test_touching_device_memory_from_the_host_faults_when_it_is_protected(program: Program) -> None:
+def test_memory_ends_at_its_limit_and_faults_where_it_is_protected_and_the_host_touches_it(
+    program: Program,
+) -> None:
+    """One program for both, since each has to be started: memory beyond the limit is refused, and it goes on."""
+    beyond = (
+        "import torch\n"
+        "torch.npu.set_device(0)\n"
+        "try: torch.empty(200 << 20, dtype=torch.uint8, device='npu')\n"
+        "except torch.OutOfMemoryError as error: print('refused:', str(error)[:60])\n"
+        "print('still works', torch.ones(2).npu().sum().item())\n"
+    )
     source = (
         "import ctypes, torch\n"
         "x = torch.full((4,), 7.0).npu(); torch.npu.synchronize()\n"
         "print('kernel', (x + 1).cpu().tolist(), flush=True)\n"
         "print('host', ctypes.c_float.from_address(x.data_ptr()).value)\n"
     )
-    protected = program(source, protect=1, memory="1GiB")
+    protected = program(beyond + source, protect=1, memory="64MiB")
+    assert "refused:" in protected.stdout, protected.stderr
+    assert "still works 2.0" in protected.stdout
     assert "kernel [8.0, 8.0, 8.0, 8.0]" in protected.stdout, protected.stderr
     assert protected.returncode != 0
     assert "the host touched device memory directly" in protected.stderr
