@@ -109,7 +109,7 @@ torch.compile(lambda x: x + 1, backend="air", mode="reduce-overhead")(torch.ones
 """
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("words", "variable"), [([], "air"), ([], "dynamo,+air"), (["later"], "")])
 def test_torchs_own_switches_of_logs_know_air_as_a_name_for_all_packages(
     words: list[str], variable: str
