@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
-import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -24,6 +22,7 @@ from air_backend.errors import NotACache, OptionsOfWrongType
 from air_backend.npugraph_ex import npu_fx_compiler as compiler
 from air_backend.npugraph_ex.configs.compiler_config import _process_kwargs_options
 from air_config.errors import UnknownOption, WrongType
+from forked import on_air_sim, run_python
 
 NPU: Any = getattr(torch, "npu", None)
 VLLM = pytest.mark.npu("vLLM-Ascend keeps graphs for NPUs")
@@ -56,12 +55,8 @@ def fresh() -> None:
 
 def run_program(folder: Path, text: str) -> str:
     """The output of a program in a process of its own."""
-    program = folder / "program.py"
-    program.write_text(textwrap.dedent(text))
-    environment = {**os.environ, "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"}
-    done = subprocess.run(
-        [sys.executable, str(program)], capture_output=True, text=True, timeout=300, env=environment
-    )
+    source = textwrap.dedent(text)
+    done = run_python(source, folder=folder) if NPU is None else on_air_sim(source, folder)
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     return done.stdout
 

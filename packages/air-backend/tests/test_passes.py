@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from torch import Tensor
 from air_backend import _passes, explain
 from air_config import OPTIONS, CompilerConfig, Context, resolve
 from air_fxpasses import Pass, default_passes
+from forked import run_python
 
 SWITCHED = [one for one in default_passes() if one.option]
 
@@ -50,7 +50,7 @@ def test_all_switchable_passes_are_met_above() -> None:
     assert len({one.option for one in SWITCHED}) == len(SWITCHED) == 7
 
 
-def test_a_first_call_on_the_cpu_declares_no_operator_of_torch_npu() -> None:
+def test_a_first_call_on_the_cpu_declares_no_operator_of_torch_npu(tmp_path: Path) -> None:
     program = """
 import sys
 import torch, air_backend
@@ -59,7 +59,8 @@ for mode in ("reduce-overhead", "max-autotune"):
     assert step(torch.ones(2)).tolist() == [2.0, 2.0]
 assert "air_fxpasses.npu_ops" not in sys.modules
 """
-    subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True)
+    done = run_python(program, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.npu("the operators are torch_npu's")

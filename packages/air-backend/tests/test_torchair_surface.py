@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +14,7 @@ import air_backend
 from air_backend._absent import ABSENT, table
 from air_backend.errors import BadAddresses, BadPrint, WeightsOnHost
 from air_config import FLAT_OPTIONS, OPTIONS
+from forked import on_air_sim
 
 WALK = """
 import importlib, json, logging, types
@@ -55,15 +53,7 @@ REASONS = {row.name for row in ABSENT}
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The public names and options of the other package, read in a process of its own."""
-    program = tmp_path_factory.mktemp("walk") / "walk.py"
-    program.write_text(WALK)
-    done = subprocess.run(
-        [sys.executable, str(program)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"},
-    )
+    done = on_air_sim(WALK, tmp_path_factory.mktemp("walk"))
     assert "WALKED" in done.stdout, done.stdout + done.stderr[-3000:]
     return json.loads(done.stdout.partition("WALKED")[2])
 

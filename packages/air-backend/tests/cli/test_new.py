@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from air_backend.cli import main
+from forked import run_pytest
 
 
 def test_what_is_written_works_and_its_tests_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for command, name in (("new-pass", "fold_scales"), ("new-converter", "scaled")):
         assert main([command, name, "--folder", str(tmp_path)]) == 0
         assert f"test_{name}.py" in capsys.readouterr().out
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
-    ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    ran = run_pytest(str(tmp_path), folder=tmp_path)
     assert "6 passed" in ran.stdout, ran.stdout + ran.stderr
     format_check = [sys.executable, "-m", "compileall", "-q", str(tmp_path)]
     assert subprocess.run(format_check, timeout=60).returncode == 0

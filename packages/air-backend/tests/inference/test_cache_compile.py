@@ -7,8 +7,6 @@ import importlib
 import json
 import logging
 import os
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ import cached_llama
 import cached_step
 from air_backend.errors import CacheWarning, CannotSave, OptionsOfWrongType, TwoConfigurations, UnsafeCache
 from air_backend.inference import cache_compile
+from forked import run_python
 
 TESTS = Path(__file__).parents[1]
 MODES = ("reduce-overhead", "max-autotune")
@@ -68,17 +67,10 @@ def test_A51_G17_a_function_that_was_written_is_read_and_equals_eager(
 def test_A51_G17_another_process_reads_it(tmp_path: Path) -> None:
     function = cached_step.cached(cached_step.made(), str(tmp_path), "reduce-overhead", True)
     function(cached_step.inputs())
-    command = [
-        sys.executable,
-        "-c",
-        "import sys, cached_step; cached_step.main(*sys.argv[1:])",
-        str(tmp_path),
-        "reduce-overhead",
-    ]
-    path = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
-    ran = subprocess.run(
-        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, check=False
+    program = (
+        f"import sys; sys.path.insert(0, {str(TESTS)!r})\nimport cached_step; cached_step.main(*sys.argv[1:])"
     )
+    ran = run_python(program, str(tmp_path), "reduce-overhead", folder=tmp_path)
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout.splitlines()[-1])
     assert found["traced"] == 0, ran.stderr
