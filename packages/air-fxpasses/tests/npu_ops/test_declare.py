@@ -69,7 +69,7 @@ def test_every_operator_has_a_sample(name: str) -> None:
     assert any(sample.operator == name for sample in SAMPLES)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.skipif(LIVE, reason="torch_npu is loaded")
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda s: s.name)
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "symbolic"])
@@ -113,32 +113,27 @@ def test_variant_that_is_not_computed_is_refused_with_its_name() -> None:
 
 
 @pytest.mark.skipif(LIVE, reason="torch_npu is loaded")
-def test_declarations_step_aside_when_torch_npu_comes_later(tmp_path: Path) -> None:
+def test_cards_are_read_without_declaring_and_declarations_step_aside_when_torch_npu_comes_later(
+    tmp_path: Path,
+) -> None:
+    """One after the other in a process of their own."""
     (tmp_path / "torch_npu.py").write_text(
         "import torch\nlibrary = torch.library.Library('npu', 'DEF')\n"
         "library.define('npu_rms_norm(Tensor input) -> Tensor')\n"
     )
-    program = (
-        "import torch, air_fxpasses.npu_ops as n\n"
-        "assert n.declared()\ntorch.ops.npu.npu_rms_norm\nimport torch_npu\n"
-        "assert n.declared() == () and n.declare() == ()\n"
-        "assert len(torch.ops.npu.npu_rms_norm.default._schema.arguments) == 1\n"
-    )
-    env = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
-    env["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
-    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
-def test_cards_are_read_without_declaring_anything() -> None:
     program = (
         "import air_fxpasses.npu_cards as cards, torch\n"
         "from air_fxpasses import updatable_of, registered_updatable\n"
         "assert [r for r in registered_updatable() if r.operator.startswith('npu::')]\n"
         "assert list(cards.row('npu_rms_norm').calls()) and cards.row('npu_rms_norm').padding\n"
         "assert not torch._C._jit_get_schemas_for_operator('npu::npu_rms_norm')\n"
+        "import air_fxpasses.npu_ops as n\n"
+        "assert n.declared()\ntorch.ops.npu.npu_rms_norm\nimport torch_npu\n"
+        "assert n.declared() == () and n.declare() == ()\n"
+        "assert len(torch.ops.npu.npu_rms_norm.default._schema.arguments) == 1\n"
     )
-    env = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    env = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    env["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
     done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

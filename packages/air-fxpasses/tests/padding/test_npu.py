@@ -54,6 +54,7 @@ def judged(sample: Sample) -> Counter[str]:
     return found
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 def test_N11_what_is_proven_of_an_operator_of_the_npu_is_true(sample: Sample) -> None:
     found = judged(sample)
