@@ -57,8 +57,8 @@ def growing_step(model: Any) -> Callable[..., Any]:
     return step
 
 
-def decode(step: Callable[..., Any], device: str) -> list[torch.Tensor]:
-    """Prefill, then greedy steps; the logits of each."""
+def decode(step: Callable[..., Any], device: str, marked: bool = False) -> list[torch.Tensor]:
+    """Prefill, then greedy steps; the logits of each. The length of the cache may be marked as one that changes."""
     generator = torch.Generator().manual_seed(1)
     tokens = torch.randint(0, 97, (1, PROMPT), generator=generator).to(device)
     positions = torch.arange(PROMPT, device=device).unsqueeze(0)
@@ -68,27 +68,34 @@ def decode(step: Callable[..., Any], device: str) -> list[torch.Tensor]:
     for number in range(STEPS):
         token = logits[:, -1:].argmax(-1)
         position = torch.full((1, 1), PROMPT + number, device=device)
+        for tensor in past if marked else ():
+            torch._dynamo.mark_dynamic(tensor, 2)
         logits, *past = step(token, position, *past)
         collected.append(logits.clone())
         past = [t.clone() for t in past]
     return collected
 
 
-#: A graph for every length is compiled in the second case: more than CI has time for.
-SHAPES = [pytest.param(True, id="dynamic"), pytest.param(False, id="static", marks=pytest.mark.slow)]
+#: A graph for every length is compiled in the last case, and `dynamic=True` makes many more symbols than the one that
+#: is marked: more than CI has time for.
+SHAPES = [
+    pytest.param(None, id="marked"),
+    pytest.param(True, id="dynamic", marks=pytest.mark.slow),
+    pytest.param(False, id="static", marks=pytest.mark.slow),
+]
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("dynamic", SHAPES)
 @pytest.mark.parametrize("name", list(DECODERS))
-def test_decoding_with_a_growing_cache_equals_eager(name: str, dynamic: bool, device: str) -> None:
+def test_decoding_with_a_growing_cache_equals_eager(name: str, dynamic: bool | None, device: str) -> None:
     model = decoder(name, device)
     step = growing_step(model)
     backend = Backend(device)
     compiled = torch.compile(step, backend=backend, dynamic=dynamic, fullgraph=True)
     with torch.no_grad(), torch._dynamo.config.patch(recompile_limit=STEPS + 4):
         expected = decode(step, device)
-        found = decode(compiled, device)
+        found = decode(compiled, device, marked=dynamic is None)
     for e, f in zip(expected, found, strict=True):
         torch.testing.assert_close(f, e, rtol=2e-4, atol=2e-4)
     assert sum(e.stats()["captures"] for e in backend.executables) >= STEPS
@@ -130,7 +137,7 @@ def test_decoding_with_a_static_cache_captures_once_and_equals_eager(name: str, 
 
 
 @pytest.mark.parametrize("dynamic", SHAPES)
-def test_an_encoder_of_several_lengths_equals_eager(dynamic: bool, device: str) -> None:
+def test_an_encoder_of_several_lengths_equals_eager(dynamic: bool | None, device: str) -> None:
     torch.manual_seed(0)
     config = transformers.BertConfig(
         vocab_size=97, hidden_size=32, num_hidden_layers=1, num_attention_heads=4, intermediate_size=48,
@@ -144,6 +151,8 @@ def test_an_encoder_of_several_lengths_equals_eager(dynamic: bool, device: str) 
         for length in (4, 9, 16, 9, 4, 16):
             tokens = torch.randint(0, 97, (2, length)).to(device)
             mask = torch.ones_like(tokens)
+            for tensor in (tokens, mask) if dynamic is None else ():
+                torch._dynamo.mark_dynamic(tensor, 1)
             expected = model(tokens, attention_mask=mask).last_hidden_state
             found = compiled(tokens, attention_mask=mask).last_hidden_state
             torch.testing.assert_close(found, expected, rtol=2e-4, atol=2e-4)

@@ -54,6 +54,7 @@ def right(run: Executable, x: Tensor) -> bool:
     return torch.equal(run(x)[0].cpu(), large(x.cpu())[0])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_a_device_without_memory_in_the_middle_of_a_capture_gives_everything_back(number: int) -> None:
     x = torch.randn(MEBI, device="npu")

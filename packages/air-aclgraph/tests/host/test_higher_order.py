@@ -126,7 +126,7 @@ def inputs(rows: int) -> list[Tensor]:
     return [torch.randn(rows, 4) + shift for shift in (2.0, -2.0, 0.5, -0.5)]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @torch.no_grad()  # torch takes writes in a branch in no other mode
 @pytest.mark.parametrize(
     ("function", "outputs"),
@@ -151,7 +151,7 @@ def test_control_flow_is_decided_anew_at_every_call(function: Callable[..., Any]
     assert backend.only.stats()["replays"] == 3
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("function", [branches, rounds, prefix, attention], ids=lambda f: f.__name__)
 def test_control_flow_over_other_sizes_is_captured_for_each(function: Callable[..., Any]) -> None:
     compiled = torch.compile(function, backend=Backend(), dynamic=True)

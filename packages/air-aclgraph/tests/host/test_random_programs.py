@@ -192,6 +192,7 @@ def check(number: int) -> str | None:
     return None
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("first", range(0, PROGRAMS, 50))
 def test_random_programs_equal_eager_at_every_call(first: int) -> None:
     for number in range(first, first + 50):

@@ -19,13 +19,13 @@ _NOT_HERE = ("empty", "nonzero", "unique", "masked_select", "item", "resize", "e
 OPS = [op for op in op_db if torch.float32 in op.dtypes and not any(part in op.name for part in _NOT_HERE)]
 
 
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.sampled(5)
+@pytest.mark.parametrize("part", range(10))
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_recorded_operators_repeat_what_eager_computes(part: int) -> None:
     """Every operator of PyTorch's database: recorded with one set of values, replayed with another."""
     wrong, tried = [], 0
-    for op in OPS[part::4]:
+    for op in OPS[part::10]:
         samples = itertools.islice(op.sample_inputs("cpu", torch.float32, requires_grad=False), 2)
         for sample in samples:
             outcome = _replays_like_eager(op, sample)
@@ -33,7 +33,7 @@ def test_recorded_operators_repeat_what_eager_computes(part: int) -> None:
             if outcome is False:
                 wrong.append(op.formatted_name)
     assert not wrong
-    assert tried > 100
+    assert tried > 40
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
