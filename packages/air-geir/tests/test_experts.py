@@ -66,7 +66,7 @@ def compiled(model: Any, programs: list[Executable], **options: Any) -> Any:
     return torch.compile(model, backend=backend, fullgraph=True, **options)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("make", MODELS, ids=lambda m: m.__name__)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
 def test_N03_a_model_with_experts_is_one_graph_equal_to_eager(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
-from torch.multiprocessing.spawn import spawn
+from torch.multiprocessing.spawn import start_processes
 
 from air_geir import compile_graph
 
@@ -58,5 +58,6 @@ def port() -> int:
         return int(probe.getsockname()[1])
 
 
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 def test_S25_two_processes_reduce_gather_scatter_and_trade(port: int) -> None:
-    spawn(_worker, (port,), nprocs=2)
+    start_processes(_worker, (port,), nprocs=2, start_method="fork")

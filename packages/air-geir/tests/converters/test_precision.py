@@ -47,6 +47,7 @@ HALF: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["float16", "bfloat16"])
 @pytest.mark.parametrize("name", HALF)
 def test_N03_half_precision_is_rounded_as_eager_rounds_it(name: str, dtype: torch.dtype) -> None:

@@ -37,7 +37,7 @@ def test_N03_a_converter_computes_what_eager_computes(converter: Converter) -> N
     assert check_converter(converter.target) == len(converter.samples)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("converter", WITH_SAMPLES, ids=lambda c: c.target)
 def test_N03_a_converter_computes_what_eager_computes_with_dynamic_sizes(converter: Converter) -> None:
     if converter.target in STATIC_ONLY:

@@ -275,7 +275,7 @@ def quiet() -> Iterator[None]:
 ALL = chosen()
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("converter", ALL, ids=lambda c: c.target)
 def test_N03_a_converter_gives_eagers_numbers_in_every_type_or_refuses(converter: Converter) -> None:
     """Every call of few; a share of those of many, a different one for each operator."""

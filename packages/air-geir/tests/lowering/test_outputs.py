@@ -116,7 +116,7 @@ def agree(function: Callable[..., Any], make: Callable[[], list[Tensor]], run: A
     assert seen(list(run(*mine)), mine) == seen(list(function(*theirs)), theirs)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
