@@ -13,7 +13,7 @@ from streams_judge import is_correct
 from streams_programs import Op, Program, graph_of, random_chain, random_program
 
 PARTS = 4  # of the programs of four operations, for workers to share
-SAMPLE = 4_000
+SAMPLE = 1_500
 VERY_MANY = pytest.param(20_000, marks=pytest.mark.slow)
 
 

@@ -32,7 +32,7 @@ def is_right(graph: Graph, plan: StreamPlan, source: random.Random) -> bool:
     return True
 
 
-@pytest.mark.parametrize("programs", [250, pytest.param(1_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("programs", [100, pytest.param(1_000, marks=pytest.mark.slow)])
 def test_N06_auto_makes_stripped_programs_equal_to_eager_in_random_schedules(programs: int) -> None:
     source = random.Random(31)
     wrong_before, mended_waits, mended_lifetimes = 0, 0, 0
@@ -55,7 +55,7 @@ def test_N06_auto_makes_stripped_programs_equal_to_eager_in_random_schedules(pro
 def test_N06_a_missing_record_stream_makes_a_schedule_wrong_and_auto_is_what_mends_it() -> None:
     source = random.Random(5)
     shown = 0
-    for _ in range(300):
+    for _ in range(120):
         graph = random_dataflow(source, length=12, streams=3, inputs=2)
         report = apply_sync(graph, "auto")
         kept = [node for node in report.inserted if node.target is not EVENT_WAIT and len(node.args) == 2]
@@ -67,7 +67,7 @@ def test_N06_a_missing_record_stream_makes_a_schedule_wrong_and_auto_is_what_men
         assert plan.races() == ()
         assert len(plan.lifetimes()) == len(kept)
         shown += not is_right(graph, plan, source)
-    assert shown > 20
+    assert shown > 8
 
 
 def test_N06_auto_inserts_nothing_into_its_own_result() -> None:

@@ -107,8 +107,14 @@ def mismatches(
     return wrong
 
 
-@pytest.mark.parametrize("wait", [True, False], ids=["with events", "without events"])
-def test_captured_programs_equal_eager_exactly_when_their_events_are_there(device: str, wait: bool) -> None:
+@pytest.mark.parametrize(
+    ("wait", "programs"),
+    [(True, 300), (False, 150), pytest.param(True, 3000, marks=pytest.mark.slow)],
+    ids=["with events", "without events", "many with events"],
+)
+def test_captured_programs_equal_eager_exactly_when_their_events_are_there(
+    device: str, wait: bool, programs: int
+) -> None:
     buffers = [torch.zeros(SIZE, device=device) for _ in range(BUFFERS)]
     streams = [npu.Stream() for _ in range(STREAMS)]
     capture_stream = npu.Stream()
@@ -123,7 +129,7 @@ def test_captured_programs_equal_eager_exactly_when_their_events_are_there(devic
             graph.capture_end()
         return graph
 
-    wrong = mismatches(1, 1000 if wait else 150, capture, buffers)
+    wrong = mismatches(1, programs, capture, buffers)
     assert (wrong == []) if wait else len(wrong) > 3
 
 
