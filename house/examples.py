@@ -5,6 +5,7 @@
     python -m house.examples --sim              those of air-sim instead, where it is installed beside torch_npu
     python -m house.examples own_pass moe       these alone
     python -m house.examples --notebooks        the notebooks instead, each in a kernel of its own
+    python -m house.examples --forked           as forks of one process that has torch imported (`house.forks`)
 
 An example is a folder of `examples/` with a README. Its first `bash` block is the command; every line of its first
 `text` block must begin a line of what the command prints. Notebooks are kept without outputs, and fail at the first
@@ -25,10 +26,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
+from house import forks
+from house.forks import Ended
+
 COMMAND: Final = re.compile(r"^```bash\n(?P<command>[^\n]+)\n```$", re.MULTILINE)
 PRINTED: Final = re.compile(r"^```text\n(?P<lines>.*?)^```$", re.MULTILINE | re.DOTALL)
 TIMEOUT_S: Final = 300
 HEAVY: Final = frozenset({"cache_compile", "moe", "tensor_parallel"})
+PRELOADED: Final = [*forks.TORCH, "transformers.models.llama.modeling_llama"]  # what a fork begins with
 
 
 def found(root: Path) -> list[Path]:
@@ -65,17 +70,30 @@ def missing(readme: str, output: str) -> list[str]:
 def run(folder: Path, root: Path) -> str | None:
     """Runs one example; what went wrong, or nothing."""
     try:
-        readme = (folder / "README.md").read_text()
-        result = subprocess.run(
-            command_of(readme), cwd=root, capture_output=True, text=True, timeout=TIMEOUT_S
-        )
+        command = command_of((folder / "README.md").read_text())
+        result = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=TIMEOUT_S)
     except (ValueError, OSError, subprocess.TimeoutExpired) as error:
         return f"{folder.name}: {error}"
-    if result.returncode:
-        return f"{folder.name}: exit code {result.returncode}\n{result.stdout}{result.stderr}"
-    if lines := missing(readme, result.stdout):
-        return f"{folder.name}: the README promises {lines}, printed was\n{result.stdout}"
+    return judged(folder, Ended(result.returncode, result.returncode, result.stdout, result.stderr))
+
+
+def judged(folder: Path, result: Ended) -> str | None:
+    """What went wrong with an example that has ended, or nothing."""
+    if result.fault:
+        return f"{folder.name}: {result.fault}"
+    if lines := missing((folder / "README.md").read_text(), result.output):
+        return f"{folder.name}: the README promises {lines}, printed was\n{result.output}"
     return None
+
+
+def run_forked(folders: Sequence[Path], root: Path) -> list[str | None]:
+    """Runs examples as forks of this process; what went wrong with each. Those whose command is no Python refuse."""
+    commands = [command_of((folder / "README.md").read_text()) for folder in folders]
+    if other := [words[0] for words in commands if words[0] != sys.executable]:
+        raise ValueError(f"a fork of Python cannot become {', '.join(other)}")
+    forks.prepare(*PRELOADED, compiles=bool(PRELOADED))
+    results = forks.ended([forks.command(words[1:], root) for words in commands])
+    return [judged(folder, result) for folder, result in zip(folders, results, strict=True)]
 
 
 def run_notebook(path: Path, _: Path) -> str | None:
@@ -106,6 +124,7 @@ def run_notebook(path: Path, _: Path) -> str | None:
 def main(root: Path, arguments: Sequence[str] = ()) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("names", nargs="*")
+    parser.add_argument("--forked", action="store_true")
     parser.add_argument("--notebooks", action="store_true")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--sim", action="store_true")
@@ -119,8 +138,11 @@ def main(root: Path, arguments: Sequence[str] = ()) -> int:
     if not asked.notebooks and not asked.names:
         wanted = [path for path in wanted if is_simulated(path) == asked.sim]
     start = time.monotonic()
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        faults = [fault for fault in pool.map(lambda path: judge(path, root), wanted) if fault]
+    if asked.forked and not asked.notebooks:
+        faults = [fault for fault in run_forked(wanted, root) if fault]
+    else:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            faults = [fault for fault in pool.map(lambda path: judge(path, root), wanted) if fault]
     sys.stdout.writelines(f"{fault}\n" for fault in faults)
     kind, took = "notebooks" if asked.notebooks else "examples", time.monotonic() - start
     sys.stdout.write(

@@ -8,29 +8,24 @@ A snippet runs when the line before its fence is `<!-- run -->`, on air-sim when
 when it is `<!-- run: cpu, sim -->`. The snippets of a page run one after the other in one process, as a reader would
 type them, in an empty folder; a failure is reported with the page and the line. A translation with the code of its
 English page is not run again. torch is imported once, on air-sim with torch_npu, and every page gets a fork of that
-process, in which no device was used yet.
+process (`house.forks`), in which no device was used yet.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
 import linecache
-import multiprocessing
 import os
 import re
 import signal
 import sys
 import tempfile
-import traceback
 import types
-from collections.abc import Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from house import forks
 from house.files import tracked
 from house.translations import SUFFIX, code_of, source_of
 
@@ -38,7 +33,7 @@ SNIPPET: Final = re.compile(
     r"^<!-- run(?:: (?P<grounds>[\w, ]+))? -->\n```python\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL
 )
 TIMEOUT_S: Final = 300
-PRELOADED: Final = ["torch", "torch._dynamo", "air_backend._backend"]
+PRELOADED: Final = [*forks.TORCH, "air_backend._backend", "air_backend._explain", "air_geir._compile"]
 
 
 def grounds_of(match: re.Match[str]) -> set[str]:
@@ -68,23 +63,23 @@ def same_code(page: Path) -> bool:
     )
 
 
-def run(page: str, shown: str, ground: str) -> str | None:
-    """Runs the snippets of one page in this process; what went wrong, or nothing."""
-    code = program(Path(page).read_text(), ground)
-    signal.signal(signal.SIGALRM, _too_long)
-    signal.alarm(TIMEOUT_S)
-    linecache.cache[shown] = (len(code), None, code.splitlines(keepends=True), shown)
-    page_module = sys.modules["__main__"] = types.ModuleType("__main__")
-    out = io.StringIO()
-    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(out):
-        os.chdir(folder)
-        try:
-            exec(compile(code, shown, "exec"), page_module.__dict__)
-        except BaseException:
-            return f"{shown}:\n{out.getvalue()}{traceback.format_exc()}"
-        finally:
-            os.chdir("/")
-    return None
+def run(page: str, shown: str, ground: str) -> Callable[[], None]:
+    """What runs the snippets of one page, in a process of its own and an empty folder."""
+
+    def snippets() -> None:
+        code = program(Path(page).read_text(), ground)
+        signal.signal(signal.SIGALRM, _too_long)
+        signal.alarm(TIMEOUT_S)
+        linecache.cache[shown] = (len(code), None, code.splitlines(keepends=True), shown)
+        page_module = sys.modules["__main__"] = types.ModuleType("__main__")
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            try:
+                exec(compile(code, shown, "exec"), page_module.__dict__)
+            finally:
+                os.chdir("/")
+
+    return snippets
 
 
 def _too_long(*_: Any) -> None:
@@ -93,24 +88,10 @@ def _too_long(*_: Any) -> None:
 
 def run_all(pages: Sequence[Path], root: Path, ground: str) -> list[str]:
     """Runs the pages, as many at a time as there are processors; what went wrong."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED)
-    with ProcessPoolExecutor(
-        max_workers=os.cpu_count(), mp_context=context, max_tasks_per_child=1
-    ) as executor:
-        shown = [page.relative_to(root).as_posix() for page in pages]
-        asked = [
-            executor.submit(run, str(page), name, ground) for page, name in zip(pages, shown, strict=True)
-        ]
-        results = [_result(future, name) for future, name in zip(asked, shown, strict=True)]
-    return [fault for fault in results if fault]
-
-
-def _result(future: Future[str | None], shown: str) -> str | None:
-    try:
-        return future.result()
-    except BrokenProcessPool as died:
-        return f"{shown}: this page or one beside it ended its process: {died}"
+    forks.prepare(*PRELOADED, compiles=bool(PRELOADED) and ground == "cpu")
+    shown = [page.relative_to(root).as_posix() for page in pages]
+    results = forks.ended([run(str(page), name, ground) for page, name in zip(pages, shown, strict=True)])
+    return [f"{name}: {one.fault}" for name, one in zip(shown, results, strict=True) if one.code != 0]
 
 
 def main(root: Path, arguments: Sequence[str] = ()) -> int:

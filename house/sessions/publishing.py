@@ -87,15 +87,15 @@ def demo(session: nox.Session) -> None:
 
 
 def examples(session: nox.Session) -> None:
-    """The examples run as their READMEs say, but for those that take longest; and every notebook."""
+    """The examples but for those that take longest, as forks of one process with torch; and every notebook."""
     needed = (*EXAMPLES_NEED, *NOTEBOOKS_NEED)
     install_over(session, (library(session, text) for text in needed), *editable("air-backend"))
-    session.run("python", "-m", "house.examples", "--quick", *session.posargs, env=ENV)
+    session.run("python", "-m", "house.examples", "--quick", "--forked", *session.posargs, env=ENV)
     session.run("python", "-m", "house.examples", "--notebooks", env=ENV)
 
 
 def examples_all(session: nox.Session) -> None:
-    """Every example."""
+    """Every example as its README says, in processes of their own."""
     install_over(session, (library(session, text) for text in EXAMPLES_NEED), *editable("air-backend"))
     session.run("python", "-m", "house.examples", env=ENV)
 

@@ -41,6 +41,25 @@ def test_a_program_that_fails_or_prints_something_else_is_told(
     assert said in str(examples.run(example(tmp_path, program), tmp_path))
 
 
+@pytest.mark.parametrize(
+    "program", ["print('the answer is 42')", "print('no')", "raise SystemExit(3)", "print(1/0)"]
+)
+def test_a_fork_is_judged_as_a_process_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    monkeypatch.setattr(examples, "PRELOADED", [])
+    folder = example(tmp_path, program)
+    (forked,), alone = examples.run_forked([folder], tmp_path), examples.run(folder, tmp_path)
+    assert str(forked).splitlines()[-1] == str(alone).splitlines()[-1]
+    assert examples.main(tmp_path, ["--forked"]) == (alone is not None)
+
+
+def test_a_command_that_is_not_python_is_not_forked(tmp_path: Path) -> None:
+    folder = example(tmp_path, "", README.replace("python examples", "torchrun examples"))
+    with pytest.raises(ValueError, match="torchrun"):
+        examples.run_forked([folder], tmp_path)
+
+
 def test_a_readme_without_a_command_is_told(tmp_path: Path) -> None:
     assert "what does its reader type" in str(examples.run(example(tmp_path, "", "# One\n"), tmp_path))
 
