@@ -78,13 +78,21 @@ def of_package(work: Callable[[nox.Session, str], None], which: str, *tags: str)
 
 session(lanes.ahead, "ci", environment=NO_ENVIRONMENT)
 session(checks.prepare, lanes.LANE)
+_own = f"{sys.version_info.major}.{sys.version_info.minor}"
+_checked = [python for python in PYTHONS if python in (PYTHONS[0], PYTHONS[-1], _own)]
 session(
     package.tests_pure,
     "ci",
     "tests",
     name=f"tests-{PURE}",
-    environment={"python": PYTHONS, "venv_backend": "virtualenv"},
+    environment={"python": _checked, "venv_backend": "virtualenv"},
 )
+for _python in set(PYTHONS) - {*_checked}:  # only by name
+    session(
+        package.tests_pure,
+        name=f"tests-{PURE}-{_python}",
+        environment={"python": _python, "venv_backend": "virtualenv"},
+    )
 for _name in PACKAGES:
     of_package(package.types, _name, lanes.LANE)
     if _name in TORCH_TESTED:
