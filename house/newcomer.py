@@ -20,6 +20,11 @@ FROM_WHEELS: Final = (
     "import air_backend\nassert 'site-packages' in air_backend.__file__, air_backend.__file__\n"
 )
 
+#: Runs `house.forks` where the checkout is not on the path.
+FORKS: Final = f"import runpy; runpy.run_path({str(ROOT / 'house/forks.py')!r}, run_name='__main__')"
+
+EXPLAIN: Final = ("explain", "model.py:build", "--html", "report.html")
+TEST: Final = ("pytest", "-q", "test_fold_scales.py")
 MODEL: Final = """
 import torch
 
@@ -28,8 +33,11 @@ def build():
 """
 
 
-def newcomer(session: nox.Session) -> None:
-    """`air doctor`, `air demo`, the quick start, the page that explains a model, and an own pass with its test."""
+def newcomer(session: nox.Session, forked: bool = False) -> None:
+    """`air doctor`, `air demo`, the quick start, the page that explains a model, and an own pass with its test.
+
+    What follows the demo may be forked from one process with torch, which knows the checkout as little as others do.
+    """
     folder = Path(session.create_tmp())
     quick_start = program((ROOT / "docs/quick-start.md").read_text())
     if "torch.compile" not in quick_start:
@@ -39,10 +47,14 @@ def newcomer(session: nox.Session) -> None:
     with session.chdir(folder):
         session.run("air", "doctor", env=ENV)
         session.run("air", "demo", env=ENV)
-        session.run("python", "quick_start.py", env=ENV)
-        session.run("air", "explain", "model.py:build", "--html", "report.html", silent=True, env=ENV)
         session.run("air", "new-pass", "fold_scales", "--force", env=ENV)
-        session.run("python", "-m", "pytest", "-q", "test_fold_scales.py", env=ENV)
+        if forked:
+            explain, test = f"{session.bin}/air {' '.join(EXPLAIN)}", " ".join(TEST)
+            session.run("python", "-c", FORKS, "quick_start.py", explain, test, env=ENV)
+        else:
+            session.run("python", "quick_start.py", env=ENV)
+            session.run("air", *EXPLAIN, silent=True, env=ENV)
+            session.run("python", "-m", *TEST, env=ENV)
     if "<html" not in (folder / "report.html").read_text():
         session.error("`air explain --html` wrote no page")
 

@@ -42,7 +42,7 @@ def install_wheels(session: nox.Session) -> None:
     """A newcomer's path, outside of the checkout: the wheels of dist/, then doctor, demo and the quick start."""
     install(session, "--find-links", "dist", "--no-cache-dir", "air-backend")
     session.run("python", "-m", "pip", "check", env=ENV)
-    newcomer(session)
+    newcomer(session, forked=True)
 
 
 def tools_and(session: nox.Session, wanted: Sequence[str]) -> list[Path]:
