@@ -6,7 +6,7 @@
     nox -s tests-air-streams     the tests of one package, with only what it declares
     nox -s npu-air-aclgraph      the tests marked `npu`, on the real torch_npu over air-sim
     nox -t types                 mypy --strict for every package
-    nox -t beside                the other lane: types, style, documents, wheels, examples, most tests on air-sim
+    nox -t beside                the other lane: types, style, documents, wheels, examples, tests on air-sim
     nox -s older-torch           the tests of every package on torch 2.11 and 2.12
     nox -s accelerator           the tests that need an accelerator, on the one that is here, or else on air-sim
     nox -s bench-aclgraph        the benchmarks of a package, as a table and as JSON
@@ -52,7 +52,7 @@ reveal_interpreters()
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["PIP_COMPILE"] = "0"
 
-LONGEST = "air-backend"  # its tests on air-sim take the first lane; so both lanes end at about the same time
+LIGHT = ("air-graph", "air-streams")  # their tests are in the second lane: so both end at about the same time
 THIN: dict[str, Any] = {"venv_params": WITHOUT_PIP}  # over an environment with torch that sessions share
 NO_ENVIRONMENT: dict[str, Any] = {"venv_backend": "none"}
 
@@ -96,8 +96,7 @@ for _python in set(PYTHONS) - {*_checked}:  # only by name
 for _name in PACKAGES:
     of_package(package.types, _name, lanes.LANE)
     if _name in TORCH_TESTED:
-        of_package(package.tests, _name, "ci")
-of_package(package.npu, LONGEST, "ci")
+        of_package(package.tests, _name, lanes.LANE if _name in LIGHT else "ci")
 for _name in BENCHMARKS:
     of_package(package.bench, _name)
 
@@ -127,7 +126,6 @@ session(publishing.examples, lanes.LANE)
 session(publishing.examples_all)
 session(publishing.examples_sim)
 for _name in NPU_TESTED:
-    if _name != LONGEST:
-        of_package(package.npu, _name, lanes.LANE)
+    of_package(package.npu, _name, lanes.LANE)
 session(lanes.beside, "ci", environment=NO_ENVIRONMENT)
 session(checks.ledger, "ci")
