@@ -147,7 +147,7 @@ def is_writable(target: Any, args: Any, kwargs: Any) -> bool:
     )
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("info", _ENTRIES, ids=lambda info: info.formatted_name)
 def test_S14_an_operator_is_written_in_place_exactly_where_nobody_can_tell(info: Any) -> None:
     for target, args, kwargs in calls_of(info):
@@ -178,5 +178,5 @@ _UNSAFE: list[tuple[Any, tuple[str, ...]]] = [
 
 def test_the_table_covers_the_in_place_operators_of_torch() -> None:
     """The derived table is not empty by accident: most entries lead to at least one pair."""
-    covered = Counter(bool(calls_of(info)) for info in _ENTRIES[::6])
-    assert covered[True] > 15, covered
+    covered = Counter(bool(calls_of(info)) for info in _ENTRIES[::3])
+    assert covered[True] > 30, covered

@@ -66,6 +66,7 @@ def proven_and_refused(info: Any) -> Counter[str]:
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("info", [e for e in ENTRIES if e.name in USUAL], ids=lambda e: e.formatted_name)
 def test_N11_what_is_proven_of_the_usual_operators_is_true(info: Any) -> None:
     assert proven_and_refused(info)["proven"]

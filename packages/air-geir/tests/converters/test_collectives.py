@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from typing import Any
 
@@ -20,6 +21,7 @@ def _graph(build: Any, x: torch.Tensor) -> torch.fx.GraphModule:
 
 
 def _worker(rank: int, port: int) -> None:
+    gc.freeze()  # what other tests left is not collected in a fork: a process group waits there for its threads
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE="2")
     dist.init_process_group("gloo")
     name = dist.group.WORLD.group_name  # type: ignore[union-attr]  # initialised above

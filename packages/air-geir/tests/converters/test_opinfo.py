@@ -60,8 +60,8 @@ CHOSEN = chosen(torch.float32)
 INTEGERS = [
     (op, dtype) for dtype in (torch.int64, torch.int32, torch.uint8, torch.bool) for op in chosen(dtype)
 ]
-IN_CI = CHOSEN[::12]
-"""Every twelfth, which keeps the session short; `-m slow` runs them all, with more samples."""
+IN_CI = CHOSEN[::6]
+"""Every sixth, which keeps the session short; `-m slow` runs them all, with more samples."""
 
 
 OFF_BY_ONE = {("nn.functional.interpolate.bicubic", torch.uint8)}

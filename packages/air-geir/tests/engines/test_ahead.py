@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import subprocess
@@ -74,6 +75,7 @@ def printed_by_a_fork(program: str) -> list[str]:
     printed, printing = os.pipe()
     child = os.fork()
     if child == 0:
+        gc.freeze()  # what other tests left may wait for threads that a fork does not have
         code = 1
         try:
             sys.stdout = os.fdopen(printing, "w")

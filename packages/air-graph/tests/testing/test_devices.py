@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import sys
@@ -55,6 +56,7 @@ def test_of_npus():
 
 
 def run_pytest(folder: Path, arguments: list[str]) -> None:
+    gc.freeze()  # what other tests left may wait for threads that a fork does not have
     os.chdir(folder)
     sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", *arguments]))
 
