@@ -15,7 +15,6 @@ from house.environments import (
     TOOLS,
     base,
     browser,
-    editable_wheel,
     install,
     install_tested,
     library,
@@ -47,11 +46,11 @@ def tests(session: nox.Session, package: str) -> None:
 def tests_pure(session: nox.Session) -> None:
     """The tests of the package that needs no torch, on one Python; random values on the one that runs this alone.
 
-    Workers do not pay: the tests take milliseconds each, and a worker collects and reports them all once more.
+    Nothing of it waits for the base with torch, which the other lane installs meanwhile. Workers do not pay: the tests
+    take milliseconds each, and a worker collects and reports them all once more.
     """
     tools = [tool for tool in TOOLS if Requirement(tool).name in ("pytest", "pytest-timeout")]
-    source = with_tests(PURE)[-1]
-    session.install("-q", *tools, editable_wheel(session, source, base(session)))
+    session.install("-q", *tools, *with_tests(PURE))
     tests, own = f"packages/{PURE}/tests", f"{sys.version_info.major}.{sys.version_info.minor}"
     fewer = () if session.python == own else ("--ignore", f"{tests}/test_properties.py")
     pytest(session, *proofs(PURE), *fewer, tests, env=ENV)
