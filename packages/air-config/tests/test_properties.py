@@ -30,7 +30,7 @@ PYTHON_TYPES: Mapping[str, tuple[type, ...]] = {
 """The exact types a kind takes, by its name: what the reference page tells a user."""
 DIRECTORY, FILE = os.getcwd(), os.path.join(os.path.dirname(__file__), "conftest.py")
 FUNCTIONS = [os.path.join, re.match, re.fullmatch, re.search, shutil.copyfileobj]
-QUICK = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 junk = st.one_of(
     st.none(),
@@ -193,7 +193,7 @@ def test_every_leaf_takes_what_its_schema_says(path: str, data: st.DataObject) -
     assert CompilerConfig.from_dict(config.to_dict()).get(path) == config.get(path)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(config=configurations)
 def test_from_dict_undoes_to_dict(config: CompilerConfig) -> None:
     again = CompilerConfig.from_dict(config.to_dict())
@@ -205,7 +205,7 @@ def test_from_dict_undoes_to_dict(config: CompilerConfig) -> None:
     assert short.assigned() == config.assigned()
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(config=configurations)
 def test_from_json_undoes_to_json(config: CompilerConfig) -> None:
     again = CompilerConfig.from_json(config.to_json())
@@ -214,7 +214,7 @@ def test_from_json_undoes_to_json(config: CompilerConfig) -> None:
     assert again.to_json() == config.to_json()
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(config=configurations)
 def test_the_assigned_values_are_flat_options_again(config: CompilerConfig) -> None:
     again = CompilerConfig.from_options(config.assigned())
@@ -237,7 +237,7 @@ def values_of(config: CompilerConfig) -> list[tuple[str, type, Any]]:
     return [*walk("", tree), ("$preset", str, preset)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(first=assignments, second=assignments, data=st.data())
 def test_digests_are_equal_exactly_when_configurations_are(
     first: list[tuple[str, Any]], second: list[tuple[str, Any]], data: st.DataObject

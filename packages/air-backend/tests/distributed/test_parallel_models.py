@@ -38,7 +38,13 @@ MODELS = {
     "a pipeline trained by 1F1B",
     "a pipeline without training",
 }
-CI = ("sequence", "distributed", "mesh", "times")  # parts of the names of all cases of DTENSOR
+CI = (
+    "sequence parallel training",
+    "distributed tensors in",
+    "cache",
+    "mesh",
+    "times",
+)  # parts of names of DTENSOR
 CASES = PROGRAMS / "parallel_models.py"
 
 
