@@ -52,7 +52,7 @@ reveal_interpreters()
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["PIP_COMPILE"] = "0"
 
-LIGHT = ("air-graph", "air-streams")  # their tests are in the second lane: so both end at about the same time
+LIGHTEST = "air-streams"  # its tests are in the second lane: so both end at about the same time
 THIN: dict[str, Any] = {"venv_params": WITHOUT_PIP}  # over an environment with torch that sessions share
 NO_ENVIRONMENT: dict[str, Any] = {"venv_backend": "none"}
 
@@ -96,7 +96,7 @@ for _python in set(PYTHONS) - {*_checked}:  # only by name
 for _name in PACKAGES:
     of_package(package.types, _name, lanes.LANE)
     if _name in TORCH_TESTED:
-        of_package(package.tests, _name, lanes.LANE if _name in LIGHT else "ci")
+        of_package(package.tests, _name, lanes.LANE if _name == LIGHTEST else "ci")
 for _name in BENCHMARKS:
     of_package(package.bench, _name)
 
