@@ -7,7 +7,8 @@ Python's search for cycles looks at everything again that torch and Dynamo made 
 is enough new. Here it does not, and searches less often: a tenth less time for tests that trace models. Dynamo times
 the guards of each graph with the processor's caches flushed, for its log: an eighth of the time of tests that compile.
 Here it does not. pytest listens to every logger that hands nothing up, also to the one for torch's structured trace;
-torch then prints each graph for it. Here that logger hands up, and nobody listens unless TORCH_TRACE asks for it.
+torch then prints each graph for it. Here that logger hands up, and nobody listens unless TORCH_TRACE asks for it. For
+each sample of an operator torch looks for a unittest on the stack, and there is none.
 """
 
 from __future__ import annotations
@@ -17,11 +18,18 @@ import logging
 import os
 import sys
 from collections import defaultdict
+from typing import Final
 
 import pytest
 
 # new objects before the youngest are searched: the usual 700 are few for imports of torch and programs that make graphs
 gc.set_threshold(20_000, 20, 100)
+#: What torch does for nobody here: module, function, and what is called instead of it.
+INSTEAD: Final = (
+    ("torch._dynamo.guards", "profile_guard_manager", lambda *_: 0.0),
+    ("torch.testing._internal.common_utils", "extract_test_fn", lambda: None),
+    ("torch.testing._internal.opinfo.core", "extract_test_fn", lambda: None),
+)
 
 
 def pytest_collection_finish() -> None:
@@ -30,9 +38,9 @@ def pytest_collection_finish() -> None:
     if "TORCH_TRACE" not in os.environ:
         traced = logging.getLogger("torch.__trace")
         traced.propagate, traced.handlers = True, []
-    guards = sys.modules.get("torch._dynamo.guards")
-    if hasattr(guards, "profile_guard_manager"):
-        vars(guards)["profile_guard_manager"] = lambda *_: 0.0
+    for module, name, instead in INSTEAD:
+        if hasattr(imported := sys.modules.get(module), name):
+            vars(imported)[name] = instead
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses

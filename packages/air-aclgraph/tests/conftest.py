@@ -36,11 +36,3 @@ def _fresh_dynamo() -> Iterator[None]:
     torch._dynamo.utils.counters.clear()
     yield
     torch._dynamo.reset()
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _samples_are_of_no_unittest() -> None:
-    """Torch's table of operators looks for a unittest on the stack at every sample, and there is none."""
-    for name in ("torch.testing._internal.common_utils", "torch.testing._internal.opinfo.core"):
-        if hasattr(module := sys.modules.get(name), "extract_test_fn"):
-            vars(module)["extract_test_fn"] = lambda: None

@@ -24,11 +24,3 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def _quiet_fake_tensors() -> None:
     """Random programs ask fake kernels for impossible things, and torch logs every refusal as an error."""
     logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _samples_are_of_no_unittest() -> None:
-    """Torch's table of operators looks for a unittest on the stack at every sample, and there is none."""
-    for name in ("torch.testing._internal.common_utils", "torch.testing._internal.opinfo.core"):
-        if hasattr(module := sys.modules.get(name), "extract_test_fn"):
-            vars(module)["extract_test_fn"] = lambda: None

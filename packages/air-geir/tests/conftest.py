@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Generator
 from typing import Any
 
@@ -43,11 +42,3 @@ def refused(error: BaseException | None, engine: str) -> str | None:
             return error.what
         error = error.__cause__ or error.__context__
     return None
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _samples_are_of_no_unittest() -> None:
-    """Torch's table of operators looks for a unittest on the stack at every sample, and there is none."""
-    for name in ("torch.testing._internal.common_utils", "torch.testing._internal.opinfo.core"):
-        if hasattr(module := sys.modules.get(name), "extract_test_fn"):
-            vars(module)["extract_test_fn"] = lambda: None
