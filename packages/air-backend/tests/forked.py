@@ -13,7 +13,7 @@ import os
 import runpy
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,25 +23,21 @@ _server = multiprocessing.get_context("forkserver")
 _server.set_forkserver_preload([*IMPORTED])
 
 
-def run_python(
-    source: str, *arguments: str, folder: Path, variables: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Runs Python source in `folder`, with these variables besides; gives what `subprocess.run` would give."""
+def run_python(source: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs Python source in `folder`; gives what `subprocess.run` would give."""
     script = folder / "program.py"
     script.write_text(source)
-    return run(_program, str(script), *arguments, folder=folder, variables=variables)
+    return _run(_program, str(script), *arguments, folder=folder)
 
 
 def run_pytest(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return run(_pytest, *arguments, folder=folder)
+    return _run(_pytest, *arguments, folder=folder)
 
 
-def run(
-    work: Callable[..., object], *words: str, folder: Path, variables: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
+def _run(work: Callable[..., object], *words: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Calls a function of a module in a fork; what it prints and how it ends come back."""
     told = folder / "out", folder / "err"
-    process = _server.Process(target=_become, args=(work, words, folder, dict(variables or {}), *told))
+    process = _server.Process(target=_become, args=(work, words, folder, *told))
     process.start()
     process.join(LIMIT_S)
     if process.exitcode is None:
@@ -58,18 +54,10 @@ def on_air_sim(source: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def _become(
-    work: Callable[..., object],
-    words: tuple[str, ...],
-    folder: Path,
-    variables: Mapping[str, str],
-    out: Path,
-    err: Path,
-) -> None:
+def _become(work: Callable[..., object], words: tuple[str, ...], folder: Path, out: Path, err: Path) -> None:
     for stream, file in ((1, out), (2, err)):
         os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), stream)
     os.chdir(folder)
-    os.environ.update(variables)
     work(*words)
 
 
