@@ -3,6 +3,7 @@
     python3 -m house.accelerator              an NPU or a CUDA device; where there is neither, air-sim
     python3 -m house.accelerator --keep       writes benchmarks/results/accelerator-<ground>.json
     python3 -m house.accelerator air-streams  the tests of some packages alone
+    python3 -m house.accelerator --start python3 -m house.scoreboard --measure cuda    a program in place of tests
 
 It needs torch, pytest and this checkout. Nothing of AIR is installed and nothing is loaded from a network; modules of
 tests that need a library which is not there are counted with its name.
@@ -203,11 +204,14 @@ def main(arguments: list[str] | None = None) -> int:
         "--keep", action="store_true", help="write benchmarks/results/accelerator-<ground>.json"
     )
     parser.add_argument("--json", type=Path, help="write the record to another file")
+    parser.add_argument("--start", nargs=argparse.REMAINDER, help="a program that is to find these sources")
     parser.add_argument("packages", nargs="*", default=TESTED, help=f"of {', '.join(TESTED)}")
     wanted, more = parser.parse_known_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         entry_points(Path(folder))
         env = environment(Path(folder))
+        if wanted.start:
+            return subprocess.run(wanted.start, env=env, check=False).returncode
         if (here := machine(env)) is None:
             sys.stderr.write(
                 "no accelerator: torch finds no NPU and no CUDA device, and air-sim is not here\n"

@@ -53,7 +53,7 @@ RUNS: Final = (
             f"--nodes 5000 50000 --streams {streams}", f"--rounds 2 --nodes 5000 50000 --streams {streams}")
         for streams in (2, 8, 32)
     ),
-    Run("gpu decode", "cuda", "air-aclgraph/gpu_decode.py", "--batches 1 8 64", "--batches 1 8 64 --layers 4"),
+    Run("gpu decode", "cuda", "air-backend/gpu_decode.py", "--batches 1 8 64", "--batches 1 8 64 --layers 4"),
     Run("gpu fused", "cuda", "air-backend/fused_kernels.py", "--device cuda", "--device cuda --rounds 20"),
 )  # fmt: skip
 

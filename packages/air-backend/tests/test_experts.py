@@ -90,9 +90,10 @@ MODELS = pytest.mark.parametrize(
 
 
 @pytest.mark.sampled(3)
+@pytest.mark.npu("on CUDA, transformers copies the experts' rows to the host for all but half precision")
 @MODELS
-def test_S03_a_decode_step_with_experts_is_one_capture(accelerator: str, make: Callable[[], Any]) -> None:
-    executables = executables_of(make, "reduce-overhead", accelerator)
+def test_S03_a_decode_step_with_experts_is_one_capture(make: Callable[[], Any]) -> None:
+    executables = executables_of(make, "reduce-overhead", "npu")
     assert all(len(executable.pieces) <= 1 and not executable.eager for executable in executables)
     assert {executable.stats()["captures"] for executable in executables} == {1}
 

@@ -1,4 +1,4 @@
-"""Inputs that are neither tensor nor number: device meshes, process groups, script objects, types of a user's own.
+"""Inputs that are neither tensor nor number: meshes, process groups, generators, script objects, a user's own types.
 
     handed on          the graph only returns it (DTensor): each call gives back what it was given
     read, constant     a mesh, a group, a value: another one is another key
@@ -34,7 +34,7 @@ _CONSTANT: Final = frozenset(
 
 def is_object(value: object) -> bool:
     """Whether a value is one of these objects, or what stands for one while a graph is made."""
-    if isinstance(value, (torch.ScriptObject, FakeScriptObject)):
+    if isinstance(value, (torch.ScriptObject, FakeScriptObject, torch.Generator)):
         return True
     return opaque_object.is_opaque_type(type(value))
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 from torch._guards import detect_fake_mode
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
@@ -80,7 +81,10 @@ def _constant(gm: GraphModule, value: Node) -> int | float | bool | None:
     if value.target is aten.lift_fresh_copy.default:
         (source,) = value.all_input_nodes
         held = attribute(gm, str(source.target)) if source.op == "get_attr" else None
-        return held.item() if isinstance(held, Tensor) and held.numel() == 1 else None
+        if not isinstance(held, Tensor) or held.numel() != 1:
+            return None
+        with unset_fake_temporarily():
+            return held.item()
     number: Any = 0 if value.target is aten.zeros.default else value.args[value.target is aten.full.default]
     return number if isinstance(number, (int, float)) else None
 

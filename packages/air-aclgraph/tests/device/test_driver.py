@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from air_aclgraph import Limits
-from air_aclgraph.device._driver import CAUSES, driver_code, replay_error, translate
+from air_aclgraph.device._driver import CAUSES, OF_CUDA, driver_code, replay_error, translate
 from air_aclgraph.errors import CaptureFailed, IllegalDuringCapture, ReplayFailed, ResourcesExhausted, Where
 
 
@@ -34,8 +34,22 @@ def test_a_code_is_translated_into_a_cause_and_advice(code: int, kind: type[Exce
     assert "advice" in str(error)
 
 
+@pytest.mark.parametrize(
+    ("said", "kind", "says"),
+    [
+        ("CUDA error: operation not permitted when stream is capturing\nSearch for", IllegalDuringCapture, "out of"),
+        ("CUDA error: capturing stream has unjoined work\nSearch for", CaptureFailed, "never came back"),
+        ("Cannot copy between CPU and CUDA tensors during CUDA graph capture unless", IllegalDuringCapture, "waits"),
+    ],
+)
+def test_cuda_s_words_are_translated_like_a_code(said: str, kind: type[Exception], says: str) -> None:
+    error = translate(RuntimeError(said), Limits())
+    assert type(error) is kind
+    assert says in str(error)
+
+
 def test_every_cause_has_advice() -> None:
-    assert all(cause.advice and cause.what for cause in CAUSES.values())
+    assert all(cause.advice and cause.what for cause in (*CAUSES.values(), *OF_CUDA.values()))
 
 
 def test_an_unknown_code_is_passed_on_with_its_number() -> None:

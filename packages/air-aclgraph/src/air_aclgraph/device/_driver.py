@@ -120,6 +120,22 @@ CAUSES: Final[dict[int, Cause]] = {
 }
 """Driver codes that have a meaning for captures, and what to do about them."""
 
+OF_CUDA: Final[dict[str, Cause]] = {
+    "operation not permitted when stream is capturing": CAUSES[107030],
+    "Cannot copy between CPU and CUDA tensors during CUDA graph capture": CAUSES[107030],
+    "operation failed due to a previous error during capture": Cause(
+        "an operation before it had ended the capture", _OUTSIDE, illegal=True
+    ),
+    "operation would result in a merge of separate capture sequences": CAUSES[107032],
+    "capture was not ended in the same stream": CAUSES[107036],
+    "capturing stream has unjoined work": CAUSES[107025],
+    "dependency created on uncaptured work in another stream": CAUSES[107024],
+    "operation would make the legacy stream depend on a capturing blocking stream": CAUSES[107031],
+    "operation not permitted on an event last recorded in a capturing stream": CAUSES[107028],
+    "attempt to terminate a thread-local capture sequence from another thread": CAUSES[107038],
+}
+"""What CUDA says instead of a code, to what it means."""
+
 _CODE: Final = re.compile(r"(?<!\d)([125]07\d{3})(?!\d)")
 
 
@@ -140,7 +156,11 @@ def translate(error: RuntimeError, limits: Limits) -> AclGraphError:
             available=limits.free_bytes,
         )
     code = driver_code(error)
-    cause = CAUSES.get(code or 0) or Cause(_first_line(error), _AT_FAULT, illegal=code is None)
+    cause = (
+        CAUSES.get(code or 0)
+        or next((cause for said, cause in OF_CUDA.items() if said in str(error)), None)
+        or Cause(_first_line(error), _AT_FAULT, illegal=code is None)
+    )
     what = f"the capture failed: {cause.what}"
     if cause.resource:
         return ResourcesExhausted(what, advice=cause.advice, code=code, resource=cause.resource)

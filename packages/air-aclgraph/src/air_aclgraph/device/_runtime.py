@@ -234,10 +234,12 @@ class AcceleratorRuntime:
         """Keeps a pool alive between the end of its last graph and the next: it cannot be entered twice."""
         if pool in self._anchors:
             return
-        graph = self._graph_class()
+        graph, place = self._graph_class(), self._place()
         try:
             with self._module.stream(self._capture_stream):
                 graph.capture_begin(pool=pool, capture_error_mode="relaxed")
+                if place is not None:
+                    place.zero_()
                 graph.capture_end()
         except BaseException:
             self._abandon(graph, pool)
@@ -246,6 +248,10 @@ class AcceleratorRuntime:
                 self._pool = None
             raise
         self._anchors[pool] = graph
+
+    def _place(self) -> Tensor | None:
+        """What a capture may write that is never replayed: torch warns of a CUDA graph with nothing in it."""
+        return torch.empty(1, device=self.device) if self.name == "cuda" else None
 
     def trim(self) -> None:
         """Gives back the pools that no recording uses any more."""
@@ -350,9 +356,24 @@ class AcceleratorRuntime:
         with suppress(RuntimeError):  # what is not open cannot be closed
             (older or getattr(extension, f"_{self.name}_endAllocateToPool"))(index, pool)
             getattr(extension, f"_{self.name}_releasePool")(index, pool)
+        self._settle_generator()
         self._spoilt.add(pool)
         if pool == self._pool:
             self._pool = None
+
+    def _settle_generator(self) -> None:
+        """Draws of random numbers outside captures work again on CUDA after one whose end the driver refused.
+
+        torch leaves its generator taking part in that capture; it is let go at the end of the next one.
+        """
+        if (place := self._place()) is None:
+            return
+        graph = self._graph_class()
+        with suppress(RuntimeError):
+            graph.capture_begin(capture_error_mode="relaxed")
+            place.zero_()
+            graph.capture_end()
+        graph.reset()
 
     # calls
 

@@ -132,8 +132,9 @@ def compiled(
     with mode:
         fakes = [_like(value) for value in args]
         form = tuple(map(_form, Interpreter(gm).run(*fakes)))
+        with config.patch(INDUCTOR):  # under the mode: what is made from no tensor is to be fake, too
+            traced = make_fx(Interpreter(gm).run, decomposition_table=select_decomp_table())(*fakes)
     with config.patch(INDUCTOR):
-        traced = make_fx(Interpreter(gm).run, decomposition_table=select_decomp_table())(*fakes)
         results = traced.graph.output_node()
         results.meta["user_visible_output_idxs"] = range(len(form))
         with V.set_fake_mode(mode), tracing(TracingContext(mode)):
