@@ -29,6 +29,9 @@ _MEMCPY = ctypes.CFUNCTYPE(
     ctypes.c_int,
     ctypes.c_void_p,
 )
+_CUDA_MEMCPY = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_int, ctypes.c_void_p
+)
 _FORMAT = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.POINTER(ctypes.c_void_p))
 
 
@@ -57,11 +60,51 @@ class HostDriver:
         return copies
 
 
-@pytest.fixture
-def driver() -> HostDriver:
+class CudaDriver(HostDriver):
+    """The same with CUDA's copy: memory has no formats, and the default stream is 0."""
+
+    stream = 0
+
+    def made(self, *, singly: bool = True) -> Copies:
+        self._cuda = _CUDA_MEMCPY(
+            lambda to, source, count, kind, stream: self._moved(to, source, count, kind, stream)
+        )
+        address = ctypes.cast(self._cuda, ctypes.c_void_p).value
+        driver = Driver(address or 0, 0, lambda device: self.stream, frozenset(), 0, is_cuda=True)
+        copies = _copies.through(driver, lambda buffers, first, second: singly)
+        assert copies is not None
+        return copies
+
+    def _moved(self, to: int, source: int, count: int, kind: int, stream: int | None) -> int:
+        if self.code == 0:
+            assert (kind, stream or 0) == (3, self.stream)
+            ctypes.memmove(to, source, count)
+            self.copies += 1
+        return self.code
+
+
+def has_library() -> None:
     if native.library() is None:
         pytest.skip("needs a C++ compiler, as the builtins do")
+
+
+@pytest.fixture
+def npu_driver() -> HostDriver:
+    has_library()
     return HostDriver()
+
+
+@pytest.fixture
+def cuda_driver() -> CudaDriver:
+    has_library()
+    return CudaDriver()
+
+
+@pytest.fixture(params=[HostDriver, CudaDriver])
+def driver(request: pytest.FixtureRequest) -> HostDriver:
+    has_library()
+    made: HostDriver = request.param()
+    return made
 
 
 def filled(count: int, shape: tuple[int, ...] = (4, 16)) -> list[Tensor]:
@@ -97,7 +140,21 @@ def test_a_tensor_unlike_its_buffer_is_copied_by_torch(
     assert torch.equal(buffer, source.detach().to(buffer.dtype))
 
 
-def test_W32_the_memory_format_is_asked_in_every_call(driver: HostDriver) -> None:
+def test_nothing_is_copied_by_cuda_while_another_device_is_the_current_one(cuda_driver: CudaDriver) -> None:
+    (buffer,), source = filled(1), torch.randn(4, 16)
+    copy = cuda_driver.made()([buffer])
+    cuda_driver.stream = _copies.ELSEWHERE
+    copy(source)
+    assert cuda_driver.copies == 0
+    assert torch.equal(buffer, source)
+    cuda_driver.stream = 0
+    copy(source.mul_(2))
+    assert cuda_driver.copies == 1
+    assert torch.equal(buffer, source)
+
+
+def test_W32_the_memory_format_is_asked_in_every_call(npu_driver: HostDriver) -> None:
+    driver = npu_driver
     (buffer,), plain, private = filled(1), torch.randn(4, 16), torch.randn(4, 16)
     copy = driver.made()([buffer])
     copy(plain)
@@ -117,8 +174,9 @@ def test_W32_the_memory_format_is_asked_in_every_call(driver: HostDriver) -> Non
 
 @pytest.mark.parametrize("native_library", [True, False], ids=["with the library", "without it"])
 def test_W32_the_batched_copy_takes_no_private_format(
-    driver: HostDriver, monkeypatch: pytest.MonkeyPatch, native_library: bool
+    npu_driver: HostDriver, monkeypatch: pytest.MonkeyPatch, native_library: bool
 ) -> None:
+    driver = npu_driver
     seen: list[int] = []
     monkeypatch.setattr(torch, "_foreach_copy_", _counting(torch._foreach_copy_, seen))
     buffers, sources = filled(6), [torch.randn(4, 16) for _ in range(6)]
@@ -209,10 +267,9 @@ def test_calls_of_an_executable_agree_with_eager_through_the_drivers_copy(driver
     assert run.stats()["captures"] == 1
 
 
-@pytest.mark.npu("the copy of the driver is CANN's")
-def test_one_small_input_of_an_npu_graph_is_copied_without_an_operator() -> None:
+def test_one_small_input_of_a_device_graph_is_copied_without_an_operator(accelerator: str) -> None:
     graph = torch.fx.symbolic_trace(lambda x: (torch.ops.aten.mul.Tensor(x, 2),))
-    x = torch.ones(4, 16, device="npu")
+    x = torch.ones(4, 16, device=accelerator)
     run = air_aclgraph.compile_graph(graph, [x])
     run(x)
     entered = _entered(lambda: run(x))

@@ -39,6 +39,9 @@ DIRECT_TOTAL: Final = 1 << 22
 #: What the driver's copy asks of both addresses.
 ALIGNMENT: Final = 64
 
+#: In place of a stream: the driver must not copy now.
+ELSEWHERE: Final = -1
+
 
 Copies = Callable[[Sequence[Tensor]], Copy]
 """Makes the copy into some buffers: a function of as many tensors."""
@@ -48,9 +51,10 @@ Copies = Callable[[Sequence[Tensor]], Copy]
 class Driver:
     """The entries of a driver and of its torch package that a copy goes through.
 
-    `memcpy_async` and `format_of` are addresses of C functions: `aclrtMemcpyAsync`, and from `const at::Tensor&` to
-    the number of its memory format.  `stream` launches what is queued on the current stream of a device and gives
-    the stream's number.  `plain` are the formats whose memory is what the strides say.
+    `memcpy_async` and `format_of` are addresses of C functions: `aclrtMemcpyAsync` or `cudaMemcpyAsync`, and from
+    `const at::Tensor&` to the number of its memory format; 0 where memory has no formats.  `stream` launches what is
+    queued on the current stream of a device and gives the stream's number, or ELSEWHERE.  `plain` are the formats
+    whose memory is what the strides say.
     """
 
     memcpy_async: int
@@ -58,6 +62,8 @@ class Driver:
     stream: Callable[[int], int]
     plain: frozenset[int]
     device: int
+    is_cuda: bool = False
+    """Whether the copy is CUDA's, which is not told how much room there is, and whose default stream is 0."""
 
 
 def one_by_one(buffers: Sequence[Tensor]) -> Copy:
@@ -113,6 +119,7 @@ def through(driver: Driver, choice: Choice = _measured) -> Copies | None:
     make = native.builtin(
         "air_copies", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ulong,
         ctypes.POINTER(ctypes.c_void_p), ctypes.c_long, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_ulong),
+        ctypes.c_int,
     )  # fmt: skip
     if make is None or entry is None:
         return None
@@ -126,7 +133,7 @@ def through(driver: Driver, choice: Choice = _measured) -> Copies | None:
         copy: Copy = make(
             entry, driver.format_of, driver.memcpy_async, plain, _objects(held),
             count, (ctypes.c_void_p * count)(*[buffer.data_ptr() for buffer in buffers]),
-            (ctypes.c_ulong * count)(*[buffer.nbytes for buffer in buffers]),
+            (ctypes.c_ulong * count)(*[buffer.nbytes for buffer in buffers]), driver.is_cuda,
         )  # fmt: skip
         return copy
 

@@ -37,9 +37,17 @@ def test_a_code_is_translated_into_a_cause_and_advice(code: int, kind: type[Exce
 @pytest.mark.parametrize(
     ("said", "kind", "says"),
     [
-        ("CUDA error: operation not permitted when stream is capturing\nSearch for", IllegalDuringCapture, "out of"),
+        (
+            "CUDA error: operation not permitted when stream is capturing\nSearch for",
+            IllegalDuringCapture,
+            "out of",
+        ),
         ("CUDA error: capturing stream has unjoined work\nSearch for", CaptureFailed, "never came back"),
-        ("Cannot copy between CPU and CUDA tensors during CUDA graph capture unless", IllegalDuringCapture, "waits"),
+        (
+            "Cannot copy between CPU and CUDA tensors during CUDA graph capture unless",
+            IllegalDuringCapture,
+            "waits",
+        ),
     ],
 )
 def test_cuda_s_words_are_translated_like_a_code(said: str, kind: type[Exception], says: str) -> None:

@@ -36,7 +36,7 @@ from air_aclgraph._runtime import (
     UpdatableCall,
 )
 from air_aclgraph._uncapturable import uncapturable
-from air_aclgraph.device import _npu
+from air_aclgraph.device import _cuda, _npu
 from air_aclgraph.device._driver import replay_error, translate
 from air_aclgraph.device._own import moved_out, not_of_the_capture, reserved, weakened
 from air_aclgraph.device._updates import TaskGroups
@@ -403,8 +403,9 @@ class AcceleratorRuntime:
         return _addresses.compiled() or _addresses.of_extension(*modules) or _addresses.mapped
 
     def copies(self) -> _copies.Copies | None:
-        if self.name != "npu":
-            return None
+        if self.name == "cuda":
+            found = _cuda.driver(self.device.index or 0)
+            return None if found is None else _copies.through(found)
         driver = _npu.driver(self.device.index or 0)
         fast = None if driver is None else _copies.through(driver)
         plain = fast or _copies.formats_asked(_npu.is_plain)

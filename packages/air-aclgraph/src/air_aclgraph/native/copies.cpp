@@ -3,6 +3,7 @@
 // A memory copy is what `Tensor.copy_` means only for some tensors, and that is asked in every call: `check` is
 // torch's own comparison of type, dtype, device, sizes and strides with the buffers; the memory format, which a
 // tensor of an NPU has besides, is asked of torch_npu; both addresses are aligned as the driver wants them.
+// Drivers are Ascend's and CUDA's: the first is told how much room there is, and of the second 0 is a stream.
 // Whatever is not so, and whatever the driver refuses, is copied by `careful`, which is a loop over `copy_`.
 
 #include "python.h"
@@ -11,11 +12,13 @@ namespace {
 
 constexpr int kDeviceToDevice = 3;
 constexpr unsigned long kAlignment = 64;
+constexpr long kElsewhere = -1;  // in place of a stream: nothing is copied by the driver now
 constexpr long kFormats = 64;
 
 using DataPtr = const void* (*)(Object* tensor);
 using Format = long (*)(const void* const* tensor);  // a reference to at::Tensor, which is one pointer
-using MemcpyAsync = int (*)(void* to, unsigned long room, const void* from, unsigned long bytes, int kind, void* stream);
+using AclMemcpy = int (*)(void* to, unsigned long room, const void* from, unsigned long bytes, int kind, void* stream);
+using CudaMemcpy = int (*)(void* to, const void* from, unsigned long bytes, int kind, void* stream);
 
 struct Buffer {
     char* pointer;
@@ -24,8 +27,9 @@ struct Buffer {
 
 struct Copies {
     DataPtr data_ptr;
-    Format format;
-    MemcpyAsync memcpy_async;
+    Format format;  // null where memory has no formats
+    void* memcpy_async;
+    bool is_cuda;
     unsigned long plain;  // one bit for each format whose memory is what the strides say
     Object* check;        // check(*tensors): whether all are like the buffers
     Object* batched;      // batched(*tensors): used instead of the driver's copy, or null
@@ -47,6 +51,15 @@ bool is_plain(const Copies& copies, Object* tensor) {
     return format >= 0 && format < kFormats && (copies.plain >> format & 1) != 0;
 }
 
+int memcpy_async(const Copies& copies, const Buffer& to, const char* from, void* stream) {
+    if (copies.is_cuda) {
+        const auto call = reinterpret_cast<CudaMemcpy>(copies.memcpy_async);
+        return call(to.pointer, from, to.bytes, kDeviceToDevice, stream);
+    }
+    const auto call = reinterpret_cast<AclMemcpy>(copies.memcpy_async);
+    return call(to.pointer, to.bytes, from, to.bytes, kDeviceToDevice, stream);
+}
+
 bool are_apart(const char* one, const char* other, unsigned long bytes) {
     return one + bytes <= other || other + bytes <= one;
 }
@@ -58,7 +71,7 @@ int are_alike(const Copies& copies, Object* const* tensors) {
     const int alike = PyObject_IsTrue(found);
     Py_DecRef(found);
     if (alike != 1) return alike;
-    for (long i = 0; i < copies.count; ++i) {
+    for (long i = 0; i < copies.count && copies.format != nullptr; ++i) {
         if (!is_plain(copies, tensors[i])) return PyErr_Occurred() == nullptr ? 0 : -1;
     }
     return 1;
@@ -70,12 +83,13 @@ int copy_memory(const Copies& copies, Object* const* tensors) {
     if (number == nullptr) return -1;
     void* const stream = PyLong_AsVoidPtr(number);
     Py_DecRef(number);
-    if (stream == nullptr) return PyErr_Occurred() == nullptr ? 0 : -1;
+    if (PyErr_Occurred() != nullptr) return -1;
+    if (stream == reinterpret_cast<void*>(kElsewhere) || (stream == nullptr && !copies.is_cuda)) return 0;
     for (long i = 0; i < copies.count; ++i) {
         const Buffer& to = copies.buffers[i];
         const char* const from = static_cast<const char*>(copies.data_ptr(tensors[i]));
         if (reinterpret_cast<unsigned long>(from) % kAlignment != 0 || !are_apart(from, to.pointer, to.bytes)) return 0;
-        if (copies.memcpy_async(to.pointer, to.bytes, from, to.bytes, kDeviceToDevice, stream) != 0) return 0;
+        if (memcpy_async(copies, to, from, stream) != 0) return 0;
     }
     return 1;
 }
@@ -112,8 +126,8 @@ MethodDef copy_method = {"copy_inputs", copy, kFastCall, nullptr};
 
 // `objects` are check, batched or null, careful, stream, device, address; the builtin holds them.
 extern "C" __attribute__((visibility("default"))) Object* air_copies(
-    DataPtr data_ptr, Format format, MemcpyAsync memcpy_async, unsigned long plain, Object* const* objects, long count,
-    void* const* pointers, const unsigned long* bytes) {
+    DataPtr data_ptr, Format format, void* memcpy_async, unsigned long plain, Object* const* objects, long count,
+    void* const* pointers, const unsigned long* bytes, int is_cuda) {
     auto* const buffers = new Buffer[count];
     for (long i = 0; i < count; ++i) buffers[i] = {static_cast<char*>(pointers[i]), bytes[i]};
     for (long i = 0; i < 6; ++i) {
@@ -121,7 +135,7 @@ extern "C" __attribute__((visibility("default"))) Object* air_copies(
     }
     return builtin(
         &copy_method,
-        new Copies{data_ptr, format, memcpy_async, plain, objects[0], objects[1], objects[2], objects[3], objects[4],
+        new Copies{data_ptr, format, memcpy_async, is_cuda != 0, plain, objects[0], objects[1], objects[2], objects[3], objects[4],
                    objects[5], count, buffers},
         destroy);
 }
