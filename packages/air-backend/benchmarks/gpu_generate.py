@@ -2,8 +2,9 @@
 
     python gpu_generate.py --json results.json
 
-Each way in turn, each with a model of its own of the same weights, greedily. How many tokens are eager's is told: the
-best two of a random model can be so near that rounding decides. The static cache is compiled by transformers itself: `Inductor` is what it does when it is told nothing (reduce-overhead).
+Every way has a model of its own, of the same weights, and is timed in turn; greedily. How many tokens are eager's is
+told: the best two of a random model can be so near that rounding decides. The static cache is compiled by transformers
+itself: `Inductor` is what it does when it is told nothing (reduce-overhead).
 """
 
 from __future__ import annotations

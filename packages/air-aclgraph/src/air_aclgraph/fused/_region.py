@@ -4,7 +4,7 @@
 
 The code is made for tensors of exactly these sizes and strides, once for each that comes.  What it gives back is laid
 out as the operators of the region would have it, in memory of its own.  Where Inductor fails on a region, the region
-runs its operators, and says why.
+runs its operators, and says why.  What it writes among its inputs, it writes in place.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Interpreter
 from torch.utils._python_dispatch import _disable_current_modes
+
+from air_aclgraph.fused._runs import is_write
 
 log = logging.getLogger(__name__)
 
@@ -133,15 +135,26 @@ def compiled(
         fakes = [_like(value) for value in args]
         form = tuple(map(_form, Interpreter(gm).run(*fakes)))
         with config.patch(INDUCTOR):  # under the mode: what is made from no tensor is to be fake, too
-            traced = make_fx(Interpreter(gm).run, decomposition_table=select_decomp_table())(*fakes)
+            traced = make_fx(_functional(gm), decomposition_table=select_decomp_table())(*fakes)
     with config.patch(INDUCTOR):
         results = traced.graph.output_node()
         results.meta["user_visible_output_idxs"] = range(len(form))
         with V.set_fake_mode(mode), tracing(TracingContext(mode)):
             made: Any = compile_fx_inner(traced, fakes, cudagraphs=None, is_inference=True, layout_opt=False)
     names = getattr(made.current_callable, "__globals__", {})
-    kernels = tuple(name for name in names if name.startswith(("cpp_", "triton_")))
+    kernels = tuple(name for name, value in names.items() if _is_kernel(name, value))
     return made, form, kernels
+
+
+def _is_kernel(name: str, value: Any) -> bool:
+    return name.startswith("cpp_fused") or (name.startswith("triton_") and hasattr(value, "run"))
+
+
+def _functional(gm: GraphModule) -> Callable[..., Any]:
+    """The region as Inductor wants it: what it writes are copies into its inputs at the end, which Inductor undoes."""
+    run: Callable[..., Any] = Interpreter(gm).run
+    writes = any(is_write(node) for node in gm.graph.nodes if node.op == "call_function")
+    return torch.func.functionalize(run, remove="mutations") if writes else run
 
 
 def _like(value: Any) -> Any:

@@ -1,9 +1,10 @@
 """Finds the regions of a graph that Inductor compiles, and puts one call in the place of each.
 
-    mul, add, view, sum, copy_, relu, exp   ->   region_0(mul, add, view, sum), copy_, region_1(relu, exp)
+    mul, add, view, sum, sort, relu, exp   ->   region_0(mul, add, view, sum), sort, region_1(relu, exp)
 
-A region is a run of nodes in the order of the graph, so that nothing moves across what writes, waits or marks.  Views
-of its results are taken again after it: they share memory as the graph says.
+A region is a run of nodes in the order of the graph, so that nothing moves across what waits or marks.  Views of its
+results are taken again after it: they share memory as the graph says.  What it writes are arguments of the graph, each
+of which reaches it once (`_runs`).
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from torch.utils._pytree import tree_leaves
 
 from air_aclgraph._uncapturable import registered_uncapturable, why_illegal
 from air_aclgraph.fused._region import Ground, Region
+from air_aclgraph.fused._runs import Run, functional_of, is_free, is_write, memory_of, written_by
 from air_graph import effects_of, name_of
 
 aten = torch.ops.aten
 
-_ALSO_VIEWS: Final = frozenset({aten._unsafe_view.default, aten._reshape_alias.default})
 _LIBRARY: Final = frozenset(
     {aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default, aten.convolution.default}
 )
@@ -60,33 +61,35 @@ def fuse(gm: GraphModule, device: torch.device, ground: Ground) -> Fused:
     """Puts regions in the place of the operators that Inductor compiles"""
     fused = Fused()
     _gather_parts(gm.graph)
-    judge = _Judge(device)
-    runs: list[list[Node]] = [[]]
-    inside: set[Node] = set()
-    for node in gm.graph.nodes:
-        if node.op == "call_function" and (reason := judge.why_not(node)) is None:
-            runs[-1].append(node)
-            inside.add(node)
-            continue
-        if node.op == "call_function" and not _is_silent(node):
-            fused.stayed[str(node.target), reason or ""] += 1
-        elif not any(source in inside for source in node.all_input_nodes) and node.op != "output":
-            continue  # it can be had before the region
-        runs.append([])
-        inside.clear()
-    for run in runs:
-        run = _trimmed(run)
+    for run in _runs_of(gm, _Judge(device), fused):
         if _is_worth_it(run):
             name = f"region_{len(fused.regions)}"
             fused.regions.append(_replaced(gm, run, name, ground))
         else:
             for node in run:
-                if not _is_free(node):
+                if not is_free(node):
                     fused.stayed[str(node.target), "alone: there is nothing to fuse it with"] += 1
     if fused.regions:
         gm.graph.lint()
         gm.recompile()
     return fused
+
+
+def _runs_of(gm: GraphModule, judge: _Judge, fused: Fused) -> list[list[Node]]:
+    """The nodes that Inductor may have, cut where something else stands between them; says what else there is."""
+    runs = [Run()]
+    for node in gm.graph.nodes:
+        if node.op == "call_function" and (reason := judge.why_not(node)) is None:
+            if not runs[-1].takes(node):
+                runs.append(Run())
+            runs[-1].add(node)
+            continue
+        if node.op == "call_function" and not _is_silent(node):
+            fused.stayed[str(node.target), reason or ""] += 1
+        elif not any(source in runs[-1].inside for source in node.all_input_nodes) and node.op != "output":
+            continue  # it can be had before the region
+        runs.append(Run())
+    return [run.trimmed() for run in runs]
 
 
 class _Judge:
@@ -112,7 +115,7 @@ class _Judge:
             return "no operator of ATen"
         if target.namespace not in ("aten", "prims"):
             return f"an operator of {target.namespace}"
-        if target._schema.is_mutable or effects_of(target).hides_writes:
+        if (target._schema.is_mutable and not self._may_write(node)) or effects_of(target).hides_writes:
             return "it writes to memory that is there before"
         if "as_strided" in target._schema.name:
             return "it counts from the start of the memory behind a tensor"
@@ -122,8 +125,14 @@ class _Judge:
         why = self._registered.get(name_of(target)) or why_illegal(target, args, node.kwargs)
         return why or self._not_served(node, target)
 
+    def _may_write(self, node: Node) -> bool:
+        """Whether a node writes an argument of the graph, in a way that Inductor has without the write, too."""
+        written = written_by(node)
+        return written is not None and memory_of(written).op == "placeholder" and Run().takes(node)
+
     def _not_served(self, node: Node, target: OpOverload) -> str | None:
-        if not (_is_free(node) or target in self._decomposed or target in self._lowered):
+        target = functional_of(target) or target
+        if not (is_free(node) or target in self._decomposed or target in self._lowered):
             return "Inductor has no kernel for it"
         if target in self._fallbacks and not target.is_view:
             return "Inductor has no kernel for it"
@@ -139,15 +148,6 @@ class _Judge:
                 elif not isinstance(value, (int, torch.SymInt)):
                     return f"a value of {type(value).__name__}"
         return None
-
-
-def _is_free(node: Node) -> bool:
-    """Whether a node only looks at memory that another one made."""
-    target = node.target
-    if target is operator.getitem:
-        source: Any = node.args[0]
-        return _is_free(source)
-    return isinstance(target, OpOverload) and (target.is_view or target in _ALSO_VIEWS)
 
 
 def _is_silent(node: Node) -> bool:
@@ -170,17 +170,8 @@ def _gather_parts(graph: Graph) -> None:
                     at = user
 
 
-def _trimmed(run: list[Node]) -> list[Node]:
-    """The run without the views at its ends."""
-    while run and _is_free(run[0]):
-        run = run[1:]
-    while run and _is_free(run[-1]):
-        run = run[:-1]
-    return run
-
-
 def _is_worth_it(run: Sequence[Node]) -> bool:
-    computed = [node for node in run if not _is_free(node) and node.target is not operator.getitem]
+    computed = [node for node in run if not is_free(node) and node.target is not operator.getitem]
     return len(computed) > 1 and any(node.target not in _LIBRARY for node in computed)
 
 
@@ -189,15 +180,15 @@ def _replaced(gm: GraphModule, run: Sequence[Node], name: str, ground: Ground) -
     inside = set(run)
     inputs = list(dict.fromkeys(n for node in run for n in node.all_input_nodes if n not in inside))
     escaping = [node for node in run if any(user not in inside for user in node.users)]
-    views = _with_sources([node for node in escaping if _is_free(node)], run)
-    behind = {source for node in views for source in node.all_input_nodes if source in inside}
+    views = _with_sources([view for node in escaping if is_free(view := _itself(node))], run)
+    behind = {source for node in views for source in map(_itself, node.all_input_nodes) if source in inside}
     wanted = {*escaping, *behind}
-    results = [node for node in run if node in wanted and not _is_free(node)]
+    results = [node for node in run if node in wanted and not is_free(node) and not is_write(node)]
     region = Region(name, _apart(gm, run, inputs, results), ground)
     graph = gm.graph
     with graph.inserting_after(run[-1]):
         one = graph.call_function(region, tuple(inputs))
-    last = next(node for node in reversed(run) if not _is_free(node))
+    last = next(node for node in reversed(run) if not is_free(node))
     one.meta = {**last.meta, "val": tuple(node.meta["val"] for node in results)}
     after: dict[Node, Node] = {}
     at = one
@@ -207,20 +198,30 @@ def _replaced(gm: GraphModule, run: Sequence[Node], name: str, ground: Ground) -
         at.meta = dict(node.meta)
     for node in views:
         with graph.inserting_after(at):
-            at = after[node] = graph.node_copy(node, lambda source: after.get(source, source))
-    for node, new in after.items():
+            at = after[node] = graph.node_copy(
+                node, lambda source: after.get(_itself(source), _itself(source))
+            )
+    for node in escaping:
+        new = after.get(_itself(node), _itself(node))
         node.replace_all_uses_with(new, delete_user_cb=lambda user: user not in inside)
     for node in reversed(run):
         graph.erase_node(node)
     return region
 
 
+def _itself(node: Node) -> Node:
+    """What a write gives back is the memory that it wrote."""
+    while is_write(node):
+        node = node.all_input_nodes[0]
+    return node
+
+
 def _with_sources(views: Sequence[Node], run: Sequence[Node]) -> list[Node]:
     """Views with the views they are taken of, in the order of the run."""
-    inside, found, waiting = set(run), set(views), list(views)
+    inside, found, waiting = set(run), set(views) & set(run), list(views)
     while waiting:
-        for source in waiting.pop().all_input_nodes:
-            if source in inside and _is_free(source) and source not in found:
+        for source in map(_itself, waiting.pop().all_input_nodes):
+            if source in inside and is_free(source) and source not in found:
                 found.add(source)
                 waiting.append(source)
     return [node for node in run if node in found]
