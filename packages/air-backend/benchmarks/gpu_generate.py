@@ -1,4 +1,4 @@
-"""`generate` of a Llama of transformers on a CUDA device: what a token takes, and the first request.
+"""`generate` of a Llama of transformers on a CUDA device: what a request takes.
 
     python gpu_generate.py --json results.json
 
@@ -10,79 +10,61 @@ itself: `Inductor` is what it does when it is told nothing (reduce-overhead).
 from __future__ import annotations
 
 import logging
-import statistics
-import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import torch
 import transformers
-from _gpu import begin, show, write
+from _gpu import COMPILED, Timed, begin, interleave, show, table, write
 from gpu_models import llama
+from torch import Tensor
 
-AIR = {"backend": "air", "dynamic": False}
-WAYS: dict[str, dict[str, Any] | None] = {
-    "eager": None,
-    "Inductor": {},
-    "AIR, kernels of ATen": {**AIR, "options": {"mode": "reduce-overhead"}},
-    "AIR, kernels of Inductor": {**AIR, "options": {"mode": "reduce-overhead", "air.kernels": "inductor"}},
-}
+WAYS: Final = ("eager", "Inductor", "AIR, kernels of ATen", "AIR, kernels of Inductor")
+Request = Callable[[Tensor], Tensor]
 
 
-def compiling(way: dict[str, Any] | None) -> dict[str, Any]:
-    """What `generate` is given for a way."""
-    if way is None:
+def given(way: str) -> dict[str, Any]:
+    """What `generate` is told for a way."""
+    if way == "eager":
         return {}
-    given: dict[str, Any] = {"cache_implementation": "static"}
-    if way:
-        config = transformers.CompileConfig(
-            backend=way["backend"], mode=None, options=way["options"], dynamic=False
-        )
-        given["compile_config"] = config
-    return given
+    if way == "Inductor":
+        return {"cache_implementation": "static"}
+    return {
+        "cache_implementation": "static",
+        "compile_config": transformers.CompileConfig(mode=None, **COMPILED[way]),
+    }
+
+
+def request_of(way: str, layers: int, tokens: int) -> Request:
+    """Answers one prompt."""
+    torch.manual_seed(0)
+    with torch.device("cuda"):
+        model = llama(layers).to(torch.bfloat16).eval()
+    length = {"max_new_tokens": tokens, "min_new_tokens": tokens, "do_sample": False}
+    told = given(way)
+
+    def request(prompt: Tensor) -> Tensor:
+        ids: Tensor = model.generate(prompt, **length, **told)
+        return ids
+
+    return request
 
 
 def main() -> None:
     """Times each way."""
-    asked = begin(__doc__, layers=16, tokens=128, prompt=32, requests=4)
+    asked = begin(__doc__, layers=16, tokens=64, prompt=32, rounds=3)
     logging.disable(logging.INFO)
     prompt = torch.randint(32000, (1, asked.prompt), device="cuda")
-    found: dict[str, dict[str, float]] = {}
-    expected = None
-    for name, way in WAYS.items():
-        torch._dynamo.reset()
-        torch.manual_seed(0)
-        with torch.device("cuda"):
-            model = llama(asked.layers).to(torch.bfloat16).eval()
-        seconds = []
-        for _ in range(asked.requests):
-            torch.cuda.synchronize()
-            start = time.perf_counter()
-            ids = model.generate(
-                prompt,
-                max_new_tokens=asked.tokens,
-                min_new_tokens=asked.tokens,
-                do_sample=False,
-                **compiling(way),
-            )
-            torch.cuda.synchronize()
-            seconds.append(time.perf_counter() - start)
-        expected = ids if expected is None else expected
-        found[name] = {
-            "token_us": 1e6 * statistics.median(seconds[1:]) / asked.tokens,
-            "first_s": seconds[0],
-            "same_tokens": float((ids == expected).float().mean()),
-        }
-        del model
-        torch.cuda.empty_cache()
-    one = found["Inductor"]
-    title = f"generate, {asked.layers} layers, {torch.cuda.get_device_name()}, torch {torch.__version__}"
-    lines = [
-        f"{name:<28}{1e6 / row['token_us']:>10.1f} tokens/s{one['token_us'] / row['token_us']:>7.2f} x Inductor's"
-        f"{row['first_s']:>8.1f} s the first{100 * row['same_tokens']:>7.1f} % of eager's tokens"
-        for name, row in found.items()
-    ]
-    show("\n".join([title, "", *lines, ""]))
-    write(asked.json, {"generate": found})
+    rows = [Timed(way, request_of(way, asked.layers, asked.tokens)) for way in WAYS]
+    expected = rows[0].step(prompt)
+    same = {row.name: float((row.step(prompt) == expected).float().mean()) for row in rows}
+    interleave(rows, [prompt], asked.rounds, burst=1)
+    title = f"generate, {asked.tokens} tokens, {asked.layers} layers, {torch.cuda.get_device_name()}"
+    show(table(f"{title}, torch {torch.__version__}", rows, base="Inductor"))
+    for row in rows:
+        rate = asked.tokens * 1e6 / row.as_dict()["latency_us"]
+        show(f"{row.name:<28}{rate:>8.1f} tokens/s, {100 * same[row.name]:.1f} % of eager's tokens")
+    write(asked.json, {"generate": {row.name: row.as_dict() for row in rows}})
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def experts(layers: int) -> Any:
     return transformers.Qwen3MoeForCausalLM(
         transformers.Qwen3MoeConfig(
             vocab_size=32000, hidden_size=1024, intermediate_size=2048, moe_intermediate_size=768,
-            num_hidden_layers=layers, num_attention_heads=16, num_key_value_heads=4, head_dim=64, num_experts=32,
+            num_hidden_layers=layers // 4, num_attention_heads=16, num_key_value_heads=4, head_dim=64, num_experts=16,
             num_experts_per_tok=4, max_position_embeddings=1024,
         )
     )  # fmt: skip
@@ -72,7 +72,7 @@ def main() -> None:
     """Times each model."""
     asked = begin(__doc__, layers=8, rounds=20)
     logging.disable(logging.INFO)
-    name = f"{asked.layers} layers, {torch.cuda.get_device_name()}, torch {torch.__version__}"
+    name = f"{asked.layers} layers (experts: a quarter), {torch.cuda.get_device_name()}, torch {torch.__version__}"
     for title, (make, arguments, given) in CASES.items():
         torch.manual_seed(0)
         with torch.device("cuda"):

@@ -222,19 +222,75 @@ def test_N24_views_of_a_result_share_its_memory_as_in_eager() -> None:
             assert not got[2].any()
 
 
-def test_N24_writes_into_arguments_stay_in_place_and_in_order() -> None:
-    def step(cache: Tensor, at: Tensor, x: Tensor) -> Tensor:
-        before = (cache * 2 + 1).sum(0)
-        cache.index_copy_(0, at, (x * 3).relu())
-        return (cache * 2 + 1).sum(0) - before
+def cached(keys: Tensor, values: Tensor, at: Tensor, x: Tensor) -> Tensor:
+    keys.index_copy_(0, at, (x * 3).relu())
+    values.index_copy_(0, at, (x + 1).exp())
+    return torch.softmax(keys @ values.t(), -1) @ values + 1
 
-    run = compiled(step)
-    mine, theirs = torch.zeros(8, 4), torch.zeros(8, 4)
+
+def read_before(cache: Tensor, at: Tensor, x: Tensor) -> Tensor:
+    before = (cache * 2 + 1).sum(0)
+    cache.index_copy_(0, at, (x * 3).relu())
+    return (cache * 2 + 1).sum(0) - before
+
+
+def through_a_view(cache: Tensor, x: Tensor) -> tuple[Tensor, ...]:
+    cache[2:4].copy_(x * 2 + 1)
+    return (cache * 2 + 1).sum(0), cache[1:3]
+
+
+def two_views(cache: Tensor, x: Tensor) -> tuple[Tensor, ...]:
+    one, other = cache[0], cache[1]
+    one.add_(x * 2 + 1)
+    other.mul_(one + 1)
+    return (one + other).relu(), cache
+
+
+def twice(cache: Tensor, at: Tensor, x: Tensor) -> Tensor:
+    cache[at] = x * 2 + 1
+    cache.index_put_((at,), (x + 3).relu(), accumulate=True)
+    return cache.relu() + 1
+
+
+def a_step_of_an_optimizer(weight: Tensor, mean: Tensor, gradient: Tensor) -> tuple[Tensor, ...]:
+    mean.mul_(0.9).add_(gradient, alpha=0.1)
+    weight.mul_(0.99)
+    weight.addcdiv_(mean, (gradient * gradient).sqrt() + 1e-3, value=-0.1)
+    return weight.view(-1), (mean + 1).sum()
+
+
+Inputs = Callable[[], tuple[Tensor, ...]]
+WRITES: dict[Callable[..., Any], tuple[Inputs, set[str]]] = {
+    cached: (
+        lambda: (torch.rand(8, 4), torch.rand(8, 4), torch.tensor([3]), torch.rand(1, 4)),
+        {"index_copy_"},
+    ),
+    read_before: (lambda: (torch.rand(8, 4), torch.tensor([3]), torch.rand(1, 4)), {"index_copy_"}),
+    through_a_view: (lambda: (torch.rand(6, 4), torch.rand(2, 4)), {"copy_"}),
+    two_views: (lambda: (torch.rand(3, 4), torch.rand(4)), {"add_"}),
+    twice: (lambda: (torch.rand(6, 4), torch.tensor([1, 3]), torch.rand(2, 4)), {"index_put_"}),
+    a_step_of_an_optimizer: (
+        lambda: (torch.rand(4, 4), torch.rand(4, 4), torch.rand(4, 4)),
+        {"add_", "mul_"},
+    ),
+}
+
+
+@pytest.mark.parametrize("function", WRITES, ids=lambda function: function.__name__)
+def test_N24_writes_into_arguments_are_part_of_the_kernels(function: Callable[..., Any]) -> None:
+    made, written = WRITES[function]
+    run = compiled(function)
     with torch.no_grad():
-        for index in range(5):
-            at, x = torch.tensor([index]), torch.rand(1, 4)
-            same(run(mine, at, x), step(theirs, at, x))
+        for seed in range(5):
+            torch.manual_seed(seed)
+            mine = made()
+            theirs = tuple(each.clone() for each in mine)
+            same(run(*mine), function(*theirs))
             same(mine, theirs)
+    regions = explained()["fused"]["regions"]
+    inside = {name.split(".")[1] for region in regions for name in region["operators"]}
+    assert written <= inside
+    assert all(not made["stayed ATen"] for region in regions for made in region["made"])
 
 
 def test_N24_two_streams_keep_their_order() -> None:

@@ -25,7 +25,7 @@ from torch.utils._pytree import tree_leaves
 from air_aclgraph._uncapturable import registered_uncapturable, why_illegal
 from air_aclgraph.fused._region import Ground, Region
 from air_aclgraph.fused._runs import Run, functional_of, is_free, is_write, memory_of, written_by
-from air_graph import effects_of, name_of
+from air_graph import effects_of, keeps_gaps, name_of
 
 aten = torch.ops.aten
 
@@ -59,9 +59,16 @@ class Fused:
 
 def fuse(gm: GraphModule, device: torch.device, ground: Ground) -> Fused:
     """Puts regions in the place of the operators that Inductor compiles"""
-    fused = Fused()
     _gather_parts(gm.graph)
-    for run in _runs_of(gm, _Judge(device), fused):
+    judge = _Judge(device)
+    while True:
+        fused = Fused()
+        runs = _runs_of(gm, judge, fused)
+        found = {node for run in runs for node in _results(run) if keeps_gaps(node.target)}
+        if not found:
+            break
+        judge.seen_with_gaps |= found
+    for run in runs:
         if _is_worth_it(run):
             name = f"region_{len(fused.regions)}"
             fused.regions.append(_replaced(gm, run, name, ground))
@@ -104,6 +111,8 @@ class _Judge:
         self._lowered = lowerings
         self._fallbacks = fallbacks
         self._decomposed = select_decomp_table()
+        self.seen_with_gaps: set[Node] = set()
+        """Copies with what lies round their elements, which is seen outside the region that they would be in."""
 
     def why_not(self, node: Node) -> str | None:
         """The reason, or None where the node may be part of a region."""
@@ -121,6 +130,8 @@ class _Judge:
             return "it counts from the start of the memory behind a tensor"
         if torch.Tag.nondeterministic_seeded in target.tags:
             return "Inductor would draw other random numbers"
+        if node in self.seen_with_gaps:
+            return "its result lies in memory like its argument's, gaps and all"
         args: tuple[Any, ...] = map_arg(node.args, lambda n: n.meta.get("val"))
         why = self._registered.get(name_of(target)) or why_illegal(target, args, node.kwargs)
         return why or self._not_served(node, target)
@@ -179,11 +190,7 @@ def _replaced(gm: GraphModule, run: Sequence[Node], name: str, ground: Ground) -
     """One call in the place of the nodes of `run`."""
     inside = set(run)
     inputs = list(dict.fromkeys(n for node in run for n in node.all_input_nodes if n not in inside))
-    escaping = [node for node in run if any(user not in inside for user in node.users)]
-    views = _with_sources([view for node in escaping if is_free(view := _itself(node))], run)
-    behind = {source for node in views for source in map(_itself, node.all_input_nodes) if source in inside}
-    wanted = {*escaping, *behind}
-    results = [node for node in run if node in wanted and not is_free(node) and not is_write(node)]
+    escaping, views, results = _seen(run), _views(run), _results(run)
     region = Region(name, _apart(gm, run, inputs, results), ground)
     graph = gm.graph
     with graph.inserting_after(run[-1]):
@@ -209,22 +216,37 @@ def _replaced(gm: GraphModule, run: Sequence[Node], name: str, ground: Ground) -
     return region
 
 
-def _itself(node: Node) -> Node:
-    """What a write gives back is the memory that it wrote."""
-    while is_write(node):
-        node = node.all_input_nodes[0]
-    return node
+def _seen(run: Sequence[Node]) -> list[Node]:
+    """The nodes of a run that nodes outside it use."""
+    inside = set(run)
+    return [node for node in run if any(user not in inside for user in node.users)]
 
 
-def _with_sources(views: Sequence[Node], run: Sequence[Node]) -> list[Node]:
-    """Views with the views they are taken of, in the order of the run."""
-    inside, found, waiting = set(run), set(views) & set(run), list(views)
+def _views(run: Sequence[Node]) -> list[Node]:
+    """The views that are taken again behind a region, with the views they are taken of, in the order of the run."""
+    inside = set(run)
+    waiting = [view for node in _seen(run) if is_free(view := _itself(node))]
+    found = set(waiting) & inside
     while waiting:
         for source in map(_itself, waiting.pop().all_input_nodes):
             if source in inside and is_free(source) and source not in found:
                 found.add(source)
                 waiting.append(source)
     return [node for node in run if node in found]
+
+
+def _results(run: Sequence[Node]) -> list[Node]:
+    """What a region of these nodes gives back: what is used behind it, or looked at by views that are."""
+    behind = {_itself(source) for view in _views(run) for source in view.all_input_nodes}
+    wanted = {*_seen(run), *behind}
+    return [node for node in run if node in wanted and not is_free(node) and not is_write(node)]
+
+
+def _itself(node: Node) -> Node:
+    """What a write gives back is the memory that it wrote."""
+    while is_write(node):
+        node = node.all_input_nodes[0]
+    return node
 
 
 def _apart(
