@@ -293,6 +293,48 @@ def test_N24_writes_into_arguments_are_part_of_the_kernels(function: Callable[..
     assert all(not made["stayed ATen"] for region in regions for made in region["made"])
 
 
+def a_filled_part(x: Tensor) -> Tensor:
+    part = x.chunk(2, 0)[-1]
+    part.fill_(-1.5)
+    return part
+
+
+def a_copy_beside_a_written_view(x: Tensor) -> Tensor:
+    x[:1].clamp_(-1, 2)
+    return x[1:]
+
+
+def a_scatter(x: Tensor) -> Tensor:
+    return torch.select_scatter(x, x[1] + 1, 0, 0)
+
+
+def a_norm(x: Tensor) -> Tensor:
+    y = x.reshape(1, -1).expand(2, -1).t()
+    return torch.nn.functional.batch_norm(y, y.new_zeros(2), y.new_ones(2), training=True) + 1
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(
+    "function",
+    [a_filled_part, a_copy_beside_a_written_view, a_scatter, a_norm],
+    ids=lambda each: each.__name__,
+)
+def test_N24_results_lie_in_memory_as_in_eager_whatever_is_written(
+    function: Callable[..., Any], dynamic: bool
+) -> None:
+    """The argument is a part of larger memory; torch makes views of it by their offset."""
+    torch._dynamo.reset()
+    options = {"mode": "reduce-overhead", "air.kernels": "inductor"}
+    run = torch.compile(function, backend="air", options=options, dynamic=dynamic)
+    with torch.no_grad():
+        for _ in range(3):
+            mine, theirs = torch.arange(8.0)[3:], torch.arange(8.0)[3:]
+            found, expected = run(mine), function(theirs)
+            same(found, expected)
+            same(mine, theirs)
+            assert found.storage_offset() == expected.storage_offset()
+
+
 def test_N24_two_streams_keep_their_order() -> None:
     def f(x: Tensor) -> Tensor:
         a = (x * 2).exp() + 1

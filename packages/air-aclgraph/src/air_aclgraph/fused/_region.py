@@ -17,10 +17,13 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
+from torch._subclasses import FakeTensorMode
 from torch.fx import GraphModule, Interpreter
+from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 from torch.utils._python_dispatch import _disable_current_modes
 
 from air_aclgraph.fused._runs import is_write
+from air_graph import mend_layouts
 
 log = logging.getLogger(__name__)
 
@@ -127,13 +130,12 @@ def compiled(
     from torch._inductor.compile_fx import compile_fx_inner
     from torch._inductor.decomposition import select_decomp_table
     from torch._inductor.virtualized import V
-    from torch._subclasses import FakeTensorMode
     from torch.fx.experimental.proxy_tensor import make_fx
 
     mode = FakeTensorMode()
     with mode:
         fakes = [_like(value) for value in args]
-        form = tuple(map(_form, Interpreter(gm).run(*fakes)))
+        form = _forms_of(gm, mode, fakes)
         with config.patch(INDUCTOR):  # under the mode: what is made from no tensor is to be fake, too
             traced = make_fx(_functional(gm), decomposition_table=select_decomp_table())(*fakes)
     with config.patch(INDUCTOR):
@@ -155,6 +157,14 @@ def _functional(gm: GraphModule) -> Callable[..., Any]:
     run: Callable[..., Any] = Interpreter(gm).run
     writes = any(is_write(node) for node in gm.graph.nodes if node.op == "call_function")
     return torch.func.functionalize(run, remove="mutations") if writes else run
+
+
+def _forms_of(gm: GraphModule, mode: FakeTensorMode, fakes: Sequence[Any]) -> tuple[tuple[Any, ...], ...]:
+    """How the operators of the region lay its results out, also where torch's fake kernels say it wrongly."""
+    FakeTensorProp(gm, mode).propagate_dont_convert_inputs(*fakes)
+    mend_layouts(gm)
+    results: Any = gm.graph.output_node().args[0]
+    return tuple(_form(node.meta["val"]) for node in results)
 
 
 def _like(value: Any) -> Any:
