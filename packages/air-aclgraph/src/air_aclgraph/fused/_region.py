@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -51,6 +52,10 @@ INDUCTOR: Final = {
     "emulate_precision_casts": True,
 }
 """Inductor's own options: plain code whose half-precision results are rounded where eager rounds them."""
+
+
+#: A kernel in what Inductor writes, C++ or Triton.
+KERNEL: Final = re.compile(r"^(\w+) = async_compile\.\w+\(", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -143,13 +148,7 @@ def compiled(
         results.meta["user_visible_output_idxs"] = range(len(form))
         with V.set_fake_mode(mode), tracing(TracingContext(mode)):
             made: Any = compile_fx_inner(traced, fakes, cudagraphs=None, is_inference=True, layout_opt=False)
-    names = getattr(made.current_callable, "__globals__", {})
-    kernels = tuple(name for name, value in names.items() if _is_kernel(name, value))
-    return made, form, kernels
-
-
-def _is_kernel(name: str, value: Any) -> bool:
-    return name.startswith("cpp_fused") or (name.startswith("triton_") and hasattr(value, "run"))
+    return made, form, tuple(KERNEL.findall(made.source_code))
 
 
 def _functional(gm: GraphModule) -> Callable[..., Any]:
