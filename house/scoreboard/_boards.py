@@ -105,6 +105,10 @@ def of_batch(batch: int, field: str) -> Reader:
     return read
 
 
+def in_field(*path: str, names: Mapping[str, str], field: str) -> Reader:
+    return lambda data: picked(data, path, names, field)
+
+
 def by_number(*path: str, per_item: bool = False) -> Reader:
     """Rows that are named by a number, from the least."""
 
@@ -180,6 +184,13 @@ ZOO: Final = {
     "reduce-overhead": "AIR reduce-overhead",
     "max-autotune": "AIR max-autotune",
 }
+COMPILED_GPU: Final = (
+    "AIR, kernels of ATen",
+    "AIR, kernels of Inductor",
+    "Inductor",
+    "reduce-overhead",
+    "cudagraphs",
+)
 GPU: Final = {
     "eager": "eager",
     "bare replay": "bare replay",
@@ -191,6 +202,14 @@ GPU: Final = {
     "max-autotune": "Inductor, max-autotune",
     "cudagraphs": "cudagraphs",
 }
+GENERATE: Final = {
+    "eager": "eager",
+    "Inductor": "Inductor, as transformers compiles",
+    "AIR, kernels of ATen": "AIR, kernels of ATen",
+    "AIR, kernels of Inductor": "AIR, kernels of Inductor",
+}
+CAPTURING: Final = {name: shown for name, shown in GPU.items() if name in COMPILED_GPU and name != "Inductor"}
+"""Those that keep captures. Inductor's default keeps none, and the reserved bytes of none are no positive number."""
 GPU_RIVALS: Final = (
     "eager",
     "Inductor, default",
@@ -200,6 +219,8 @@ GPU_RIVALS: Final = (
 )
 CPU_RIVALS: Final = ("eager", "aot_eager", "Inductor", "TorchScript")
 
+BARE: Final = "bare replay"
+MODELS: Final = {"prefill": "prefill of 512 tokens", "vit": "ViT, 8 images", "experts": "experts, 64 tokens"}
 CHAIN: Final = "chain of 50 operators"
 MLP: Final = "MLP of 8 layers"
 PLAN: Final = by_number("plan, collector off, s", per_item=True)
@@ -241,6 +262,41 @@ BOARDS: Final = (
         )
         for what, field in (("latency", "latency_us"), ("host time", "host_us"))
         for batch in (1, 8, 64)
+    ),
+    *(
+        Board(
+            f"gpu {name}",
+            "cuda",
+            "gpu models",
+            in_field(title, names=GPU, field="latency_us"),
+            (BARE,),
+            GPU_RIVALS,
+        )
+        for name, title in MODELS.items()
+    ),
+    Board(
+        "gpu generate",
+        "cuda",
+        "gpu generate",
+        in_field("generate", names=GENERATE, field="latency_us"),
+        (GENERATE["Inductor"],),
+        (GENERATE["Inductor"],),
+    ),
+    Board(
+        "gpu memory",
+        "cuda",
+        "gpu shapes",
+        in_field("nine sizes", names=CAPTURING, field="bytes"),
+        (GPU["reduce-overhead"],),
+        GPU_RIVALS,
+    ),
+    Board(
+        "gpu seconds",
+        "cuda",
+        "gpu shapes",
+        in_field("nine sizes", names={name: GPU[name] for name in COMPILED_GPU}, field="seconds"),
+        (GPU["reduce-overhead"],),
+        GPU_RIVALS,
     ),
     Board("gpu chain", "cuda", "gpu fused", at("fused kernels", CHAIN, names=FUSED), ("eager",), CPU_RIVALS),
     Board("gpu mlp", "cuda", "gpu fused", at("fused kernels", MLP, names=FUSED), ("eager",), CPU_RIVALS),

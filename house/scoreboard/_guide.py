@@ -59,7 +59,7 @@ def _ground(ground: Ground, record: Record | None, language: Language) -> Iterat
     yield f"## {getattr(TITLES[ground], language)}"
     yield _facts(record, language)
     if ground == "cuda":
-        yield _said("unwritten", language)
+        yield _said("of the gpu", language)
     for board in BOARDS:
         if board.ground == ground:
             yield f"### {getattr(board.title, language)}"

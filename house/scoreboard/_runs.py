@@ -54,6 +54,9 @@ RUNS: Final = (
         for streams in (2, 8, 32)
     ),
     Run("gpu decode", "cuda", "air-backend/gpu_decode.py", "--batches 1 8 64", "--batches 1 8 64 --layers 4"),
+    Run("gpu models", "cuda", "air-backend/gpu_models.py", "", "--layers 4 --rounds 5"),
+    Run("gpu generate", "cuda", "air-backend/gpu_generate.py", "", "--layers 4 --rounds 1"),
+    Run("gpu shapes", "cuda", "air-backend/gpu_shapes.py", "", "--layers 1"),
     Run("gpu fused", "cuda", "air-backend/fused_kernels.py", "--device cuda", "--device cuda --rounds 20"),
 )  # fmt: skip
 

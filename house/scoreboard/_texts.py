@@ -51,6 +51,14 @@ TITLES: Final = {
         )
         for batch in (1, 8, 64)
     },
+    "gpu prefill": Text(
+        "Latency of a prefill of 512 tokens, 8 layers", "512 个 token 的 prefill 的延迟，8 层"
+    ),
+    "gpu vit": Text("Latency of a ViT of 8 layers, 8 images", "8 层 ViT 处理 8 张图像的延迟"),
+    "gpu experts": Text("Latency of a mixture of experts, 64 tokens", "混合专家模型处理 64 个 token 的延迟"),
+    "gpu generate": Text("`generate`, 64 tokens, 16 layers", "`generate`，64 个 token，16 层"),
+    "gpu memory": Text("Memory that nine sizes keep", "九种尺寸所保留的内存"),
+    "gpu seconds": Text("Seconds until nine sizes run", "九种尺寸全部可运行所需的秒数"),
     "gpu chain": Text("A chain of 50 elementwise operators on a GPU", "GPU 上 50 个逐元素算子的链"),
     "gpu mlp": Text("An MLP of 8 layers on a GPU", "GPU 上的 8 层 MLP"),
 }
@@ -105,6 +113,19 @@ ABOUT: Final = {
     ),
     **{f"plan {n}": _PLAN for n in (2, 8, 32)},
     **{f"gpu {what} {batch}": _BARE for what in ("latency", "host time") for batch in (1, 8, 64)},
+    **dict.fromkeys(("gpu prefill", "gpu vit", "gpu experts"), _BARE),
+    "gpu generate": Text(
+        "A whole request with a static cache, prefill and all; 1.00 is what transformers compiles by itself.",
+        "带静态缓存的一次完整请求，包括 prefill；1.00 是 transformers 自行编译的结果。",
+    ),
+    "gpu memory": Text(
+        "Reserved bytes that stay after nine batch sizes of a Llama were captured; 1.00 is Inductor's reduce-overhead.",
+        "捕获一个 Llama 的九种批大小之后仍保留的字节；1.00 是 Inductor 的 reduce-overhead。",
+    ),
+    "gpu seconds": Text(
+        "Tracing, compiling and capturing each of nine batch sizes for itself; 1.00 is Inductor's reduce-overhead.",
+        "对九种批大小分别追踪、编译和捕获；1.00 是 Inductor 的 reduce-overhead。",
+    ),
     "gpu chain": Text("1.00 is eager.", "1.00 是 eager。"),
     "gpu mlp": Text("1.00 is eager.", "1.00 是 eager。"),
 }
@@ -135,6 +156,19 @@ _COLD: Final = Text(
     "and was not taken apart",
     "键由散列查找；其余开销估计来自被其他键挤出的处理器缓存，尚未细分",
 )
+_NEW_CACHE: Final = Text(
+    "believed: each request has a new cache, whose tensors are copied into those of the capture and back on every "
+    "call, where Inductor records once more",
+    "估计：每次请求都有新的缓存，其张量在每次调用时拷入捕获所用的张量再拷回，而 Inductor 会重新录制一次",
+)
+_COMPILED: Final = Text(
+    "kernels are generated for each size, which cudagraphs has none of",
+    "要为每种尺寸生成 kernel，而 cudagraphs 不生成 kernel",
+)
+_PLANNED: Final = Text(
+    "beside tracing and capturing, passes run over each graph and its memory is planned",
+    "除追踪与捕获外，还要对每张图运行 pass 并规划其内存",
+)
 REASONS: Final = {
     ("keys", ""): _COLD,
     ("parameters", ""): _AROUND,
@@ -142,8 +176,20 @@ REASONS: Final = {
     ("mlp", "AIR, kernels of Inductor, inputs copied"): _COPIES,
     ("chain", "AIR, kernels of ATen"): _OTHER_KERNELS,
     ("mlp", "AIR, kernels of ATen"): _OTHER_KERNELS,
-    ("gpu chain", "AIR, kernels of ATen"): _OTHER_KERNELS,
-    ("gpu mlp", "AIR, kernels of ATen"): _OTHER_KERNELS,
+    **{
+        (f"gpu {name}", "AIR, kernels of ATen"): _OTHER_KERNELS
+        for name in (
+            "chain",
+            "mlp",
+            "prefill",
+            "vit",
+            "experts",
+            *(f"latency {batch}" for batch in (1, 8, 64)),
+        )
+    },
+    ("gpu generate", ""): _NEW_CACHE,
+    ("gpu seconds", "AIR, kernels of ATen"): _PLANNED,
+    ("gpu seconds", "AIR, kernels of Inductor"): _COMPILED,
     ("decode", "AIR, kernels of ATen"): _ON_CPU,
     ("passes", "AIR, all passes"): _MORE_PASSES,
 }
@@ -186,10 +232,11 @@ PAGE: Final = {
     "missed": Text("loss: {} was wanted: {}", "落后：要求{}：{}"),
     "unknown": Text("the reason is not known", "原因未知"),
     "open": Text("Open.", "尚无数据。"),
-    "unwritten": Text(
-        "No benchmark is written yet for prefill, ViT, MoE, tokens per second of `generate`, memory of many shapes and "
-        "seconds of captures on a GPU.",
-        "GPU 上的 prefill、ViT、MoE、`generate` 每秒 token 数、多形状的内存以及捕获秒数，目前还没有写基准。",
+    "of the gpu": Text(
+        "Rows of `max-autotune` are open: tuning takes longer than the GPU was at hand. The ViT was measured in an "
+        "earlier run than the others, and the seconds of nine sizes with all ways at once on 16 cores.",
+        "`max-autotune` 的行尚无数据：调优所需时间超过了 GPU 可用的时间。ViT 来自较早的一次运行；九种尺寸的秒数是在 16 核上"
+        "同时运行各方式时测得的。",
     ),
 }
 COUNTED: Final = {
