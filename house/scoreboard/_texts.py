@@ -157,9 +157,9 @@ _COLD: Final = Text(
     "键由散列查找；其余开销估计来自被其他键挤出的处理器缓存，尚未细分",
 )
 _NEW_CACHE: Final = Text(
-    "believed: each request has a new cache, whose tensors are copied into those of the capture and back on every "
-    "call, where Inductor records once more",
-    "估计：每次请求都有新的缓存，其张量在每次调用时拷入捕获所用的张量再拷回，而 Inductor 会重新录制一次",
+    "believed: each request had a new cache, whose tensors were copied into those of the capture and back on every "
+    "call, the latter one by one; they are copied back together since, which was not measured",
+    "估计：每次请求都有新的缓存，其张量在每次调用时拷入捕获所用的张量，再逐个拷回；此后改为一次拷回，尚未测量",
 )
 _COMPILED: Final = Text(
     "kernels are generated for each size, which cudagraphs has none of",
@@ -235,8 +235,8 @@ PAGE: Final = {
     "of the gpu": Text(
         "Rows of `max-autotune` are open: tuning takes longer than the GPU was at hand. The ViT was measured in an "
         "earlier run than the others, and the seconds of nine sizes with all ways at once on 16 cores.",
-        "`max-autotune` 的行尚无数据：调优所需时间超过了 GPU 可用的时间。ViT 来自较早的一次运行；九种尺寸的秒数是在 16 核上"
-        "同时运行各方式时测得的。",
+        "`max-autotune` 的行尚无数据：调优所需时间超过了 GPU 可用的时间。ViT 来自较早的一次运行；"
+        "九种尺寸的秒数是在 16 核上同时运行各方式时测得的。",
     ),
 }
 COUNTED: Final = {

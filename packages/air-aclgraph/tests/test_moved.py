@@ -44,6 +44,47 @@ def test_N25_a_new_cache_for_each_request_needs_no_capture(device: str) -> None:
     assert any("callers bring other memory" in line for line in run.explain()["history"])
 
 
+def test_what_is_written_into_many_caches_is_taken_back_in_one_copy(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def written(*caches: Tensor) -> tuple[Tensor, ...]:
+        for number, cache in enumerate(caches[:-1]):
+            cache.add_(caches[-1] + number)
+        return (caches[0] * 2,)
+
+    def requests() -> Any:
+        while True:
+            yield [torch.zeros(4, device=device) for _ in range(5)]
+
+    seen: list[int] = []
+    plain = torch._foreach_copy_
+
+    def counting(targets: list[Tensor], *rest: Any) -> Any:
+        seen.append(len(targets))
+        return plain(targets, *rest)
+
+    monkeypatch.setattr(torch, "_foreach_copy_", counting)
+    x, made = torch.ones(4, device=device), requests()
+    run = executable(written, *next(made), x)
+    for _ in range(3):
+        caches = next(made)
+        for step in range(1, 4):
+            seen.clear()
+            (result,) = run(*caches, x)
+            assert [cache.unique().tolist() for cache in caches] == [[step * (1.0 + n)] for n in range(5)]
+            assert result.unique().tolist() == [2.0 * step]
+        del caches
+    assert run.stats()["captures"] == 1
+    assert 5 in seen, "the copy back; that of the inputs has one more"
+
+
+def test_many_small_tensors_are_worth_a_capture_sooner_than_one(device: str) -> None:
+    runtime = executable(lambda x: (x + 1,), torch.ones(2, device=device)).runtime
+    few, many = ([torch.zeros(16, device=device)] * number for number in (1, 64))
+    worth = [_moved.calls_worth_a_capture(0.05, copied, runtime) for copied in (few, many)]
+    assert worth[0] > 10 * worth[1]
+
+
 def test_two_caches_in_turn_are_captured_again(device: str) -> None:
     run = compiled(device)
     first = request(run, device)
@@ -98,7 +139,7 @@ def test_two_graphs_over_one_cache_both_carry_the_next(device: str) -> None:
 
 def test_a_cache_that_stays_is_bound_where_it_is(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_moved, "_LEAST_CALLS", 8)
-    monkeypatch.setattr(_moved, "_BYTES_PER_SECOND", {device: 0.0})
+    monkeypatch.setattr(_moved, "_BYTES_PER_SECOND", {device: 1.0})
     run = compiled(device)
     for _ in range(3):
         request(run, device)

@@ -35,7 +35,7 @@ from torch._dynamo.utils import counters
 from torch.autograd import profiler
 
 from air_aclgraph._addresses import AddressTests
-from air_aclgraph._copies import Copies
+from air_aclgraph._copies import Copies, back
 from air_aclgraph._kept import REFERENCES, Loan, owners, references
 from air_aclgraph._key import Key
 from air_aclgraph._memory import byte_range, flat, overlaps_itself, place_in_storage, whole
@@ -71,6 +71,7 @@ class Captured:
     finish: Finish = field(repr=False)
     ready: StreamTest | None = None
     copies: Copies | None = field(default=None, repr=False)
+    is_plain: Callable[[Tensor], bool] | None = field(default=None, repr=False)
     fixed: tuple[Any, ...] | None = field(default=None, repr=False)
     """The outputs, where they are the same objects in every call."""
     before_replay: tuple[Callable[[], object], ...] = ()
@@ -265,11 +266,15 @@ def _return_lines(lines: _Lines, captured: Captured) -> None:
 
 def _carry_lines(lines: _Lines, captured: Captured) -> None:
     """What the graph wrote into a carried input is taken back to the caller's."""
+    plain = []
     for index, (target, kind) in enumerate(zip(captured.inputs, captured.kinds, strict=True)):
         if kind is Kind.CARRIED and index in captured.wholes:
             lines.add(f"{lines.bind(whole)}(args[{index}]).copy_({lines.bind(whole(target))}, True)")
         elif kind is Kind.CARRIED:
-            lines.add(f"args[{index}].copy_({lines.bind(target)}, True)")
+            plain.append((index, target))
+    if plain:
+        copy_back = lines.bind(back([target for _, target in plain], captured.is_plain))
+        lines.add(f"{copy_back}({', '.join(f'args[{index}]' for index, _ in plain)})")
 
 
 def _loan_lines(loan: Loan, lines: _Lines) -> None:

@@ -90,6 +90,24 @@ def batched(buffers: Sequence[Tensor]) -> Copy:
     return copy
 
 
+def back(buffers: Sequence[Tensor], is_plain: Callable[[Tensor], bool] | None) -> Copy:
+    """Copies buffers into the tensors of a call: in one call where the memory of all is what their strides say.
+
+    Without `is_plain` it always is.
+    """
+    sources = list(buffers)
+    may_be_together = len(sources) > 1 and (is_plain is None or all(map(is_plain, sources)))
+
+    def copy(*targets: Tensor) -> None:
+        if may_be_together and (is_plain is None or all(map(is_plain, targets))):
+            torch._foreach_copy_(list(targets), sources, True)
+        else:
+            for target, source in zip(targets, sources, strict=True):
+                target.copy_(source, True)
+
+    return copy
+
+
 def formats_asked(is_plain: Callable[[Tensor], bool]) -> Copies:
     """Without the builtin: one call for several tensors after each was asked for its memory format."""
 

@@ -213,8 +213,8 @@ class Executable(Replayer, WholeGraph):
     def _calls_worth(self, captured: Captured, indices: Iterable[int]) -> int:
         """After how many calls the copies of these inputs have cost as much as a capture."""
         seconds = self._stats["capture_seconds"] / max(1, self._stats["captures"])
-        nbytes = sum(captured.inputs[index].nbytes for index in indices)
-        return calls_worth_a_capture(seconds, nbytes, self.runtime)
+        copied = [captured.inputs[index] for index in indices]
+        return calls_worth_a_capture(seconds, copied, self.runtime)
 
     def _note_kept_output(self, captured: Captured) -> None:
         """A caller still has memory that was lent: it is the caller's now, and this capture writes it no more."""

@@ -60,6 +60,7 @@ class Making:
         self.buffers = Buffers(runtime.device)
         self.guarded = GuardedOutputs(name)
         self.copies = runtime.copies()
+        self.is_plain = runtime.is_plain()
         self.watches = Watches(options.bind_after)
         self.given, self.results, spec, self._is_flat = outputs_of(gm)
         self.spec: TreeSpec | None = None if self._is_flat else spec
@@ -173,6 +174,7 @@ class Making:
             finish=finisher(outputs, mode, self.guarded, None if keeping is None else keeping.watch),
             ready=self.ready,
             copies=self.copies,
+            is_plain=self.is_plain,
             fixed=fixed_outputs(outputs) if mode == "view" else None,
             before_replay=((lambda: self.guarded.overwrite(own)),) if mode == "guarded" else (),
             watch=self.watches.of(key, policy, kinds),

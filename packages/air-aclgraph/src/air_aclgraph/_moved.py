@@ -29,6 +29,8 @@ _CARRIED: Final = {Kind.MUTATED: Kind.CARRIED, Kind.STATIC: Kind.COPIED}
 #: What a copy inside of one memory moves, as an order of magnitude.
 _ON_DEVICES: Final = 500e9
 _BYTES_PER_SECOND: Final = {"cpu": 5e9}
+#: What one tensor more in a copy takes, whatever its size: caches of models are many small ones.
+_SECONDS_PER_TENSOR: Final = 1e-6
 _LEAST_CALLS: Final = 16
 
 _recordings: Final[weakref.WeakValueDictionary[int, Recording]] = weakref.WeakValueDictionary()
@@ -59,10 +61,11 @@ def carried_from_now_on(
     return {index: _CARRIED[captured.kinds[index]] for index in moved}
 
 
-def calls_worth_a_capture(seconds: float, nbytes: int, runtime: Runtime) -> int:
-    """After how many calls, each of which copies so many bytes in and back, the copies have cost a capture."""
+def calls_worth_a_capture(seconds: float, copied: Sequence[Tensor], runtime: Runtime) -> int:
+    """After how many calls, each of which copies these tensors in and back, the copies have cost a capture."""
     rate = _BYTES_PER_SECOND.get(runtime.device.type, _ON_DEVICES)
-    return max(_LEAST_CALLS, int(seconds * rate / (2 * max(1, nbytes))))
+    once = sum(tensor.nbytes for tensor in copied) / rate + len(copied) * _SECONDS_PER_TENSOR
+    return max(_LEAST_CALLS, int(seconds / (2 * max(once, _SECONDS_PER_TENSOR))))
 
 
 def _are_free(memory: Sequence[Tensor]) -> bool:

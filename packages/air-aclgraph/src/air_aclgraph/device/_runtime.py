@@ -402,6 +402,9 @@ class AcceleratorRuntime:
         modules = [_npu.torch_npu()._C, torch._C] if self.name == "npu" else [torch._C]
         return _addresses.compiled() or _addresses.of_extension(*modules) or _addresses.mapped
 
+    def is_plain(self) -> Callable[[Tensor], bool] | None:
+        return _npu.is_plain if self.name == "npu" else None
+
     def copies(self) -> _copies.Copies | None:
         if self.name == "cuda":
             found = _cuda.driver(self.device.index or 0)

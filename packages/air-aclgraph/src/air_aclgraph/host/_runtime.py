@@ -227,6 +227,9 @@ class HostRuntime:
     def turn(self) -> list[bool]:
         return self._turns.taken
 
+    def is_plain(self) -> None:
+        """Memory of the host has no formats."""
+
     def copies(self) -> None:
         return None
 
