@@ -62,6 +62,11 @@ MODES: Final = tuple(VARIED)
 CUT: Final = ("views", "writes", "arithmetic", "flow", *("waits",) * 5)
 
 
+#: What kernels of Inductor are made of; each takes the compiler of C++ a second or more.
+FUSED: Final = (*FAMILIES, *("writes",) * 4)
+WITH_KERNELS: Final = 10  # so many times fewer programs
+
+
 def run(mode: str, seeds: range, device: str, families: Sequence[str]) -> Report:
     """A short campaign in this process, a long one in others that are replaced now and then."""
     judge = Judge("air", {"mode": mode}, IGNORED[mode])
@@ -102,6 +107,18 @@ def test_N23_random_programs_that_are_cut_give_their_caller_what_eager_gives(
         monkeypatch.setenv(f"TORCHDYNAMO_CAPTURE_{of_data}", "1")
     with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True, capture_scalar_outputs=True):
         check(mode, seeds_of(request, 0, SHARDS), "cpu", CUT)
+
+
+@pytest.mark.slow
+def test_N24_random_programs_with_kernels_of_inductor_give_their_caller_what_eager_gives(
+    request: pytest.FixtureRequest,
+) -> None:
+    judge = Judge("air", {"mode": "reduce-overhead", "air.kernels": "inductor"}, IGNORED["max-autotune"])
+    seeds = seeds_of(request, 0, WITH_KERNELS)
+    report = campaign(judge, seeds, ({},), "cpu", FUSED)
+    print(report)
+    assert report.programs == len(seeds)
+    assert not report.findings, str(report)
 
 
 @pytest.mark.slow  # one aborted stream ends every test after it in the same process
