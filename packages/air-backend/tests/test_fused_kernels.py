@@ -324,7 +324,7 @@ def test_N24_results_lie_in_memory_as_in_eager_whatever_is_written(
 ) -> None:
     """The argument is a part of larger memory; torch makes views of it by their offset."""
     torch._dynamo.reset()
-    options = {"mode": "reduce-overhead", "air.kernels": "inductor"}
+    options: dict[str, Any] = {"mode": "reduce-overhead", "air.kernels": "inductor"}
     run = torch.compile(function, backend="air", options=options, dynamic=dynamic)
     with torch.no_grad():
         for _ in range(3):
