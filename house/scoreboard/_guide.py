@@ -87,7 +87,7 @@ def _table(board: Board, rows: list[Line], language: Language) -> str:
 
 def _row(board: Board, line: Line, language: Language) -> str:
     name = f"**{line.name}**" if line.ours and not board.grows_with else line.name
-    return f"| {name} | {line.ratio:.2f} | {_loss(board, line, language)} |"
+    return f"| {name} | {line.shown} | {_loss(board, line, language)} |"
 
 
 def _loss(board: Board, line: Line, language: Language) -> str:

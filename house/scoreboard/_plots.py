@@ -36,7 +36,7 @@ def _bar(line: Line, widest: float) -> str:
     return (
         f'<li class="{kind}"><span>{escape(line.name)}</span>'
         f'<span class="bar"><i style="width: {100 * line.ratio / widest:.2f}%"></i></span>'
-        f"<b>{line.ratio:.2f}</b>{_loss(line)}</li>"
+        f"<b>{line.shown}</b>{_loss(line)}</li>"
     )
 
 
@@ -77,7 +77,7 @@ def growth(board: Board, lines: Sequence[Line]) -> str:
         *(_point(x, y, line) for x, y, line in points),
         f'<text x="{WIDTH / 2}" y="{HEIGHT - 2}" text-anchor="middle">{escape(board.grows_with)}</text>',
     ]
-    told = ", ".join(f"{line.name}: {line.ratio:.2f}" for line in lines)
+    told = ", ".join(f"{line.name}: {line.shown}" for line in lines)
     losses = "".join(
         f'<p class="bad">{escape(line.name)}: {missed(line)}</p>' for line in lines if line.lost_to
     )
@@ -89,6 +89,6 @@ def _point(x: float, y: float, line: Line) -> str:
     kind = ' class="lost"' if line.lost_to else ""
     return (
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4"{kind}/>'
-        f'<text x="{x:.1f}" y="{y + 20:.1f}" text-anchor="middle">{line.ratio:.2f}</text>'
+        f'<text x="{x:.1f}" y="{y + 20:.1f}" text-anchor="middle">{line.shown}</text>'
         f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 15:.1f}" text-anchor="middle">{escape(line.name)}</text>'
     )
