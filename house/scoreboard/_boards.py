@@ -96,8 +96,8 @@ def picked(
     return {name: row[field] if isinstance(row, dict) else row for name, row in rows.items()}
 
 
-def at(*path: str, names: Mapping[str, str] | None = None) -> Reader:
-    return lambda data: picked(data, path, names)
+def at(*path: str, names: Mapping[str, str] | None = None, field: str = "least_us") -> Reader:
+    return lambda data: picked(data, path, names, field)
 
 
 def of_batch(batch: int, field: str) -> Reader:
@@ -108,10 +108,6 @@ def of_batch(batch: int, field: str) -> Reader:
         return picked(data, (title,), GPU, field)
 
     return read
-
-
-def in_field(*path: str, names: Mapping[str, str], field: str) -> Reader:
-    return lambda data: picked(data, path, names, field)
 
 
 def by_number(*path: str, per_item: bool = False) -> Reader:
@@ -189,13 +185,9 @@ ZOO: Final = {
     "reduce-overhead": "AIR reduce-overhead",
     "max-autotune": "AIR max-autotune",
 }
-COMPILED_GPU: Final = (
-    "AIR, kernels of ATen",
-    "AIR, kernels of Inductor",
-    "Inductor",
-    "reduce-overhead",
-    "cudagraphs",
-)
+CAPTURING: Final = ("AIR, kernels of ATen", "AIR, kernels of Inductor", "reduce-overhead", "cudagraphs")
+COMPILING: Final = (*CAPTURING[:2], "Inductor", *CAPTURING[2:])
+"""Inductor's default keeps no captures, and the bytes of none are no positive number."""
 GPU: Final = {
     "eager": "eager",
     "bare replay": "bare replay",
@@ -213,8 +205,6 @@ GENERATE: Final = {
     "AIR, kernels of ATen": "AIR, kernels of ATen",
     "AIR, kernels of Inductor": "AIR, kernels of Inductor",
 }
-CAPTURING: Final = {name: shown for name, shown in GPU.items() if name in COMPILED_GPU and name != "Inductor"}
-"""Those that keep captures. Inductor's default keeps none, and the reserved bytes of none are no positive number."""
 GPU_RIVALS: Final = (
     "eager",
     "Inductor, default",
@@ -274,7 +264,7 @@ BOARDS: Final = (
             f"gpu {name}",
             "cuda",
             "gpu models",
-            in_field(title, names=GPU, field="latency_us"),
+            at(title, names=GPU, field="latency_us"),
             (BARE,),
             GPU_RIVALS,
         )
@@ -284,25 +274,20 @@ BOARDS: Final = (
         "gpu generate",
         "cuda",
         "gpu generate",
-        in_field("generate", names=GENERATE, field="latency_us"),
+        at("generate", names=GENERATE, field="latency_us"),
         (GENERATE["Inductor"],),
         (GENERATE["Inductor"],),
     ),
-    Board(
-        "gpu memory",
-        "cuda",
-        "gpu shapes",
-        in_field("nine sizes", names=CAPTURING, field="bytes"),
-        (GPU["reduce-overhead"],),
-        GPU_RIVALS,
-    ),
-    Board(
-        "gpu seconds",
-        "cuda",
-        "gpu shapes",
-        in_field("nine sizes", names={name: GPU[name] for name in COMPILED_GPU}, field="seconds"),
-        (GPU["reduce-overhead"],),
-        GPU_RIVALS,
+    *(
+        Board(
+            f"gpu {what}",
+            "cuda",
+            "gpu shapes",
+            at("nine sizes", names={name: GPU[name] for name in ways}, field=field),
+            (GPU["reduce-overhead"],),
+            GPU_RIVALS,
+        )
+        for what, field, ways in (("memory", "bytes", CAPTURING), ("seconds", "seconds", COMPILING))
     ),
     Board("gpu chain", "cuda", "gpu fused", at("fused kernels", CHAIN, names=FUSED), ("eager",), CPU_RIVALS),
     Board("gpu mlp", "cuda", "gpu fused", at("fused kernels", MLP, names=FUSED), ("eager",), CPU_RIVALS),

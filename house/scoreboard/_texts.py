@@ -171,8 +171,8 @@ _COMPILED: Final = Text(
     "要为每种尺寸生成 kernel，而 cudagraphs 不生成 kernel",
 )
 _PLANNED: Final = Text(
-    "beside tracing and capturing, passes run over each graph and its memory is planned",
-    "除追踪与捕获外，还要对每张图运行 pass 并规划其内存",
+    "believed: beside tracing and capturing, passes run over each graph and its memory is planned",
+    "估计：除追踪与捕获外，还要对每张图运行 pass 并规划其内存",
 )
 REASONS: Final = {
     ("keys", ""): _COLD,

@@ -78,3 +78,10 @@ def test_a_machine_without_torch_has_no_accelerator_and_is_told_so(
     monkeypatch.setattr(sys, "executable", "/bin/false")
     assert accelerator.main([]) == accelerator.NO_ACCELERATOR
     assert "no accelerator" in capsys.readouterr().err
+
+
+def test_a_program_that_is_started_finds_the_sources_and_its_end_is_told(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    program = "import air_config, pathlib, sys; pathlib.Path(sys.argv[1]).write_text(air_config.__file__); sys.exit(3)"
+    assert accelerator.main(["--start", sys.executable, "-c", program, str(told)]) == 3
+    assert Path(told.read_text()).is_relative_to(accelerator.ROOT / "packages/air-config/src")

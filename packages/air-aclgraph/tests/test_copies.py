@@ -38,6 +38,8 @@ _FORMAT = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.POINTER(ctypes.c_void_p))
 class HostDriver:
     """A driver of CPU memory: copies at once, counts its copies, and knows formats that tests give to tensors."""
 
+    stream = 77
+
     def __init__(self, code: int = 0) -> None:
         self.copies = 0
         self.code = code
@@ -46,15 +48,19 @@ class HostDriver:
         self._format = _FORMAT(lambda tensor: self.formats.get(int(tensor[0] or 0), 2))
 
     def _copy(self, to: int, room: int, source: int, count: int, kind: int, stream: int) -> int:
+        assert room == count
+        return self._moved(to, source, count, kind, stream)
+
+    def _moved(self, to: int, source: int, count: int, kind: int, stream: int | None) -> int:
         if self.code == 0:
-            assert (room, kind, stream) == (count, 3, 77)
+            assert (kind, stream or 0) == (3, self.stream)
             ctypes.memmove(to, source, count)
             self.copies += 1
         return self.code
 
     def made(self, *, singly: bool = True) -> Copies:
         addresses = [ctypes.cast(call, ctypes.c_void_p).value for call in (self._memcpy, self._format)]
-        driver = Driver(addresses[0] or 0, addresses[1] or 0, lambda device: 77, PLAIN, 0)
+        driver = Driver(addresses[0] or 0, addresses[1] or 0, lambda device: self.stream, PLAIN, 0)
         copies = _copies.through(driver, lambda buffers, first, second: singly)
         assert copies is not None
         return copies
@@ -66,21 +72,12 @@ class CudaDriver(HostDriver):
     stream = 0
 
     def made(self, *, singly: bool = True) -> Copies:
-        self._cuda = _CUDA_MEMCPY(
-            lambda to, source, count, kind, stream: self._moved(to, source, count, kind, stream)
-        )
+        self._cuda = _CUDA_MEMCPY(self._moved)
         address = ctypes.cast(self._cuda, ctypes.c_void_p).value
         driver = Driver(address or 0, 0, lambda device: self.stream, frozenset(), 0, is_cuda=True)
         copies = _copies.through(driver, lambda buffers, first, second: singly)
         assert copies is not None
         return copies
-
-    def _moved(self, to: int, source: int, count: int, kind: int, stream: int | None) -> int:
-        if self.code == 0:
-            assert (kind, stream or 0) == (3, self.stream)
-            ctypes.memmove(to, source, count)
-            self.copies += 1
-        return self.code
 
 
 def has_library() -> None:
@@ -154,21 +151,20 @@ def test_nothing_is_copied_by_cuda_while_another_device_is_the_current_one(cuda_
 
 
 def test_W32_the_memory_format_is_asked_in_every_call(npu_driver: HostDriver) -> None:
-    driver = npu_driver
     (buffer,), plain, private = filled(1), torch.randn(4, 16), torch.randn(4, 16)
-    copy = driver.made()([buffer])
+    copy = npu_driver.made()([buffer])
     copy(plain)
-    driver.formats[private._cdata] = NZ
+    npu_driver.formats[private._cdata] = NZ
     copy(private)
-    assert driver.copies == 1
-    driver.formats[plain._cdata] = (
+    assert npu_driver.copies == 1
+    npu_driver.formats[plain._cdata] = (
         NZ  # as `npu_format_cast_` changes a tensor that was plain in the first call
     )
     copy(plain)
-    assert driver.copies == 1
-    driver.formats.clear()
+    assert npu_driver.copies == 1
+    npu_driver.formats.clear()
     copy(private)
-    assert driver.copies == 2
+    assert npu_driver.copies == 2
     assert torch.equal(buffer, private)
 
 
@@ -176,13 +172,12 @@ def test_W32_the_memory_format_is_asked_in_every_call(npu_driver: HostDriver) ->
 def test_W32_the_batched_copy_takes_no_private_format(
     npu_driver: HostDriver, monkeypatch: pytest.MonkeyPatch, native_library: bool
 ) -> None:
-    driver = npu_driver
     seen: list[int] = []
     monkeypatch.setattr(torch, "_foreach_copy_", _counting(torch._foreach_copy_, seen))
     buffers, sources = filled(6), [torch.randn(4, 16) for _ in range(6)]
-    formats = driver.formats
+    formats = npu_driver.formats
     without = _copies.formats_asked(lambda tensor: formats.get(tensor._cdata, 2) in PLAIN)
-    copy = (driver.made(singly=False) if native_library else without)(buffers)
+    copy = (npu_driver.made(singly=False) if native_library else without)(buffers)
     copy(*sources)
     assert seen == [6]
     formats[sources[3]._cdata] = NZ

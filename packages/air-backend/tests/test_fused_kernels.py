@@ -17,9 +17,9 @@ from air_backend import _pieces, _records, scope
 from air_backend.errors import GraphSplit
 from air_backend.inference import set_dim_buckets
 
-GROUNDS = ["cpu"]
+GROUNDS: list[Any] = ["cpu"]
 if torch.cuda.is_available():
-    GROUNDS.append(pytest.param("cuda", marks=pytest.mark.accelerator))  # type: ignore[arg-type]
+    GROUNDS.append(pytest.param("cuda", marks=pytest.mark.accelerator))
 
 
 @pytest.fixture(autouse=True, params=GROUNDS)

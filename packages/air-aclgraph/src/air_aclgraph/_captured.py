@@ -72,6 +72,7 @@ class Captured:
     ready: StreamTest | None = None
     copies: Copies | None = field(default=None, repr=False)
     is_plain: Callable[[Tensor], bool] | None = field(default=None, repr=False)
+    """Asked of what is written back to: whether its memory is what its strides say; None where it always is."""
     fixed: tuple[Any, ...] | None = field(default=None, repr=False)
     """The outputs, where they are the same objects in every call."""
     before_replay: tuple[Callable[[], object], ...] = ()
