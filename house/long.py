@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 
 import tomllib
@@ -160,7 +160,7 @@ def run(minutes: float, names: Iterable[str], path: Path = TABLE) -> int:
             failed.append(name)
         else:
             taken = round((time.monotonic() - started) / 60)
-            today = datetime.now(UTC).date().isoformat()
+            today = datetime.now(timezone.utc).date().isoformat()
             write({**read(path), name: Green(commit, today, taken)}, path)
     if failed:
         say(f"failed: {', '.join(failed)}")

@@ -8,7 +8,7 @@ import json
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Final, Literal, get_args
 
@@ -75,7 +75,7 @@ def read_all(root: Path) -> dict[Ground, Record]:
 
 def now(ground: Ground, boards: Mapping[str, Mapping[str, float]], *, quick: bool) -> Record:
     """A record of this machine, today."""
-    today = datetime.now(UTC).date().isoformat()
+    today = datetime.now(timezone.utc).date().isoformat()
     return Record(ground, device(ground), today, quick, versions(ground), boards)
 
 

@@ -6,8 +6,20 @@ from typing import Final
 
 import nox
 
-from house.environments import ENV, NPU_ENV, base, browser, install, install_beside_npu, library, see, site_of
+from house.environments import (
+    ENV,
+    NPU_ENV,
+    base,
+    browser,
+    install,
+    install_beside_npu,
+    install_over,
+    library,
+    see,
+    site_of,
+)
 from house.packages import LAYERS, PACKAGES, ROOT, declared, declared_libraries, editable
+from house.sessions.package import MYPY_CACHE, typed_beside
 from house.sessions.running import RESULTS, passes, pytest, workers
 
 IMPORT_LINTER: Final = "from importlinter.cli import lint_imports_command as c; c()"
@@ -78,9 +90,9 @@ def lint(session: nox.Session) -> None:
 
 def house(session: nox.Session) -> None:
     """The checks check: each of them fails on a copy of the repository that breaks its rule; they are typed."""
-    install(session, "nox", RUFF)
-    mypy = ("python", "-m", "mypy", "--config-file", "pyproject.toml", "--python-version", "3.11")
-    session.run(*mypy, "--cache-dir", str(ROOT / ".mypy_cache"), "house", "noxfile.py", env=ENV)
+    install_over(session, typed_beside(session), "nox", RUFF)
+    mypy = ("python", "-m", "mypy", "--config-file", "pyproject.toml", *MYPY_CACHE)
+    session.run(*mypy, "house", "noxfile.py", env=ENV)
     session.run("python", "-m", "house.long", "--check")
     pytest(session, *workers(), "house/tests", env=ENV | {"AIR_TORCH_ENV": str(base(session).parent)})
 

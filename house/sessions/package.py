@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Final
 
 import nox
@@ -27,6 +28,7 @@ from house.sessions.running import RESULTS, pytest, workers
 
 # tests open the pages of these packages in a browser
 PICTURED: Final = ("air-graph", "air-streams", "air-geir", "air-backend")
+MYPY_CACHE: Final = ("--cache-dir", str(ROOT / ".mypy_cache"))
 UNTYPED_TESTS: Final = ("air-sim",)  # its tests use torch_npu throughout, which has no types
 #: torch keeps what operators gave for fake tensors. Tests that trace each program once pay for it and hardly read it:
 #: a tenth of their time. The tests on torch_npu and those in long sessions keep it, as a user does.
@@ -56,22 +58,24 @@ def tests_pure(session: nox.Session) -> None:
     pytest(session, *proofs(PURE), *fewer, tests, env=ENV)
 
 
-def types(session: nox.Session, package: str) -> None:
-    """mypy --strict over the sources and the tests.
+def typed_beside(session: nox.Session) -> list[Path]:
+    """The libraries that everything is checked beside, with the base.
 
-    Every package is checked beside the same libraries: mypy would analyse torch anew where one more of those that torch
-    may import is found, or one less.
+    mypy would analyse torch anew where one more of those that torch may import is found, or one less.
     """
-    libraries = (library(session, text) for text in declared_libraries(*PACKAGES))
-    see(session, site_of(base(session)), *libraries)
+    return [library(session, text) for text in declared_libraries(*PACKAGES)]
+
+
+def types(session: nox.Session, package: str) -> None:
+    """mypy --strict over the sources and the tests."""
+    see(session, site_of(base(session)), *typed_beside(session))
     folder = ROOT / "packages" / package
     what = ["src"] if package in UNTYPED_TESTS else ["src", "tests"]
     own = what if any((folder / "tests").glob("[!t_c]*.py")) else ["src"]
     siblings = [f"../{name}/src" for name in closure(package) if name != package]
     session.chdir(folder)
     command = ("python", "-m", "mypy", "--config-file", "../../pyproject.toml")
-    cache = ("--cache-dir", str(ROOT / ".mypy_cache"))
-    session.run(*command, *cache, *what, env=ENV | {"MYPYPATH": ":".join([*own, *siblings])})
+    session.run(*command, *MYPY_CACHE, *what, env=ENV | {"MYPYPATH": ":".join([*own, *siblings])})
 
 
 def npu(session: nox.Session, package: str) -> None:
