@@ -85,7 +85,7 @@ SHAPES = [
 ]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dynamic", SHAPES)
 @pytest.mark.parametrize("name", list(DECODERS))
 def test_decoding_with_a_growing_cache_equals_eager(name: str, dynamic: bool | None, device: str) -> None:
@@ -101,7 +101,7 @@ def test_decoding_with_a_growing_cache_equals_eager(name: str, dynamic: bool | N
     assert sum(e.stats()["captures"] for e in backend.executables) >= STEPS
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", list(DECODERS))
 def test_decoding_with_a_static_cache_captures_once_and_equals_eager(name: str, device: str) -> None:
     model = decoder(name, device)

@@ -19,6 +19,7 @@ eager first.  The rows:
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import itertools
 import logging
@@ -84,7 +85,7 @@ def main() -> None:
         inputs = torch.full((batch, 1), 7, device="cuda"), torch.tensor([9], device="cuda")
         with torch.no_grad():
             rows = rows_of(shape, batch, *inputs, asked.without)
-            check(rows, inputs)
+            check(rows, inputs, copy.deepcopy(rows[0].step).double()(*inputs))
             interleave(rows, inputs, asked.rounds)
         title = f"decode, {shape.layers} layers, batch {batch}, {name}"
         show(table(title, rows))

@@ -50,16 +50,16 @@ def kept(way: str, layers: int) -> dict[str, float]:
 
 def main() -> None:
     """Starts a process for each way."""
-    asked = begin(__doc__, layers=4, way=-1)
+    asked = begin(__doc__, layers=4, way="")
     logging.disable(logging.INFO)
-    if asked.way >= 0:
-        show("FOUND" + json.dumps(kept(WAYS[asked.way], asked.layers)))
+    if asked.way:
+        show("FOUND" + json.dumps(kept(asked.way, asked.layers)))
         return
     found: dict[str, Any] = {}
-    for number, way in enumerate(WAYS):
+    for way in WAYS:
         if way in asked.without:
             continue
-        command = [sys.executable, __file__, "--way", str(number), "--layers", str(asked.layers)]
+        command = [sys.executable, __file__, "--way", way, "--layers", str(asked.layers)]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         found[way] = json.loads(done.stdout.partition("FOUND")[2])
     title = f"nine sizes, {asked.layers} layers, {torch.cuda.get_device_name()}, torch {torch.__version__}"

@@ -64,10 +64,11 @@ def fresh_dynamo() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def host_demo() -> demo.DemoReport:
-    """The demo on CPU tensors, as `air demo` runs it; it takes long enough to be run once."""
+    """The demo on CPU tensors, with half of the layers of `air demo`; it takes long enough to be run once."""
     import torch
 
     from air_backend import demo
     from air_backend._ground import Ground
 
-    return demo.run_demo(Ground(torch.device("cpu"), ("reduce-overhead", "max-autotune"), ""))
+    size = demo.LlamaSize(layers=demo.LlamaSize().layers // 2)
+    return demo.run_demo(Ground(torch.device("cpu"), ("reduce-overhead", "max-autotune"), ""), size)

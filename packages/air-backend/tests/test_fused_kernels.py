@@ -173,7 +173,7 @@ def test_N24_a_decode_step_with_a_cache_is_that_of_eager() -> None:
 
     torch.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+        vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=4,
         num_key_value_heads=2, max_position_embeddings=32,
     )  # fmt: skip
     model = LlamaForCausalLM(config).eval()

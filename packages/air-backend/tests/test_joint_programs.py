@@ -16,7 +16,7 @@ from torch.nn import functional as F  # noqa: N812
 from air_backend import _records
 
 SIZE: Final = (3, 4)
-PROGRAMS: Final = 12
+PROGRAMS: Final = 8
 
 UNARY: Final[dict[str, Callable[[Tensor], Tensor]]] = {
     "sin": torch.sin,

@@ -37,13 +37,14 @@ def ended_with_a_message(done: subprocess.CompletedProcess[str]) -> None:
     assert "exitcode  : 7 " in cause
 
 
-def test_S25_S27_N22_ranks_and_distributed_tensors_equal_one_process_on_gloo_and_a_death_ends_the_job() -> (
-    None
-):
+@pytest.mark.parametrize("modes", [MODES[1:], pytest.param(MODES[:1], marks=pytest.mark.slow)])
+def test_S25_S27_N22_ranks_and_distributed_tensors_equal_one_process_on_gloo_and_a_death_ends_the_job(
+    modes: Sequence[str],
+) -> None:
     started = time.monotonic()
-    done = launched(PROGRAM, "cpu", "--only", *sorted(CI), limit_s=LIMIT_S)
+    done = launched(PROGRAM, "cpu", "--only", *sorted(CI), "--modes", *modes, limit_s=LIMIT_S)
     told_equal_in(MODES[1:], CI, done)
-    equal_in(MODES, done)
+    equal_in(modes, done)
     ended_with_a_message(done)
     assert re.search(LOST, done.stdout), done.stdout + done.stderr[-4000:]
     assert time.monotonic() - started < LIMIT_S

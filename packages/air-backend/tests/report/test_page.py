@@ -54,7 +54,7 @@ def chromium() -> Iterator[browser.Browser]:
         yield opened
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
 @pytest.mark.parametrize("size", [*SMALL, *LARGE])
 def test_every_view_fits_both_widths_in_both_schemes_and_the_console_stays_empty(

@@ -71,7 +71,7 @@ def check(program: Program, off: frozenset[str], verify: bool = False) -> Counte
     return Counter(step.name for step in report.steps if step.modified)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_every_combination_of_passes_computes_what_eager_computes(
     request: pytest.FixtureRequest, shard: int
