@@ -204,6 +204,7 @@ GENERATE: Final = {
     "Inductor": "Inductor, as transformers compiles",
     "AIR, kernels of ATen": "AIR, kernels of ATen",
     "AIR, kernels of Inductor": "AIR, kernels of Inductor",
+    "AIR, kernels of Inductor, caches adopted": "AIR, kernels of Inductor, caches adopted",
 }
 GPU_RIVALS: Final = (
     "eager",

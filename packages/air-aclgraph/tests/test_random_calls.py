@@ -156,6 +156,7 @@ class Workshop:
             settings(device, air__outputs=outputs),
             settings(device, air__outputs=outputs, air__adaptive_slots=2),
             settings(device, air__outputs=outputs, debug__aclgraph__clone_input=False),
+            settings(device, air__outputs=outputs, air__adopt_inputs=True),
         ]
 
     def executable(self, graph: Graph, examples: tuple[Tensor, ...], chance: random.Random) -> Executable:

@@ -9,6 +9,7 @@ itself: `Inductor` is what it does when it is told nothing (reduce-overhead).
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Callable
 from typing import Any, Final
@@ -19,7 +20,8 @@ from _gpu import COMPILED, Timed, begin, interleave, show, table, write
 from gpu_models import llama
 from torch import Tensor
 
-WAYS: Final = ("eager", "Inductor", "AIR, kernels of ATen", "AIR, kernels of Inductor")
+ADOPTING: Final = "AIR, kernels of Inductor, caches adopted"
+WAYS: Final = ("eager", "Inductor", "AIR, kernels of ATen", "AIR, kernels of Inductor", ADOPTING)
 Request = Callable[[Tensor], Tensor]
 
 
@@ -29,9 +31,12 @@ def given(way: str) -> dict[str, Any]:
         return {}
     if way == "Inductor":
         return {"cache_implementation": "static"}
+    compiled = copy.deepcopy(COMPILED[way.removesuffix(", caches adopted")])
+    if way == ADOPTING:
+        compiled["options"]["air.adopt_inputs"] = True
     return {
         "cache_implementation": "static",
-        "compile_config": transformers.CompileConfig(mode=None, **COMPILED[way]),
+        "compile_config": transformers.CompileConfig(mode=None, **compiled),
     }
 
 

@@ -73,7 +73,9 @@ def step_of(model: Any, arguments: str) -> Step:
 def in_double(model: Any, arguments: str, x: Tensor) -> Tensor:
     """What the model gives in double precision, its weights and its input as they are."""
     exact = copy.deepcopy(model).double()
-    exact.config._experts_implementation = "batched_mm"  # the grouped one is for single and half precision alone
+    exact.config._experts_implementation = (
+        "batched_mm"  # the grouped one is for single and half precision alone
+    )
     return step_of(exact, arguments)(x.double() if x.is_floating_point() else x)
 
 

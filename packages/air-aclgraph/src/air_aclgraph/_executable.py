@@ -18,6 +18,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from air_aclgraph._adopted import adopted
 from air_aclgraph._captured import Captured, overlaps_written
 from air_aclgraph._explain import capture_text, explained
 from air_aclgraph._kept import Stage
@@ -179,6 +180,11 @@ class Executable(Replayer, WholeGraph):
         """Decides about a key that could not be replayed as it is; gives outputs if no capture is needed."""
         moved = [] if self._forced else captured.moved(args)
         held, settled, bound = captured.is_held(), None, None
+        if moved and not held and self._adopted(captured, policy, moved, args):
+            outputs = captured.run(args)
+            if outputs is not None:
+                return outputs
+            moved = []
         if held:
             policy.keeping.give_up()
             self._note_kept_output(captured)
@@ -198,10 +204,24 @@ class Executable(Replayer, WholeGraph):
             self._explain_move(captured, policy, moved)
         return None
 
+    def _adopted(
+        self, captured: Captured, policy: KeyPolicy, moved: Sequence[int], args: Sequence[Any]
+    ) -> bool:
+        """Whether the inputs that moved have taken over the memory of the capture."""
+        first, settle = policy.is_first_move(), self.runtime.synchronize
+        if not self.options.adopt or not adopted(captured, moved, args, settle, collect=first):
+            return False
+        self._stats.add("adopted_inputs", len(moved))
+        for note in policy.took_over(moved):
+            self._note(f"key {captured.key}: {note}")
+        return True
+
     def _carried(
         self, captured: Captured, policy: KeyPolicy, moved: Sequence[int], args: Sequence[Any]
     ) -> list[str]:
         """Notes on inputs in other memory that are carried from now on; empty where there is to be a capture."""
+        if not moved:
+            return []
         found = carried_from_now_on(captured, moved, args, collect=policy.is_first_move())
         kinds = [found.get(index, kind) for index, kind in enumerate(policy.kinds)]
         if not found or self._clash(args, kinds) is not None:

@@ -45,19 +45,11 @@ def remember(recording: Recording) -> None:
 def carried_from_now_on(
     captured: Captured, moved: Sequence[int], args: Sequence[Any], *, collect: bool
 ) -> dict[int, Kind]:
-    """The new kind of each input that moved, where all of them can be carried; empty where one cannot.
-
-    With `collect` what garbage holds is given back first: compiling leaves cycles that have the inputs of its call.
-    """
-    memory = [captured.inputs[index] for index in moved]
-    if not moved or not all(_can_be_carried(captured, index, args[index]) for index in moved):
+    """The new kind of each input that moved, where all of them can be carried; empty where one cannot."""
+    if not all(can_be_carried(captured, index, args[index]) for index in moved):
         return {}
-    if not _are_free(memory):
-        if not collect:
-            return {}
-        gc.collect()
-        if not _are_free(memory):
-            return {}
+    if not are_free([captured.inputs[index] for index in moved], collect=collect):
+        return {}
     return {index: _CARRIED[captured.kinds[index]] for index in moved}
 
 
@@ -68,14 +60,23 @@ def calls_worth_a_capture(seconds: float, copied: Sequence[Tensor], runtime: Run
     return max(_LEAST_CALLS, int(seconds / (2 * max(once, _SECONDS_PER_TENSOR))))
 
 
+def are_free(memory: Sequence[Tensor], *, collect: bool) -> bool:
+    """Whether no tensor but those of recordings is over this memory.
+
+    With `collect` what garbage holds is given back first: compiling leaves cycles that have the inputs of its call.
+    """
+    if _are_free(memory):
+        return True
+    return collect and gc.collect() >= 0 and _are_free(memory)
+
+
 def _are_free(memory: Sequence[Tensor]) -> bool:
-    """Whether no tensor but those of recordings is over this memory."""
     claims = claims_of(tensor for recording in list(_recordings.values()) for tensor in recording.holds)
     loans = (Loan.of(each, claims.get(each.untyped_storage()._cdata, 0)) for each in memory)
     return not any(loan.is_held() for loan in loans)
 
 
-def _can_be_carried(captured: Captured, index: int, given: Tensor) -> bool:
+def can_be_carried(captured: Captured, index: int, given: Tensor) -> bool:
     """Whether one fills the memory of the other, alone; a parameter is no memory for a request, and stays as it is."""
     buffer = captured.inputs[index]
     if captured.kinds[index] not in _CARRIED or index in captured.wholes:

@@ -27,6 +27,7 @@ class Options:
     kernels: Literal["aten", "inductor"] = "aten"
     warmup: int = 1
     bind_after: int = 0
+    adopt: bool = False
     clone_input: bool = True
     frozen_parameter: bool = False
     force_recapture: bool = False
@@ -54,6 +55,7 @@ class Options:
             kernels=air.kernels,
             warmup=max(1, air.warmup) if air.kernels == "inductor" else air.warmup,
             bind_after=BIND_AFTER[air.kernels] if air.adaptive_slots is None else air.adaptive_slots,
+            adopt=air.adopt_inputs,
             clone_input=debug.clone_input,
             frozen_parameter=experimental.frozen_parameter,
             force_recapture=debug.force_recapture,

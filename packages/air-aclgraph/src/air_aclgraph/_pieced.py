@@ -23,6 +23,7 @@ _SUMMED = (
     "copied_bytes",
     "evictions",
     "capture_failures",
+    "adopted_inputs",
     "capture_seconds",
     "keys",
 )

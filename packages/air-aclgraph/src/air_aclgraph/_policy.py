@@ -39,6 +39,8 @@ class KeyPolicy:
     watched: bool = False
     visiting: set[int] = field(default_factory=set)
     """Inputs that are carried or copied because callers bring other memory each time."""
+    adopted: set[int] = field(default_factory=set)
+    """Inputs that took over the memory of the capture."""
     keeping: Keeping = field(default_factory=Keeping)
 
     @classmethod
@@ -67,14 +69,21 @@ class KeyPolicy:
 
     def is_first_move(self) -> bool:
         """Whether no bound input has had a new address before."""
-        return not self.moves
+        return not self.moves and not self.adopted
+
+    def took_over(self, indices: Iterable[int]) -> list[str]:
+        """These inputs lie where the capture has them; says so of each once."""
+        new = [index for index in indices if index not in self.adopted]
+        self.adopted.update(new)
+        return [f"input {index}: takes over the memory of the capture in each request" for index in new]
 
     def carried(self, found: Mapping[int, Kind]) -> list[str]:
         """These inputs are carried from now on, through the memory of a caller that has let go of it."""
         notes = []
         for index, kind in found.items():
             notes.append(
-                f"input {index}: {self.kinds[index].value} -> {kind.value}, callers bring other memory each time"
+                f"input {index}: {self.kinds[index].value} -> {kind.value}, callers bring other memory each time "
+                "(air.adopt_inputs spares the copies)"
             )
             self.kinds[index] = kind
             self.visiting.add(index)

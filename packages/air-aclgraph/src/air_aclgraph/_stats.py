@@ -22,6 +22,7 @@ class Stats:
             "evictions": 0,
             "eager_calls": Counter(),
             "capture_failures": 0,
+            "adopted_inputs": 0,
             "capture_seconds": 0.0,
         }
         self._past = Counter({"replays": 0, "copies": 0, "copied_bytes": 0})

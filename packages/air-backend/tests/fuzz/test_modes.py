@@ -39,6 +39,7 @@ VARIED: Final[Mapping[str, tuple[Options, ...]]] = {
         *PASSES,
         {"air.outputs": "clone"},
         {"air.adaptive_slots": 2},
+        {"air.adopt_inputs": True},
         {"air.warmup": 0},
         {"debug.aclgraph.clone_input": False},
         {"debug.aclgraph.remove_cat_ops": False},

@@ -126,6 +126,12 @@ class Air(Group):
         "3 where Inductor generates the kernels, whose own code copies nothing, and 0 elsewhere.",
         integer(0, 1_000_000),
     )
+    adopt_inputs: bool = option(
+        False,
+        "A tensor in other memory than at the capture, such as the cache of a new request, takes over the memory of "
+        "the capture where nobody else has it: its data_ptr() changes, and later calls copy nothing. Not for tensors "
+        "whose address somebody keeps.",
+    )
     sync: Literal["check", "error", "auto", "off"] = option(
         "check",
         "What happens when streams race in a graph: a warning, an error, the missing waits are inserted, or "
