@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.utils.dlpack import from_dlpack
 
 from aclgraph_backend import Backend, executable
 
@@ -73,7 +75,7 @@ HOLDERS: dict[str, Callable[[Tensor], Any]] = {
     "a view": lambda cache: cache[:],
     "a detached tensor": Tensor.detach,
     "a storage": lambda cache: torch.empty(0, device=cache.device).set_(cache.untyped_storage()),
-    "another library": torch.from_dlpack,
+    "another library": from_dlpack,
 }
 
 
@@ -108,7 +110,7 @@ def test_a_capsule_of_another_library_keeps_its_memory() -> None:
     cache = torch.ones(4)
     capsule = cache.__dlpack__()
     request(run, cache)
-    assert torch.from_dlpack(capsule).tolist() == [4.0] * 4
+    assert from_dlpack(capsule).tolist() == [4.0] * 4
     assert run.stats()["adopted_inputs"] == 0
 
 
@@ -168,3 +170,74 @@ def test_a_compiled_function_moves_the_caches_of_its_callers() -> None:
         assert cache.tolist() == [2.0] * 4
     assert backend.only.stats()["captures"] == 1
     assert backend.only.stats()["adopted_inputs"] == 3
+
+
+def two_caches(one: Tensor, other: Tensor, x: Tensor) -> tuple[Tensor, ...]:
+    one[1:2].copy_(x[:1])
+    other.mul_(2).add_(x)
+    return one.sum(0), other[1:], x + one[0], other
+
+
+class Requests:
+    """Caches of requests, some of them kept, some looked at from elsewhere; each has a twin that eager writes."""
+
+    def __init__(self, chance: random.Random, device: str) -> None:
+        self.chance, self.device = chance, device
+        self.pairs: list[tuple[Tensor, Tensor]] = []
+        """Caches and twins that are still there, and what looks at them."""
+
+    def cache(self) -> tuple[Tensor, Tensor]:
+        """A cache and its twin: an old one, a part of more memory, or a new one."""
+        source = self.chance.randrange(6)
+        old = [pair for pair in self.pairs if pair[0].shape == (3, 4)]
+        if source == 0 and old:
+            return self.chance.choice(old)
+        whole, twin = (torch.full((5, 4), float(source), device=self.device) for _ in range(2))
+        if source == 1:
+            return whole[1:4], twin[1:4]
+        return whole[:3].clone(), twin[:3].clone()
+
+    def keep(self, cache: Tensor, twin: Tensor) -> None:
+        look = self.chance.choice([lambda t: t, lambda t: t[1:], Tensor.detach, Tensor.t])
+        self.pairs.append((look(cache), look(twin)))
+
+    def forget(self) -> None:
+        self.chance.shuffle(self.pairs)
+        del self.pairs[self.chance.randrange(3) :]
+
+
+def check_requests(device: str, numbers: range) -> int:
+    """Random requests against eager; how many inputs took memory over."""
+    taken = 0
+    for number in numbers:
+        chance = random.Random(number)
+        requests = Requests(chance, device)
+        examples = (torch.ones(3, 4, device=device) for _ in range(3))
+        outputs = chance.choice(["kept", "view", "clone"])
+        run = executable(two_caches, *examples, device=device, air__adopt_inputs=True, air__outputs=outputs)
+        for _ in range(chance.randrange(3, 8)):
+            (one, twin), (other, other_twin) = requests.cache(), requests.cache()
+            for _ in range(chance.randrange(1, 4)):
+                x = torch.randn(3, 4, device=device)
+                found, expected = run(one, other, x), two_caches(twin, other_twin, x)
+                torch.testing.assert_close([*found, one, other], [*expected, twin, other_twin])
+                assert found[1].data_ptr() == other[1:].data_ptr()
+            for pair in ((one, twin), (other, other_twin)):
+                if chance.random() < 0.2:
+                    requests.keep(*pair)
+            del one, other, found, pair
+            for kept, expected_of_it in requests.pairs:
+                torch.testing.assert_close(kept, expected_of_it, msg=f"sequence {number}")
+            requests.forget()
+        taken += run.stats()["adopted_inputs"]
+        run.close()
+    return taken
+
+
+def test_random_requests_equal_eager(device: str) -> None:
+    assert check_requests(device, range(40 if device == "cpu" else 20)) > 10
+
+
+@pytest.mark.slow
+def test_thousands_of_random_requests_equal_eager(device: str) -> None:
+    assert check_requests(device, range(40, 4000 if device == "cpu" else 800)) > 100
