@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import air_aclgraph
+import air_config
 from air_aclgraph import Executable
 
 _COPIES: Final = itertools.count()
@@ -90,6 +91,38 @@ def caches(device: str) -> list[Row]:
         gm = make_fx(function, tracing_mode="fake")(*held, x)
         run = air_aclgraph.compile_graph(gm, [*held, x], static_inputs=static)
         rows.append(Row(f"executable, {name}", _bound(run, *held, x)))
+    return rows
+
+
+def of_requests(device: str, count: int = 48) -> list[Row]:
+    """Caches in other memory than those of the capture: carried through its memory, or taking it over."""
+
+    def step(*given: Tensor) -> tuple[Tensor, ...]:
+        for cache in given[:-1]:
+            cache.add_(given[-1])
+        return (given[0].sum(),)
+
+    def made() -> list[Tensor]:
+        return [torch.zeros(8, 64, device=device) for _ in range(count)]
+
+    x = torch.ones(8, 64, device=device)
+    rows = []
+    for name, adopt, requests in (("carried", False, 2), ("adopted", True, 1)):
+        config = air_config.CompilerConfig.from_options(
+            {"mode": "reduce-overhead", "air.adopt_inputs": adopt}
+        )
+        settings = air_config.resolve(config, air_config.Context(device=device))
+        first = made()
+        run = air_aclgraph.compile_graph(
+            make_fx(step, tracing_mode="fake")(*first, x), [*first, x], settings=settings
+        )
+        run(*first, x)
+        del first
+        several = [made() for _ in range(requests)]  # in turn: one that stays would be captured where it is
+        turn = Turn(lambda caches, run=run: run(*caches, x), several)
+        for _ in range(2 * requests):
+            turn.next()
+        rows.append(Row(f"executable, {count} caches of a request, {name}", turn.next))
     return rows
 
 
@@ -182,6 +215,7 @@ def main() -> None:
     logging.disable(logging.INFO)
     groups: dict[str, Callable[[], list[Row]]] = {
         "mutated inputs": lambda: caches(arguments.device),
+        "caches of requests": lambda: of_requests(arguments.device),
         "pinned": lambda: pins(288, arguments.device),
         "host parameters": lambda: updates(arguments.device),
         "keys": lambda: keys(arguments.parameters, arguments.device),

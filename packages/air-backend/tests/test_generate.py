@@ -25,7 +25,9 @@ def model_on(device: str) -> Any:
 
 
 def compiled_by_air(**options: Any) -> Any:
-    config = transformers.CompileConfig(backend="air", mode="reduce-overhead", **options)
+    """With options of AIR, which names its mode there: torch.compile takes no mode beside options."""
+    options = {"mode": "reduce-overhead", **options}
+    config = transformers.CompileConfig(backend="air", mode=None, options=options)
     setattr(config, COMPILE_EVERYWHERE, True)
     return config
 
@@ -57,6 +59,19 @@ def test_N25_requests_with_a_static_cache_are_captured_once_and_give_eager_s_tok
     assert counters["air"]["recaptures"] == 0
     assert counters["air"]["captures"] == counters["air"]["graphs"]
     assert counters["air"]["replays"] >= 6 * REQUESTS
+
+
+def test_N25_caches_that_take_over_the_memory_of_the_capture_are_not_copied(device: str) -> None:
+    model = model_on(device)
+    wanted = {"max_new_tokens": 8, "do_sample": False}
+    told = {"cache_implementation": "static", "compile_config": compiled_by_air(**{"air.adopt_inputs": True})}
+    counters["air"].clear()
+    for prompt in prompts(device):
+        assert torch.equal(model.generate(prompt, **wanted, **told), model.generate(prompt, **wanted))
+    copied_per_call = counters["air"]["copied_bytes"] / counters["air"]["replays"]
+    assert counters["air"]["captures"] == counters["air"]["graphs"]
+    assert counters["air"]["adopted_inputs"] >= 2 * (REQUESTS - 1)
+    assert copied_per_call < 1000, "the numbers of a step; the cache has thousands of bytes"
 
 
 def test_the_doctor_says_that_generate_has_to_be_told() -> None:
