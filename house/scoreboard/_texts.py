@@ -163,8 +163,10 @@ _COLD: Final = Text(
 )
 _NEW_CACHE: Final = Text(
     "believed: each request had a new cache, whose tensors were copied into those of the capture and back on every "
-    "call, the latter one by one; they are copied back together since, which was not measured",
-    "估计：每次请求都有新的缓存，其张量在每次调用时拷入捕获所用的张量，再逐个拷回；此后改为一次拷回，尚未测量",
+    "call, the latter one by one; they are copied back together since, and with `air.adopt_inputs` not at all, neither "
+    "of which was measured on a GPU",
+    "估计：每次请求都有新的缓存，其张量在每次调用时拷入捕获所用的张量，再逐个拷回；"
+    "此后改为一次拷回，打开 `air.adopt_inputs` 则不再拷贝，两者都还没有在 GPU 上测量",
 )
 _COMPILED: Final = Text(
     "kernels are generated for each size, which cudagraphs has none of",

@@ -160,6 +160,19 @@ def test_two_graphs_over_one_cache_move_it_once(device: str) -> None:
     assert [run.stats()["adopted_inputs"] for run in runs] == [3, 0]
 
 
+def test_memory_that_another_capture_writes_stays_with_it(device: str) -> None:
+    x = torch.ones(4, device=device)
+    maker = executable(lambda x: (x * 2,), x, device=device, air__outputs="view")
+    run = compiled(device)
+    first_request(run, device)
+    for factor in (1.0, 2.0, 3.0):
+        (made,) = maker(x * factor)
+        assert made.tolist() == [2 * factor] * 4
+        run(made, x)
+        assert made.tolist() == [2 * factor + 1] * 4
+    assert run.stats()["adopted_inputs"] == 0
+
+
 def test_a_compiled_function_moves_the_caches_of_its_callers() -> None:
     backend = Backend(air__adopt_inputs=True)
     run = torch.compile(lambda cache, x: cache.add_(x).sum(), backend=backend)

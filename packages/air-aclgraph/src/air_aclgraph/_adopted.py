@@ -5,7 +5,7 @@
 
 The memory that B had is given back, so whoever has its address and no tensor over it has the address of nothing. Only
 the user knows that; what can be seen is asked here: B is the only tensor over memory that torch itself made, with no
-view, array, saved gradient or holder in C++.
+view, array, saved gradient or holder in C++, and no capture of ours writes it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from air_aclgraph._captured import Captured
 from air_aclgraph._kept import Loan
-from air_aclgraph._moved import are_free, can_be_carried
+from air_aclgraph._moved import are_free, can_be_carried, claims_of_recordings
 
 _ALONE: Final = torch.empty(1)._use_count()  # type: ignore[attr-defined]  # torch declares no types of it
 """Holders that a tensor has in C++ for the sake of its Python object."""
@@ -40,8 +40,10 @@ def adopted(
     given = [args[index] for index in moved]
     if not all(can_be_carried(captured, index, args[index]) and _is_alone(args[index]) for index in moved):
         return False
-    named = [id(value) for value in args]
-    if any(named.count(id(tensor)) > 1 for tensor in given) or not are_free(memory, collect=collect):
+    named, claims = [id(value) for value in args], claims_of_recordings()
+    if any(named.count(id(tensor)) > 1 or tensor.untyped_storage()._cdata in claims for tensor in given):
+        return False
+    if not are_free(memory, collect=collect):
         return False
     settle()
     with torch.no_grad():

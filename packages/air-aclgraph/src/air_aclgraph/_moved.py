@@ -53,6 +53,11 @@ def carried_from_now_on(
     return {index: _CARRIED[captured.kinds[index]] for index in moved}
 
 
+def claims_of_recordings() -> dict[int, int]:
+    """How many owners each storage has in recordings, of all graphs."""
+    return claims_of(tensor for recording in list(_recordings.values()) for tensor in recording.holds)
+
+
 def calls_worth_a_capture(seconds: float, copied: Sequence[Tensor], runtime: Runtime) -> int:
     """After how many calls, each of which copies these tensors in and back, the copies have cost a capture."""
     rate = _BYTES_PER_SECOND.get(runtime.device.type, _ON_DEVICES)
@@ -71,7 +76,7 @@ def are_free(memory: Sequence[Tensor], *, collect: bool) -> bool:
 
 
 def _are_free(memory: Sequence[Tensor]) -> bool:
-    claims = claims_of(tensor for recording in list(_recordings.values()) for tensor in recording.holds)
+    claims = claims_of_recordings()
     loans = (Loan.of(each, claims.get(each.untyped_storage()._cdata, 0)) for each in memory)
     return not any(loan.is_held() for loan in loans)
 
