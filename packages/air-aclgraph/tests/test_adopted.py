@@ -12,11 +12,7 @@ from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
 from aclgraph_backend import Backend, executable
-
-
-def step(cache: Tensor, x: Tensor) -> tuple[Tensor]:
-    cache.add_(x)
-    return ((cache * 2).sum(),)
+from test_moved import doubled, requests_of_two_graphs, step
 
 
 def compiled(device: str, function: Callable[..., Any] = step, *, adopt: bool = True) -> Any:
@@ -149,13 +145,8 @@ def test_one_tensor_for_two_inputs_stays_where_it_is(device: str) -> None:
 
 
 def test_two_graphs_over_one_cache_move_it_once(device: str) -> None:
-    runs = [compiled(device), compiled(device, lambda cache, x: (cache.mul_(2).sum() + x.sum(),))]
-    for _ in range(4):
-        cache, x = torch.zeros(4, device=device), torch.ones(4, device=device)
-        assert runs[0](cache, x)[0].item() == 8.0
-        assert runs[1](cache, x)[0].item() == 12.0
-        assert runs[0](cache, x)[0].item() == 24.0
-        assert cache.tolist() == [3.0] * 4
+    runs = [compiled(device), compiled(device, doubled)]
+    requests_of_two_graphs(device, *runs)
     assert [run.stats()["captures"] for run in runs] == [1, 1]
     assert [run.stats()["adopted_inputs"] for run in runs] == [3, 0]
 

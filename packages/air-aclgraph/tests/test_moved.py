@@ -126,14 +126,23 @@ def test_garbage_that_has_the_old_cache_is_collected_before_a_capture_is_made(de
     assert run.stats()["captures"] == 1
 
 
-def test_two_graphs_over_one_cache_both_carry_the_next(device: str) -> None:
-    runs = [compiled(device), compiled(device, lambda cache, x: (cache.mul_(2).sum() + x.sum(),))]
+def doubled(cache: Tensor, x: Tensor) -> tuple[Tensor]:
+    return (cache.mul_(2).sum() + x.sum(),)
+
+
+def requests_of_two_graphs(device: str, *runs: Any) -> None:
+    """Requests whose cache is written by `step` and by `doubled` in turn."""
     for _ in range(4):
         cache, x = torch.zeros(4, device=device), torch.ones(4, device=device)
         assert runs[0](cache, x)[0].item() == 8.0
         assert runs[1](cache, x)[0].item() == 12.0
         assert runs[0](cache, x)[0].item() == 24.0
         assert cache.tolist() == [3.0] * 4
+
+
+def test_two_graphs_over_one_cache_both_carry_the_next(device: str) -> None:
+    runs = [compiled(device), compiled(device, doubled)]
+    requests_of_two_graphs(device, *runs)
     assert [run.stats()["captures"] for run in runs] == [1, 1]
 
 
