@@ -68,6 +68,14 @@ def device() -> Iterator[str]:
         pytest.skip("run with --sim")
     yield "npu"
     air_sim.change(
-        fault="", seed=0, delay_us=0, noop=False, streams=1984, events=65535, replay_threads=2, sticky=True
+        fault="",
+        seed=0,
+        delay_us=0,
+        launch_delay_us=0,
+        noop=False,
+        streams=1984,
+        events=65535,
+        replay_threads=2,
+        sticky=True,
     )
     air_sim.recover()

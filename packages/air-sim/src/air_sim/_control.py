@@ -19,6 +19,7 @@ _CHANGEABLE = (
     "streams",
     "events",
     "delay_us",
+    "launch_delay_us",
     "seed",
     "replay_threads",
     "slots",

@@ -51,6 +51,9 @@ class Switches:
     poison: bool = _switch(False, "freed device memory is filled with 0xDD before it can be used again")
     noop: bool = _switch(False, "kernels and asynchronous copies do nothing: only host time is left")
     delay_us: int = _switch(0, "every task first waits a random time up to this many microseconds")
+    launch_delay_us: int = _switch(
+        0, "torch_npu's task queue hands each launch over this many microseconds later", 0, 1_000_000
+    )
     seed: int = _switch(
         0,
         "not 0: tasks and branches of a replay run in a random legal order of this seed",

@@ -108,3 +108,16 @@ def test_threads_have_devices_and_streams_of_their_own(device: str) -> None:
     for thread in threads:
         thread.join()
     assert results == [True] * 80
+
+
+def test_launch_delay_us_holds_up_what_the_task_queue_hands_over(device: str) -> None:
+    x = torch.zeros(4, device=device)
+    for _ in range(16):  # the queue's thread is known after some launches
+        x.add_(1)
+    npu.synchronize()
+    air_sim.change(launch_delay_us=200_000)
+    before = time.monotonic()
+    x.add_(1)
+    npu.synchronize()
+    assert time.monotonic() - before >= 0.2
+    assert x.tolist() == [17.0] * 4

@@ -56,6 +56,16 @@ def formatted_like(tensor: Tensor) -> Tensor | None:
     return made
 
 
+def flush(stream: Any) -> None:
+    """Returns when the task queue has handed over what was launched so far: the number of a stream is given after that.
+
+    torch_npu 2.13 asks the driver whether the current stream is being captured. A stream joins a capture with its first
+    wait, and while that wait lies in the queue the answer is no: memory freed there gets an event, which is recorded in
+    the capture and then queried, and that ends capture and process.
+    """
+    stream.npu_stream  # noqa: B018
+
+
 def driver(index: int) -> Driver | None:
     """What a copy by the driver goes through; None where something is missing or torch_npu watches every launch."""
     stream = getattr(torch_npu()._C, "_npu_getCurrentRawStream", None)

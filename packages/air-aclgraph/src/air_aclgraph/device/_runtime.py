@@ -76,6 +76,7 @@ class AcceleratorRuntime:
         self._last_stream: Any = None
         self._update_stream: Any = None
         self._entry: Any = None
+        self._captured = False
         self._stack: list[Any] = []
         self._limits: list[tuple[Any, Any]] = []
         self._levels: list[int] = []
@@ -144,7 +145,10 @@ class AcceleratorRuntime:
         event.record(self._module.current_stream(self.device))
 
     def wait_event(self, event: Any) -> None:
-        self._module.current_stream(self.device).wait_event(event)
+        stream = self._module.current_stream(self.device)
+        stream.wait_event(event)
+        if self._captured:
+            _npu.flush(stream)
 
     def use_on_stream(self, tensor: Tensor, stream: Any) -> None:
         tensor.record_stream(self._entry if stream is None else stream)
@@ -163,8 +167,10 @@ class AcceleratorRuntime:
     @contextmanager
     def _balanced(self) -> Iterator[None]:
         """Leaves every stream, limit and level that the body entered, also when it raised in the middle."""
-        depth, limits, levels, entry = len(self._stack), len(self._limits), len(self._levels), self._entry
+        depth, limits, levels = len(self._stack), len(self._limits), len(self._levels)
+        around = self._entry, self._captured
         self._entry = self._module.current_stream(self.device)
+        self._captured = self.name == "npu" and self.is_recording()
         try:
             yield
         finally:
@@ -174,7 +180,7 @@ class AcceleratorRuntime:
                 self.restore_cores()
             while len(self._stack) > depth:
                 self.exit_stream()
-            self._entry = entry
+            self._entry, self._captured = around
 
     def record(self, body: Body, inputs: Sequence[object], request: Request) -> Recording:
         self._refuse(request)

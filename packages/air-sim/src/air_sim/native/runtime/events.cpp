@@ -112,7 +112,10 @@ aclError record(Event* event, Stream* stream) {
   if (event->external)
     return submit(stream, {[flag = event->flag] { flag->store(true); }, "event record", Kind::event});
   aclError status;
-  if (recording() && record_in_capture(event, stream, status)) return status;
+  if (recording()) {
+    before_launch(stream->device);
+    if (record_in_capture(event, stream, status)) return status;
+  }
   auto made = std::make_shared<Record>();
   {
     std::lock_guard<std::mutex> lock(event->m);
@@ -149,7 +152,10 @@ aclError wait(Event* event, Stream* stream) {
     return submit(stream, {[stream, ready] { wait_until(*stream, ready); }, "event wait", Kind::event});
   }
   aclError status;
-  if (recording() && wait_in_capture(event, stream, status)) return status;
+  if (recording()) {
+    before_launch(stream->device);
+    if (wait_in_capture(event, stream, status)) return status;
+  }
   const auto awaited = event->latest();
   if (!awaited) return ACL_SUCCESS;
   return submit(stream, {[awaited, stream] { awaited->wait_in(*stream); }, "event wait", Kind::event});

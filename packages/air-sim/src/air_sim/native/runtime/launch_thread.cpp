@@ -2,6 +2,7 @@
 #include "launch_thread.h"
 
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -14,6 +15,7 @@
 #include "device.h"
 #include "release_thread.h"
 #include "status.h"
+#include "switches.h"
 
 namespace air_sim {
 namespace {
@@ -71,6 +73,11 @@ void watch_launch_thread(int device) {
   if ((t_launches & (t_launches - 1)) != 0) return;
   if (t_watch.device < 0) look(device);
   if (t_watch.device >= 0) slow_release_threads();
+}
+void before_launch(int device) {
+  watch_launch_thread(device);
+  const int64_t delay = switches().launch_delay_us;
+  if (delay > 0 && in_launch_thread()) usleep(delay);
 }
 bool in_launch_thread() { return t_watch.device >= 0; }
 

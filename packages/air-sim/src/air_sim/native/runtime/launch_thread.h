@@ -13,6 +13,9 @@ namespace air_sim {
 // Looks, now and then, whether the calling thread is torch_npu's launch thread of a device; if so, the release threads that
 // torch_npu starts with it are slowed down.
 void watch_launch_thread(int device);
+// Before a launch: watches, and holds torch_npu's launch thread up as long as the switch launch_delay_us says, so that
+// what the host has launched and what the runtime knows of it lie apart, as they do under load.
+void before_launch(int device);
 // True in such a thread: an error that is returned there costs the process its device.
 bool in_launch_thread();
 // A call of this thread failed.

@@ -239,7 +239,7 @@ void release_streams(int device, int count) {
 }
 
 int submit(Stream* stream, Task task) {
-  watch_launch_thread(stream->device);
+  before_launch(stream->device);
   if (recording()) {
     aclError status = ACL_SUCCESS;
     if (record_task(stream, task, status)) return status;

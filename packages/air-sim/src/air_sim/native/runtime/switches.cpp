@@ -34,6 +34,7 @@ Switches::Switches()
       streams(number("STREAMS", 1984)),
       events(number("EVENTS", 65535)),
       delay_us(number("DELAY_US", 0)),
+      launch_delay_us(number("LAUNCH_DELAY_US", 0)),
       seed(number("SEED", 0)),
       replay_threads(number("REPLAY_THREADS", 2)),
       slots(number("SLOTS", 0)),
@@ -62,7 +63,7 @@ void Switches::set_faults(const std::string& list) {
 bool Switches::set(const std::string& name, const std::string& value) {
   const std::map<std::string, std::atomic<int64_t>*> numbers = {
       {"streams", &streams}, {"events", &events},
-      {"delay_us", &delay_us}, {"seed", &seed},
+      {"delay_us", &delay_us}, {"launch_delay_us", &launch_delay_us}, {"seed", &seed},
       {"replay_threads", &replay_threads}, {"slots", &slots},
       {"kernel_timeout_ms", &kernel_timeout_ms}};
   const std::map<std::string, std::atomic<bool>*> flags = {

@@ -13,7 +13,7 @@ struct Switches {
   bool protect;
   // May be changed while the program runs (air_sim_set).
   std::atomic<bool> noop, poison, verbose, sticky;
-  std::atomic<int64_t> streams, events, delay_us, seed, replay_threads, slots, kernel_timeout_ms;
+  std::atomic<int64_t> streams, events, delay_us, launch_delay_us, seed, replay_threads, slots, kernel_timeout_ms;
   // Faults still to come: 0 is none, n fires on the n-th occasion from now.
   std::atomic<int64_t> oom{0}, kernel_error{0}, hang{0};
   Switches();
