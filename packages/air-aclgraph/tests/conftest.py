@@ -14,6 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.append(str(Path(__file__).parents[2] / "air-fxpasses" / "tests"))  # for random_programs
+sys.path.append(str(Path(__file__).parents[2] / "air-streams" / "tests"))  # for streams_programs
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -7,10 +7,11 @@ import random
 from collections.abc import Iterable, Iterator
 
 import pytest
+from torch.fx import Graph
 
 from air_streams import StreamPlan
 from streams_judge import is_correct
-from streams_programs import Op, Program, graph_of, random_chain, random_program
+from streams_programs import Op, Program, aten, graph_of, on_stream, ops, random_chain, random_program
 
 PARTS = 4  # of the programs of four operations, for workers to share
 SAMPLE = 1_500
@@ -94,3 +95,31 @@ def test_N05_slices_of_one_storage_race_only_where_they_share_bytes(programs: in
         program = make(source, length=source.randint(2, 9), streams=3, events=4, storages=1, slices=True)
         verdicts.append(races_are_right(program, 1, elements=True))
     assert 0.1 < sum(verdicts) / len(verdicts) < 0.9
+
+
+def test_N05_a_write_that_nobody_sees_must_follow_the_work_that_allocated_its_storage() -> None:
+    """The block of `made` may be that of `old`, which the entry stream reads before it makes `made`."""
+    graph = Graph()
+    x = graph.placeholder("x")
+    old = graph.call_function(aten.mul.Tensor, (x, x))
+    graph.call_function(aten.add.Tensor, (old, x))
+    made = graph.call_function(aten.add.Tensor, (x, 1))
+    unseen = on_stream(graph, 1, (aten.fill_.Scalar, (made, 2), {}))
+    on_stream(graph, 1, (aten.fill_.Scalar, (made, 3), {}))
+    graph.output((made,))
+    races = StreamPlan.of(graph, sync="off").races()
+    assert [(race.first, race.second) for race in races] == [(made, unseen)]
+
+
+def test_N05_a_write_that_nobody_sees_to_an_input_may_come_at_any_time() -> None:
+    graph = Graph()
+    x = graph.placeholder("x")
+    first = graph.call_function(aten.fill_.Scalar, (x, 1))
+    on_stream(graph, 1, (aten.fill_.Scalar, (x, 2), {}))
+    graph.call_function(ops.event_record.default, ("a",))
+    on_stream(graph, 1, (ops.event_wait.default, ("a",), {}))
+    last = on_stream(graph, 1, (aten.fill_.Scalar, (x, 3), {}))
+    graph.output(())
+    races = StreamPlan.of(graph, sync="off").races()
+    assert (first, last) not in [(race.first, race.second) for race in races]
+    assert races == ()

@@ -22,6 +22,7 @@ air_sim = pytest.importorskip("air_sim")
 pytestmark = pytest.mark.npu("air-sim injects the faults")
 
 MEBI = 1 << 20
+GIBI = 1 << 30
 
 
 def npu() -> Any:
@@ -80,6 +81,24 @@ def test_a_device_without_memory_in_the_middle_of_a_capture_gives_everything_bac
         assert right(run, x)
     assert run.stats()["capture_failures"] == 1
     assert run.stats()["captures"] == 1
+
+
+def test_memory_that_the_allocator_only_keeps_serves_a_capture() -> None:
+    """Inside a capture the allocator gives nothing back: graphs that were closed had taken a device whole."""
+
+    def roomy(x: Tensor) -> tuple[Tensor, ...]:
+        room = x.new_empty(GIBI)
+        room[: len(x)].copy_(x)
+        return (room[: len(x)] + 1,)
+
+    x = torch.arange(4.0, device="npu")
+    run = executable(roomy, x, device="npu", runtime=AcceleratorRuntime("npu:0"), air__warmup=0)
+    kept = [torch.empty(2 * GIBI, dtype=torch.uint8, device="npu") for _ in range(15)]
+    del kept
+    assert npu().memory_reserved() >= 30 * GIBI
+    assert run(x)[0].tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert run.stats()["captures"] == 1
+    npu().empty_cache()
 
 
 def test_the_line_that_ran_out_of_memory_is_named() -> None:

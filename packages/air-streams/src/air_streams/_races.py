@@ -2,7 +2,8 @@
 
 A read and a write of the same bytes on two streams must be ordered. Two writes must be ordered if the later
 one is ever seen: read before something overwrites it, or left in the storage at the end. A write that is
-never seen may lose the race: it makes no difference.
+never seen may lose the race: it makes no difference. But it must follow the work that allocated the storage: the
+block was another value's before, and work of the allocating stream may still read that one.
 
 Each finding is taken as mended for what follows it (its wait is learnt), so one missing wait is one finding
 and not one per later use, and no finding's wait is implied by another's. It is enough to look at the latest
@@ -84,6 +85,8 @@ class _Detector:
     def _compare(
         self, clock: Clock, node: Node, number: int, access: Access, stream: int, worst: dict[int, _Conflict]
     ) -> None:
+        if access.writes:
+            self._compare_allocation(clock, access.storage, stream, worst)
         touches = self.touches.get(access.storage)
         if touches is None:
             return
@@ -101,6 +104,13 @@ class _Detector:
                     known = worst.get(other)
                     if known is None or self.program.index[known.node] < self.program.index[first]:
                         worst[other] = _Conflict(first, access.storage, first_writes, access.writes)
+
+    def _compare_allocation(
+        self, clock: Clock, storage: Storage, stream: int, worst: dict[int, _Conflict]
+    ) -> None:
+        made = None if storage.allocator is None else clock.stamps.get(storage.allocator)
+        if storage.allocator is not None and made is not None and not clock.knows(stream, made):
+            worst[made.stream] = _Conflict(storage.allocator, storage, True, True)
 
     def _race(self, conflict: _Conflict, second: Node) -> Race:
         first = conflict.node

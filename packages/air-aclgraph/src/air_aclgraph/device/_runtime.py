@@ -2,12 +2,15 @@
 
 One capture stream and one memory pool serve all shape keys and all graphs of the runtime: a caching
 allocator hands a block on only within one stream, so captures on different streams would share nothing.
-A failed capture is ended, its graph reset and the device synchronised before the error goes up.
+A failed capture is ended, its graph reset and the device synchronised before the error goes up; one that lacked memory is
+made again where the allocator had cached some.
 """
 
 from __future__ import annotations
 
 import gc
+import logging
+import traceback
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -40,8 +43,10 @@ from air_aclgraph.device import _cuda, _npu
 from air_aclgraph.device._driver import replay_error, translate
 from air_aclgraph.device._own import moved_out, not_of_the_capture, reserved, weakened
 from air_aclgraph.device._updates import TaskGroups
-from air_aclgraph.errors import AclGraphError, CaptureFailed, Unsupported
+from air_aclgraph.errors import AclGraphError, CaptureFailed, ResourcesExhausted, Unsupported
 from air_graph.forks import new_lock
+
+log = logging.getLogger(__name__)
 
 _ONLY_LOGS: Final = frozenset(("log", "debug", "id", "super", "replay"))
 _GRAPHS: Final = {"npu": "NPUGraph", "cuda": "CUDAGraph"}
@@ -184,6 +189,25 @@ class AcceleratorRuntime:
 
     def record(self, body: Body, inputs: Sequence[object], request: Request) -> Recording:
         self._refuse(request)
+        try:
+            return self._translated(body, inputs, request)
+        except ResourcesExhausted as error:
+            for one in (error, error.__cause__):
+                traceback.clear_frames(None if one is None else one.__traceback__)  # they hold what was captured
+            if error.resource != "memory" or not self._gives_memory_back():
+                raise
+        return self._translated(body, inputs, request)
+
+    def _gives_memory_back(self) -> bool:
+        """Whether the allocator had memory that nobody uses: inside a capture it gives back none of it, and fails."""
+        before = self._module.memory_reserved(self.device)
+        self._module.empty_cache()
+        given = before - self._module.memory_reserved(self.device)
+        if given > 0:
+            log.info("a capture is made again: %d bytes of cached memory were given back to the device", given)
+        return bool(given > 0)
+
+    def _translated(self, body: Body, inputs: Sequence[object], request: Request) -> Recording:
         try:
             return self._recorded(body, inputs, request)
         except AclGraphError:
