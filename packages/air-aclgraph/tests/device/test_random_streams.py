@@ -1,4 +1,4 @@
-"""Random programs on several streams, captured by the real torch_npu: sync="auto" makes them equal to one after the other.
+"""Random programs on several streams, captured by the real torch_npu, give what one stream gives, with sync="auto".
 
 air-sim delays tasks and the task queue at random, so that what nothing orders happens in another order.
 """

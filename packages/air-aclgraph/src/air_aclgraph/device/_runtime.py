@@ -2,8 +2,8 @@
 
 One capture stream and one memory pool serve all shape keys and all graphs of the runtime: a caching
 allocator hands a block on only within one stream, so captures on different streams would share nothing.
-A failed capture is ended, its graph reset and the device synchronised before the error goes up; one that lacked memory is
-made again where the allocator had cached some.
+A failed capture is ended, its graph reset and the device synchronised before the error goes up; one that lacked
+memory is made again where the allocator had cached some.
 """
 
 from __future__ import annotations
@@ -192,8 +192,8 @@ class AcceleratorRuntime:
         try:
             return self._translated(body, inputs, request)
         except ResourcesExhausted as error:
-            for one in (error, error.__cause__):
-                traceback.clear_frames(None if one is None else one.__traceback__)  # they hold what was captured
+            for one in filter(None, (error, error.__cause__)):
+                traceback.clear_frames(one.__traceback__)  # they hold what was captured
             if error.resource != "memory" or not self._gives_memory_back():
                 raise
         return self._translated(body, inputs, request)
@@ -204,7 +204,7 @@ class AcceleratorRuntime:
         self._module.empty_cache()
         given = before - self._module.memory_reserved(self.device)
         if given > 0:
-            log.info("a capture is made again: %d bytes of cached memory were given back to the device", given)
+            log.info("a capture is made again: %d bytes of cached memory were given back", given)
         return bool(given > 0)
 
     def _translated(self, body: Body, inputs: Sequence[object], request: Request) -> Recording:
