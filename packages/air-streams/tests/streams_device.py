@@ -146,7 +146,7 @@ def run_eagerly(graph: Graph, inputs: Sequence[torch.Tensor]) -> list[torch.Tens
             values[node] = next(given)
         elif node.op == "output":
             results = [values[result] for result in node.all_input_nodes]
-        elif node.target.namespace != "air_streams":
+        elif getattr(node.target, "namespace", "") != "air_streams":
             args, kwargs = map_arg((node.args, node.kwargs), lambda arg: values[arg])
             values[node] = node.target(*args, **kwargs)
     return [*results, *(values[node] for node in graph.nodes if node.op == "placeholder")]

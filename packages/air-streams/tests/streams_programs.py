@@ -6,6 +6,7 @@ analysis reads the graph. They meet nowhere else.
 
 from __future__ import annotations
 
+import operator
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -169,6 +170,62 @@ def random_dataflow(source: random.Random, *, length: int, streams: int, inputs:
             on_stream(graph, source.randrange(streams), (aten.fill_.Scalar, (first, number), {}))
     graph.output(tuple(source.sample(values, 2)))
     return graph
+
+
+def random_views(source: random.Random, *, length: int, streams: int, inputs: int, size: int) -> Graph:
+    """A random graph on random streams, without one wait, whose values are also views, parts and several results."""
+    graph = Graph()
+    drawn = _Values([(graph.placeholder(f"s{number}"), size) for number in range(inputs)], size)
+    for number in range(length):
+        stream = source.randrange(streams)
+        made = _random_call(source, drawn, number)
+        if made is None:
+            continue
+        call, sizes = made
+        node = on_stream(graph, stream, call)
+        if len(sizes) < 2:
+            drawn.known.extend((node, each) for each in sizes)
+        else:
+            parts = [graph.call_function(operator.getitem, (node, place)) for place in range(len(sizes))]
+            drawn.known.extend(zip(parts, sizes, strict=True))
+    graph.output(tuple(node for node, _ in source.sample(drawn.known, 2)))
+    return graph
+
+
+@dataclass
+class _Values:
+    """Values of a program with their sizes, and the largest size."""
+
+    known: list[tuple[Node, int]]
+    largest: int
+
+    def recent(self, source: random.Random) -> tuple[Node, Node, int]:
+        """Two values of one size; the second may be the first."""
+        first, size = source.choice(self.known[-7:])
+        return first, source.choice([node for node, other in self.known[-7:] if other == size]), size
+
+
+def _random_call(source: random.Random, drawn: _Values, number: int) -> tuple[Call, tuple[int, ...]] | None:
+    """A call, and the sizes of the new values that it gives: none for a write, several for a list."""
+    first, second, size = drawn.recent(source)
+    half, kind = size // 2, source.random()
+    if kind < 0.35:
+        op = source.choice((aten.mul.Tensor, aten.add.Tensor, aten.sub.Tensor))
+        return (op, (first, second), {}), (size,)
+    if kind < 0.5:
+        return (aten.add_.Tensor, (first, second), {}), ()
+    if kind < 0.62:
+        return (aten.fill_.Scalar, (first, number), {}), ()
+    if kind < 0.76 and half:
+        low = source.choice((0, size - half))
+        return (aten.slice.Tensor, (first, 0, low, low + half), {}), (half,)
+    if kind < 0.84 and size <= drawn.largest:
+        return (aten.cat.default, ([first, second],), {}), (2 * size,)
+    if kind < 0.9 and first is not second:
+        return (aten.neg.out, (first,), {"out": second}), ()
+    if kind < 0.95 and half:
+        return (aten.split.Tensor, (first, half), {}), (half, half)
+    return None
 
 
 def reachable(program: Program) -> set[tuple[int, int]]:

@@ -123,3 +123,16 @@ def test_N05_a_write_that_nobody_sees_to_an_input_may_come_at_any_time() -> None
     races = StreamPlan.of(graph, sync="off").races()
     assert (first, last) not in [(race.first, race.second) for race in races]
     assert races == ()
+
+
+def test_N05_of_two_conflicts_with_a_stream_the_later_one_is_found_whatever_storage_it_is_about() -> None:
+    """The operator that made what is written comes first; the write to what is read comes after it."""
+    graph = Graph()
+    x, y = graph.placeholder("x"), graph.placeholder("y")
+    made = graph.call_function(aten.mul.Tensor, (x, x))
+    written = graph.call_function(aten.add_.Scalar, (y, 1))
+    second = on_stream(graph, 1, (aten.neg.out, (y,), {"out": made}))
+    graph.output((made,))
+    plan = StreamPlan.of(graph, sync="off")
+    assert [(race.first, race.second) for race in plan.races()] == [(written, second)]
+    assert StreamPlan.of(graph, sync="auto").races() == ()

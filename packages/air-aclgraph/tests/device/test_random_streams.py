@@ -13,11 +13,12 @@ import pytest
 import torch
 from torch import Tensor
 from torch.fx import Graph, GraphModule
+from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from aclgraph_backend import settings, unpadded
 from air_streams import StreamPlan
 from streams_device import run_eagerly
-from streams_programs import aten, on_stream, random_dataflow
+from streams_programs import aten, on_stream, random_dataflow, random_views
 
 air_sim = pytest.importorskip("air_sim")
 pytestmark = pytest.mark.npu("air-sim delays what the device does")
@@ -34,31 +35,48 @@ def _in_order_again() -> Iterator[None]:
     air_sim.change(seed=0, delay_us=0, launch_delay_us=0)
 
 
+def plain(source: random.Random, size: int) -> Graph:
+    """A program of values of one size."""
+    length, streams = source.randint(3, 24), source.randint(2, 4)
+    return random_dataflow(source, length=length, streams=streams, inputs=source.randint(2, 3))
+
+
+def viewed(source: random.Random, size: int) -> Graph:
+    """A program with views and parts."""
+    length, streams = source.randint(4, 26), source.randint(2, 4)
+    return random_views(source, length=length, streams=streams, inputs=source.randint(2, 3), size=size)
+
+
 def difference_of(seed: int) -> str | None:
     """Draws a program, and delays."""
     source = random.Random(seed)
-    streams, inputs = source.randint(2, 4), source.randint(2, 3)
-    graph = random_dataflow(source, length=source.randint(3, 24), streams=streams, inputs=inputs)
+    size = source.choice(SIZES)
+    graph = source.choice((plain, viewed))(source, size)
     air_sim.change(
         seed=seed + 1,
         delay_us=source.choice((0, 0, 200, 1_000)),
         launch_delay_us=source.choice((0, 50, 300, 1_500)),
     )
-    options = {"air__warmup": source.choice((0, 1)), "air__outputs": source.choice(("kept", "clone"))}
-    return first_difference(f"program {seed}", graph, source.choice(SIZES), **options)
+    options = {"air__warmup": source.choice((0, 1)), "air__outputs": source.choice(("kept", "clone", "view"))}
+    return first_difference(f"program {seed}", graph, size, known=source.random() < 0.7, **options)
 
 
-def first_difference(name: str, graph: Graph, size: int, **options: Any) -> str | None:
-    """Captures a program and compares some calls; says which call gave what."""
+def first_difference(
+    name: str, graph: Graph, size: int, *, known: bool = False, **options: Any
+) -> str | None:
+    """Captures a program and compares some calls; says which call gave what. `known`: where views lie is known."""
     count = len(graph.find_nodes(op="placeholder"))
 
     def values(call: int) -> list[Tensor]:
         return [torch.arange(size, dtype=torch.int32) % 7 + 1 + number + call for number in range(count)]
 
-    plan = StreamPlan.of(graph, sync="auto")
+    gm = GraphModule(torch.nn.Module(), graph)
+    if known:
+        FakeTensorProp(gm).propagate(*values(0))
+    plan = StreamPlan.of(gm.graph, sync="auto")
     examples = [value.to("npu") for value in values(0)]
     chosen = settings("npu", **options)
-    run = unpadded(GraphModule(torch.nn.Module(), graph), examples, settings=chosen, plan=plan)
+    run = unpadded(gm, examples, settings=chosen, plan=plan)
     try:
         for call in range(CALLS):
             expected = run_eagerly(graph, values(call))

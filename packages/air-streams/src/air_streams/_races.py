@@ -101,16 +101,20 @@ class _Detector:
                 for region, first in regions.items():
                     if clock.knows(stream, clock.stamps[first]) or not common(bytes_, region):
                         continue
-                    known = worst.get(other)
-                    if known is None or self.program.index[known.node] < self.program.index[first]:
-                        worst[other] = _Conflict(first, access.storage, first_writes, access.writes)
+                    found = _Conflict(first, access.storage, first_writes, access.writes)
+                    self._keep_latest(worst, other, found)
 
     def _compare_allocation(
         self, clock: Clock, storage: Storage, stream: int, worst: dict[int, _Conflict]
     ) -> None:
         made = None if storage.allocator is None else clock.stamps.get(storage.allocator)
         if storage.allocator is not None and made is not None and not clock.knows(stream, made):
-            worst[made.stream] = _Conflict(storage.allocator, storage, True, True)
+            self._keep_latest(worst, made.stream, _Conflict(storage.allocator, storage, True, True))
+
+    def _keep_latest(self, worst: dict[int, _Conflict], stream: int, found: _Conflict) -> None:
+        known = worst.get(stream)
+        if known is None or self.program.index[known.node] < self.program.index[found.node]:
+            worst[stream] = found
 
     def _race(self, conflict: _Conflict, second: Node) -> Race:
         first = conflict.node
