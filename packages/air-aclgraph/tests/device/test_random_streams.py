@@ -38,13 +38,16 @@ def _in_order_again() -> Iterator[None]:
 def plain(source: random.Random, size: int) -> Graph:
     """A program of values of one size."""
     length, streams = source.randint(3, 24), source.randint(2, 4)
-    return random_dataflow(source, length=length, streams=streams, inputs=source.randint(2, 3))
+    graph: Graph = random_dataflow(source, length=length, streams=streams, inputs=source.randint(2, 3))
+    return graph
 
 
 def viewed(source: random.Random, size: int) -> Graph:
     """A program with views and parts."""
     length, streams = source.randint(4, 26), source.randint(2, 4)
-    return random_views(source, length=length, streams=streams, inputs=source.randint(2, 3), size=size)
+    inputs = source.randint(2, 3)
+    graph: Graph = random_views(source, length=length, streams=streams, inputs=inputs, size=size)
+    return graph
 
 
 def difference_of(seed: int) -> str | None:
