@@ -22,7 +22,7 @@ def _slow_queue() -> Iterator[None]:
     x = torch.zeros(1, device="npu")
     for _ in range(16):  # air-sim knows the queue's thread after some launches
         x.add_(1)
-    torch.npu.synchronize()  # type: ignore[attr-defined]
+    torch.get_device_module("npu").synchronize()
     air_sim.change(launch_delay_us=20_000)
     yield
     air_sim.change(launch_delay_us=0)

@@ -81,7 +81,7 @@ class AcceleratorRuntime:
         self._last_stream: Any = None
         self._update_stream: Any = None
         self._entry: Any = None
-        self._captured = False
+        self._captured = False  # whether the body that runs is part of a capture
         self._stack: list[Any] = []
         self._limits: list[tuple[Any, Any]] = []
         self._levels: list[int] = []
@@ -192,9 +192,11 @@ class AcceleratorRuntime:
         try:
             return self._translated(body, inputs, request)
         except ResourcesExhausted as error:
+            if error.resource != "memory":
+                raise
             for one in filter(None, (error, error.__cause__)):
                 traceback.clear_frames(one.__traceback__)  # they hold what was captured
-            if error.resource != "memory" or not self._gives_memory_back():
+            if not self._gives_memory_back():
                 raise
         return self._translated(body, inputs, request)
 
