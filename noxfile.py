@@ -39,6 +39,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from house.benchmarks import BENCHMARKS
 from house.environments import PYTHONS, WITHOUT_PIP, reveal_interpreters
+from house.interpreters import interpreter
 from house.packages import NPU_TESTED, PACKAGES, PURE, TORCH_TESTED
 from house.sessions import checks, lanes, long_runs, package, publishing
 
@@ -53,7 +54,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["PIP_COMPILE"] = "0"
 
 LIGHTEST = "air-streams"  # its tests are in the second lane: so both end at about the same time
-THIN: dict[str, Any] = {"venv_params": WITHOUT_PIP}  # over an environment with torch that sessions share
+#: Over an environment with torch that sessions share.
+THIN: dict[str, Any] = {"python": interpreter(), "venv_params": WITHOUT_PIP}
 NO_ENVIRONMENT: dict[str, Any] = {"venv_backend": "none"}
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import nox
 
+from house.interpreters import interpreter
 from house.packages import ROOT, declared_libraries, with_tests
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
@@ -85,11 +86,12 @@ def once(folder: Path) -> Iterator[bool]:
 
 def base(session: nox.Session, torch: str = TORCH) -> Path:
     """Installs torch and the tools once; returns that environment."""
-    key = hashlib.sha256("\n".join((sys.version, torch, *TOOLS)).encode()).hexdigest()[:12]
+    key = hashlib.sha256("\n".join((interpreter(), torch, *TOOLS)).encode()).hexdigest()[:12]
     prefix = Path(os.environ.get("AIR_TORCH_ENV", ROOT / ".nox")) / f"torch-{key}"
     with once(prefix) as missing:
         if missing:
-            session.run_install(sys.executable, "-m", "venv", str(prefix), external=True)
+            make = (sys.executable, "-m", "virtualenv", "-q", "-p", interpreter(), str(prefix))
+            session.run_install(*make, external=True)
             pip = (str(prefix / "bin/python"), "-m", "pip", "install", "-q", "-U", WITHOUT_BYTECODE)
             session.run_install(*pip, torch, *TOOLS, external=True)
     return prefix
@@ -114,7 +116,7 @@ def library(session: nox.Session, requirement: str) -> Path:
     site = site_of(folder)
     with once(folder) as missing:
         if missing:
-            session.run_install(sys.executable, "-m", "venv", *WITHOUT_PIP, str(folder), external=True)
+            session.run_install(interpreter(), "-m", "venv", *WITHOUT_PIP, str(folder), external=True)
             (site / "air-base.pth").write_text(f"{site_of(prefix)}\n")
             pip = (str(prefix / "bin/python"), "-m", "pip", "--python", str(folder / "bin/python"))
             session.run_install(*pip, "install", "-q", WITHOUT_BYTECODE, requirement, external=True, env=ENV)
