@@ -121,3 +121,39 @@ def test_each_stream_that_borrows_is_reported() -> None:
     users: Sequence[Node] = [b.work(1, block), b.work(2, block)]
     heir = b.work(0, b.x)
     assert [item[2] for item in found(b.plan(*users, heir))] == ["1", "2"]
+
+
+def kept(plan: StreamPlan) -> list[tuple[str, str, str]]:
+    return [
+        (node.name, step.tensor.name, step.stream.tag)
+        for node, steps in plan.blocks_to_keep.items()
+        for step in steps
+    ]
+
+
+def test_S21_what_is_unsafe_is_kept_for_the_stream_that_uses_it() -> None:
+    b = Builder()
+    block, used = lent(b)
+    assert kept(b.plan(used, b.work(0, b.x))) == [(used.name, block.name, "1")]
+
+
+def test_S21_a_block_is_kept_as_well_where_another_stream_than_its_own_could_get_it() -> None:
+    """Two streams of a program may be one of the device; the stream that uses the block may be that one, too."""
+    b = Builder()
+    block, used = lent(b)
+    heir = b.work(2, b.x)
+    plan = b.plan(used, heir, b.work(1, b.x))
+    assert found(plan) == []
+    assert kept(plan) == [(used.name, block.name, "1")]
+
+
+def test_nothing_is_kept_that_is_ordered_or_that_the_program_keeps() -> None:
+    b = Builder()
+    block, used = lent(b)
+    b.sync(1, 0, "used")
+    b.sync(1, 2, "used")
+    assert kept(b.plan(used, b.work(0, b.x), b.work(1, b.x), b.work(2, b.x))) == []
+    b = Builder()
+    block, used = lent(b)
+    b.graph.call_function(ops.record_stream.default, (block, "1"))
+    assert kept(b.plan(used, b.work(0, b.x), b.work(2, b.x))) == []

@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch.fx import Graph
 
-from air_streams import StreamPlan, StreamRaceWarning, apply_sync, errors
+from air_streams import Lifetime, StreamPlan, StreamRaceWarning, apply_sync, errors
 from air_streams._library import EVENT_WAIT
 from streams_device import run, run_eagerly
-from streams_programs import Op, graph_of, random_dataflow
+from streams_programs import Op, graph_of, on_stream, random_dataflow
 
 SCHEDULES = 20
 
@@ -99,6 +99,20 @@ def test_error_raises_with_all_findings() -> None:
     with pytest.raises(errors.StreamCheckError, match="2 finding") as caught:
         StreamPlan.of(graph, sync="error")
     assert "unsatisfied wait" in str(caught.value)
+
+
+def test_a_block_that_an_executor_keeps_is_told_by_the_plan_and_no_warning_or_error() -> None:
+    graph = Graph()
+    x = graph.placeholder("x")
+    made = graph.call_function(torch.ops.aten.neg.default, (x,))
+    graph.call_function(torch.ops.air_streams.event_record.default, ("made",))
+    on_stream(graph, 1, (torch.ops.air_streams.event_wait.default, ("made",), {}))
+    used = on_stream(graph, 1, (torch.ops.aten.neg.default, (made,), {}))
+    graph.output((used, graph.call_function(torch.ops.aten.neg.default, (x,))))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plans = [StreamPlan.of(graph, sync=sync) for sync in ("check", "error")]
+    assert all([type(finding) for finding in plan.check()] == [Lifetime] for plan in plans)
 
 
 def test_off_says_nothing() -> None:

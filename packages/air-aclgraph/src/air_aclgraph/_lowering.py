@@ -6,6 +6,9 @@
 The plan has decided forks, joins and events; here they become calls of the runtime.  Streams come from the
 process-wide registry, so that the same tag is the same stream in every graph. What a bisection leaves out runs on
 the entry stream, in the order of the program.
+
+A captured graph drops a value after its last use, earlier than the program, whose variables live until the function
+returns. So a block that another stream may still use then is kept for it, also where the program does not ask for it.
 """
 
 from __future__ import annotations
@@ -45,6 +48,7 @@ class PlanLowering(Lowering):
         plan.warn_of_ignored_scopes(acting)
         self._scopes: list[bool] = []
         self._left_out = frozenset(s for s in self._priority if not s.is_entry and self._is_left_out(s))
+        self._kept = plan.blocks_to_keep
 
     def _is_left_out(self, stream: air_streams.StreamId) -> bool:
         def describe() -> str:
@@ -80,7 +84,8 @@ class PlanLowering(Lowering):
     def after(self, node: Node) -> Sequence[Step]:
         if node.op == "output":
             return ()
-        return [call for step in self._plan.actions(node).after for call in self._lower(step)]
+        steps = (*self._plan.actions(node).after, *self._kept.get(node, ()))
+        return [call for step in steps for call in self._lower(step)]
 
     def _determinism(self, node: Node) -> list[Step]:
         """Scopes of `deterministic` set the level with which the operators inside are captured."""

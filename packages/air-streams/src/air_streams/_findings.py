@@ -82,7 +82,10 @@ class Race(Finding):
 
 @dataclass(frozen=True)
 class Lifetime(Finding):
-    """A block is freed on its own stream while another stream may still use it."""
+    """A block is freed on its own stream while another stream may still use it.
+
+    A captured graph keeps such a block until its end; eager code needs `record_stream`, or a variable that lives on.
+    """
 
     kind: ClassVar[str] = "lifetime"
     _what: ClassVar[str] = (

@@ -23,10 +23,10 @@ from air_streams._findings import (
     UnmetWait,
     WaitCycle,
 )
-from air_streams._lifetimes import find_lifetimes
+from air_streams._lifetimes import blocks_to_keep, find_lifetimes
 from air_streams._program import Program, read_program
 from air_streams._races import find_races
-from air_streams._steps import ENTRY, Actions, EventId, Record, Step, StreamId, Wait
+from air_streams._steps import ENTRY, Actions, EventId, Record, RecordStream, Step, StreamId, Wait
 from air_streams._sync import Sync, SyncReport, announce, apply_sync, checked_sync
 from air_streams._timeline import Timeline, draw
 from air_streams._waits import find_cycles, find_redundant, find_unmet
@@ -190,6 +190,15 @@ class StreamPlan:
     def lifetimes(self) -> tuple[Lifetime, ...]:
         """Blocks freed on their stream while another may still use them, once the races are mended."""
         return find_lifetimes(self._program, self._races_and_clocks[1])
+
+    @property
+    def blocks_to_keep(self) -> Mapping[Node, tuple[RecordStream, ...]]:
+        """What an executor tells the allocator after which nodes, beside what the program asks for.
+
+        A graph drops a value after its last use, where the variables of a program live on. The stream that still uses
+        the block then is told, whatever `sync` is: it costs memory only.
+        """
+        return blocks_to_keep(self._program, self._clocks)
 
     def redundant(self) -> tuple[RedundantWait, ...]:
         """Waits without which exactly the same work is ordered."""

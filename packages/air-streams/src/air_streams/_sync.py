@@ -142,8 +142,12 @@ def _insert_record_streams(
 def announce(
     findings: Iterable[Finding], sync: Sync, *, by: Literal["program", "passes"] = "program"
 ) -> None:
-    """Warns of each finding, or raises all of them in one error; `by` says whose work made them."""
-    found = tuple(findings)
+    """Warns of each finding, or raises all of them in one error; `by` says whose work made them.
+
+    Lifetimes are none of them: an executor keeps those blocks. In the program they may be right as well, since its
+    variables live until the function returns, where a graph drops a value after its last use.
+    """
+    found = tuple(finding for finding in findings if not isinstance(finding, Lifetime))
     if not found or sync == "off":
         return
     if sync == "error":

@@ -1,0 +1,137 @@
+"""Programs on native streams, captured by the real torch_npu, give what one stream gives, whatever is delayed."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch._dynamo.exc import InternalTorchDynamoError
+
+from air_aclgraph import runtime_for
+from air_streams import StreamRaceWarning
+from native_programs import STREAMS, Writer, on_cpu, on_npu
+
+air_sim = pytest.importorskip("air_sim")
+pytestmark = pytest.mark.npu("air-sim delays what the device does")
+
+CALLS = 4
+SIZES = (4, 1_000, 100_000)
+#: torch itself refuses to trace an event that is recorded on a stream after a write to an input there.
+REFUSED = "An event was recorded on a stream where a graph input"
+
+
+@pytest.fixture(autouse=True)
+def _in_order_again() -> Iterator[None]:
+    if air_sim.active() is None:
+        pytest.skip("air-sim delays what the device does")
+    first = torch.npu.current_stream()
+    yield
+    torch.npu.set_stream(first)
+    air_sim.change(seed=0, delay_us=0, launch_delay_us=0)
+
+
+def some_streams() -> Sequence[torch.Stream]:
+    """The first streams of torch's pool, and the one that captures: a user who makes many gets that one as well."""
+    compiled = torch.compile(lambda x: x + 1, backend="air", options={"mode": "reduce-overhead"})
+    compiled(torch.ones(2).npu())
+    runtime: Any = runtime_for(torch.device("npu", torch.npu.current_device()))
+    captures = runtime._capture_stream
+    pool = [torch.npu.Stream() for _ in range(32)]
+    assert captures in pool, "torch has another pool than this test knows"
+    return [captures, *[stream for stream in pool if stream != captures][:4]]
+
+
+def values(inputs: int, size: int, call: int, trained: bool) -> list[Tensor]:
+    numbers = [torch.arange(size, dtype=torch.int32) % 7 + 1 + number + call for number in range(inputs)]
+    return [(value % 5).float().requires_grad_() for value in numbers] if trained else numbers
+
+
+def results(given: Sequence[Tensor], returned: Any) -> list[Tensor]:
+    """What a caller sees: results and written inputs, or the loss and the gradients."""
+    if isinstance(returned, Tensor):
+        returned.backward()
+        return [returned.detach(), *(value.grad for value in given if value.grad is not None)]
+    return [*returned, *given]
+
+
+def same(found: Tensor, expected: Tensor) -> bool:
+    """Whether the numbers are equal, up to the order in which gradients are added."""
+    return torch.allclose(
+        found, expected, rtol=1e-5 if found.is_floating_point() else 0, atol=0, equal_nan=True
+    )
+
+
+def difference_of(seed: int, streams: Sequence[torch.Stream], *, waits: bool, trained: bool) -> str | None:
+    """Draws a program, streams and delays; says which call of it gave something else, or warned of a race."""
+    source = random.Random(seed)
+    inputs, size = source.randint(2, 3), source.choice(SIZES)
+    text = Writer(source, inputs, size, waits=waits, trained=trained).program(source.randint(2, 9))
+    delays = {"delay_us": source.choice((0, 200, 1_000)), "launch_delay_us": source.choice((0, 50, 300))}
+    air_sim.change(seed=seed + 1, **delays)
+    torch._dynamo.reset()
+    options = {"mode": "reduce-overhead", "sync": "check" if waits else "auto"}
+    program = on_npu(text, source.sample(streams, STREAMS))
+    compiled = torch.compile(program, backend="air", options=options, dynamic=False, fullgraph=True)
+    for call in range(CALLS):
+        host = values(inputs, size, call, trained)
+        try:
+            expected = results(host, on_cpu(text)(*host))
+        except RuntimeError:  # a write to what the gradient needs
+            return None
+        given = [
+            value.detach().npu().requires_grad_(trained) for value in values(inputs, size, call, trained)
+        ]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", StreamRaceWarning)
+                found = [value.cpu() for value in results(given, compiled(*given))]
+        except InternalTorchDynamoError as error:
+            if REFUSED in str(error):
+                return None
+            raise
+        if not all(map(same, found, expected)):
+            return f"program {seed}, call {call}: {found}, expected {expected}\n{text}"
+    return None
+
+
+@pytest.mark.parametrize("programs", [range(8), pytest.param(range(8, 200), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["waits", "auto", "training"])
+def test_A42_N06_random_programs_give_what_one_stream_gives(kind: str, programs: range) -> None:
+    streams, rest = some_streams(), {"waits": kind != "auto", "trained": kind == "training"}
+    found = [difference_of(seed, streams, **rest) for seed in programs]
+    assert [text for text in found if text] == []
+
+
+LENT = """def program(x):
+    entry = torch.npu.current_stream()
+    s1.wait_stream(entry)
+    with torch.npu.stream(s1):
+        lent = x + 1
+    s2.wait_stream(s1)
+    with torch.npu.stream(s2):
+        used = lent * 2
+    with torch.npu.stream({heir}):
+        heir = x * 3
+    entry.wait_stream(s2)
+    entry.wait_stream(s1)
+    return used, heir
+"""
+
+
+@pytest.mark.parametrize("heir", ["s1", "entry"])
+def test_A42_a_variable_lives_until_the_function_returns_whoever_could_have_its_memory(heir: str) -> None:
+    """The graph drops `lent` after its last use: on its own stream, or on the capture's, which is that stream here."""
+    captures, other, *_ = some_streams()
+    program = on_npu(LENT.format(heir=heir), [captures, other, other])
+    compiled = torch.compile(program, backend="air", options={"mode": "reduce-overhead"}, fullgraph=True)
+    air_sim.change(delay_us=2_000, seed=5)
+    for call in range(8):
+        x = torch.arange(1_000) + call
+        used, made = compiled(x.npu())
+        assert torch.equal(used.cpu(), (x + 1) * 2)
+        assert torch.equal(made.cpu(), x * 3)
