@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import linecache
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ from typing import Any
 
 import torch
 
+ENTRY = "entry = torch.npu.current_stream()"
 STREAMS = 3
 EVENTS = 3
 _files = itertools.count()
@@ -52,6 +54,7 @@ class Writer:
         self.values = [_Value(name, size, _Memory(is_input=True)) for name in self.inputs]
         self.names = (f"v{number}" for number in itertools.count())
         self.recorded = (f"r{number}" for number in itertools.count())
+        self.steps: list[int] = []  # the lines with which the steps outside all blocks begin
         self.open = [0]  # the streams whose blocks are open, the current one last; 0 is the caller's
 
     def line(self, text: str) -> None:
@@ -146,8 +149,9 @@ class Writer:
 
     def program(self, length: int) -> str:
         """The text of a function of the inputs."""
-        self.line("entry = torch.npu.current_stream()")
+        self.line(ENTRY)
         for _ in range(length):
+            self.steps.append(len(self.lines))
             stream = self.source.randrange(STREAMS + 1)
             if stream:
                 self.block(stream)
@@ -163,6 +167,50 @@ class Writer:
             else f"return {names[0]}, {names[1]}"
         )
         return "\n".join((f"def program({', '.join(self.inputs)}):", *self.lines, ""))
+
+
+@dataclass(frozen=True)
+class Part:
+    """A function of some values that gives some, or what the whole program gives."""
+
+    text: str
+    takes: Sequence[str]
+    gives: Sequence[str]
+
+
+def in_turn(parts: Sequence[Part], functions: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+    """The functions of all parts, one after the other."""
+
+    def run(*values: Any) -> Any:
+        known = dict(zip(parts[0].takes, values, strict=True))
+        for part, function in zip(parts, functions, strict=True):
+            given = function(*(known[name] for name in part.takes))
+            if part.gives:
+                known.update(zip(part.gives, given, strict=True))
+        return given
+
+    return run
+
+
+def in_three(writer: Writer) -> list[Part]:
+    """What was drawn, as three functions that are called in turn: one may be compiled, and the others not.
+
+    Each takes the values that are known by then and read in it or later, and gives those and its own. The last one
+    gives what the whole function gives.
+    """
+    first, second = sorted(writer.source.sample(writer.steps, 2))
+    lines = writer.lines[1:]
+    parts = [lines[: first - 1], lines[first - 1 : second - 1], lines[second - 1 :]]
+    known, made_parts = list(writer.inputs), []
+    for number, part in enumerate(parts):
+        later = set(re.findall(r"\b[vx]\d+\b", "\n".join(itertools.chain(*parts[number:]))))
+        taken = [name for name in known if name in later or name in writer.inputs]
+        made = re.findall(r"^\s*(v\d+) =", "\n".join(part), re.MULTILINE)
+        known = [*taken, *made]
+        ends = [] if number == 2 else [f"    return {', '.join(known)},"]
+        text = "\n".join((f"def program({', '.join(taken)}):", f"    {ENTRY}", *part, *ends, ""))
+        made_parts.append(Part(text, taken, known if ends else ()))
+    return made_parts
 
 
 class _Idle:
@@ -186,9 +234,9 @@ def on_cpu(text: str) -> Callable[..., Any]:
     return _function(text, torch_like, [idle] * STREAMS, [idle] * EVENTS)
 
 
-def on_npu(text: str, streams: Sequence[torch.Stream]) -> Callable[..., Any]:
-    """The function of a text on these streams."""
-    return _function(text, torch, streams, [torch.npu.Event() for _ in range(EVENTS)])
+def on_npu(text: str, streams: Sequence[torch.Stream], events: Sequence[torch.Event]) -> Callable[..., Any]:
+    """The function of a text on these streams, with these events."""
+    return _function(text, torch, streams, events)
 
 
 def _function(

@@ -14,7 +14,7 @@ from torch._dynamo.exc import InternalTorchDynamoError
 
 from air_aclgraph import runtime_for
 from air_streams import StreamRaceWarning
-from native_programs import STREAMS, Writer, on_cpu, on_npu
+from native_programs import EVENTS, STREAMS, Part, Writer, in_three, in_turn, on_cpu, on_npu
 
 air_sim = pytest.importorskip("air_sim")
 pytestmark = pytest.mark.npu("air-sim delays what the device does")
@@ -66,17 +66,26 @@ def same(found: Tensor, expected: Tensor) -> bool:
     )
 
 
-def difference_of(seed: int, streams: Sequence[torch.Stream], *, waits: bool, trained: bool) -> str | None:
+def difference_of(seed: int, kind: str, streams: Sequence[torch.Stream]) -> str | None:
     """Draws a program, streams and delays; says which call of it gave something else, or warned of a race."""
     source = random.Random(seed)
     inputs, size = source.randint(2, 3), source.choice(SIZES)
-    text = Writer(source, inputs, size, waits=waits, trained=trained).program(source.randint(2, 9))
+    waits, trained = kind != "auto", kind == "training"
+    writer = Writer(source, inputs, size, waits=waits, trained=trained)
+    text = writer.program(source.randint(3, 9))
+    parts = in_three(writer) if kind == "a part" else [Part(text, writer.inputs, ())]
+    events = [torch.npu.Event() for _ in range(EVENTS)]
+    places = source.sample(streams, STREAMS)
     delays = {"delay_us": source.choice((0, 200, 1_000)), "launch_delay_us": source.choice((0, 50, 300))}
     air_sim.change(seed=seed + 1, **delays)
     torch._dynamo.reset()
     options = {"mode": "reduce-overhead", "sync": "check" if waits else "auto"}
-    program = on_npu(text, source.sample(streams, STREAMS))
-    compiled = torch.compile(program, backend="air", options=options, dynamic=False, fullgraph=True)
+    programs = [on_npu(part.text, places, events) for part in parts]
+    middle = len(parts) // 2
+    programs[middle] = torch.compile(
+        programs[middle], backend="air", options=options, dynamic=False, fullgraph=True
+    )
+    compiled = in_turn(parts, programs)
     for call in range(CALLS):
         host = values(inputs, size, call, trained)
         try:
@@ -95,15 +104,15 @@ def difference_of(seed: int, streams: Sequence[torch.Stream], *, waits: bool, tr
                 return None
             raise
         if not all(map(same, found, expected)):
-            return f"program {seed}, call {call}: {found}, expected {expected}\n{text}"
+            return f"program {seed}, call {call}: {found}, expected {expected}\n{text}\n{parts}"
     return None
 
 
 @pytest.mark.parametrize("programs", [range(8), pytest.param(range(8, 200), marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", ["waits", "auto", "training"])
+@pytest.mark.parametrize("kind", ["waits", "auto", "training", "a part"])
 def test_A42_N06_random_programs_give_what_one_stream_gives(kind: str, programs: range) -> None:
-    streams, rest = some_streams(), {"waits": kind != "auto", "trained": kind == "training"}
-    found = [difference_of(seed, streams, **rest) for seed in programs]
+    streams = some_streams()
+    found = [difference_of(seed, kind, streams) for seed in programs]
     assert [text for text in found if text] == []
 
 
@@ -127,7 +136,7 @@ LENT = """def program(x):
 def test_A42_a_variable_lives_until_the_function_returns_whoever_could_have_its_memory(heir: str) -> None:
     """The graph drops `lent` after its last use: on its own stream, or on the capture's, which is that stream here."""
     captures, other, *_ = some_streams()
-    program = on_npu(LENT.format(heir=heir), [captures, other, other])
+    program = on_npu(LENT.format(heir=heir), [captures, other, other], ())
     compiled = torch.compile(program, backend="air", options={"mode": "reduce-overhead"}, fullgraph=True)
     air_sim.change(delay_us=2_000, seed=5)
     for call in range(8):

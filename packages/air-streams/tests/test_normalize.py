@@ -12,7 +12,7 @@ from torch._dynamo.exc import BackendCompilerFailed
 from torch._dynamo.graph_bytecode_inputs import get_external_object_by_index, store_user_object_weakrefs
 
 import air_streams as tng
-from air_streams import StreamPlan, errors, normalize
+from air_streams import Outside, StreamPlan, errors, normalize
 from air_streams._library import STREAM_OPS
 from streams_models import compiled
 
@@ -247,7 +247,7 @@ def methods(name: str, *objects: torch.Stream | torch.Event) -> torch.fx.GraphMo
 @pytest.mark.parametrize(
     ("name", "objects", "expected"),
     [
-        ("wait_event", (second, done), ["event_wait native"]),
+        ("wait_event", (second, done), []),  # what was recorded before the call is meant
         ("record_event", (second, done), ["event_record native"]),
         ("record_event", (second,), ["event_record record_event"]),
         ("wait_stream", (second, first), ["event_record wait_stream", "event_wait wait_stream"]),
@@ -273,3 +273,35 @@ def test_a_graph_without_native_code_is_only_numbered() -> None:
     report = normalize(gm)
     assert not report.modified
     assert [node.op for node in gm.graph.nodes] == ["placeholder", "call_function", "output"]
+
+
+def outside(*calls: tuple[str, tuple[int, ...]], objects: tuple[torch.Stream | torch.Event, ...]) -> Outside:
+    """What `normalize` says of a graph that calls operators of torch's `streams` on numbered objects."""
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    store_user_object_weakrefs(*objects)
+    for name, numbers in calls:
+        graph.call_function(getattr(torch.ops.streams, name).default, numbers)
+    graph.output((x,))
+    return normalize(torch.fx.GraphModule({}, graph)).outside
+
+
+def test_A42_what_is_waited_for_and_recorded_beside_the_graph_is_told_by_number() -> None:
+    """0, 1: streams; 2, 3: events. Event 2 is recorded before the call, and event 3 in the graph before its wait."""
+    told = outside(
+        ("wait_event", (2, 0)),
+        ("record_event", (3, 0)),
+        ("wait_event", (3, 1)),
+        objects=(first, second, done, torch.Event("cpu")),
+    )
+    assert told == Outside(streams=(0, 1), awaited=(2,), recorded=(3,))
+
+
+def test_A42_an_event_that_the_graph_records_later_is_waited_for_as_the_last_call_recorded_it() -> None:
+    told = outside(("wait_event", (1, 0)), ("record_event", (1, 0)), objects=(first, done))
+    assert told == Outside(streams=(0,), awaited=(1,), recorded=(1,))
+
+
+def test_A42_streams_that_wait_for_each_other_are_shared_with_the_code_outside() -> None:
+    assert outside(("wait_stream", (0, 1)), objects=(first, second)) == Outside(streams=(0, 1))
+    assert not outside(objects=(first, second))

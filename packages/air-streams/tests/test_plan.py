@@ -12,7 +12,7 @@ from torch.fx import Graph, Node
 
 from air_streams import EventId, Record, Step, StreamId, StreamPlan, Wait, errors, scope
 from streams_models import compiled
-from streams_programs import Op, graph_of, random_program, reachable
+from streams_programs import Op, graph_of, on_stream, random_program, reachable
 
 ops = torch.ops.air_streams
 aten = torch.ops.aten
@@ -212,3 +212,14 @@ def test_what_waits_for_another_stream_is_ordered_and_not_on_its_stream() -> Non
     assert ordering.happens_before(first, last)
     assert not ordering.same_stream(first, last)
     assert ordering.same_stream(first, nodes[1])
+
+
+def test_a_copy_into_an_input_comes_after_the_join_also_where_a_view_of_a_result_follows_it() -> None:
+    graph = Graph()
+    x = graph.placeholder("x")
+    added = on_stream(graph, 1, (aten.add.Tensor, (x, x), {}))
+    copied = graph.call_function(aten.copy_.default, (x, added))
+    graph.output((graph.call_function(aten.slice.Tensor, (added, 0, 0, 2)),))
+    plan = StreamPlan.of(graph, sync="off")
+    assert plan.check() == ()
+    assert plan.ordering.happens_before(added, copied)

@@ -67,8 +67,10 @@ class Backend:
         kept = keeping(gm, config, self.decompositions)
         _foreign_ops.adopt(gm)
         around = _hidden_writes.mark_writes(gm)
-        objects = air_streams.normalize(gm).objects
-        compilation = self.compilation(config, folder, to_file=kept == "file", objects=objects)
+        native = air_streams.normalize(gm)
+        compilation = self.compilation(
+            config, folder, to_file=kept == "file", objects=native.objects, outside=native.outside
+        )
         if kept == "no":
             return _through_aot(gm, example_inputs, compilation, self.decompositions, around)
         from air_backend import _saved  # with Inductor, whose cache it is

@@ -14,9 +14,11 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 import air_aclgraph
 import air_graph
+import air_streams
 from air_aclgraph.buckets import BUCKETS
 from air_backend import _minifier, _records
 from air_backend._compile import compile_aten
+from air_backend._in_order import InOrder
 from air_backend._joint import JOINED, partition_of, tangents_of
 from air_backend._record import Role
 from air_backend.dump import DebugFolder
@@ -66,6 +68,8 @@ class Compilation:
     """Whether what is compiled is written into a file, or comes from one."""
     objects: Mapping[str, int] = field(default_factory=dict)
     """Streams and events of the program that the graph names: the number of Dynamo for each."""
+    outside: air_streams.Outside = field(default_factory=air_streams.Outside)
+    """Those of them that code outside the graph may use as well."""
     direct_call: air_aclgraph.DirectCall = field(default_factory=air_aclgraph.DirectCall)
 
     def compile(
@@ -88,8 +92,14 @@ class Compilation:
         )
         _records.keep(record, run)
         if known.role == "inference" and isinstance(run, air_aclgraph.AnyExecutable):
-            return self.direct_call.enter(run, known.wrapped)
-        return _with_memory(_boxed(run), tangents) if tangents else _boxed(run)
+            outside = self.outside
+            executor = InOrder(run, outside, record.ground) if outside else run
+            return self.direct_call.enter(executor, known.wrapped)
+        called = _boxed(run) if known.role == "backward" else self._in_order(_boxed(run), record.ground)
+        return _with_memory(called, tangents) if tangents else called
+
+    def _in_order(self, run: Callable[..., Any], ground: torch.device) -> Callable[..., Any]:
+        return boxed(self.outside.around(run, ground)) if self.outside else run
 
     @property
     def front(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 import air_aclgraph
+from air_backend._in_order import InOrder
 from air_backend.errors import CannotPin, PinnedArgument
 
 _MANY: Final = "several graphs ran: {0}"
@@ -29,7 +30,7 @@ class PinnedCall:
     """A compiled function at the shapes of its example, called without guards."""
 
     def __init__(
-        self, handle: air_aclgraph.Pinned, example: Sequence[Any], spec: TreeSpec, taken: Sequence[int]
+        self, handle: Callable[..., Any], example: Sequence[Any], spec: TreeSpec, taken: Sequence[int]
     ) -> None:
         self._handle = handle
         self._example = tuple(example)
@@ -81,6 +82,9 @@ def pin(compiled: Callable[..., Any], *args: Any, **kwargs: Any) -> PinnedCall:
         names = ", ".join(one.executor.name for one in seen)
         raise CannotPin(_MANY.format(names) if seen else _NONE)
     executor = seen[0].executor
+    shared = executor if isinstance(executor, InOrder) else None
+    if shared is not None:
+        executor = shared.executor
     if not isinstance(executor, air_aclgraph.AnyExecutable):
         raise CannotPin(f"the graph runs in a {type(executor).__name__}, which captures nothing")
     example, spec = tree_flatten((args, kwargs))
@@ -95,7 +99,8 @@ def pin(compiled: Callable[..., Any], *args: Any, **kwargs: Any) -> PinnedCall:
                 f"input {name} of {executor.name} is no argument: Python code made it in the call"
             )
         taken.append(place)
-    return PinnedCall(handle, example, spec, taken).returning(_result(results, seen[0].outputs, example))
+    call = handle if shared is None else shared.pinned(handle)
+    return PinnedCall(call, example, spec, taken).returning(_result(results, seen[0].outputs, example))
 
 
 def _result(results: Any, outputs: Sequence[Any], example: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:

@@ -18,6 +18,7 @@ import os
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import Context, ContextVar, copy_context
+from dataclasses import replace
 from typing import Any, Final
 
 import torch
@@ -72,7 +73,12 @@ class Saved(OutputCode):
     """A compiled graph that torch can write down: the bytes of the graph, and in this process what runs it."""
 
     def __init__(
-        self, graph: bytes, known: GraphFacts, config: CompilerConfig, objects: Mapping[str, int]
+        self,
+        graph: bytes,
+        known: GraphFacts,
+        config: CompilerConfig,
+        objects: Mapping[str, int],
+        outside: air_streams.Outside,
     ) -> None:
         super().__init__()
         self._boxed_call = True  # torch looks for it among the attributes of the object itself
@@ -80,6 +86,7 @@ class Saved(OutputCode):
         self._known = known
         self.config = config
         self._objects = dict(objects)
+        self._outside = outside
         self._run: Callable[..., Any] | None = None
         self._lowering: Context | None = None
 
@@ -88,12 +95,11 @@ class Saved(OutputCode):
         self._run = run
 
     @classmethod
-    def of(
-        cls, gm: fx.GraphModule, known: GraphFacts, config: CompilerConfig, objects: Mapping[str, int]
-    ) -> Saved:
+    def of(cls, gm: fx.GraphModule, known: GraphFacts, compilation: Compilation) -> Saved:
         """The bytes of a graph that is about to be compiled; what runs it comes with `post_compile`."""
         options = Options(ops_filter=None, node_metadata_key_filter=METADATA.__contains__)
-        return cls(_Pickler.dumps(gm, options), known, config, objects)
+        written = _Pickler.dumps(gm, options)
+        return cls(written, known, compilation.config, compilation.objects, compilation.outside)
 
     def __call__(self, inputs: Sequence[Any]) -> Any:
         if self._run is None:  # `post_compile` has left it to the first call
@@ -116,11 +122,13 @@ class Saved(OutputCode):
 
     def _lower(self) -> None:
         gm, mode = self.graph_module()
-        air_streams.rename_objects(gm, self._objects)
+        compilation = _in_progress.get() or Compilation(self.config)
+        if not compilation.objects:  # else Dynamo has traced the program here, and found the very same names
+            air_streams.rename_objects(gm, self._objects)
+            compilation = replace(compilation, objects=self._objects, outside=self._outside)
         with tracing(TracingContext(mode)):
             inputs = [node.meta["val"] for node in gm.graph.find_nodes(op="placeholder")]
             self._known.declare(inputs)
-            compilation = _in_progress.get() or Compilation(self.config)
             self._run = compilation.compile(gm, inputs, self._known)
 
     def graph_module(self) -> tuple[fx.GraphModule, FakeTensorMode]:
@@ -211,7 +219,7 @@ def _saving(compilation: Compilation, role: Role) -> SerializableAOTDispatchComp
 
     def compile_role(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> Saved:
         known = GraphFacts.now(role, gm)
-        saved = Saved.of(gm, known, compilation.config, compilation.objects)
+        saved = Saved.of(gm, known, compilation)
         saved.run_by(compilation.compile(gm, example_inputs, known))
         return saved
 

@@ -17,6 +17,7 @@ from air_streams._findings import (
 from air_streams._library import NAMESPACE, STREAM_OPS
 from air_streams._normalize import NormalizeReport, normalize
 from air_streams._objects import rename_objects
+from air_streams._outside import Outside
 from air_streams._plan import PlanOrdering, Resources, StreamPlan, StreamUse
 from air_streams._registry import adopt_stream, stream_for
 from air_streams._steps import (
@@ -47,6 +48,7 @@ __all__ = [
     "Lifetime",
     "LimitCores",
     "NormalizeReport",
+    "Outside",
     "PlanOrdering",
     "Race",
     "Record",

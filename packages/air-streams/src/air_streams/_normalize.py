@@ -25,6 +25,7 @@ from torch.fx import GraphModule, Node
 
 from air_graph import place_of
 from air_streams import _library, _native
+from air_streams._outside import Outside
 from air_streams._tags import ENTRY_TAG
 from air_streams.errors import NativeStreamError
 
@@ -33,13 +34,15 @@ from air_streams.errors import NativeStreamError
 class NormalizeReport:
     """What `normalize` found: native calls replaced, by name, and the tags and event keys it gave.
 
-    `objects` has the number of Dynamo for each tag and key that means an object of the program.
+    `objects` has the number of Dynamo for each tag and key that means an object of the program, and `outside` what the
+    program can do with them beside the graph.
     """
 
     replaced: dict[str, int] = field(default_factory=dict)
     streams: tuple[str, ...] = ()
     events: tuple[str, ...] = ()
     objects: dict[str, int] = field(default_factory=dict)
+    outside: Outside = field(default_factory=Outside)
 
     @property
     def modified(self) -> bool:
@@ -67,6 +70,8 @@ class _Normalizer:
         self.streams: dict[str, None] = {}
         self.events: dict[str, None] = {}
         self.objects: dict[str, int] = {}
+        self.recorded: dict[str, None] = {}
+        self.awaited: dict[str, None] = {}
         self.dead: list[Node] = []
         self.pairs = 0
 
@@ -83,7 +88,17 @@ class _Normalizer:
         number_sites(self.gm)
         self.graph.lint()
         self.gm.recompile()
-        return NormalizeReport(self.replaced, tuple(self.streams), tuple(self.events), self.objects)
+        return NormalizeReport(
+            self.replaced, tuple(self.streams), tuple(self.events), self.objects, self._outside()
+        )
+
+    def _outside(self) -> Outside:
+        of_program = self.objects.get
+        named = [
+            tuple(number for number in map(of_program, names) if number is not None)
+            for names in (self.streams, self.awaited, self.recorded)
+        ]
+        return Outside(*named)
 
     def _node(self, node: Node) -> None:
         if node.op in ("placeholder", "get_attr") or node.target is get_external_object_by_index:
@@ -191,11 +206,16 @@ class _Normalizer:
         if not event:
             self.made[node] = self._new_key("record_event")
         key = self._key(node, *(event or [node]))
+        self.recorded[key] = None
         self._on(node, self._stream_argument(node, stream), (_library.EVENT_RECORD, (key,)))
 
     def wait_event(self, node: Node) -> None:
         event, stream = _operands(node)
-        self._on(node, self._stream_argument(node, stream), (_library.EVENT_WAIT, (self._key(node, event),)))
+        key, tag = self._key(node, event), self._stream_argument(node, stream)
+        if key in self.recorded:
+            self._on(node, tag, (_library.EVENT_WAIT, (key,)))
+        else:  # it means a record before the call, for which the whole graph waits
+            self.awaited[key] = None
 
     def wait_stream(self, node: Node) -> None:
         waiting, waited_on = (self._stream_argument(node, operand) for operand in _operands(node))

@@ -71,11 +71,14 @@ class Program:
 _EPILOGUE: Final = frozenset({torch.ops.aten.copy_.default})
 
 
-def _tails(graph: Graph) -> set[Node]:
-    """AOTAutograd's copies into mutated inputs at the end of the graph: they run after the join."""
+def _tails(graph: Graph, memory: Memory) -> set[Node]:
+    """AOTAutograd's copies into mutated inputs at the end of the graph: they run after the join.
+
+    Views of results may come after them.
+    """
     tails: set[Node] = set()
     for node in reversed(graph.nodes):
-        if node.op == "output":
+        if node.op == "output" or (not memory.accesses.get(node) and node.target not in _library.STREAM_OPS):
             continue
         target = node.args[0] if node.target in _EPILOGUE else None
         if not (isinstance(target, Node) and target.op == "placeholder"):
@@ -97,7 +100,8 @@ class _Limit:
 
 class _Reader:
     def __init__(self, graph: Graph) -> None:
-        self.program = Program(graph, read_memory(graph), tails=_tails(graph))
+        memory = read_memory(graph)
+        self.program = Program(graph, memory, tails=_tails(graph, memory))
         self.scopes: list[tuple[StreamId, Node]] = []
         self.limits: list[_Limit] = []
         self.last_record: dict[str, tuple[Node, int]] = {}

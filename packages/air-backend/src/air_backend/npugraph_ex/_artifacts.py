@@ -22,7 +22,7 @@ import torch
 from torch import fx
 from torch._guards import TracingContext
 
-from air_backend._compilation import GraphFacts
+from air_backend._compilation import Compilation, GraphFacts
 from air_backend._version import __version__
 from air_backend.dump import readable
 from air_backend.errors import NotACache
@@ -60,7 +60,7 @@ def writer(
         return lambda: _refuse(obstacle)
     shown = readable(gm)
     try:
-        saved = _saved.Saved.of(gm, known, config, {})
+        saved = _saved.Saved.of(gm, known, Compilation(config))
     except Exception as error:  # whatever pickling an argument, a constant or an option raises
         reason = f"{type(error).__name__}: {error}"
         return lambda: _refuse(reason)

@@ -1,0 +1,176 @@
+"""A compiled function on streams and events that the code around it uses as well: what was ordered stays ordered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import air_backend
+
+air_sim = pytest.importorskip("air_sim")
+pytestmark = pytest.mark.npu("air-sim delays what the device does")
+
+SIZE = 4_000
+CALLS = 8
+Program = Callable[..., Tensor]
+
+
+@pytest.fixture(autouse=True)
+def _in_order_again() -> Iterator[None]:
+    if air_sim.active() is None:
+        pytest.skip("air-sim delays what the device does")
+    yield
+    air_sim.change(seed=0, delay_us=0)
+
+
+class Streams:
+    """Two streams and an event of the program, and functions that use them inside."""
+
+    def __init__(self) -> None:
+        self.side, self.other, self.event = torch.npu.Stream(), torch.npu.Stream(), torch.npu.Event()
+
+    # what was given to `side` before the call comes first
+    def waits_for_the_stream(self, x: Tensor) -> Tensor:
+        torch.npu.current_stream().wait_stream(self.side)
+        return x * 2
+
+    def waits_for_an_event(self, x: Tensor) -> Tensor:
+        self.event.wait()
+        return x * 2
+
+    def waits_on_another_stream(self, x: Tensor) -> Tensor:
+        with torch.npu.stream(self.other):
+            self.other.wait_event(self.event)
+            y = x * 2
+        torch.npu.current_stream().wait_stream(self.other)
+        return y
+
+    def works_on_the_stream(self, x: Tensor) -> Tensor:
+        with torch.npu.stream(self.side):
+            y = x * 2
+        torch.npu.current_stream().wait_stream(self.side)
+        return y
+
+    # what is given to `side` after the call comes afterwards
+    def records_an_event(self, x: Tensor) -> Tensor:
+        y = slow(x)
+        self.event.record()
+        return y
+
+    def records_on_another_stream(self, x: Tensor) -> Tensor:
+        self.other.wait_stream(torch.npu.current_stream())
+        with torch.npu.stream(self.other):
+            y = slow(x)
+            self.event.record()
+        return y
+
+    def leaves_work_on_the_stream(self, x: Tensor) -> Tensor:
+        self.side.wait_stream(torch.npu.current_stream())
+        with torch.npu.stream(self.side):
+            return slow(x)
+
+
+def slow(x: Tensor) -> Tensor:
+    for _ in range(5):
+        x = x + 1
+    return x
+
+
+def before(compiled: Program, streams: Streams, number: float) -> Tensor:
+    """Work on `side` makes the input; returns half of the result."""
+    x = torch.zeros(SIZE, device="npu")
+    torch.npu.synchronize()
+    with torch.npu.stream(streams.side):
+        x.copy_(slow(torch.full((SIZE,), number - 5, device="npu")))
+        streams.event.record()
+    return compiled(x) / 2
+
+
+def after(compiled: Program, streams: Streams, number: float) -> Tensor:
+    """Work on `side` reads the result, with no other wait than for the event; returns the number."""
+    y = compiled(torch.full((SIZE,), number, device="npu"))
+    with torch.npu.stream(streams.side):
+        if compiled.__name__ != "leaves_work_on_the_stream":
+            streams.side.wait_event(streams.event)
+        z = y - 5
+    torch.npu.current_stream().wait_stream(streams.side)
+    return z
+
+
+def is_right(around: Callable[..., Tensor], compiled: Program, streams: Streams) -> bool:
+    right = True
+    for number in range(CALLS):
+        air_sim.change(seed=number, delay_us=2_000)
+        right &= bool((around(compiled, streams, float(number)).cpu() == number).all())
+        air_sim.change(seed=0, delay_us=0)
+    return right
+
+
+CASES = [
+    *((before, name) for name in ("waits_for_the_stream", "waits_for_an_event", "waits_on_another_stream")),
+    (before, "works_on_the_stream"),
+    *((after, name) for name in ("records_an_event", "records_on_another_stream")),
+    (after, "leaves_work_on_the_stream"),
+]
+
+
+@pytest.mark.parametrize("compiles", [False, True], ids=["eager", "air"])
+@pytest.mark.parametrize(("around", "name"), CASES, ids=[name for _, name in CASES])
+def test_A42_the_order_with_the_code_around_a_function_stays(
+    around: Callable[..., Tensor], name: str, compiles: bool
+) -> None:
+    streams = Streams()
+    program: Program = getattr(streams, name)
+    if compiles:
+        program = torch.compile(program, backend="air", options={"mode": "reduce-overhead"}, fullgraph=True)
+    assert is_right(around, program, streams)
+
+
+def test_A42_streams_and_events_that_are_arguments_may_be_others_in_each_call() -> None:
+    def program(x: Tensor, side: torch.Stream, made: torch.Event, done: torch.Event) -> Tensor:
+        side.wait_event(made)
+        with torch.npu.stream(side):
+            y = slow(x)
+            done.record()
+        return y
+
+    compiled = torch.compile(program, backend="air", options={"mode": "reduce-overhead"}, fullgraph=True)
+    for number in range(CALLS):
+        streams, done = Streams(), torch.npu.Event()
+
+        def call(x: Tensor, streams: Streams = streams, done: torch.Event = done) -> Tensor:
+            y = compiled(x, streams.other, streams.event, done)
+            torch.npu.current_stream().wait_event(done)
+            result: Tensor = (y - 5) * 2
+            return result
+
+        air_sim.change(seed=number, delay_us=2_000)
+        assert (before(call, streams, float(number)).cpu() == number).all()
+        air_sim.change(seed=0, delay_us=0)
+
+
+def test_A42_a_pinned_call_stays_in_order() -> None:
+    streams = Streams()
+    options = {"mode": "reduce-overhead"}
+    compiled = torch.compile(streams.waits_for_an_event, backend="air", options=options, fullgraph=True)
+    streams.event.record()
+    with torch.no_grad():
+        pinned: Any = air_backend.pin(compiled, torch.zeros(SIZE, device="npu"))
+    pinned.__name__ = "pinned"
+    assert is_right(before, pinned, streams)
+
+
+def test_A42_the_forward_half_of_training_stays_in_order() -> None:
+    streams = Streams()
+    weight = torch.ones(SIZE, device="npu", requires_grad=True)
+
+    def program(x: Tensor) -> Tensor:
+        streams.event.wait()
+        return x * weight * 2
+
+    compiled = torch.compile(program, backend="air", options={"mode": "reduce-overhead"}, fullgraph=True)
+    assert is_right(before, lambda x: compiled(x).detach(), streams)
