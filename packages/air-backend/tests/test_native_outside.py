@@ -12,6 +12,7 @@ from torch import Tensor
 import air_backend
 
 air_sim = pytest.importorskip("air_sim")
+npu: Any = getattr(torch, "npu", None)
 pytestmark = pytest.mark.npu("air-sim delays what the device does")
 
 SIZE = 4_000
@@ -31,11 +32,11 @@ class Streams:
     """Two streams and an event of the program, and functions that use them inside."""
 
     def __init__(self) -> None:
-        self.side, self.other, self.event = torch.npu.Stream(), torch.npu.Stream(), torch.npu.Event()
+        self.side, self.other, self.event = npu.Stream(), npu.Stream(), npu.Event()
 
     # what was given to `side` before the call comes first
     def waits_for_the_stream(self, x: Tensor) -> Tensor:
-        torch.npu.current_stream().wait_stream(self.side)
+        npu.current_stream().wait_stream(self.side)
         return x * 2
 
     def waits_for_an_event(self, x: Tensor) -> Tensor:
@@ -43,16 +44,16 @@ class Streams:
         return x * 2
 
     def waits_on_another_stream(self, x: Tensor) -> Tensor:
-        with torch.npu.stream(self.other):
+        with npu.stream(self.other):
             self.other.wait_event(self.event)
             y = x * 2
-        torch.npu.current_stream().wait_stream(self.other)
+        npu.current_stream().wait_stream(self.other)
         return y
 
     def works_on_the_stream(self, x: Tensor) -> Tensor:
-        with torch.npu.stream(self.side):
+        with npu.stream(self.side):
             y = x * 2
-        torch.npu.current_stream().wait_stream(self.side)
+        npu.current_stream().wait_stream(self.side)
         return y
 
     # what is given to `side` after the call comes afterwards
@@ -62,15 +63,15 @@ class Streams:
         return y
 
     def records_on_another_stream(self, x: Tensor) -> Tensor:
-        self.other.wait_stream(torch.npu.current_stream())
-        with torch.npu.stream(self.other):
+        self.other.wait_stream(npu.current_stream())
+        with npu.stream(self.other):
             y = slow(x)
             self.event.record()
         return y
 
     def leaves_work_on_the_stream(self, x: Tensor) -> Tensor:
-        self.side.wait_stream(torch.npu.current_stream())
-        with torch.npu.stream(self.side):
+        self.side.wait_stream(npu.current_stream())
+        with npu.stream(self.side):
             return slow(x)
 
 
@@ -83,8 +84,8 @@ def slow(x: Tensor) -> Tensor:
 def before(compiled: Program, streams: Streams, number: float) -> Tensor:
     """Work on `side` makes the input; returns half of the result."""
     x = torch.zeros(SIZE, device="npu")
-    torch.npu.synchronize()
-    with torch.npu.stream(streams.side):
+    npu.synchronize()
+    with npu.stream(streams.side):
         x.copy_(slow(torch.full((SIZE,), number - 5, device="npu")))
         streams.event.record()
     return compiled(x) / 2
@@ -93,11 +94,11 @@ def before(compiled: Program, streams: Streams, number: float) -> Tensor:
 def after(compiled: Program, streams: Streams, number: float) -> Tensor:
     """Work on `side` reads the result, with no other wait than for the event; returns the number."""
     y = compiled(torch.full((SIZE,), number, device="npu"))
-    with torch.npu.stream(streams.side):
+    with npu.stream(streams.side):
         if compiled.__name__ != "leaves_work_on_the_stream":
             streams.side.wait_event(streams.event)
         z = y - 5
-    torch.npu.current_stream().wait_stream(streams.side)
+    npu.current_stream().wait_stream(streams.side)
     return z
 
 
@@ -133,18 +134,18 @@ def test_A42_the_order_with_the_code_around_a_function_stays(
 def test_A42_streams_and_events_that_are_arguments_may_be_others_in_each_call() -> None:
     def program(x: Tensor, side: torch.Stream, made: torch.Event, done: torch.Event) -> Tensor:
         side.wait_event(made)
-        with torch.npu.stream(side):
+        with npu.stream(side):
             y = slow(x)
             done.record()
         return y
 
     compiled = torch.compile(program, backend="air", options={"mode": "reduce-overhead"}, fullgraph=True)
     for number in range(CALLS):
-        streams, done = Streams(), torch.npu.Event()
+        streams, done = Streams(), npu.Event()
 
         def call(x: Tensor, streams: Streams = streams, done: torch.Event = done) -> Tensor:
             y = compiled(x, streams.other, streams.event, done)
-            torch.npu.current_stream().wait_event(done)
+            npu.current_stream().wait_event(done)
             result: Tensor = (y - 5) * 2
             return result
 
@@ -155,7 +156,7 @@ def test_A42_streams_and_events_that_are_arguments_may_be_others_in_each_call() 
 
 def test_A42_a_pinned_call_stays_in_order() -> None:
     streams = Streams()
-    options = {"mode": "reduce-overhead"}
+    options: Any = {"mode": "reduce-overhead"}
     compiled = torch.compile(streams.waits_for_an_event, backend="air", options=options, fullgraph=True)
     streams.event.record()
     with torch.no_grad():

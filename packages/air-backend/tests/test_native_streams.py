@@ -17,6 +17,7 @@ from air_streams import StreamRaceWarning
 from native_programs import EVENTS, STREAMS, Part, Writer, in_three, in_turn, on_cpu, on_npu
 
 air_sim = pytest.importorskip("air_sim")
+npu: Any = getattr(torch, "npu", None)
 pytestmark = pytest.mark.npu("air-sim delays what the device does")
 
 CALLS = 4
@@ -29,19 +30,19 @@ REFUSED = "An event was recorded on a stream where a graph input"
 def _in_order_again() -> Iterator[None]:
     if air_sim.active() is None:
         pytest.skip("air-sim delays what the device does")
-    first = torch.npu.current_stream()
+    first = npu.current_stream()
     yield
-    torch.npu.set_stream(first)
+    npu.set_stream(first)
     air_sim.change(seed=0, delay_us=0, launch_delay_us=0)
 
 
 def some_streams() -> Sequence[torch.Stream]:
     """The first streams of torch's pool, and the one that captures: a user who makes many gets that one as well."""
     compiled = torch.compile(lambda x: x + 1, backend="air", options={"mode": "reduce-overhead"})
-    compiled(torch.ones(2).npu())
-    runtime: Any = runtime_for(torch.device("npu", torch.npu.current_device()))
+    compiled(torch.ones(2).to("npu"))
+    runtime: Any = runtime_for(torch.device("npu", npu.current_device()))
     captures = runtime._capture_stream
-    pool = [torch.npu.Stream() for _ in range(32)]
+    pool = [npu.Stream() for _ in range(32)]
     assert captures in pool, "torch has another pool than this test knows"
     return [captures, *[stream for stream in pool if stream != captures][:4]]
 
@@ -74,12 +75,12 @@ def difference_of(seed: int, kind: str, streams: Sequence[torch.Stream]) -> str 
     writer = Writer(source, inputs, size, waits=waits, trained=trained)
     text = writer.program(source.randint(3, 9))
     parts = in_three(writer) if kind == "a part" else [Part(text, writer.inputs, ())]
-    events = [torch.npu.Event() for _ in range(EVENTS)]
+    events = [npu.Event() for _ in range(EVENTS)]
     places = source.sample(streams, STREAMS)
     delays = {"delay_us": source.choice((0, 200, 1_000)), "launch_delay_us": source.choice((0, 50, 300))}
     air_sim.change(seed=seed + 1, **delays)
     torch._dynamo.reset()
-    options = {"mode": "reduce-overhead", "sync": "check" if waits else "auto"}
+    options: Any = {"mode": "reduce-overhead", "sync": "check" if waits else "auto"}
     programs = [on_npu(part.text, places, events) for part in parts]
     middle = len(parts) // 2
     programs[middle] = torch.compile(
@@ -93,7 +94,7 @@ def difference_of(seed: int, kind: str, streams: Sequence[torch.Stream]) -> str 
         except RuntimeError:  # a write to what the gradient needs
             return None
         given = [
-            value.detach().npu().requires_grad_(trained) for value in values(inputs, size, call, trained)
+            value.detach().to("npu").requires_grad_(trained) for value in values(inputs, size, call, trained)
         ]
         try:
             with warnings.catch_warnings():
@@ -141,6 +142,6 @@ def test_A42_a_variable_lives_until_the_function_returns_whoever_could_have_its_
     air_sim.change(delay_us=2_000, seed=5)
     for call in range(8):
         x = torch.arange(1_000) + call
-        used, made = compiled(x.npu())
+        used, made = compiled(x.to("npu"))
         assert torch.equal(used.cpu(), (x + 1) * 2)
         assert torch.equal(made.cpu(), x * 3)
