@@ -79,6 +79,9 @@ class AcceleratorRuntime:
         self._spoilt: set[Any] = set()
         self._capture_stream: Any = None
         self._last_stream: Any = None
+        self._last_token = [
+            -1
+        ]  # of all captures: their replays share memory, and must not run at the same time
         self._update_stream: Any = None
         self._entry: Any = None
         self._captured = False  # whether the body that runs is part of a capture
@@ -411,20 +414,20 @@ class AcceleratorRuntime:
 
     def ready(self) -> StreamTest:
         """Orders replays made from different streams; says no when the caller's stream is being captured."""
-        current, last = partial(self._raw_stream, self.device.index or 0), [-1]
-        return StreamTest(current, last, partial(self._switch_stream, last, current))
+        current = partial(self._raw_stream, self.device.index or 0)
+        return StreamTest(current, self._last_token, partial(self._switch_stream, current))
 
     def turn(self) -> None:
         """A replay is one launch, which runs no Python: nothing can be called inside it."""
 
-    def _switch_stream(self, last: list[int], token: Callable[[], int]) -> bool:
+    def _switch_stream(self, token: Callable[[], int]) -> bool:
         if self.is_recording():
             return False
         current = self._module.current_stream(self.device)
         if self._last_stream is not None and self._last_stream != current:
             current.wait_stream(self._last_stream)
         self._last_stream = current
-        last[0] = token()
+        self._last_token[0] = token()
         return True
 
     def is_recording(self) -> bool:
