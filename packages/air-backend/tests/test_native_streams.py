@@ -22,8 +22,9 @@ pytestmark = pytest.mark.npu("air-sim delays what the device does")
 
 CALLS = 4
 SIZES = (4, 1_000, 100_000)
-#: torch itself refuses to trace an event that is recorded on a stream after a write to an input there.
-REFUSED = "An event was recorded on a stream where a graph input"
+#: What torch refuses: to trace an event that is recorded on a stream after a write to an input there, and a write to a
+#: result of a compiled function that its backward half needs as well.
+REFUSED = ("An event was recorded on a stream where a graph input", "modified by an inplace operation")
 
 
 @pytest.fixture(autouse=True)
@@ -56,12 +57,16 @@ def results(given: Sequence[Tensor], returned: Any) -> list[Tensor]:
     """What a caller sees: results and written inputs, or the loss and the gradients."""
     if isinstance(returned, Tensor):
         returned.backward()
-        return [returned.detach(), *(value.grad for value in given if value.grad is not None)]
+        none = torch.zeros(
+            (), device=returned.device
+        )  # what a compiled function gives where eager code gives no gradient
+        return [returned.detach(), *(none if value.grad is None else value.grad for value in given)]
     return [*returned, *given]
 
 
 def same(found: Tensor, expected: Tensor) -> bool:
     """Whether the numbers are equal, up to the order in which gradients are added."""
+    expected = expected.expand_as(found) if expected.dim() == 0 else expected
     return torch.allclose(
         found, expected, rtol=1e-5 if found.is_floating_point() else 0, atol=0, equal_nan=True
     )
@@ -71,10 +76,10 @@ def difference_of(seed: int, kind: str, streams: Sequence[torch.Stream]) -> str 
     """Draws a program, streams and delays; says which call of it gave something else, or warned of a race."""
     source = random.Random(seed)
     inputs, size = source.randint(2, 3), source.choice(SIZES)
-    waits, trained = kind != "auto", kind == "training"
+    waits, trained = kind != "auto", kind.endswith("training")
     writer = Writer(source, inputs, size, waits=waits, trained=trained)
     text = writer.program(source.randint(3, 9))
-    parts = in_three(writer) if kind == "a part" else [Part(text, writer.inputs, ())]
+    parts = in_three(writer) if kind.startswith("a part") else [Part(text, writer.inputs, ())]
     events = [npu.Event() for _ in range(EVENTS)]
     places = source.sample(streams, STREAMS)
     delays = {"delay_us": source.choice((0, 200, 1_000)), "launch_delay_us": source.choice((0, 50, 300))}
@@ -100,8 +105,8 @@ def difference_of(seed: int, kind: str, streams: Sequence[torch.Stream]) -> str 
             with warnings.catch_warnings():
                 warnings.simplefilter("error", StreamRaceWarning)
                 found = [value.cpu() for value in results(given, compiled(*given))]
-        except InternalTorchDynamoError as error:
-            if REFUSED in str(error):
+        except (InternalTorchDynamoError, RuntimeError) as error:
+            if any(text in str(error) for text in REFUSED):
                 return None
             raise
         if not all(map(same, found, expected)):
@@ -110,7 +115,7 @@ def difference_of(seed: int, kind: str, streams: Sequence[torch.Stream]) -> str 
 
 
 @pytest.mark.parametrize("programs", [range(8), pytest.param(range(8, 200), marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", ["waits", "auto", "training", "a part"])
+@pytest.mark.parametrize("kind", ["waits", "auto", "training", "a part", "a part of training"])
 def test_A42_N06_random_programs_give_what_one_stream_gives(kind: str, programs: range) -> None:
     streams = some_streams()
     found = [difference_of(seed, kind, streams) for seed in programs]

@@ -214,6 +214,30 @@ def test_what_waits_for_another_stream_is_ordered_and_not_on_its_stream() -> Non
     assert ordering.same_stream(first, nodes[1])
 
 
+def test_the_copies_that_a_training_step_begins_with_come_before_the_fork() -> None:
+    """AOTAutograd copies inputs that are written; the program does not know of it, and cannot wait for it."""
+    graph = Graph()
+    x = graph.placeholder("x")
+    copied = graph.call_function(aten.clone.default, (x,))
+    used = on_stream(graph, 1, (aten.add.Tensor, (copied, x), {}))
+    graph.output((used,))
+    plan = StreamPlan.of(graph, sync="off")
+    assert plan.check() == ()
+    assert plan.ordering.happens_before(copied, used)
+    order = steps(plan, with_work=True)
+    fork = next(number for number, (_, step) in enumerate(order) if isinstance(step, Record))
+    assert order.index((copied, None)) < fork < order.index((used, None))
+
+
+def test_a_copy_that_the_program_makes_itself_is_work_like_any_other() -> None:
+    graph = Graph()
+    x = graph.placeholder("x")
+    copied = graph.call_function(aten.clone.default, (x,))
+    copied.meta["stack_trace"] = '  File "model.py", line 3, in forward\n    y = x.clone()'
+    graph.output((on_stream(graph, 1, (aten.add.Tensor, (copied, x), {})),))
+    assert [finding.kind for finding in StreamPlan.of(graph, sync="off").check()] == ["race"]
+
+
 def test_a_copy_into_an_input_comes_after_the_join_also_where_a_view_of_a_result_follows_it() -> None:
     graph = Graph()
     x = graph.placeholder("x")

@@ -93,9 +93,9 @@ class Clock:
         if self.program.is_point(node):
             for dependency in self.program.waits.get(node, ()):
                 self.learn(stream, self.stamps[dependency.source])
+            self._fork_if_missing(node, stream)
             if self.before_work is not None and self.program.is_work(node):
                 self.before_work(self, node)
-            self._fork_if_missing(node, stream)
             self.place[stream] += 1
             self.last[stream] = node
         self.stamps[node] = Stamp(stream, self.place[stream], self.known[stream])
@@ -104,8 +104,9 @@ class Clock:
         entry = self.streams[ENTRY]
         if stream != entry and self.known[stream][entry] == _UNKNOWN:
             self.forks[node] = self.program.stream[node]
+            done = len(self.program.heads)
             self.known[stream] = tuple(
-                max(seen, 0) if number == entry else seen for number, seen in enumerate(self.known[stream])
+                max(seen, done) if number == entry else seen for number, seen in enumerate(self.known[stream])
             )
 
     def _join(self) -> None:

@@ -257,7 +257,7 @@ def _lower(program: Program, clocks: Clocks) -> Iterator[tuple[Node, Actions]]:
     }
     join_at = program.join_node()
     joins = {last: EventId(f"join:{stream.tag}", "join") for stream, last in clocks.joins}
-    head = next((node for node in program.order if node.op not in ("placeholder", "get_attr")), None)
+    head = program.fork_node()
     for node in program.order:
         stream = program.stream[node]
         before: list[Step] = []

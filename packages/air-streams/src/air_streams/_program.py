@@ -53,6 +53,7 @@ class Program:
     unmet: dict[Node, EventId] = field(default_factory=dict)
     """The waits whose event has no record before them."""
     notes: dict[Node, Step] = field(default_factory=dict)
+    heads: set[Node] = field(default_factory=set)
     tails: set[Node] = field(default_factory=set)
 
     def is_work(self, node: Node) -> bool:
@@ -63,12 +64,31 @@ class Program:
         """Whether the node takes a place in its stream: work, a record or a wait."""
         return node in self.records or node in self.waits or self.is_work(node)
 
+    def fork_node(self) -> Node | None:
+        """The node before which all other streams leave the entry stream."""
+        first = (node for node in self.order if node.op not in ("placeholder", "get_attr"))
+        return next((node for node in first if node not in self.heads), None)
+
     def join_node(self) -> Node:
         """The node before which the entry stream must have joined all others."""
         return next(node for node in self.order if node.op == "output" or node in self.tails)
 
 
+_PROLOGUE: Final = torch.ops.aten.clone.default
 _EPILOGUE: Final = frozenset({torch.ops.aten.copy_.default})
+
+
+def _heads(graph: Graph) -> set[Node]:
+    """AOTAutograd's copies of inputs that a training step writes, at the begin of the graph: before the fork."""
+    heads: set[Node] = set()
+    for node in graph.nodes:
+        if node.op in ("placeholder", "get_attr"):
+            continue
+        source = node.args[0] if node.target is _PROLOGUE and not has_line(node) else None
+        if not (isinstance(source, Node) and source.op == "placeholder"):
+            break
+        heads.add(node)
+    return heads
 
 
 def _tails(graph: Graph, memory: Memory) -> set[Node]:
@@ -101,7 +121,7 @@ class _Limit:
 class _Reader:
     def __init__(self, graph: Graph) -> None:
         memory = read_memory(graph)
-        self.program = Program(graph, memory, tails=_tails(graph, memory))
+        self.program = Program(graph, memory, heads=_heads(graph), tails=_tails(graph, memory))
         self.scopes: list[tuple[StreamId, Node]] = []
         self.limits: list[_Limit] = []
         self.last_record: dict[str, tuple[Node, int]] = {}
