@@ -57,6 +57,7 @@ def results(given: Sequence[Tensor], returned: Any) -> list[Tensor]:
     """What a caller sees: results and written inputs, or the loss and the gradients."""
     if isinstance(returned, Tensor):
         returned.backward()
+        npu.synchronize()  # eager code alone now and then reads a gradient that another stream still adds to
         none = torch.zeros(
             (), device=returned.device
         )  # what a compiled function gives where eager code gives no gradient
@@ -76,10 +77,10 @@ def difference_of(seed: int, kind: str, streams: Sequence[torch.Stream]) -> str 
     """Draws a program, streams and delays; says which call of it gave something else, or warned of a race."""
     source = random.Random(seed)
     inputs, size = source.randint(2, 3), source.choice(SIZES)
-    waits, trained = kind != "auto", kind.endswith("training")
+    waits, trained = kind != "auto", kind == "training"
     writer = Writer(source, inputs, size, waits=waits, trained=trained)
     text = writer.program(source.randint(3, 9))
-    parts = in_three(writer) if kind.startswith("a part") else [Part(text, writer.inputs, ())]
+    parts = in_three(writer) if kind == "a part" else [Part(text, writer.inputs, ())]
     events = [npu.Event() for _ in range(EVENTS)]
     places = source.sample(streams, STREAMS)
     delays = {"delay_us": source.choice((0, 200, 1_000)), "launch_delay_us": source.choice((0, 50, 300))}
@@ -115,11 +116,46 @@ def difference_of(seed: int, kind: str, streams: Sequence[torch.Stream]) -> str 
 
 
 @pytest.mark.parametrize("programs", [range(8), pytest.param(range(8, 200), marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", ["waits", "auto", "training", "a part", "a part of training"])
+@pytest.mark.parametrize("kind", ["waits", "auto", "training", "a part"])
 def test_A42_N06_random_programs_give_what_one_stream_gives(kind: str, programs: range) -> None:
     streams = some_streams()
     found = [difference_of(seed, kind, streams) for seed in programs]
     assert [text for text in found if text] == []
+
+
+def test_A42_a_training_step_that_writes_an_argument_on_a_side_stream_is_right_and_accuses_nobody() -> None:
+    """AOTAutograd copies the argument first: the side stream leaves the entry stream after that copy."""
+    side = npu.Stream()
+
+    def on_one_stream(x: Tensor, written: Tensor) -> tuple[Tensor, Tensor]:
+        before = written - 2
+        written.sub_(x)
+        return before * written, written
+
+    def step(x: Tensor, written: Tensor) -> tuple[Tensor, Tensor]:
+        with npu.stream(side):
+            before = written - 2
+            written.sub_(x)
+        npu.current_stream().wait_stream(side)
+        return before * written, written
+
+    compiled = torch.compile(step, backend="air", options={"mode": "reduce-overhead"}, fullgraph=True)
+    air_sim.change(delay_us=2_000, seed=3)
+    for call in range(4):
+        losses, gradients = [], []
+        for function, device in ((on_one_stream, "cpu"), (compiled, "npu")):
+            x = (torch.arange(1_000.0) % 7 + call).to(device).requires_grad_()
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", StreamRaceWarning)
+                made, written = function(x, x * 3)
+            loss = (made + written).sum()
+            loss.backward()
+            npu.synchronize()
+            assert x.grad is not None
+            losses.append(loss.detach().cpu())
+            gradients.append(x.grad.cpu())
+        torch.testing.assert_close(losses[1], losses[0])
+        torch.testing.assert_close(gradients[1], gradients[0])
 
 
 LENT = """def program(x):
