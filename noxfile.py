@@ -53,7 +53,6 @@ reveal_interpreters()
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["PIP_COMPILE"] = "0"
 
-LIGHTEST = "air-streams"  # its tests are in the second lane: so both end at about the same time
 #: Over an environment with torch that sessions share.
 THIN: dict[str, Any] = {"python": interpreter(), "venv_params": WITHOUT_PIP}
 NO_ENVIRONMENT: dict[str, Any] = {"venv_backend": "none"}
@@ -98,7 +97,7 @@ for _python in set(PYTHONS) - {*_checked}:  # only by name
 for _name in PACKAGES:
     of_package(package.types, _name, lanes.LANE)
     if _name in TORCH_TESTED:
-        of_package(package.tests, _name, lanes.LANE if _name == LIGHTEST else "ci")
+        of_package(package.tests, _name, "ci")
 for _name in BENCHMARKS:
     of_package(package.bench, _name)
 
