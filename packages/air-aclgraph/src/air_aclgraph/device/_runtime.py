@@ -79,9 +79,8 @@ class AcceleratorRuntime:
         self._spoilt: set[Any] = set()
         self._capture_stream: Any = None
         self._last_stream: Any = None
-        self._last_token = [
-            -1
-        ]  # of all captures: their replays share memory, and must not run at the same time
+        # of all captures: their replays share memory, and must not run at the same time
+        self._last_token = [-1]
         self._update_stream: Any = None
         self._entry: Any = None
         self._captured = False  # whether the body that runs is part of a capture
