@@ -26,9 +26,9 @@ def written(file: Path, text: str) -> str:
 
 
 def test_the_interpreter_that_is_optimised_is_taken(fake: Path) -> None:
-    good = written(fake, "echo /opt/python3.11")
+    good = written(fake, "echo /some/python3.11")
     plain = written(fake.with_name("plain"), "exit 1")
-    assert interpreters.first_optimised(plain, [plain, good]) == "/opt/python3.11"
+    assert interpreters.first_optimised(plain, [plain, good]) == "/some/python3.11"
 
 
 def test_the_own_one_is_kept_where_no_other_is_better(fake: Path) -> None:

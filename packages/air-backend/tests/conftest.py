@@ -72,3 +72,17 @@ def host_demo() -> demo.DemoReport:
 
     size = demo.LlamaSize(layers=demo.LlamaSize().layers // 2)
     return demo.run_demo(Ground(torch.device("cpu"), ("reduce-overhead", "max-autotune"), ""), size)
+
+
+@pytest.fixture
+def in_order_again() -> Iterator[None]:
+    """For tests that let air-sim delay what the device does: afterwards it delays nothing."""
+    import torch
+
+    air_sim = pytest.importorskip("air_sim")
+    if air_sim.active() is None:
+        pytest.skip("air-sim delays what the device does")
+    first = torch.accelerator.current_stream()
+    yield
+    torch.accelerator.set_stream(first)
+    air_sim.change(seed=0, delay_us=0, launch_delay_us=0)

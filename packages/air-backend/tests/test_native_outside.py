@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,19 +13,14 @@ import air_backend
 
 air_sim = pytest.importorskip("air_sim")
 npu: Any = getattr(torch, "npu", None)
-pytestmark = pytest.mark.npu("air-sim delays what the device does")
+pytestmark = [
+    pytest.mark.npu("air-sim delays what the device does"),
+    pytest.mark.usefixtures("in_order_again"),
+]
 
 SIZE = 4_000
 CALLS = 8
 Program = Callable[..., Tensor]
-
-
-@pytest.fixture(autouse=True)
-def _in_order_again() -> Iterator[None]:
-    if air_sim.active() is None:
-        pytest.skip("air-sim delays what the device does")
-    yield
-    air_sim.change(seed=0, delay_us=0)
 
 
 class Streams:

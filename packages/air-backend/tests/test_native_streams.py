@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -18,23 +18,16 @@ from native_programs import EVENTS, STREAMS, Part, Writer, in_three, in_turn, on
 
 air_sim = pytest.importorskip("air_sim")
 npu: Any = getattr(torch, "npu", None)
-pytestmark = pytest.mark.npu("air-sim delays what the device does")
+pytestmark = [
+    pytest.mark.npu("air-sim delays what the device does"),
+    pytest.mark.usefixtures("in_order_again"),
+]
 
 CALLS = 4
 SIZES = (4, 1_000, 100_000)
 #: What torch refuses: to trace an event that is recorded on a stream after a write to an input there, and a write to a
 #: result of a compiled function that its backward half needs as well.
 REFUSED = ("An event was recorded on a stream where a graph input", "modified by an inplace operation")
-
-
-@pytest.fixture(autouse=True)
-def _in_order_again() -> Iterator[None]:
-    if air_sim.active() is None:
-        pytest.skip("air-sim delays what the device does")
-    first = npu.current_stream()
-    yield
-    npu.set_stream(first)
-    air_sim.change(seed=0, delay_us=0, launch_delay_us=0)
 
 
 def some_streams() -> Sequence[torch.Stream]:

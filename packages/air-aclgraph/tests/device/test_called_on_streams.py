@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,18 +14,13 @@ from torch import Tensor
 from aclgraph_backend import executable
 
 air_sim = pytest.importorskip("air_sim")
-pytestmark = pytest.mark.npu("air-sim delays what the device does")
+pytestmark = [
+    pytest.mark.npu("air-sim delays what the device does"),
+    pytest.mark.usefixtures("in_order_again"),
+]
 
 SIZES = (4, 1_000, 100_000)
 npu: Any = getattr(torch, "npu", None)
-
-
-@pytest.fixture(autouse=True)
-def _in_order_again() -> Iterator[None]:
-    if air_sim.active() is None:
-        pytest.skip("air-sim delays what the device does")
-    yield
-    air_sim.change(seed=0, delay_us=0, launch_delay_us=0)
 
 
 def scaled(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:

@@ -6,7 +6,6 @@ air-sim delays tasks and the task queue at random, so that what nothing orders h
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,18 +20,13 @@ from streams_device import run_eagerly
 from streams_programs import aten, on_stream, random_dataflow, random_views
 
 air_sim = pytest.importorskip("air_sim")
-pytestmark = pytest.mark.npu("air-sim delays what the device does")
+pytestmark = [
+    pytest.mark.npu("air-sim delays what the device does"),
+    pytest.mark.usefixtures("in_order_again"),
+]
 
 CALLS = 5
 SIZES = (4, 1_000, 100_000)
-
-
-@pytest.fixture(autouse=True)
-def _in_order_again() -> Iterator[None]:
-    if air_sim.active() is None:
-        pytest.skip("air-sim delays what the device does")
-    yield
-    air_sim.change(seed=0, delay_us=0, launch_delay_us=0)
 
 
 def plain(source: random.Random, size: int) -> Graph:
