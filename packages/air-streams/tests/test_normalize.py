@@ -14,6 +14,7 @@ from torch._dynamo.graph_bytecode_inputs import get_external_object_by_index, st
 import air_streams as tng
 from air_streams import Outside, StreamPlan, errors, normalize
 from air_streams._library import STREAM_OPS
+from air_streams._outside import CALLER
 from streams_models import compiled
 
 first, second = torch.Stream(device="cpu"), torch.Stream(device="cpu")
@@ -294,14 +295,16 @@ def test_A42_what_is_waited_for_and_recorded_beside_the_graph_is_told_by_number(
         ("wait_event", (3, 1)),
         objects=(first, second, done, torch.Event("cpu")),
     )
-    assert told == Outside(streams=(0, 1), awaited=(2,), recorded=(3,))
+    waits = ((0, CALLER), (1, CALLER), (1, 0))
+    assert told == Outside(streams=(0, 1), awaited=(2,), recorded=(3,), waits=waits)
 
 
 def test_A42_an_event_that_the_graph_records_later_is_waited_for_as_the_last_call_recorded_it() -> None:
     told = outside(("wait_event", (1, 0)), ("record_event", (1, 0)), objects=(first, done))
-    assert told == Outside(streams=(0,), awaited=(1,), recorded=(1,))
+    assert told == Outside(streams=(0,), awaited=(1,), recorded=(1,), waits=((0, CALLER),))
 
 
 def test_A42_streams_that_wait_for_each_other_are_shared_with_the_code_outside() -> None:
-    assert outside(("wait_stream", (0, 1)), objects=(first, second)) == Outside(streams=(0, 1))
+    told = outside(("wait_stream", (0, 1)), objects=(first, second))
+    assert told == Outside(streams=(0, 1), waits=((0, 1),))
     assert not outside(objects=(first, second))

@@ -25,7 +25,7 @@ from torch.fx import GraphModule, Node
 
 from air_graph import place_of
 from air_streams import _library, _native
-from air_streams._outside import Outside
+from air_streams._outside import CALLER, Outside
 from air_streams._tags import ENTRY_TAG
 from air_streams.errors import NativeStreamError
 
@@ -72,6 +72,9 @@ class _Normalizer:
         self.objects: dict[str, int] = {}
         self.recorded: dict[str, None] = {}
         self.awaited: dict[str, None] = {}
+        self.after: dict[
+            str, set[str]
+        ] = {}  # the streams, and events of outside, that a stream or event comes after
         self.dead: list[Node] = []
         self.pairs = 0
 
@@ -93,12 +96,23 @@ class _Normalizer:
         )
 
     def _outside(self) -> Outside:
-        of_program = self.objects.get
-        named = [
-            tuple(number for number in map(of_program, names) if number is not None)
+        streams, awaited, recorded = (
+            tuple(self.objects[name] for name in names if name in self.objects)
             for names in (self.streams, self.awaited, self.recorded)
-        ]
-        return Outside(*named)
+        )
+        waits = {
+            (
+                self.objects[tag],
+                self.objects[earlier] if earlier in self.streams and earlier != ENTRY_TAG else CALLER,
+            )
+            for tag in self.streams
+            if tag in self.objects
+            for earlier in self._before(tag) - {tag}
+        }
+        return Outside(streams, awaited, recorded, tuple(sorted(waits)))
+
+    def _before(self, name: str) -> set[str]:
+        return self.after.setdefault(name, {name})
 
     def _node(self, node: Node) -> None:
         if node.op in ("placeholder", "get_attr") or node.target is get_external_object_by_index:
@@ -206,12 +220,14 @@ class _Normalizer:
         if not event:
             self.made[node] = self._new_key("record_event")
         key = self._key(node, *(event or [node]))
-        self.recorded[key] = None
-        self._on(node, self._stream_argument(node, stream), (_library.EVENT_RECORD, (key,)))
+        tag = self._stream_argument(node, stream)
+        self.recorded[key], self.after[key] = None, set(self._before(tag))
+        self._on(node, tag, (_library.EVENT_RECORD, (key,)))
 
     def wait_event(self, node: Node) -> None:
         event, stream = _operands(node)
         key, tag = self._key(node, event), self._stream_argument(node, stream)
+        self._before(tag).update(self._before(key))
         if key in self.recorded:
             self._on(node, tag, (_library.EVENT_WAIT, (key,)))
         else:  # it means a record before the call, for which the whole graph waits
@@ -220,6 +236,7 @@ class _Normalizer:
     def wait_stream(self, node: Node) -> None:
         waiting, waited_on = (self._stream_argument(node, operand) for operand in _operands(node))
         key = self._new_key("wait_stream")
+        self._before(waiting).update(self._before(waited_on))
         self._on(node, waited_on, (_library.EVENT_RECORD, (key,)))
         self._on(node, waiting, (_library.EVENT_WAIT, (key,)))
 
@@ -230,7 +247,9 @@ class _Normalizer:
     def sync_dealloc(self, node: Node) -> None:
         event, stream, tensor = node.args
         tag = self._tag(_number(node, stream))
-        wait = (_library.EVENT_WAIT, (self._key(node, event),))
+        key = self._key(node, event)
+        self._before(tag).update(self._before(key))
+        wait = (_library.EVENT_WAIT, (key,))
         self._on(node, tag, wait, (_library.RECORD_STREAM, (tensor, tag)))
 
     def set_stream(self, node: Node) -> None:

@@ -7,17 +7,24 @@
 A captured graph runs on the stream that is current when it is called, whatever streams its parts had, and its events
 are its own. So the call waits for all that the graph could have waited for, and all that could wait for a part of the
 graph waits for the whole of it.
+
+Inside a capture of the program's own only the streams that take part in it are waited for, and afterwards those take
+part that would have after the program's own waits. Each is joined at once: the program may have done that in the graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import ModuleType
+from typing import Any, Final
 
 import torch
 
 from air_streams import _native
+
+CALLER: Final = -1
+"""Stands for the stream of the call, and for what was recorded before it."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,8 @@ class Outside:
     awaited: tuple[int, ...] = ()
     """Events that the graph waits for before it records them: what was recorded before the call is meant."""
     recorded: tuple[int, ...] = ()
+    waits: tuple[tuple[int, int], ...] = ()
+    """Pairs of streams: the first waits in the graph for the second, or for one that does."""
 
     def __bool__(self) -> bool:
         return bool(self.streams or self.awaited or self.recorded)
@@ -56,18 +65,39 @@ class Outside:
             current = current_stream()
             for number in self.awaited:
                 current.wait_event(found(number))
-            # inside a capture the program itself says what belongs to it: another wait would pull a stream into it
-            others = () if capturing() else [found(number) for number in self.streams]
-            others = [stream for stream in others if stream != current]
-            for stream in others:
-                current.wait_stream(stream)
+            inside = capturing()
+            others = {number: found(number) for number in self.streams}
+            others = {number: stream for number, stream in others.items() if stream != current}
+            before = _captured(others, module) if inside else others
+            for number in before:
+                current.wait_stream(others[number])
             results = run(*args)
-            if others:
+            after = self._pulled_in(_captured(others, module), others) if inside else others
+            if after:
                 done = current.record_event()
-                for stream in others:
-                    stream.wait_event(done)
+            for number in after:
+                others[number].wait_event(done)
             for number in self.recorded:
                 found(number).record(current)
+            if inside:
+                for number in after:
+                    current.wait_stream(others[number])
             return results
 
         return ordered
+
+    def _pulled_in(self, captured: Sequence[int], streams: Mapping[int, Any]) -> list[int]:
+        """Those of the streams that are part of the program's capture once it has made the graph's waits."""
+        part = {CALLER, *captured}
+        follows = {waiting for waiting, awaited in self.waits if awaited in part}
+        return [number for number in streams if number in part or number in follows]
+
+
+def _captured(streams: Mapping[int, Any], module: ModuleType) -> list[int]:
+    """Those of the streams that are being captured."""
+    found = []
+    for number, stream in streams.items():
+        with module.stream(stream):
+            if module.is_current_stream_capturing():
+                found.append(number)
+    return found
