@@ -72,9 +72,7 @@ class _Normalizer:
         self.objects: dict[str, int] = {}
         self.recorded: dict[str, None] = {}
         self.awaited: dict[str, None] = {}
-        self.after: dict[
-            str, set[str]
-        ] = {}  # the streams, and events of outside, that a stream or event comes after
+        self.after: dict[str, set[str]] = {}  # which streams and outside events a stream or event follows
         self.dead: list[Node] = []
         self.pairs = 0
 
@@ -100,13 +98,10 @@ class _Normalizer:
             tuple(self.objects[name] for name in names if name in self.objects)
             for names in (self.streams, self.awaited, self.recorded)
         )
+        of_program = {tag: self.objects[tag] for tag in self.streams if tag in self.objects}
         waits = {
-            (
-                self.objects[tag],
-                self.objects[earlier] if earlier in self.streams and earlier != ENTRY_TAG else CALLER,
-            )
-            for tag in self.streams
-            if tag in self.objects
+            (number, of_program.get(earlier, CALLER))
+            for tag, number in of_program.items()
             for earlier in self._before(tag) - {tag}
         }
         return Outside(streams, awaited, recorded, tuple(sorted(waits)))
