@@ -58,6 +58,31 @@ def test_nested_results_and_keyword_arguments_come_back_as_they_were() -> None:
     assert got["rest"][1:] == ["name", 3]
 
 
+def test_an_argument_that_is_a_result_is_that_of_the_call_not_of_the_example() -> None:
+    def model(x: Tensor, named: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+        return x, named["y"] * x, named["y"]
+
+    step = pin(compiled(model), torch.zeros(3), {"y": torch.zeros(3)})
+    x, y = torch.randn(3), torch.randn(3)
+    first, product, second = step(x, {"y": y})
+    assert first is x
+    assert second is y
+    assert torch.equal(product, x * y)
+
+
+def test_a_written_argument_that_is_the_result_is_that_of_the_call() -> None:
+    def model(x: Tensor) -> Tensor:
+        return x.add_(1)
+
+    function = compiled(model)
+    for _ in range(2):
+        function(torch.zeros(3))  # its memory is another one in each call: it is copied
+    step = pin(function, torch.zeros(3))
+    x = torch.full((3,), 4.0)
+    assert step(x) is x
+    assert torch.equal(x, torch.full((3,), 5.0))
+
+
 def test_pinning_runs_a_captured_function_once_and_its_writes_go_to_the_example() -> None:
     def model(x: Tensor, state: Tensor) -> Tensor:
         state.add_(x)

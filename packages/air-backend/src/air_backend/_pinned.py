@@ -13,6 +13,8 @@ the arguments, and that an argument whose address the capture holds is the very 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final
 
 from torch import Tensor
@@ -41,10 +43,11 @@ class PinnedCall:
             all(child.is_leaf() for child in spec.child(0).children()) and not spec.child(1).num_leaves
         )
         self._result: Callable[[Sequence[Any]], Any] = tuple
+        self._returns_arguments = False
 
-    def returning(self, result: Callable[[Sequence[Any]], Any]) -> PinnedCall:
-        """The same, with what makes the function's result of the graph's outputs."""
-        self._result = result
+    def returning(self, result: _Result) -> PinnedCall:
+        """The same, with what makes the function's result."""
+        self._result, self._returns_arguments = result.make, result.of_arguments
         return self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -56,7 +59,8 @@ class PinnedCall:
         for place in self._held:
             if leaves[place] is not example[place]:
                 self._refuse_other(place, leaves[place])
-        return self._result(self._handle(*[leaves[place] for place in self._taken]))
+        outputs = self._handle(*[leaves[place] for place in self._taken])
+        return self._result((*outputs, *leaves) if self._returns_arguments else outputs)
 
     def _leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[Any]:
         leaves, spec = tree_flatten((args, kwargs))
@@ -103,28 +107,34 @@ def pin(compiled: Callable[..., Any], *args: Any, **kwargs: Any) -> PinnedCall:
     return PinnedCall(call, example, spec, taken).returning(_result(results, seen[0].outputs, example))
 
 
-def _result(results: Any, outputs: Sequence[Any], example: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:
-    """How the function's result is made of the graph's outputs."""
+@dataclass(frozen=True)
+class _Result:
+    """How the function's result is made of the graph's outputs, followed by its arguments where it returns some."""
+
+    make: Callable[[Sequence[Any]], Any]
+    of_arguments: bool = False
+
+
+def _result(results: Any, outputs: Sequence[Any], example: Sequence[Any]) -> _Result:
+    """How the result of the example was made."""
     leaves, spec = tree_flatten(results)
-    made = {id(output): index for index, output in enumerate(outputs) if isinstance(output, Tensor)}
-    known = {id(leaf) for leaf in example}
-    sources: list[int | None] = []
-    for leaf in leaves:
-        source = made.get(id(leaf))
-        if source is None and isinstance(leaf, Tensor) and id(leaf) not in known:
+    values = [*outputs, *example]
+    made = {id(value): index for index, value in reversed([*enumerate(values)]) if isinstance(value, Tensor)}
+    sources = [made.get(id(leaf)) for leaf in leaves]
+    for leaf, source in zip(leaves, sources, strict=True):
+        if source is None and isinstance(leaf, Tensor):
             raise CannotPin(
                 "a tensor of the result is no output of the graph: Python code made it in the call"
             )
-        sources.append(source)
+    of_arguments = any(source is not None and source >= len(outputs) for source in sources)
     if spec.is_leaf() and sources[0] is not None:
-        only = sources[0]
-        return lambda values: values[only]
+        return _Result(itemgetter(sources[0]), of_arguments)
     if spec.type is tuple and sources == list(range(len(outputs))) and len(leaves) == spec.num_children:
-        return tuple
+        return _Result(tuple)
     kept = [None if source is not None else leaf for leaf, source in zip(leaves, sources, strict=True)]
 
     def rebuild(values: Sequence[Any]) -> Any:
         filled = [leaf if s is None else values[s] for leaf, s in zip(kept, sources, strict=True)]
         return tree_unflatten(filled, spec)
 
-    return rebuild
+    return _Result(rebuild, of_arguments)
