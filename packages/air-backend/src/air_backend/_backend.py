@@ -21,6 +21,7 @@ import air_streams
 from air_backend import _devices, _foreign_ops, _hidden_writes, _logs, _minifier, _records, _variables
 from air_backend._compilation import Compilation
 from air_backend._compile import compile_aten
+from air_backend._given import in_a_tuple, is_as_aotautograd_makes_it
 from air_backend._keeping import keeping
 from air_backend.dump import debug_folder, readable
 from air_backend.errors import NotAGraphModule, OptionsOfWrongType, UnknownMode
@@ -185,9 +186,9 @@ def compile_fx(
     example_inputs: Sequence[Any] | None = None,
     options: Mapping[str, Any] | CompilerConfig | None = None,
 ) -> Callable[..., Any]:
-    """Compiles a graph of ATen operators; without inputs they are taken from the placeholders' metadata.
+    """Compiles a graph; without inputs they are taken from the placeholders' metadata.
 
-    A program of `torch.export` is compiled at its first call, and called as the module that was exported.
+    One that is not functional, or has torch's functions in it, goes through AOTAutograd first. A program of `torch.export` is compiled at its first call, and called as the module that was exported.
     """
     if isinstance(gm, ExportedProgram):
         return compiled_program(gm, Backend(effective_config(None, None, options)))
@@ -196,6 +197,8 @@ def compile_fx(
     if example_inputs is None:
         example_inputs = [node.meta["val"] for node in gm.graph.find_nodes(op="placeholder")]
     config = effective_config(None, None, options)
+    if not is_as_aotautograd_makes_it(gm):
+        return in_a_tuple(gm, lambda flat: Backend(config)(flat, example_inputs))
     record, run = compile_aten(gm, example_inputs, config)
     _records.keep(record, run)
     return run
