@@ -1,4 +1,4 @@
-"""Whether a graph that a caller made is as AOTAutograd would make it: functional, of ATen operators, flat, traced once."""
+"""Whether a graph that a caller made is as AOTAutograd makes one: functional, flat, of ATen operators, of one trace."""
 
 from __future__ import annotations
 
