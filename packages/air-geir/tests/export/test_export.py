@@ -75,6 +75,44 @@ def test_G20_an_exported_block_equals_eager(tmp_path: Path) -> None:
     torch.testing.assert_close(result, model(x, scale=scale))
 
 
+def test_G20_a_result_that_is_an_argument_or_a_weight_is_in_the_file_where_the_model_has_it(
+    tmp_path: Path,
+) -> None:
+    class Returning(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.randn(3))
+
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            y.add_(1)
+            return x, y * 2, self.weight, y, x
+
+    model, x, y = Returning(), torch.randn(3), torch.randn(3)
+    made = dynamo_export(x, y.clone(), model=model, export_path=tmp_path)
+    x, y = torch.randn(3), torch.randn(3)
+    results = run(file.read(made.model), x, y.clone())
+    torch.testing.assert_close(results, list(model(x, y)))
+
+
+class Spread(torch.nn.Module):
+    """Any number of arguments, and keywords."""
+
+    def forward(self, *parts: torch.Tensor, scale: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
+        return torch.cat(parts) * scale + shift
+
+
+def test_G20_all_sizes_vary_whatever_way_the_arguments_are_given(tmp_path: Path) -> None:
+    first = {"shift": torch.randn(3), "scale": torch.randn(5, 1)}
+    made = dynamo_export(
+        torch.randn(2, 3), torch.randn(3, 3), model=Spread(), export_path=tmp_path, dynamic=True, **first
+    )
+    parts, scale, shift = (torch.randn(4, 6), torch.randn(1, 6)), torch.randn(5, 1), torch.randn(6)
+    graph = file.read(made.model)
+    given = {"parts_0": parts[0], "parts_1": parts[1], "scale": scale, "shift": shift}
+    (result,) = run(graph, *(given[node.name] for node in graph.inputs))
+    torch.testing.assert_close(result, Spread()(*parts, scale=scale, shift=shift))
+
+
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_G49_an_exported_program_becomes_a_graph_its_bytes_and_what_each_node_became(dynamic: bool) -> None:
     torch.manual_seed(0)

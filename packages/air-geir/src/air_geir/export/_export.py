@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,9 +31,9 @@ from air_geir.ge_passes import (
     WriteWithoutCopy,
     run_passes,
 )
-from air_geir.ir import Graph
+from air_geir.ir import Graph, Port
 from air_geir.lowering import Table, lower_program
-from air_geir.program import ArgInput, GraphOutput, Program
+from air_geir.program import ArgInput, ArgOutput, GraphOutput, Program
 from air_geir.verify import verify
 from air_graph import ranks
 from air_graph.files import folder as make_folder
@@ -163,15 +164,8 @@ def _trace(
 def _traced(
     model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic: bool
 ) -> ExportedProgram:
-    shapes = None
-    if dynamic:
-        auto = torch.export.Dim.AUTO
-        shapes = pytree.tree_map(
-            lambda v: dict.fromkeys(range(v.dim()), auto) if isinstance(v, torch.Tensor) else None,
-            (args, kwargs),
-        )
-        shapes = (*shapes[0], *shapes[1].values())
     try:
+        shapes = _any_sizes(model, args, kwargs) if dynamic else None
         with torch.no_grad():
             exported = torch.export.export(model, args, kwargs, dynamic_shapes=shapes, strict=False)
             functional: ExportedProgram = exported.run_decompositions({})
@@ -183,39 +177,54 @@ def _traced(
         ) from error
 
 
+def _any_sizes(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Every size of every tensor may vary: by the names of the parameters, as torch.export wants it."""
+    given = inspect.signature(model.forward).bind(*args, **kwargs).arguments
+    auto = torch.export.Dim.AUTO
+    return {
+        name: pytree.tree_map(
+            lambda v: dict.fromkeys(range(v.dim()), auto) if isinstance(v, torch.Tensor) else None, value
+        )
+        for name, value in given.items()
+    }
+
+
 def _write_back(program: Program, exported: ExportedProgram) -> None:
-    """Results that are updates of buffers or inputs are assigned to them instead of being given back."""
+    """Results that are updates of buffers or inputs are assigned to them instead of being given back.
+
+    A result that is an argument is given back as a copy, so that the file has all tensors of the model's result.
+    """
     signature = exported.graph_signature
     position = {spec.arg.name: i for i, spec in enumerate(signature.input_specs) if hasattr(spec.arg, "name")}
     by_target = {spec.target: i for i, spec in enumerate(signature.input_specs) if spec.target is not None}
     graph = program.graph
     data = {b.arg: n for n, b in zip(graph.inputs, program.inputs, strict=True) if isinstance(b, ArgInput)}
     end = graph.net_output
-    kept = []
+    kept: list[Port] = []
     for spec, binding in zip(signature.output_specs, program.outputs, strict=True):
-        if spec.kind not in MUTATIONS or not isinstance(binding, GraphOutput):
-            kept.append(binding)
+        if isinstance(binding, ArgOutput):
+            with graph.inserting_before(end):
+                source = data[binding.arg].output
+                kept.append(graph.add("Identity", source, outputs=source.desc).output)
+            continue
+        value = end.inputs[binding.index] if isinstance(binding, GraphOutput) else None
+        if value is None:  # a number
+            continue
+        if spec.kind not in MUTATIONS:
+            kept.append(value)
             continue
         arg = by_target.get(spec.target, position.get(spec.target or ""))
-        value = end.inputs[binding.index]
-        if arg is None or arg not in data or value is None:
+        if arg is None or arg not in data:
             raise ExportError(
                 f"the update of {spec.target} has no input to go to",
                 advice="write to buffers and inputs of the model only",
             )
         with graph.inserting_before(end):
             end.run_after(graph.add("Assign", data[arg], value, outputs=data[arg].output.desc))
-    _keep_outputs(program, [b.index for b in kept if isinstance(b, GraphOutput)])
-
-
-def _keep_outputs(program: Program, indices: Sequence[int]) -> None:
-    graph = program.graph
-    end = graph.net_output
-    values = [port for i in indices if (port := end.inputs[i]) is not None]
     control = end.control_inputs
     end.erase()
-    graph.output(values, control=control)
-    program.outputs = tuple(GraphOutput(i) for i in range(len(values)))
+    graph.output(kept, control=control)
+    program.outputs = tuple(GraphOutput(i) for i in range(len(kept)))
 
 
 def _groups(graph: Graph) -> dict[str, Sequence[int]]:
