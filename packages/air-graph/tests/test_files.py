@@ -12,10 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
+import torch
+from torch import Tensor
 
 from air_graph.errors import CannotWrite
-from air_graph.files import folder, whole_file, write_bytes, write_text
+from air_graph.files import folder, whole_file, write_bytes, write_npy, write_text
 
 
 def full(*_: Any, **__: Any) -> Any:
@@ -188,3 +191,26 @@ def test_writers_of_one_name_leave_one_whole_file(tmp_path: Path) -> None:
     assert seen <= {text.encode() for text in texts}
     assert path.read_text() in texts
     assert os.listdir(tmp_path) == ["page"]
+
+
+ONE = torch.tensor([1.5, -2.0])
+
+
+@pytest.mark.parametrize(
+    ("tensor", "expected"),
+    [
+        (ONE.requires_grad_().clone(), ONE),
+        (ONE.to(torch.bfloat16), ONE),
+        (ONE.to(torch.float8_e4m3fn), ONE),
+        ((ONE * 1j).conj(), -1j * ONE),
+        ((ONE * 1j).conj().imag, -ONE),
+        (torch.complex(ONE, ONE).to(torch.complex32), torch.complex(ONE, ONE)),
+        (torch.tensor([2**63 + 1], dtype=torch.uint64), torch.tensor([2**63 + 1], dtype=torch.uint64)),
+    ],
+    ids=["gradient", "bfloat16", "float8", "conjugate", "negative", "complex32", "uint64"],
+)
+def test_values_that_numpy_has_no_type_for_are_widened_and_lazy_ones_computed(
+    tensor: Tensor, expected: Tensor, tmp_path: Path
+) -> None:
+    path = write_npy(tmp_path / "values.npy", tensor, "the values")
+    numpy.testing.assert_array_equal(numpy.load(path), expected.detach().numpy(force=True))

@@ -1,7 +1,7 @@
 """Writes files for people, complete or not at all; a failure is a `CannotWrite` that says what to do.
 
-    with whole_file("out/graph.npy", "the tensors of add_1") as file:   # a temporary file beside it, renamed at the end
-        numpy.save(file, values)
+    with whole_file("out/graph.txt", "the graph") as file:   # a temporary file beside it, renamed at the end
+        file.write(text)
 
 Readers and other writers of the same name see one whole file or another, never a half. A link is written through, as
 `open` does, and what is no regular file (`/dev/stdout`, a pipe) is written in place.
@@ -19,9 +19,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
+import torch
+from torch import Tensor
+
 from air_graph.errors import CannotWrite
 
-__all__ = ["folder", "refuse_unwritable", "whole_file", "write_bytes", "write_text", "writing"]
+__all__ = ["folder", "refuse_unwritable", "whole_file", "write_bytes", "write_npy", "write_text", "writing"]
 
 _numbers: Final = itertools.count()
 
@@ -99,3 +102,16 @@ def write_bytes(path: str | os.PathLike[str], data: bytes, what: str) -> Path:
 def write_text(path: str | os.PathLike[str], text: str, what: str) -> Path:
     """Writes a file of text; what is no Unicode (a file name in a traceback, say) is written as its escape."""
     return write_bytes(path, text.encode("utf-8", "backslashreplace"), what)
+
+
+def write_npy(path: str | os.PathLike[str], tensor: Tensor, what: str) -> Path:
+    """The values of a tensor on any device; what numpy has no type for is widened to float32 or complex64."""
+    import numpy  # torch works without it
+
+    try:
+        array = tensor.numpy(force=True)
+    except TypeError:
+        array = tensor.to(torch.complex64 if tensor.is_complex() else torch.float32).numpy(force=True)
+    with whole_file(path, what) as file:
+        numpy.save(file, array)
+    return Path(path)

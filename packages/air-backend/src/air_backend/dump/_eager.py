@@ -3,7 +3,7 @@
     <path>/worldsize1_global_rank0/graph_0/3/add_1-aten.add.Tensor.INPUT.0.<time>.npy
 
 One folder per graph and per call. bfloat16 and the 8-bit floating types, which numpy does not know, are widened to
-float32. The filter is called with each node; a node for which it returns None is left out.
+float32, and complex32 to complex64. The filter is called with each node; a node for which it returns None is left out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import importlib.util
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch import fx
@@ -25,13 +25,6 @@ from air_graph import files
 from air_graph.executors import WholeGraph
 
 log = logging.getLogger(__name__)
-
-_NUMPY: Final = frozenset(
-    {
-        torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
-        torch.float16, torch.float32, torch.float64, torch.complex64, torch.complex128,
-    }
-)  # fmt: skip
 
 Filter = Callable[[fx.Node], fx.Node | None]
 
@@ -86,16 +79,8 @@ class _Run(fx.Interpreter):
         return result
 
     def _write(self, node: fx.Node, side: str, index: str, value: torch.Tensor) -> None:
-        save_npy(self.folder / f"{node.name}-{named(node.target)}.{side}.{index}.{stamp()}.npy", value)
-
-
-def save_npy(path: Path, value: torch.Tensor) -> None:
-    """Writes a tensor as npy; what numpy has no type for is widened to float32."""
-    import numpy as np  # torch works without it
-
-    host = value.detach().cpu()
-    with files.whole_file(path, "a dumped tensor") as file:
-        np.save(file, (host if host.dtype in _NUMPY else host.to(torch.float32)).numpy())
+        name = f"{node.name}-{named(node.target)}.{side}.{index}.{stamp()}.npy"
+        files.write_npy(self.folder / name, value, "a dumped tensor")
 
 
 def _tensors(values: Any) -> Iterator[tuple[str, torch.Tensor]]:

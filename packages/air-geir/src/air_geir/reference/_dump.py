@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 from air_geir.engines import TensorDump
 from air_geir.ir import Node
 from air_geir.reference._plan import Step
-from air_graph.files import folder, whole_file, writing
+from air_graph.files import folder, write_npy, writing
 
 HEAD = ("operator", "type", "side", "index", "dtype", "shape", "minimum", "maximum", "mean", "norm")
 
@@ -72,18 +72,8 @@ class Writer:
             _append(folder / "statistics.csv", [_line(node, side, at, t) for at, t in enumerate(tensors)])
             return
         for at, tensor in enumerate(tensors):
-            _save(folder / f"{node.op_type}.{node.name.replace('/', '_')}.{side}.{at}.npy", tensor)
-
-
-def _save(path: Path, tensor: torch.Tensor) -> None:
-    import numpy as np  # torch works without it
-
-    try:
-        array = tensor.numpy()
-    except TypeError:  # a type that numpy does not have
-        array = tensor.to(torch.float32).numpy()
-    with whole_file(path, "a dumped tensor") as file:
-        np.save(file, array)
+            name = f"{node.op_type}.{node.name.replace('/', '_')}.{side}.{at}.npy"
+            write_npy(folder / name, tensor, "a dumped tensor")
 
 
 def _line(node: Node, side: str, at: int, tensor: torch.Tensor) -> tuple[Any, ...]:
