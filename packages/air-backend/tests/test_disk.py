@@ -26,6 +26,7 @@ from air_geir import file as geir_file
 from air_geir.export._relation import write_relation
 from air_geir.ir import Graph
 from air_graph.errors import CannotWrite
+from air_graph.files import write_npy
 from air_streams import StreamPlan
 
 
@@ -58,9 +59,7 @@ def table(path: Path) -> None:
 
 
 def tensors(path: Path) -> None:
-    from air_backend.dump._eager import save_npy
-
-    save_npy(path, torch.ones(4))
+    write_npy(path, torch.ones(4), "the tensors")
 
 
 def saved(path: Path) -> None:

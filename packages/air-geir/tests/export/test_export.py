@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -102,7 +103,7 @@ class Spread(torch.nn.Module):
 
 
 def test_G20_all_sizes_vary_whatever_way_the_arguments_are_given(tmp_path: Path) -> None:
-    first = {"shift": torch.randn(3), "scale": torch.randn(5, 1)}
+    first: Any = {"shift": torch.randn(3), "scale": torch.randn(5, 1)}
     made = dynamo_export(
         torch.randn(2, 3), torch.randn(3, 3), model=Spread(), export_path=tmp_path, dynamic=True, **first
     )
