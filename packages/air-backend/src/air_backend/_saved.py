@@ -29,9 +29,9 @@ from torch._functorch._aot_autograd.aot_autograd_result import deserialize_bundl
 from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompiler
 from torch._guards import TracingContext, tracing
 from torch._inductor.output_code import OutputCode
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from torch.fx._graph_pickler import GraphPickler, Options
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
 
 import air_streams
 from air_backend import _engine_files
@@ -40,6 +40,7 @@ from air_backend._hidden_writes import Around
 from air_backend._record import Role
 from air_backend._version import __version__
 from air_backend.dump import readable
+from air_backend.errors import CannotSave
 from air_config import CompilerConfig
 
 METADATA: Final = ("val", "tensor_meta", "stack_trace", "custom", "partitioner_tag")
@@ -54,19 +55,26 @@ _in_progress: Final[ContextVar[Compilation | None]] = ContextVar("air_backend_co
 
 
 class _Pickler(GraphPickler):
-    """torch's, with torch's own constants by their names.
+    """torch's, with torch's own constants by their names, and tensors of a device by way of the host.
 
-    pickle looks for them in every module there is, and takes the first that imports torch, often one of the user's.
+    pickle looks for those constants in every module there is, and takes the first that imports torch, often one of the
+    user's. torch_npu writes storages of a device with warnings, and reads them into the memory of the host.
     """
 
     def reducer_override(self, obj: object) -> Any:
         if isinstance(obj, (torch.dtype, torch.layout, torch.memory_format)):
             return _constant_of_torch, (str(obj).removeprefix("torch."),)
+        if type(obj) is torch.Tensor and obj.device.type not in ("cpu", "meta"):
+            return _on_device, (obj.detach().cpu(), str(obj.device))
         return super().reducer_override(obj)
 
 
 def _constant_of_torch(name: str) -> Any:
     return getattr(torch, name)
+
+
+def _on_device(value: torch.Tensor, device: str) -> torch.Tensor:
+    return value.to(device)
 
 
 class Saved(OutputCode):
@@ -98,8 +106,21 @@ class Saved(OutputCode):
     def of(cls, gm: fx.GraphModule, known: GraphFacts, compilation: Compilation) -> Saved:
         """The bytes of a graph that is about to be compiled; what runs it comes with `post_compile`."""
         options = Options(ops_filter=None, node_metadata_key_filter=METADATA.__contains__)
-        written = _Pickler.dumps(gm, options)
-        return cls(written, known, compilation.config, compilation.objects, compilation.outside)
+        with unset_fake_temporarily():  # constants on a device go through the host, as they are
+            written = _Pickler.dumps(gm, options)
+        saved = cls(written, known, compilation.config, compilation.objects, compilation.outside)
+        if compilation.to_file:
+            saved.refuse_unreadable()
+        return saved
+
+    def refuse_unreadable(self) -> None:
+        """Raises where torch writes values that it cannot read: with sizes that depend on data, some of them."""
+        try:
+            self.graph_module()
+        except GuardOnDataDependentSymNode as error:
+            raise CannotSave(
+                "sizes in its graph depend on data, and torch cannot read such values from a file"
+            ) from error
 
     def __call__(self, inputs: Sequence[Any]) -> Any:
         if self._run is None:  # `post_compile` has left it to the first call

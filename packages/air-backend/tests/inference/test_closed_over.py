@@ -70,3 +70,34 @@ def test_A51_a_tensor_that_is_a_default_is_compiled_in_each_process(tmp_path: Pa
     with pytest.warns(CacheWarning, match="scaled holds 'default 0', a Tensor"):
         function = cache_compile(scaled, cache_dir=tmp_path)
     torch.testing.assert_close(function(torch.ones(3)), weight)
+
+
+def test_A51_a_constant_that_the_function_makes_on_a_device_is_read_onto_that_device(
+    device: str, tmp_path: Path
+) -> None:
+    def step(x: Tensor) -> Tensor:
+        return x + torch.tensor([3.0, 1.0, 2.0], device=x.device).sort()[0]
+
+    x = torch.randn(4, 3, device=device)
+    for _ in range(2):
+        torch._dynamo.reset()
+        function = cache_compile(step, cache_dir=tmp_path, options={"mode": "reduce-overhead"})
+        torch.testing.assert_close(function(x), step(x))
+    assert traced() == 1
+
+
+def test_A51_a_graph_with_values_that_torch_cannot_read_again_is_compiled_in_each_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch._dynamo.config, "capture_dynamic_output_shape_ops", True)
+
+    def step(x: Tensor) -> Tensor:
+        places = x.nonzero()
+        places[-1] = places[0]
+        return places
+
+    function = cache_compile(step, cache_dir=tmp_path, options={"mode": "max-autotune"})
+    x = torch.arange(6).reshape(2, 3)
+    with pytest.warns(CacheWarning, match="sizes in its graph depend on data"):
+        torch.testing.assert_close(function(x), step(x))
+    torch.testing.assert_close(function(x), step(x))
