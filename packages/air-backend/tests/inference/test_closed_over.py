@@ -86,11 +86,10 @@ def test_A51_a_constant_that_the_function_makes_on_a_device_is_read_onto_that_de
     assert traced() == 1
 
 
+@torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True)
 def test_A51_a_graph_with_values_that_torch_cannot_read_again_is_compiled_in_each_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(torch._dynamo.config, "capture_dynamic_output_shape_ops", True)
-
     def step(x: Tensor) -> Tensor:
         places = x.nonzero()
         places[-1] = places[0]
