@@ -1,0 +1,164 @@
+"""Random programs run in other ways than by `torch.compile` alone: pinned, from files, and as traced graphs.
+
+Only programs for inference are drawn. What torch alone gets wrong in the same way is left out.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import torch
+from torch import Tensor
+from torch._dynamo.backends.debugging import aot_eager
+from torch.fx import GraphModule
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from air_backend import compile_fx, pin
+from air_backend._given import in_a_tuple
+from air_backend.errors import CannotPin, PinnedArgument
+from air_backend.inference import cache_compile
+from air_graph.testing import Case, differences, draw_case, run_case
+
+pytestmark = pytest.mark.slow
+Function = Callable[..., Any]
+
+LEFT_OUT: Final = ("requires_grad", "backward", "inference_mode", "torch.nn.Module", "graph_break")
+#: A traced graph that turns an argument in place is refused by max-autotune in some programs.
+TURNS: Final = ("t_()", "squeeze_(", "transpose_(")
+#: Strides that reach no second element may differ in max-autotune (docs/limits.md).
+IGNORED: Final = ("stride of a size 1", "stride of an empty tensor", "identity")
+#: What a copy of a pinned result loses.
+OF_COPIES: Final = (*IGNORED, "storage", "offset", "stride", "bits")
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a function is run: what is right, what is judged, and torch alone."""
+
+    judged: Callable[[Case, str, Path], Callable[[Function], Function]]
+    alone: Callable[[Case], Callable[[Function], Function]]
+    right: Callable[[Function], Function] | None = None
+    times: int = 1
+    ignored: Sequence[str] = IGNORED
+    left_out: Sequence[str] = LEFT_OUT
+
+
+def aot(case: Case) -> Callable[[Function], Function]:
+    return lambda function: torch.compile(function, backend="aot_eager", dynamic=case.dynamic)
+
+
+def kept(case: Case, mode: str, folder: Path) -> Callable[[Function], Function]:
+    options = {"mode": mode}
+    return lambda f: cache_compile(f, cache_dir=folder, dynamic=bool(case.dynamic), options=options)
+
+
+def key_of(args: Sequence[Any]) -> tuple[Any, ...]:
+    """What a pinned call and a traced graph are for: sizes, strides, types, and which arguments share memory."""
+    tensors = [value for value in args if isinstance(value, Tensor)]
+    shared = [a.untyped_storage()._cdata == b.untyped_storage()._cdata for a in tensors for b in tensors]
+    shapes = [
+        (value.shape, value.stride(), value.dtype) if isinstance(value, Tensor) else value for value in args
+    ]
+    return (*shapes, *shared)
+
+
+def pinned(case: Case, mode: str, folder: Path) -> Callable[[Function], Function]:
+    """Each shape is pinned with copies of its first arguments; what cannot be pinned is called as it is."""
+
+    def prepare(function: Function) -> Function:
+        options: Any = {"mode": mode}
+        compiled = torch.compile(function, backend="air", dynamic=case.dynamic, options=options)
+        handles: dict[Any, Function | None] = {}
+
+        def call(*args: Any) -> Any:
+            key = key_of(args)
+            if key not in handles:
+                try:
+                    with torch.no_grad():
+                        handles[key] = pin(compiled, *copy.deepcopy(list(args)))
+                except CannotPin:
+                    handles[key] = None
+            handle = handles[key]
+            try:
+                if handle is not None:  # later calls write its results: what is kept is a copy of them
+                    return copy.deepcopy(handle(*args), {id(value): value for value in args})
+            except PinnedArgument:  # a tensor that the capture reads where it lies
+                pass
+            return compiled(*args)
+
+        return call
+
+    return prepare
+
+
+def of_traced(made: Callable[[GraphModule, list[Any]], Function]) -> Callable[[Function], Function]:
+    """The function as a graph for each shape, traced with real tensors."""
+
+    def prepare(function: Function) -> Function:
+        known: dict[Any, Function] = {}
+
+        def call(*args: Any) -> Any:
+            key = key_of(args)
+            if key not in known:
+                given = copy.deepcopy(list(args))
+                known[key] = made(make_fx(function)(*given), given)
+            return known[key](*args)
+
+        return call
+
+    return prepare
+
+
+def traced(case: Case, mode: str, folder: Path) -> Callable[[Function], Function]:
+    return of_traced(lambda gm, given: compile_fx(gm, given, {"mode": mode}))
+
+
+def traced_alone(case: Case) -> Callable[[Function], Function]:
+    return of_traced(lambda gm, given: in_a_tuple(gm, lambda flat: aot_eager(flat, given)))
+
+
+WAYS: Final = {
+    "kept": Way(kept, aot, times=2),
+    "pinned": Way(pinned, aot, ignored=OF_COPIES),
+    "traced": Way(traced, traced_alone, of_traced(lambda gm, _: gm), left_out=(*LEFT_OUT, *TURNS)),
+}
+
+
+def difference_of(seed: int, way: Way, mode: str, folder: Path) -> str | None:
+    case = draw_case(seed)
+    if case is None or any(word in str(case) for word in way.left_out):
+        return None
+    expected = run_case(case, way.right)
+    if expected.raised is not None:
+        return None
+    for time in range(way.times):
+        torch._dynamo.reset()
+        found = differences(
+            expected, run_case(case, way.judged(case, mode, folder)), case.is_exact, way.ignored
+        )
+        if found:
+            torch._dynamo.reset()
+            alone = differences(expected, run_case(case, way.alone(case)), case.is_exact, way.ignored)
+            if alone and alone[0].step <= found[0].step:
+                return None
+            return f"seed {seed}, run {time}: {found[0]}\n{case}"
+    return None
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+@pytest.mark.parametrize("way", WAYS)
+def test_random_programs_run_in_another_way_give_their_caller_what_eager_gives(
+    way: str, mode: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    if (way, mode) == ("pinned", "max-autotune"):
+        pytest.skip("pins are of captures")
+    first, programs = (request.config.getoption(name) for name in ("--fuzz-seed", "--fuzz-programs"))
+    found = [
+        difference_of(seed, WAYS[way], mode, tmp_path / str(seed)) for seed in range(first, first + programs)
+    ]
+    assert [text for text in found if text] == []
