@@ -66,8 +66,7 @@ class Outside:
             for number in self.awaited:
                 current.wait_event(found(number))
             inside = capturing()
-            others = {number: found(number) for number in self.streams}
-            others = {number: stream for number, stream in others.items() if stream != current}
+            others = {number: stream for number in self.streams if (stream := found(number)) != current}
             before = _captured(others, module) if inside else others
             for number in before:
                 current.wait_stream(others[number])
