@@ -178,19 +178,27 @@ class CachedFunction:
             try:
                 graph = self._trace(args, kwargs)
             except Exception as error:
-                reason = _why_not_kept(error)
-                if reason is None:
-                    raise
-                return self._without_files(reason)(*args, **kwargs)
-            return graph.fn(*given, **kwargs)
+                raised = error
+            else:
+                return graph.fn(*given, **kwargs)
+            return self._without_files(raised, args, kwargs)
 
-    def _without_files(self, reason: str) -> Callable[..., Any]:
-        """From now on the function compiled in this process."""
+    def _without_files(self, raised: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the call gives where nothing is kept; from now on so do all, unless the call itself is wrong."""
+        in_process = self._compile()
+        reason = _why_not_kept(raised)
+        if reason is not None:
+            self._keep_nothing(in_process, reason)
+            return in_process(*args, **kwargs)
+        result = in_process(*args, **kwargs)  # raises what has nothing to do with files
+        cause = getattr(raised, "inner_exception", raised)
+        said = str(cause).partition("\n")[0]
+        self._keep_nothing(in_process, f"torch cannot trace it for a file ({type(cause).__name__}: {said})")
+        return result
+
+    def _keep_nothing(self, in_process: Callable[..., Any], reason: str) -> None:
         _warn_not_kept(getattr(self._func, "__func__", self._func), reason)
-        with self._lock:
-            if self._in_process is None:
-                self._in_process = self._compile()
-            return self._in_process
+        self._in_process = in_process
 
     def _read(self, given: Any) -> list[Any]:
         with self._lock:

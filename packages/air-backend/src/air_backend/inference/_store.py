@@ -30,6 +30,7 @@ from types import CellType, ModuleType
 from typing import Any, BinaryIO, Final
 
 import torch
+from torch._guards import TracingContext, tracing
 
 from air_backend.errors import CacheWarning, NotACache, UnsafeCache
 from air_backend.inference._key import PLAIN, Key, cells_of, hooks_of
@@ -196,7 +197,8 @@ def _loaded(file: BinaryIO, path: Path, key: Key, func: Callable[..., Any]) -> A
         data = io.BytesIO(archive.read(FUNCTION))
     modules = {name: importlib.import_module(module) for name, module in about[MODULES].items()}
     scope = {**modules, **_function(func).__globals__}
-    graph = torch.compiler.load_compiled_function(data, f_globals=scope, external_data=cells_of(func))
+    with tracing(TracingContext(None)):  # torch's conditions on `torch.cond` can be made nowhere else
+        graph = torch.compiler.load_compiled_function(data, f_globals=scope, external_data=cells_of(func))
     put_back(graph, about[MARKS])
     for source in graph.source_info().inlined_sources:  # type: ignore[attr-defined]
         if _checksum(source) != source.checksum:
