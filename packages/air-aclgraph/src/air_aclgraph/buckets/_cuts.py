@@ -1,77 +1,224 @@
-"""Which part of the results of a padded run is the caller's."""
+"""Which part of the results of a padded run is the caller's.
+
+memory of the capture    the part without padding, or a copy of it where eager would lay it out otherwise; results
+                         that share memory share it in the copy
+a view of an input       the same view of the caller's own tensor: the padded run has read a copy of that
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
 
+import sympy
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
-from air_aclgraph.buckets._buffers import Values, evaluated, shape_of
+from air_aclgraph._memory import extent, flat, overlaps_itself, with_bits_of
+from air_aclgraph._outputs import InputView
+from air_aclgraph.buckets._buffers import Values, shape_of
 from air_aclgraph.buckets._proven import Bucket
 from air_fxpasses.padding import Labels
 
-Cut = Callable[[Any, Sequence[Any]], Any]
-"""From a result of the padded run and the caller's inputs to the caller's result."""
+Shape = tuple[list[int], list[int]]
+"""Sizes and strides."""
 
 
-def cut_of(
-    example: Any,
-    labels: Sequence[tuple[Bucket, Labels]],
-    given: int | None,
-    padded: Values,
-    used: Values,
-    *,
-    lent: bool,
-) -> Cut | None:
-    """How a result becomes the caller's; None where it is already.
+class Part(NamedTuple):
+    """A dimension with padding: `outer` blocks of `size` rows each, of which the first `used` are the caller's."""
 
-    A result that is `lent`, whose use is guarded, stays the object that it is.
-    """
-    if not isinstance(example, Tensor):
-        is_size = not isinstance(example, (int, float, bool, str, type(None)))
-        return (lambda result, args: evaluated(example, used)) if is_size else None
-    if all(label is None for _, each in labels for label in each):
-        return None
-    if given is not None:
-        return lambda result, args: args[given]
-    sizes, strides = shape_of(example, used)
-    whole = shape_of(example, padded)
-    parts = [
-        (dim, int(label.outer.xreplace(used)), padded[bucket.symbols[0]], used[bucket.symbols[0]])
-        for bucket, each in labels
-        for dim, label in enumerate(each)
-        if label is not None
-    ]
+    dim: int
+    outer: int
+    size: int
+    used: int
 
-    def cut(result: Tensor, args: Sequence[Any]) -> Tensor:
-        part = _without_padding(result, parts)
-        if (list(result.shape), list(result.stride())) != whole or _lies_like(part, sizes, strides):
-            if lent and part.untyped_storage()._cdata == result.untyped_storage()._cdata:
-                return result.as_strided_(part.shape, part.stride(), part.storage_offset())
+
+@dataclass(frozen=True)
+class Cut:
+    """How one tensor of a padded run becomes the caller's."""
+
+    example: Tensor
+    padded: Values
+    used: Values
+    parts: tuple[Part, ...]
+    whole: Shape
+    """Of the padded run, as the trace says."""
+    wanted: Shape
+    """Of the caller's, as eager lays it out."""
+    _views: dict[int, tuple[int, InputView]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, example: Tensor, labels: Sequence[tuple[Bucket, Labels]], padded: Values, used: Values
+    ) -> Cut:
+        """The cut that follows from where padding lies in a result."""
+        parts = [
+            Part(dim, int(label.outer.xreplace(used)), padded[bucket.symbols[0]], used[bucket.symbols[0]])
+            for bucket, each in labels
+            for dim, label in enumerate(each)
+            if label is not None
+        ]
+        shapes = (shape_of(example, padded), shape_of(example, used))
+        return cls(example, padded, used, tuple(parts), *shapes)
+
+    def part_of(self, result: Tensor) -> Tensor:
+        """The caller's elements, where they are if that is possible."""
+        for part in self.parts:
+            if part.outer == 1:
+                result = result.narrow(part.dim, 0, result.shape[part.dim] // part.size * part.used)
+            else:
+                rows = result.unflatten(part.dim, (part.outer, part.size, -1))
+                result = rows.narrow(part.dim + 1, 0, part.used).flatten(part.dim, part.dim + 2)
+        return result
+
+    def is_of(self, result: Tensor) -> bool:
+        """Whether the run has laid out its result as the trace says."""
+        return (list(result.shape), list(result.stride())) == self.whole
+
+    def fits(self, part: Tensor, result: Tensor) -> bool:
+        """Whether the caller's elements lie where eager has them, as far as that matters."""
+        sizes, strides = self.wanted
+        if list(part.shape) != sizes or any(
+            own != wanted and size > 1
+            for own, wanted, size in zip(part.stride(), strides, sizes, strict=True)
+        ):
+            return False
+        begin = result.storage_offset()
+        return begin == 0 or part.storage_offset() == self.offset or begin != self._begin(self.padded)
+
+    def view_of(self, result: Tensor, source: PaddedSource, caller: Tensor) -> Tensor:
+        """What a result, a view of the memory of a padded input, is of the caller's own tensor.
+
+        A copy where the run has made another view than the trace says.
+        """
+        begin, view = self._views.get(source.index) or self._view(source)
+        if not self.is_of(result) or result.storage_offset() * result.element_size() != begin:
+            return self.part_of(result).clone()
+        return view.of(caller)
+
+    def _view(self, source: PaddedSource) -> tuple[int, InputView]:
+        """The byte at which the padded run has the view of this input, and what it is of the caller's."""
+        distance, example = _start(self.example) - _start(source.example), self.example
+        sizes, strides = map(tuple, self.wanted)
+        offset = int(distance.xreplace(self.used)) // example.element_size()
+        bits = (example.is_conj(), example.is_neg())
+        view = InputView(source.index, sizes, strides, offset, example.dtype, *bits)
+        begin = int(_start(source.buffer) + distance.xreplace(self.padded))
+        self._views[source.index] = begin, view
+        return begin, view
+
+    @cached_property
+    def changes(self) -> bool:
+        """Whether a padded result differs from the caller's in more than its values."""
+        return bool(self.parts) or self.wanted != self.whole
+
+    @cached_property
+    def offset(self) -> int:
+        """The element of its storage at which the caller's result begins in eager."""
+        return self._begin(self.used)
+
+    def _begin(self, values: Values) -> int:
+        return int(_start(self.example).xreplace(values)) // self.example.element_size()
+
+    @cached_property
+    def end(self) -> int:
+        """The elements that a storage has to have for it."""
+        return self.offset + extent(torch.empty_strided(*self.wanted, device="meta"))
+
+
+class PaddedSource(NamedTuple):
+    """An input, what the trace knows of it, and the memory that it is padded in."""
+
+    index: int
+    example: Tensor
+    buffer: Tensor
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """How the results of runs with one combination of sizes become the caller's."""
+
+    cuts: tuple[Cut | int | None, ...]
+    """By result; a number is one, and None stays as it is."""
+    given: Sequence[int | None]
+    """The input that a result is."""
+    again: Mapping[int, int]
+    """The results that are an earlier one once more."""
+    sources: Mapping[int, PaddedSource]
+    """By the storage of their memory, which the next call overwrites."""
+    lent: bool
+    """Whether the use of results is guarded: each stays the object that it is."""
+
+    def __call__(self, results: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+        made: list[Any] = list(results)
+        together: dict[int, list[int]] = {}
+        for place, (result, cut) in enumerate(zip(results, self.cuts, strict=True)):
+            index = self.given[place]
+            if index is not None:
+                made[place] = args[index]
+            elif isinstance(cut, int):
+                made[place] = cut
+            elif cut is not None and place not in self.again:
+                storage = result.untyped_storage()._cdata
+                source = self.sources.get(storage)
+                if source is None:
+                    together.setdefault(storage, []).append(place)
+                else:
+                    made[place] = cut.view_of(result, source, args[source.index])
+        for places in together.values():
+            own = self._of_one_storage([self.cuts[place] for place in places], [results[p] for p in places])
+            for place, one in zip(places, own, strict=True):
+                made[place] = one
+        for place, earlier in self.again.items():
+            made[place] = made[earlier]
+        return made
+
+    def _of_one_storage(self, cuts: Sequence[Any], results: Sequence[Tensor]) -> Sequence[Tensor]:
+        """The caller's parts of results that share memory, which they still do."""
+        if not any(cut.changes for cut in cuts):
+            return results
+        parts = [cut.part_of(result) for cut, result in zip(cuts, results, strict=True)]
+        pairs = list(zip(parts, results, strict=True))
+        stay = all(part.untyped_storage()._cdata == r.untyped_storage()._cdata for part, r in pairs)
+        if all(cut.fits(part, r) for cut, (part, r) in zip(cuts, pairs, strict=True)) and (
+            stay or len(parts) == 1
+        ):
+            return [self._in_place(part, result) for part, result in pairs] if stay else parts
+        if not all(cut.is_of(result) for cut, result in zip(cuts, results, strict=True)):
+            return parts
+        return _laid_out(cuts, parts)
+
+    def _in_place(self, part: Tensor, result: Tensor) -> Tensor:
+        if not self.lent or part is result:
             return part
-        return torch.empty_strided(sizes, strides, dtype=part.dtype, device=part.device).copy_(part)
-
-    return cut
+        return result.as_strided_(part.shape, part.stride(), part.storage_offset())
 
 
-def _without_padding(result: Tensor, parts: Sequence[tuple[int, int, int, int]]) -> Tensor:
-    for dim, outer, size, used in parts:
-        if outer == 1:
-            result = result.narrow(dim, 0, result.shape[dim] // size * used)
+def _laid_out(cuts: Sequence[Cut], parts: Sequence[Tensor]) -> list[Tensor]:
+    """Copies of the parts in one storage, where eager has them."""
+    device = parts[0].device
+    nbytes = max(cut.end * part.element_size() for cut, part in zip(cuts, parts, strict=True))
+    storage = torch.empty(nbytes, dtype=torch.uint8, device=device).untyped_storage()
+    made = []
+    for cut, part in zip(cuts, parts, strict=True):
+        place = torch.empty(0, dtype=part.dtype, device=device).set_(storage, cut.offset, *cut.wanted)
+        if overlaps_itself(place):
+            index = torch.arange(extent(place), device=device).as_strided(*cut.wanted)
+            with_bits_of(part, flat(place)).index_put_((index,), part)
         else:
-            rows = result.unflatten(dim, (outer, size, -1)).narrow(dim + 1, 0, used)
-            result = rows.flatten(dim, dim + 2)
-    return result
+            with_bits_of(part, place).copy_(part)
+        made.append(with_bits_of(part, place))
+    return made
 
 
-def _lies_like(tensor: Tensor, sizes: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether a tensor has these strides, where they matter."""
-    return list(tensor.shape) == list(sizes) and all(
-        own == wanted or size == 1 for own, wanted, size in zip(tensor.stride(), strides, sizes, strict=True)
-    )
+def _start(tensor: Tensor) -> Any:
+    """The byte of its storage at which a tensor begins."""
+    offset = tensor.storage_offset()
+    node = getattr(offset, "node", None)
+    return tensor.element_size() * (sympy.Integer(offset) if node is None else node.expr)
 
 
 def leaves_of(gm: torch.fx.GraphModule) -> list[Any]:

@@ -14,10 +14,12 @@ from torch.fx import GraphModule
 from air_aclgraph._copies import one_by_one
 from air_aclgraph._key import Key, KeyOf
 from air_aclgraph._making import Making
+from air_aclgraph._memory import overlaps_itself
 from air_aclgraph._placed import Placed
+from air_aclgraph._results import repeated
 from air_aclgraph._slots import Kind
 from air_aclgraph.buckets._buffers import PaddedBuffer, Values, evaluated, shape_of
-from air_aclgraph.buckets._cuts import Cut, cut_of, leaves_of
+from air_aclgraph.buckets._cuts import Cut, Cuts, PaddedSource, Shape, leaves_of
 from air_aclgraph.buckets._proven import Bucket
 from air_aclgraph.errors import BucketsRefused
 
@@ -34,8 +36,7 @@ class Fit:
     places: tuple[int, ...]  # of the inputs that are copied
     copy: Callable[..., object]
     fillings: tuple[tuple[list[Tensor], list[Tensor]], ...]
-    cuts: tuple[Cut | None, ...]
-    storages: frozenset[int]  # of the memory that the next call overwrites
+    cuts: Cuts
 
 
 class Fits(Placed):
@@ -89,7 +90,18 @@ class Fits(Placed):
         padded = self._padded_sizes(used)
         if isinstance(padded, str):
             return padded
-        buffers = self._buffers_of(padded)
+        try:
+            cuts = [self._cut(place, example, padded, used) for place, example in enumerate(self._leaves)]
+        except TypeError:  # of a symbol that is none of the inputs' sizes
+            return "the layout of a result does not follow from the sizes of the inputs"
+        wanted = [shape_of(self._examples[i], padded) for i in self.places]
+        for index, shape in zip(self.places, wanted, strict=True):
+            if overlaps_itself(torch.empty_strided(*shape, device="meta")):
+                name = self._making.slots[index].name
+                return (
+                    f"input {name!r} is a part of a larger tensor, between whose rows is no room for padding"
+                )
+        buffers = self._buffers_of(wanted)
         replaced: list[tuple[int, Any]] = [(buffer.index, buffer.tensor) for buffer in buffers]
         replaced += [
             (i, evaluated(example, padded))
@@ -107,8 +119,7 @@ class Fits(Placed):
             tuple(buffer.index for buffer in buffers),
             (self._making.copies or one_by_one)([buffer.callers_part(used) for buffer in buffers]),
             tuple(_fillings(buffers, used)),
-            tuple(self._cuts(padded, used)),
-            frozenset(buffer.tensor.untyped_storage()._cdata for buffer in buffers),
+            self._cuts(cuts, buffers),
         )
 
     def _padded_sizes(self, used: Values) -> Values | str:
@@ -127,9 +138,8 @@ class Fits(Placed):
             return f"the graph was traced under the condition {broken}, which the bucket does not meet"
         return padded
 
-    def _buffers_of(self, padded: Values) -> list[PaddedBuffer]:
-        """The memory of the padded inputs for these buckets."""
-        wanted = [shape_of(self._examples[i], padded) for i in self.places]
+    def _buffers_of(self, wanted: Sequence[Shape]) -> list[PaddedBuffer]:
+        """The memory of the padded inputs, with these sizes and strides."""
         for buffers in self.buffers.values():
             if [(list(buffer.tensor.shape), list(buffer.tensor.stride())) for buffer in buffers] == wanted:
                 return buffers
@@ -141,14 +151,23 @@ class Fits(Placed):
         labels = [(bucket, bucket.proof.inputs[index]) for bucket in self.buckets]
         return PaddedBuffer(index, memory, tuple((b, each) for b, each in labels if each is not None))
 
-    def _cuts(self, padded: Values, used: Values) -> list[Cut | None]:
+    def _cuts(self, cuts: Sequence[Cut | int | None], buffers: Sequence[PaddedBuffer]) -> Cuts:
+        sources = {
+            buffer.tensor.untyped_storage()._cdata: PaddedSource(
+                buffer.index, self._examples[buffer.index], buffer.tensor
+            )
+            for buffer in buffers
+        }
         lent = self._making.options.outputs == "guarded"
-        cuts = []
-        for place, example in enumerate(self._leaves):
+        return Cuts(tuple(cuts), self._making.given, repeated(self._making.results), sources, lent)
+
+    def _cut(self, place: int, example: Any, padded: Values, used: Values) -> Cut | int | None:
+        if isinstance(example, Tensor):
             labels = [(bucket, bucket.proof.results[place]) for bucket in self.buckets]
             known = [(bucket, each) for bucket, each in labels if each is not None]
-            cuts.append(cut_of(example, known, self._making.given[place], padded, used, lent=lent))
-        return cuts
+            return Cut.of(example, known, padded, used)
+        is_size = not isinstance(example, (int, float, bool, str, type(None)))
+        return evaluated(example, used) if is_size else None
 
     def stays(self, key: Key) -> Sequence[int]:
         """The inputs of a bucket's capture lie where they were put."""

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import torch
-from torch import Tensor
 from torch.fx import GraphModule
 from torch.utils._pytree import tree_leaves, tree_unflatten
 
@@ -22,7 +21,6 @@ from air_aclgraph._key import Key
 from air_aclgraph._making import Making
 from air_aclgraph._pieced import Splitter
 from air_aclgraph._plan import ResourcePlan
-from air_aclgraph._results import repeated
 from air_aclgraph._slots import Kind
 from air_aclgraph.buckets._fits import Fit, Fits
 from air_aclgraph.buckets._proven import Bucket, refuse_mixed
@@ -45,12 +43,10 @@ class PaddedExecutable(WholeGraph):
         self.name, self.slots = making.name, making.slots
         self._making = making
         self._lock = making.runtime.lock
-        self._again = repeated(making.results)
         self._fits = Fits(gm, buckets, making)
         refuse_mixed(self._fits.buckets, self.name)
         self._kinds = [slot.kind for slot in making.slots]
         self._writes = Kind.MUTATED in self._kinds
-        self._copies = making.options.outputs != "view"
         self._padded_calls = 0
         self._unpadded: dict[str, int] = {}
         self.executable = Executable(making, resources, kernels, placed=self._fits)
@@ -86,13 +82,7 @@ class PaddedExecutable(WholeGraph):
 
     def _cut(self, outputs: Any, fit: Fit, args: Sequence[Any]) -> Any:
         spec = self._making.spec
-        leaves, own = outputs if spec is None else tree_leaves(outputs), list[Any]()
-        for place, (result, cut) in enumerate(zip(leaves, fit.cuts, strict=True)):
-            if place in self._again:
-                own.append(own[self._again[place]])
-                continue
-            one = result if cut is None else cut(result, args)
-            own.append(one.clone() if self._copies and _lies_in(one, fit.storages) else one)
+        own = fit.cuts(outputs if spec is None else tree_leaves(outputs), args)
         return tuple(own) if spec is None else tree_unflatten(own, spec)
 
     def _obstacle(self, args: Sequence[Any]) -> str | None:
@@ -151,7 +141,3 @@ class PaddedExecutable(WholeGraph):
     def close(self) -> None:
         """Gives back everything the captures hold; a later call raises."""
         self.executable.close()
-
-
-def _lies_in(value: Any, storages: frozenset[int]) -> bool:
-    return isinstance(value, Tensor) and value.untyped_storage()._cdata in storages

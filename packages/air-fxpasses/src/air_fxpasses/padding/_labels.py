@@ -55,7 +55,10 @@ class PaddedSize:
         node = getattr(size, "node", None)
         if node is None:
             return sympy.sympify(size)
-        return node.expr.xreplace(dict.fromkeys(self.symbols, self.symbol))
+        try:
+            return node.expr.xreplace(dict.fromkeys(self.symbols, self.symbol))
+        except ZeroDivisionError:  # their difference is a divisor
+            raise Unproven(f"the size {node.expr} is none where {self.symbols} are the same") from None
 
     def is_in(self, expression: Any) -> bool:
         """Whether a number depends on the padded size."""
