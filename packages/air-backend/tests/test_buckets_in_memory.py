@@ -75,7 +75,7 @@ def behind(x: Tensor) -> Any:
 
 
 def at(results: Sequence[Tensor], given: Sequence[Tensor]) -> list[tuple[Any, ...]]:
-    """What a caller sees of each result's memory: strides, where it begins, and the first value that it shares it with."""
+    """What a caller sees of each result's memory: strides, where it begins, and the first value in it."""
     everything = [*given, *results]
     owners = [value.untyped_storage()._cdata for value in everything]
     return [
