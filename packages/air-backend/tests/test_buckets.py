@@ -151,3 +151,27 @@ def test_G16_references_and_gears_are_refused_together() -> None:
     run = compiled(lambda x: x * 2, "max-autotune", experimental_config__enable_ref_data=True)
     with torch.no_grad(), pytest.raises(Exception, match="a graph with gears cannot hold references"):
         run(x)
+
+
+@torch.library.custom_op("test_buckets::double_", mutates_args=("x",))
+def double_(x: Tensor) -> None:
+    x.mul_(2)
+
+
+@double_.register_fake
+def _(x: Tensor) -> None:
+    pass
+
+
+def test_N11_an_operator_of_the_users_may_write_what_is_not_padded() -> None:
+    def function(x: Tensor, y: Tensor) -> Tensor:
+        double_(y)
+        return x + 1
+
+    run = compiled(function)
+    for count in (3, 5):
+        x, y = rows(count, 4), torch.ones(3)
+        with torch.no_grad():
+            torch.testing.assert_close(run(x, y), x + 1)
+        assert y.tolist() == [2.0] * 3
+    assert only_run().stats()["padded"] == 2

@@ -14,8 +14,8 @@ from torch.utils._pytree import tree_leaves
 
 from air_fxpasses.padding._labels import Label, Labels, PaddedSize, Unproven
 
-LabelsOfNode = Labels | tuple[Labels, ...] | None
-"""What is known of a node: the labels of its tensor or of each of its tensors; None of a number."""
+LabelsOfNode = Labels | tuple[Labels | None, ...] | None
+"""What is known of a node: the labels of its tensor, or by place of each of its tensors; None of anything else."""
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,8 +107,15 @@ def _without_rule(node: Node, padded: PaddedSize, known: NodeFacts) -> LabelsOfN
     outputs = [leaf for leaf in tree_leaves(node.meta.get("val")) if isinstance(leaf, Tensor)]
     if reached or any(not without(padded.at_the_end(output)) for output in outputs):
         raise Unproven("no rule says what it does to padding")
-    clean = tuple((None,) * output.dim() for output in outputs)
-    return clean if isinstance(node.meta.get("val"), (tuple, list)) else clean[0]
+    return _in_places(node.meta.get("val"), [(None,) * output.dim() for output in outputs])
+
+
+def _in_places(value: Any, labels: Sequence[Labels]) -> LabelsOfNode:
+    """The labels of the tensors of a value, each where its tensor is: other things may stand between them."""
+    if isinstance(value, Tensor):
+        return labels[0]
+    rest = iter(labels)
+    return tuple(next(rest) if isinstance(leaf, Tensor) else None for leaf in tree_leaves(value))
 
 
 def _is_clean(labels: LabelsOfNode) -> bool:
@@ -134,7 +141,7 @@ def _of_call(call: Call, value: Any, known: NodeFacts) -> LabelsOfNode:
         if holds_positions(call, labels[0]):
             known.positions.add(call.node)
         return labels[0]
-    return labels if isinstance(value, (tuple, list)) else None
+    return _in_places(value, labels) if isinstance(value, (tuple, list)) else None
 
 
 def _copies_rows(call: Call, labels: tuple[Labels, ...]) -> bool:
