@@ -1,4 +1,4 @@
-"""Results of padded calls lie where eager has them: in the caller's own tensors, and together where they share memory."""
+"""Results of padded calls lie where eager has them: in the caller's tensors, and together where they share memory."""
 
 from __future__ import annotations
 

@@ -127,16 +127,24 @@ def traced(case: Case, mode: str, folder: Path) -> Callable[[Function], Function
 
 
 def padded(case: Case, mode: str, folder: Path) -> Callable[[Function], Function]:
-    """Some dims of the arguments are padded to a few sizes, where the program keeps the rows apart."""
+    return declared(case, partial(torch.compile, backend="air", dynamic=True, options={"mode": mode}))
+
+
+def padded_alone(case: Case) -> Callable[[Function], Function]:
+    return declared(case, partial(torch.compile, backend="aot_eager", dynamic=True))
+
+
+def declared(case: Case, compile_: Callable[[Function], Function]) -> Callable[[Function], Function]:
+    """Some dims of the arguments are to be padded, where the program keeps the rows apart."""
     chance = random.Random(case.source())
-    declared = [(place, dim) for place in range(4) for dim in range(3) if chance.random() < 0.5]
+    dims = [(place, dim) for place in range(4) for dim in range(3) if chance.random() < 0.5]
 
     def prepare(function: Function) -> Function:
-        compiled = torch.compile(function, backend="air", dynamic=True, options={"mode": mode})
+        compiled = compile_(function)
 
         def call(*args: Any) -> Any:
             tensors = [value for value in args if isinstance(value, Tensor)]
-            for place, dim in declared:
+            for place, dim in dims:
                 if place < len(tensors) and dim < tensors[place].dim():
                     with contextlib.suppress(DeclarationRefused):
                         set_dim_buckets(tensors[place], {dim: [4, 8, 16]})
@@ -154,7 +162,7 @@ def traced_alone(case: Case) -> Callable[[Function], Function]:
 WAYS: Final = {
     "kept": Way(kept, partial(aot, fullgraph=True), times=2),
     "pinned": Way(pinned, aot, ignored=OF_COPIES),
-    "padded": Way(padded, aot, refusals=("BucketsRefused", "Constraints violated")),
+    "padded": Way(padded, padded_alone, refusals=("BucketsRefused", "Constraints violated")),
     "traced": Way(traced, traced_alone, of_traced(lambda gm, _: gm), left_out=(*LEFT_OUT, *TURNS)),
 }
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import sympy
+import sympy  # type: ignore[import-untyped]  # sympy ships no annotations
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
@@ -129,7 +129,8 @@ class Cut:
         return self.offset + extent(torch.empty_strided(*self.wanted, device="meta"))
 
 
-class PaddedSource(NamedTuple):
+@dataclass(frozen=True)
+class PaddedSource:
     """An input, what the trace knows of it, and the memory that it is padded in."""
 
     index: int
