@@ -119,3 +119,18 @@ def test_N11_rows_without_room_between_them_are_not_padded() -> None:
     ((reason, calls),) = stats["not_padded"].items()
     assert "between whose rows is no room for padding" in reason
     assert calls == 1
+
+
+def test_N11_results_of_padded_calls_are_views_of_each_other_as_in_eager() -> None:
+    def function(x: Tensor) -> Any:
+        y = x * 2
+        return y, y[1:], x + 1, (x - 1).detach()
+
+    run = compiled(function)
+    with torch.no_grad():
+        for count in COUNTS:
+            x = wide(count)
+            set_dim_buckets(x, {1: [4, 8]})
+            whole, rows, other, detached = run(x)
+            assert [value._base is None for value in (whole, other, detached)] == [True] * 3
+            assert rows._base is whole

@@ -260,7 +260,13 @@ def _clone_together(tensors: Sequence[Tensor], owning: Sequence[Ownership]) -> l
     empty = torch.empty(0, dtype=torch.uint8, device=tensors[0].device)
     bytes_copied = torch.empty(source.nbytes(), dtype=torch.uint8, device=tensors[0].device)
     bytes_copied[low:high].copy_(empty.set_(source, low, (high - low,), (1,)))
-    storage = bytes_copied.untyped_storage()
+    return related(tensors, owning, bytes_copied.untyped_storage())
+
+
+def related(
+    tensors: Sequence[Tensor], owning: Sequence[Ownership], storage: torch.UntypedStorage
+) -> list[Tensor]:
+    """The places of some tensors in a storage, as views of each other where they are in eager, and only there."""
     made = {each.place: same_place(t, storage) for t, each in zip(tensors, owning, strict=True)}
     for base, views in _views_of(tensors, owning).items():
         above = made.get(base)

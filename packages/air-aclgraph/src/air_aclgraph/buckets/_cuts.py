@@ -18,7 +18,8 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from air_aclgraph._memory import extent, flat, overlaps_itself, with_bits_of
-from air_aclgraph._outputs import InputView
+from air_aclgraph._outputs import InputView, related
+from air_aclgraph._results import Result
 from air_aclgraph.buckets._buffers import Values, shape_of
 from air_aclgraph.buckets._proven import Bucket
 from air_fxpasses.padding import Labels
@@ -76,15 +77,11 @@ class Cut:
 
     def is_of(self, result: Tensor) -> bool:
         """Whether the run has laid out its result as the trace says."""
-        return (list(result.shape), list(result.stride())) == self.whole
+        return _has(result, self.whole)
 
     def fits(self, part: Tensor, result: Tensor) -> bool:
         """Whether the caller's elements lie where eager has them, as far as that matters."""
-        sizes, strides = self.wanted
-        if list(part.shape) != sizes or any(
-            own != wanted and size > 1
-            for own, wanted, size in zip(part.stride(), strides, sizes, strict=True)
-        ):
+        if not _has(part, self.wanted):
             return False
         begin = result.storage_offset()
         return begin == 0 or part.storage_offset() == self.offset or begin != self._begin(self.padded)
@@ -146,6 +143,7 @@ class Cuts:
     """By result; a number is one, and None stays as it is."""
     given: Sequence[int | None]
     """The input that a result is."""
+    results: Sequence[Result]
     again: Mapping[int, int]
     """The results that are an earlier one once more."""
     sources: Mapping[int, PaddedSource]
@@ -170,32 +168,39 @@ class Cuts:
                 else:
                     made[place] = cut.view_of(result, source, args[source.index])
         for places in together.values():
-            own = self._of_one_storage([self.cuts[place] for place in places], [results[p] for p in places])
-            for place, one in zip(places, own, strict=True):
+            for place, one in zip(places, self._of_one_storage(places, results), strict=True):
                 made[place] = one
         for place, earlier in self.again.items():
             made[place] = made[earlier]
         return made
 
-    def _of_one_storage(self, cuts: Sequence[Any], results: Sequence[Tensor]) -> Sequence[Tensor]:
+    def _of_one_storage(self, places: Sequence[int], results: Sequence[Any]) -> Sequence[Tensor]:
         """The caller's parts of results that share memory, which they still do."""
+        cuts: list[Any] = [self.cuts[place] for place in places]
+        found: list[Tensor] = [results[place] for place in places]
         if not any(cut.changes for cut in cuts):
-            return results
-        parts = [cut.part_of(result) for cut, result in zip(cuts, results, strict=True)]
-        pairs = list(zip(parts, results, strict=True))
-        stay = all(part.untyped_storage()._cdata == r.untyped_storage()._cdata for part, r in pairs)
-        if all(cut.fits(part, r) for cut, (part, r) in zip(cuts, pairs, strict=True)) and (
-            stay or len(parts) == 1
-        ):
-            return [self._in_place(part, result) for part, result in pairs] if stay else parts
-        if not all(cut.is_of(result) for cut, result in zip(cuts, results, strict=True)):
+            return found
+        parts = [cut.part_of(result) for cut, result in zip(cuts, found, strict=True)]
+        triples = list(zip(cuts, parts, found, strict=True))
+        stay = all(part.untyped_storage()._cdata == r.untyped_storage()._cdata for _, part, r in triples)
+        if all(cut.fits(part, r) for cut, part, r in triples) and (stay or len(parts) == 1):
+            if self.lent and stay:
+                return [_in_place(part, result) for _, part, result in triples]
+        elif all(cut.is_of(result) for cut, _, result in triples):
+            parts = _laid_out(cuts, parts)
+        elif not stay:
             return parts
-        return _laid_out(cuts, parts)
+        if len(parts) == 1:
+            return [parts[0].data]  # no view of the padded one
+        owning = [self.results[place].owning for place in places]
+        return related(parts, owning, parts[0].untyped_storage())
 
-    def _in_place(self, part: Tensor, result: Tensor) -> Tensor:
-        if not self.lent or part is result:
-            return part
-        return result.as_strided_(part.shape, part.stride(), part.storage_offset())
+
+def _in_place(part: Tensor, result: Tensor) -> Tensor:
+    """The object that was lent, with the caller's part of its memory."""
+    if part is result:
+        return result
+    return result.as_strided_(part.shape, part.stride(), part.storage_offset())
 
 
 def _laid_out(cuts: Sequence[Cut], parts: Sequence[Tensor]) -> list[Tensor]:
@@ -213,6 +218,14 @@ def _laid_out(cuts: Sequence[Cut], parts: Sequence[Tensor]) -> list[Tensor]:
             with_bits_of(part, place).copy_(part)
         made.append(with_bits_of(part, place))
     return made
+
+
+def _has(tensor: Tensor, shape: Shape) -> bool:
+    """Whether a tensor has these sizes and strides, where they matter."""
+    sizes, strides = shape
+    return list(tensor.shape) == sizes and all(
+        own == wanted or size == 1 for own, wanted, size in zip(tensor.stride(), strides, sizes, strict=True)
+    )
 
 
 def _start(tensor: Tensor) -> Any:

@@ -159,7 +159,8 @@ class Fits(Placed):
             for buffer in buffers
         }
         lent = self._making.options.outputs == "guarded"
-        return Cuts(tuple(cuts), self._making.given, repeated(self._making.results), sources, lent)
+        results = self._making.results
+        return Cuts(tuple(cuts), self._making.given, results, repeated(results), sources, lent)
 
     def _cut(self, place: int, example: Any, padded: Values, used: Values) -> Cut | int | None:
         if isinstance(example, Tensor):
