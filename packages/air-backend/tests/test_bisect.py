@@ -50,6 +50,19 @@ def test_N15_a_right_program_is_called_right() -> None:
         assert str(verdict).startswith("right")
 
 
+def wrong_for_columns(gm: GraphModule, example_inputs: Any, config: Any) -> None:
+    if example_inputs[0].stride(-1) != 1:
+        add_becomes_sub(gm, example_inputs, config)
+
+
+def test_N15_trials_are_called_with_tensors_that_lie_as_the_callers_do() -> None:
+    wrong = config(post_grad_custom_post_pass=wrong_for_columns)
+    assert bisect(layers, torch.randn(4, 4), compiler_config=wrong).right
+    verdict = bisect(layers, torch.randn(4, 4).t(), compiler_config=wrong)
+    assert (verdict.system, verdict.part) == ("air", "fx_passes")
+    assert "wrong_for_columns" in verdict.culprit
+
+
 def test_N15_a_wrong_pass_is_named() -> None:
     wrong = config(post_grad_custom_post_pass=add_becomes_sub)
     verdict = bisect(layers, torch.randn(4, 4), compiler_config=wrong)

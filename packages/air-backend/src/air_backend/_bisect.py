@@ -28,6 +28,7 @@ from torch.utils import _pytree as pytree
 from air_aclgraph import HostRuntime, use_runtime
 from air_backend import _records
 from air_backend._backend import Backend
+from air_backend._copied import copied, move_on
 from air_backend.errors import ResultChanges
 from air_config import CompilerConfig
 from air_config.published import document
@@ -219,7 +220,9 @@ class _Trial:
 
     def _results(self, function: Callable[..., Any], call: int) -> list[Any]:
         """What a call gives, and what it writes into its arguments and into buffers."""
-        args, kwargs = pytree.tree_map_only(torch.Tensor, lambda t: _moved_on(t, call), self.given)
+        args, kwargs = copied(self.given)
+        if call:  # each call gets other values
+            move_on((args, kwargs), call)
         torch.manual_seed(call)
         result = function(*args, **kwargs)
         buffers = list(function.buffers()) if isinstance(function, torch.nn.Module) else []
@@ -236,11 +239,3 @@ class _Trial:
 
 def _copy(function: Callable[..., Any]) -> Callable[..., Any]:
     return copy.deepcopy(function) if isinstance(function, torch.nn.Module) else function
-
-
-def _moved_on(tensor: torch.Tensor, call: int) -> torch.Tensor:
-    """A copy of a tensor; of floating ones the elements are moved on, so that each call gets other values."""
-    made = tensor.detach().clone()
-    if call and tensor.is_floating_point():
-        made.copy_(made.flatten().roll(call).view(made.shape))
-    return made.requires_grad_(tensor.requires_grad)

@@ -57,6 +57,23 @@ def test_inputs_that_are_written_are_compared_in_every_call(air_ground: Ground) 
     assert torch.equal(cache.cpu(), torch.ones(4))
 
 
+def test_inputs_that_share_memory_share_it_in_every_run(air_ground: Ground) -> None:
+    def step(whole: Tensor, row: Tensor) -> Tensor:
+        row.add_(1)
+        return whole.sum()
+
+    whole = torch.zeros(3, 4, device=air_ground.device)
+    seen: list[int] = []
+
+    def noting(whole: Tensor, row: Tensor) -> Tensor:
+        seen.append(int(step(whole, row)))
+        return row * 2
+
+    assert_same_as_eager(step, [whole, whole[1]], modes=air_ground.modes)
+    assert_same_as_eager(torch._dynamo.disable(noting), [whole, whole[1]], modes=air_ground.modes, calls=1)
+    assert set(seen) == {4}
+
+
 def broken(graph: Any, inputs: Any, config: Any) -> None:
     """A pass that makes a sum of a difference."""
     for node in graph.graph.nodes:

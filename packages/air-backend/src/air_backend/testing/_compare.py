@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils._pytree import keystr, tree_flatten_with_path, tree_map_only
 
 from air_backend._backend import Backend, effective_config
+from air_backend._copied import copied
 from air_config import CompilerConfig
 
 MODES: Final = ("reduce-overhead", "max-autotune")
@@ -34,7 +35,8 @@ def assert_same_as_eager(
 
     Args:
         fn: a function or a module; it is copied before it is called, with its parameters and buffers.
-        inputs: what it is called with; copied as well, once for eager and once for each mode.
+        inputs: what it is called with; copied as well, once for eager and once for each mode. The copies lie and share
+            memory as the inputs do.
         kwargs: its keyword arguments.
         modes: the modes of `torch.compile` to try.
         options: options of the backend, beside the mode.
@@ -67,7 +69,7 @@ class _Runs:
     def of(self, fn: Callable[..., Any], made: Callable[[Any], Any]) -> Iterator[dict[str, Any]]:
         """What can be seen after each call of what `made` makes of a copy of `fn`."""
         own = copy.deepcopy(fn) if isinstance(fn, torch.nn.Module) else fn
-        args, kwargs = _copied((self.inputs, self.kwargs))
+        args, kwargs = copied((self.inputs, self.kwargs))
         run = made(own)
         torch.manual_seed(0)
         for _ in range(self.calls):
@@ -75,7 +77,8 @@ class _Runs:
                 result = run(*args, **kwargs)
             if self.backward:
                 _differentiate(result)
-            yield tree_map_only(Tensor, _snapshot, _seen(own, args, kwargs, result))
+            seen = _seen(own, args, kwargs, result)
+            yield {**tree_map_only(Tensor, _snapshot, seen), "shared memory": _sharing(result, args, kwargs)}
 
 
 def _seen(own: Any, args: Any, kwargs: Any, result: Any) -> dict[str, Any]:
@@ -87,15 +90,14 @@ def _seen(own: Any, args: Any, kwargs: Any, result: Any) -> dict[str, Any]:
     return seen
 
 
+def _sharing(*values: Any) -> list[int]:
+    """Of each tensor among results and inputs, the number of the first one that lies in the same memory."""
+    storages = [each.untyped_storage()._cdata for each in _tensors(values) if each.layout is torch.strided]
+    return [storages.index(each) for each in storages]
+
+
 def _snapshot(tensor: Tensor) -> Tensor:
     return tensor.detach().clone(memory_format=torch.preserve_format)
-
-
-def _copied(value: Any) -> Any:
-    def own(tensor: Tensor) -> Tensor:
-        return tensor.detach().clone(memory_format=torch.preserve_format).requires_grad_(tensor.requires_grad)
-
-    return tree_map_only(Tensor, own, value)
 
 
 def _tensors(value: Any) -> list[Tensor]:
