@@ -127,6 +127,16 @@ CASES: dict[str, tuple[Case, Case]] = {
         ir("ge_config.enable_single_stream", False, multi_stream=True),
         ir("ge_config.enable_single_stream", True, multi_stream=False),
     ),
+    "npu-kernels-on-the-host": (
+        acl(STATIC, False, device="cpu", npu_elsewhere=True),
+        acl(STATIC, True, npu_elsewhere=True),
+    ),
+    "npu-engine-on-the-host": (
+        Case("air.engine", {"air.engine": "atc"}, {"device": "cpu", "npu_elsewhere": True}, "auto"),
+        Case(
+            "air.engine", {"air.engine": "reference"}, {"device": "cpu", "npu_elsewhere": True}, "reference"
+        ),
+    ),
     "static-kernel-needs-npu": (acl(STATIC, False, device="cpu"), acl(STATIC, True, device="npu")),
     "static-kernel-with-profiler": (
         acl(STATIC, False, **PROFILED),

@@ -10,6 +10,7 @@ from torch import fx
 
 import air_config
 from air_aclgraph import static_kernel
+from air_backend._ground import npu_present
 from air_geir.gears import find_gears
 from air_graph import ranks
 
@@ -32,6 +33,7 @@ def context_of(
     limit = torch.ops.air_streams.core_limit_enter.default
     return air_config.Context(
         device=ground.type,
+        npu_elsewhere=ground.type == "cpu" and npu_present(),
         soc=soc,
         cann=cann,
         multi_stream=multi_stream,

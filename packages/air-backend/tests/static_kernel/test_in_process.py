@@ -188,3 +188,21 @@ def test_S09_a_build_directory_that_cannot_be_made_is_an_error_before_any_work(b
     build.write_text("a file")
     with pytest.raises(BackendCompilerFailed, match="no directory"):
         same(compiled(model, config), 2)
+
+
+@pytest.mark.parametrize("settings", [{}, {"mode": "max-autotune", "air__engine": "ge_session"}])
+def test_S06_a_graph_on_the_host_of_an_npu_runs_without_what_is_for_the_npu(
+    settings: dict[str, Any], build: Path
+) -> None:
+    def counted(x: Tensor, lengths: Tensor) -> Tensor:
+        y = x.relu() + 1
+        torch._dynamo.graph_break()
+        longest = lengths.cumsum(0) + 1  # a graph of its own, of tensors on the host
+        torch._dynamo.graph_break()
+        return y * int(longest[-1])
+
+    x, lengths = torch.randn(2, 3, device="npu"), torch.tensor([1, 2])
+    run = compiled(counted, config_for(build, **settings))
+    torch.testing.assert_close(run(x, lengths).cpu(), counted(x.cpu(), lengths))
+    notices = [str(notice) for record, _ in _records.alive() for notice in record.settings.notices]
+    assert any("this graph runs on the host" in notice for notice in notices)

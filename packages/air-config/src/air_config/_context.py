@@ -68,6 +68,8 @@ class Context:
 
     device: str = attrs.field(default="npu", validator=_known_device)
     """Type of the device the graph runs on: npu, cuda or cpu."""
+    npu_elsewhere: bool = False
+    """Whether the process has an NPU, and this graph runs on its host."""
     soc: str | None = None
     """Name of the chip, as `torch.npu.get_device_name()` gives it."""
     cann: str | None = attrs.field(default=None, validator=_readable_version)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from air_config._rulebook._devices import DEVICES
+from air_config._rulebook._devices import DEVICES, HOST
 from air_config._rulebook._interplay import INTERPLAY, switched_off
 from air_config._rulebook._modes import EAGER, MODES, MULTI_STREAM, PLACE, PRODUCTS
 from air_config._rulebook._static_kernels import STATIC_KERNEL
@@ -19,6 +19,7 @@ RULES: Final[tuple[Rule, ...]] = (
     *EAGER,
     *PRODUCTS,
     *MULTI_STREAM,
+    *HOST,
     *STATIC_KERNEL,
     *DEVICES,
     *INTERPLAY,

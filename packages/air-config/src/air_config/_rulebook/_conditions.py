@@ -52,6 +52,10 @@ ACLGRAPH: Final = option_is("mode", *ACLGRAPH_MODES)
 EAGERLY: Final = option_is("debug.run_eagerly", True)
 NOT_NPU: Final = fact("the device is no NPU", lambda context: context.device != "npu")
 ON_CPU: Final = fact("the device is the CPU", lambda context: context.device == "cpu")
+BESIDE_NPU: Final = fact(
+    "the graph runs on the host of a process that has an NPU",
+    lambda context: context.device == "cpu" and context.npu_elsewhere,
+)
 ON_CUDA: Final = fact("the device is a CUDA GPU", lambda context: context.device == "cuda")
 MANY_STREAMS: Final = fact("the graph uses several streams", lambda context: context.multi_stream)
 OTHER_PRODUCT: Final = fact(

@@ -6,18 +6,31 @@ from typing import Final
 
 from air_config._rulebook._conditions import (
     ARCHITECTURE,
+    BESIDE_NPU,
     ENGINE,
     MAX_AUTOTUNE,
     NOT_NPU,
     NPUGRAPH_EX,
     ON_CPU,
     POINT_TO_POINT,
+    STATIC,
     SUPER,
     TORCHAIR_IR,
     cann_below,
     in_areas,
 )
 from air_config._rules import Rule, both, either, option_is
+
+NPU_ENGINE: Final = option_is(ENGINE, "torchair_extension", "ge_session", "atc")
+_OTHERS: Final = (
+    "this graph runs on the host; the option is for the graphs of the process that run on its NPU"
+)
+
+HOST: Final = (
+    Rule("npu-kernels-on-the-host", BESIDE_NPU, (STATIC, SUPER), "ignored", _OTHERS, ARCHITECTURE),
+    Rule("npu-engine-on-the-host", both(BESIDE_NPU, NPU_ENGINE), (ENGINE,), "ignored", _OTHERS, ARCHITECTURE),
+)
+"""What is refused where a process has no NPU."""
 
 DEVICES: Final = (
     Rule(
@@ -38,7 +51,7 @@ DEVICES: Final = (
     ),
     Rule(
         "engine-needs-npu",
-        both(NOT_NPU, option_is(ENGINE, "torchair_extension", "ge_session", "atc")),
+        both(NOT_NPU, NPU_ENGINE),
         (ENGINE,),
         "refused",
         "the engine drives CANN; on other devices there is the reference engine",
