@@ -12,6 +12,7 @@ from torch._dynamo.exc import BackendCompilerFailed
 
 from air_aclgraph.errors import BucketsRefused
 from air_backend import CompilerConfig, _records, get_npu_backend
+from air_backend.errors import BucketsIgnored
 from air_backend.inference import set_dim_buckets, set_dim_gears
 from test_model_families import FAMILIES
 
@@ -26,9 +27,9 @@ def compiled(function: Any, mode: str = "reduce-overhead", **options: Any) -> An
     return torch.compile(function, backend=get_npu_backend(compiler_config=config), fullgraph=True)
 
 
-def rows(count: int, *shape: int) -> Tensor:
+def rows(count: int, *shape: int, device: str = "cpu") -> Tensor:
     """A random input whose first dim has buckets."""
-    tensor = torch.randn(count, *shape)
+    tensor = torch.randn(count, *shape, device=device)
     set_dim_buckets(tensor, {0: [4, 8]})
     return tensor
 
@@ -175,3 +176,43 @@ def test_N11_an_operator_of_the_users_may_write_what_is_not_padded() -> None:
             torch.testing.assert_close(run(x, y), x + 1)
         assert y.tolist() == [2.0] * 3
     assert only_run().stats()["padded"] == 2
+
+
+@torch.library.custom_op("test_buckets::scaled", mutates_args=())
+def scaled(x: Tensor) -> Tensor:
+    """Asks the device for a number, which no capture can."""
+    return x * int(x.new_full((), 2).item())
+
+
+@scaled.register_fake
+def _(x: Tensor) -> Tensor:
+    return torch.empty_like(x)
+
+
+def test_N11_N23_a_graph_with_buckets_that_has_to_run_in_pieces_runs_and_a_warning_says_so(
+    device: str,
+) -> None:
+    def function(x: Tensor, y: Tensor) -> Tensor:
+        return (x + y.nonzero().sum()).relu()
+
+    run, y = compiled(function), torch.tensor([0.0, 1.0, 2.0], device=device)
+    with torch.no_grad(), pytest.warns(BucketsIgnored, match=r"(?s)buckets have no effect.*nonzero") as told:
+        for count in (3, 5):
+            x = rows(count, 4, device=device)
+            torch.testing.assert_close(run(x, y), function(x, y))
+    assert [warning.filename for warning in told if warning.category is BucketsIgnored] == [__file__]
+
+
+@pytest.mark.npu
+@pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
+def test_N11_N23_what_a_device_refuses_in_a_capture_cuts_a_padded_graph() -> None:
+    def function(x: Tensor, y: Tensor) -> Tensor:
+        return (x * 2) + scaled(y)
+
+    run, y = compiled(function), torch.ones(4, device="npu")
+    with torch.no_grad():
+        for count in (3, 5, 4):
+            x = rows(count, 4, device="npu")
+            torch.testing.assert_close(run(x, y), x * 2 + 2)
+    assert only_run().stats()["padded"] == 3
+    assert "split" in only_run().explain()

@@ -99,8 +99,11 @@ def compile_aten(
         copied = work.views(gm)
         if work.spare_the_host(gm) or first is not None or held or copied:
             plan = plan.read_again(gm, sync="off")
-        numbers = () if plan.is_multi_stream else work.numbers(gm)
         apart = work.apart(gm)
+        if apart and buckets:
+            _pieces.warn_of_buckets(name, apart)
+            work = replace(work, buckets=())
+        numbers = () if plan.is_multi_stream else work.numbers(gm)
         if apart or numbers:
             report, plan, run = work.in_pieces(part, apart, numbers)
             executor, copies = "reduce-overhead", copies - _copies(gm)
@@ -157,9 +160,9 @@ class _Work:
             plan = plan.read_again(gm, sync=settings.air.sync)
         executor, run = self._executor(part, plan)
         if untouched is not None and isinstance(run, air_aclgraph.AnyExecutable):
-            before = replace(part, gm=untouched)
+            before, plain = replace(part, gm=untouched), replace(self, buckets=())
             run.split_by(
-                _pieces.splitter(untouched, self.ground, lambda apart: self.in_pieces(before, apart)[2])
+                _pieces.splitter(untouched, self.ground, lambda apart: plain.in_pieces(before, apart)[2])
             )
         return report, plan, executor, run
 
@@ -234,11 +237,11 @@ class _Work:
     @property
     def splits(self) -> bool:
         """Whether a graph is cut round what cannot be captured: something is captured, and no error is asked for."""
-        return self._captures and not self.buckets and self.settings.air.uncapturable != "error"
+        return self._captures and self.settings.air.uncapturable != "error"
 
     def apart(self, gm: fx.GraphModule) -> Mapping[fx.Node, LeftOut]:
         """What a graph is cut round; where an error is asked for, only what sizes decide, which runs once for each."""
-        if not self._captures or self.buckets:
+        if not self._captures:
             return {}
         apart = air_aclgraph.uncapturable(gm, self.ground)
         refused = self.settings.air.uncapturable == "error"

@@ -17,7 +17,7 @@ from torch._ops import HigherOrderOperator, OpOverload
 
 import air_aclgraph
 import air_graph
-from air_backend.errors import GraphSplit
+from air_backend.errors import BucketsIgnored, GraphSplit
 from air_fxpasses.tables import twin_of
 from air_graph import place_of, source_of, warn_at
 from air_graph.executors import Executor
@@ -134,6 +134,12 @@ def warn_of_pieces(mode: str, name: str, run: Executor, node: fx.Node | None) ->
     if fresh:
         _told.update((operator, place) for operator, _, place in fresh)
         warn_at(source_of(node), GraphSplit(mode, name, len(run.pieces), tuple(fresh)), "air_backend")
+
+
+def warn_of_buckets(name: str, apart: Mapping[fx.Node, LeftOut]) -> None:
+    """Warns that buckets have no effect on a graph that runs in pieces, at the line of the first cut."""
+    node, first = next(iter(apart.items()))
+    warn_at(source_of(node), BucketsIgnored(name, first.target, first.reason, first.source), "air_backend")
 
 
 def _leave_out_streams(gm: fx.GraphModule) -> None:

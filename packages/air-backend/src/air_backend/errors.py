@@ -352,6 +352,27 @@ class GraphSplit(UserWarning):
         return "\n".join(lines)
 
 
+class BucketsIgnored(UserWarning):
+    """Buckets are declared on an input of a graph that runs in pieces: each size is captured as it comes.
+
+    Move the operator that the message names out of the compiled function, or declare no buckets.
+    """
+
+    def __init__(self, graph: str, operator: str, reason: str, place: str | None) -> None:
+        self.graph = graph
+        self.operator = operator
+        self.reason = reason
+        self.place = place
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.graph} runs in pieces, and buckets have no effect on it: each size is captured as it comes",
+            f"  {self.operator}: {self.reason}",
+        ]
+        return "\n".join([*lines, f"    {self.place}"] if self.place else lines)
+
+
 class NotJoined(UserWarning):
     """Forward and backward are compiled each on its own, where `aot_config_enable_joint_graph` asks for one graph.
 
