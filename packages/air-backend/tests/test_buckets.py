@@ -204,11 +204,12 @@ def test_N11_N23_a_graph_with_buckets_that_has_to_run_in_pieces_runs_and_a_warni
     assert [warning.filename for warning in told if warning.category is BucketsIgnored] == [__file__]
 
 
-@pytest.mark.npu
+@pytest.mark.npu("a CUDA graph is refused by other calls")
 @pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
 def test_N11_N23_what_a_device_refuses_in_a_capture_cuts_a_padded_graph() -> None:
     def function(x: Tensor, y: Tensor) -> Tensor:
-        return (x * 2) + scaled(y)
+        half: Tensor = scaled(y)
+        return (x * 2) + half
 
     run, y = compiled(function), torch.ones(4, device="npu")
     with torch.no_grad():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from air_backend._copied import copied, move_on
@@ -9,7 +11,7 @@ from air_backend._copied import copied, move_on
 
 def test_copies_lie_as_the_tensors_do_and_share_memory_as_they_do(device: str) -> None:
     base = torch.arange(24.0, device=device).view(4, 6)
-    given = {
+    given: dict[str, Any] = {
         "columns": base[:, 1::2],
         "turned": base.t(),
         "twice": [base, base],

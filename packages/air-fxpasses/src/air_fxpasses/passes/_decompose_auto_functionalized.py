@@ -146,7 +146,7 @@ class _Decomposition:
         if not isinstance(view, wrapper.AsStridedViewInfo):
             return False
         base = bases[view.base_index]
-        begin = self.facts.value(self.roots.get(base, base)).storage_offset()
+        begin: Any = self.facts.value(self.roots.get(base, base)).storage_offset()
         offset = view.storage_offset
         return isinstance(begin, int) and isinstance(offset, int) and offset < begin
 
@@ -156,7 +156,7 @@ class _Decomposition:
         A node that asks a value of the run where it lies is compared with where the base lies in the run.
         """
         root = self.roots.get(base, base)
-        begin = self.facts.value(root).storage_offset()
+        begin: Any = self.facts.value(root).storage_offset()
         if isinstance(begin, int) and isinstance(offset, int):
             return offset - begin
         asked = base if isinstance(offset, Node) and _asks_the_run(offset) else root
