@@ -147,7 +147,7 @@ class _Decomposition:
             return False
         base = bases[view.base_index]
         begin: Any = self.facts.value(self.roots.get(base, base)).storage_offset()
-        offset = view.storage_offset
+        offset: Any = view.storage_offset
         return isinstance(begin, int) and isinstance(offset, int) and offset < begin
 
     def _distance(self, offset: Any, base: Node) -> Any:
