@@ -69,10 +69,12 @@ def drawn() -> list[Tensor]:
 
 
 @pytest.fixture(autouse=True)
-def strict_about_results(monkeypatch: pytest.MonkeyPatch) -> None:
+def strict_about_results() -> Iterator[None]:
     """As torch is where the variable `CI` is set: a custom operator's result that is its argument is an error."""
-    if hasattr(torch._functorch.config, "error_on_custom_op_aliasing"):
-        monkeypatch.setattr(torch._functorch.config, "error_on_custom_op_aliasing", True)
+    name = "error_on_custom_op_aliasing"
+    known = hasattr(torch._functorch.config, name)
+    with torch._functorch.config.patch({name: True} if known else {}):
+        yield
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
