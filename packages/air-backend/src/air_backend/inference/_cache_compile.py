@@ -30,7 +30,7 @@ from torch._dynamo.guards import CheckFunctionManager
 from air_backend._backend import Backend, effective_config
 from air_backend._keeping import no_caches
 from air_backend._native_objects import native_objects_by_type
-from air_backend.errors import CacheWarning, CannotSave, OptionsOfWrongType, TwoConfigurations
+from air_backend.errors import AirError, CacheWarning, CannotSave, OptionsOfWrongType, TwoConfigurations
 from air_backend.inference import _store
 from air_backend.inference._key import Key, cells_of, hooks_of
 from air_backend.inference._local_classes import importable
@@ -190,8 +190,10 @@ class CachedFunction:
         if reason is not None:
             self._keep_nothing(in_process, reason)
             return in_process(*args, **kwargs)
-        result = in_process(*args, **kwargs)  # raises what has nothing to do with files
         cause = getattr(raised, "inner_exception", raised)
+        if isinstance(cause, AirError):  # a refusal of ours, such as options that do not go into a file
+            raise raised
+        result = in_process(*args, **kwargs)  # raises what has nothing to do with files
         said = str(cause).partition("\n")[0]
         self._keep_nothing(in_process, f"torch cannot trace it for a file ({type(cause).__name__}: {said})")
         return result
