@@ -30,13 +30,13 @@ from torch._dynamo.guards import CheckFunctionManager
 from air_backend._backend import Backend, effective_config
 from air_backend._keeping import no_caches
 from air_backend._native_objects import native_objects_by_type
-from air_backend.errors import AirError, CacheWarning, CannotSave, OptionsOfWrongType, TwoConfigurations
+from air_backend.errors import CacheWarning, CannotSave, OptionsOfWrongType, TwoConfigurations
 from air_backend.inference import _store
 from air_backend.inference._key import Key, cells_of, hooks_of
 from air_backend.inference._local_classes import importable
 from air_backend.inference._marks import Marks, marks_of
 from air_config import CompilerConfig
-from air_config.errors import NotSerializable
+from air_config.errors import AirError, NotSerializable
 from air_geir.engines import kept_in
 from air_graph import forks, ranks
 
