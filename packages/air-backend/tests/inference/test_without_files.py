@@ -14,8 +14,6 @@ from torch._dynamo.utils import counters
 from air_backend.errors import CacheWarning
 from air_backend.inference import cache_compile
 
-Arguments = tuple[Tensor, ...]
-
 
 def of_a_new_view(x: Tensor) -> Tensor:
     """Each look at `mT` makes a tensor, and the conditions of torch's file compare the two by their numbers."""
