@@ -40,6 +40,7 @@ def test_in_max_autotune_no_pass_says_in_whose_memory_a_value_lies() -> None:
         "remove_noop",
         "fuse_patterns",
         "read_repeats_once",
+        "reuse_values",
         "eliminate_dead_code",
     ]
     config.debug.run_eagerly = True
@@ -47,7 +48,7 @@ def test_in_max_autotune_no_pass_says_in_whose_memory_a_value_lies() -> None:
 
 
 def test_all_switchable_passes_are_met_above() -> None:
-    assert len({one.option for one in SWITCHED}) == len(SWITCHED) == 7
+    assert len({one.option for one in SWITCHED}) == len(SWITCHED) == 8
 
 
 def test_a_first_call_on_the_cpu_declares_no_operator_of_torch_npu(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -35,10 +35,11 @@ from torch._dynamo.utils import counters
 from torch.autograd import profiler
 
 from air_aclgraph._addresses import AddressTests
-from air_aclgraph._copies import Copies, back
+from air_aclgraph._clashes import COPIES, Cleared
+from air_aclgraph._copies import Copies, back, batched
 from air_aclgraph._kept import REFERENCES, Loan, owners, references
 from air_aclgraph._key import Key
-from air_aclgraph._memory import byte_range, flat, overlaps_itself, place_in_storage, whole
+from air_aclgraph._memory import flat, overlaps_itself, place_in_storage, whole
 from air_aclgraph._outputs import Constant, Finish, InputView, Output, OwnMemory, Repeated, SameInput
 from air_aclgraph._runtime import Recording, StreamTest
 from air_aclgraph._slots import Kind
@@ -46,11 +47,6 @@ from air_aclgraph.errors import InputRefused
 from air_graph.spans import span_name
 
 Run = Callable[[Sequence[Any]], "tuple[Any, ...] | None"]
-
-CHECKED: Final = (Kind.STATIC, Kind.MUTATED, Kind.BOUND)
-COPIES: Final = (Kind.COPIED, Kind.CARRIED)
-#: Addresses of copied inputs remembered as clear of the memory the graph writes.
-CLEARED_LIMIT: Final = 4096
 
 
 @dataclass(eq=False)
@@ -71,8 +67,7 @@ class Captured:
     finish: Finish = field(repr=False)
     ready: StreamTest | None = None
     copies: Copies | None = field(default=None, repr=False)
-    is_plain: Callable[[Tensor], bool] | None = field(default=None, repr=False)
-    """Asked of what is written back to: whether its memory is what its strides say; None where it always is."""
+    copies_back: Copies | None = field(default=None, repr=False)
     fixed: tuple[Any, ...] | None = field(default=None, repr=False)
     """The outputs, where they are the same objects in every call."""
     before_replay: tuple[Callable[[], object], ...] = ()
@@ -121,24 +116,6 @@ class Captured:
     def buffers(self) -> dict[int, int]:
         """The storages that copied inputs land in, and their bytes; keys share them."""
         return {s._cdata: s.nbytes() for s in (t.untyped_storage() for t in self.copied)}
-
-
-def overlaps_written(
-    args: Sequence[Any], kinds: Sequence[Kind], index: int, wholes: frozenset[int] = frozenset()
-) -> bool:
-    """Whether a copied input shares memory with one the graph writes, or a carried one with one used where it is.
-
-    One of them would not see the write that eager code sees.
-    """
-    if kinds[index] not in COPIES or not isinstance(args[index], Tensor):
-        return False
-    if not args[index].numel() and index not in wholes:
-        return False
-    relevant = (Kind.CARRIED, *CHECKED) if kinds[index] is Kind.CARRIED else (Kind.CARRIED, Kind.MUTATED)
-    low, high = byte_range(args[index], all_of_storage=index in wholes)
-    others = (i for i, kind in enumerate(kinds) if kind in relevant and i != index)
-    ranges = (byte_range(args[i], all_of_storage=i in wholes) for i in others)
-    return any(low < end and start < high for start, end in ranges)
 
 
 class _Lines:
@@ -274,7 +251,7 @@ def _carry_lines(lines: _Lines, captured: Captured) -> None:
         elif kind is Kind.CARRIED:
             plain.append((index, target))
     if plain:
-        copy_back = lines.bind(back([target for _, target in plain], captured.is_plain))
+        copy_back = lines.bind((captured.copies_back or back)([target for _, target in plain]))
         lines.add(f"{copy_back}({', '.join(f'args[{index}]' for index, _ in plain)})")
 
 
@@ -336,8 +313,7 @@ def _copy_lines(lines: _Lines, captured: Captured) -> None:
     elif len(plain) == 1:
         lines.add(f"{lines.bind(plain[0][1].copy_)}({sources}, True)")
     elif plain:
-        targets = lines.bind([target for _, target in plain])
-        lines.add(f"{lines.bind(torch._foreach_copy_)}({targets}, [{sources}], True)")
+        lines.add(f"{lines.bind(batched([target for _, target in plain]))}({sources})")
 
 
 def _whole_copy(index: int, target: Tensor) -> Callable[[Tensor], None]:
@@ -358,32 +334,13 @@ def _whole_copy(index: int, target: Tensor) -> Callable[[Tensor], None]:
 
 
 def _overlap_lines(lines: _Lines, kinds: tuple[Kind, ...], wholes: frozenset[int]) -> None:
-    """An address of a copied input is compared with the written memory once, then remembered.
-
-    Memory that is written where it is stays; a carried input may lie elsewhere in each call, and so its address is
-    remembered beside.
-    """
-    carried = [index for index, kind in enumerate(kinds) if kind is Kind.CARRIED]
-    for index, kind in enumerate(kinds):
-        if kind in COPIES:
-            seen = [index, *(other for other in carried if other != index)]
-            cleared: set[Any] = set()
-            check = lines.bind(_clearer(index, kinds, tuple(seen), cleared, wholes))
-            known = lines.bind(cleared)
-            now = ", ".join(f"args[{i}].data_ptr()" for i in seen)
-            lines.add(f"if ({now}) not in {known} and not {check}(args): return None")
-
-
-def _clearer(
-    index: int, kinds: tuple[Kind, ...], seen: tuple[int, ...], cleared: set[Any], wholes: frozenset[int]
-) -> Callable[[Sequence[Any]], bool]:
-    def clear(args: Sequence[Any]) -> bool:
-        if overlaps_written(args, kinds, index, wholes):
-            return False
-        if len(cleared) >= CLEARED_LIMIT:
-            cleared.clear()
-        now = tuple(args[i].data_ptr() for i in seen)
-        cleared.add(now if len(now) > 1 else now[0])
-        return True
-
-    return clear
+    """Addresses of copied inputs are compared with the written memory once, then remembered."""
+    cleared = Cleared(kinds, wholes)
+    if cleared.carried:
+        where = ", ".join(f"args[{index}].data_ptr()" for index in cleared.carried)
+        known, check = lines.bind(cleared.where), lines.bind(cleared.carried_elsewhere)
+        lines.add(f"where = ({where},)")
+        lines.add(f"if where != {known}[0] and not {check}(args, where): return None")
+    for index, addresses in cleared.copied.items():
+        known, check = lines.bind(addresses), lines.bind(cleared.check_of(index))
+        lines.add(f"if args[{index}].data_ptr() not in {known} and not {check}(args): return None")

@@ -8,14 +8,16 @@ address.  A tensor that is not like its buffer, or a driver that refuses, gets `
 
     one tensor of up to 1 MiB            the driver's copy
     up to 32 of 4 MiB together           the driver's copies, or one `_foreach_copy_` where that was found to be faster
-    more, or larger                      one `_foreach_copy_`, which takes plain memory formats only
+    more, or larger                      one `_foreach_copy_` per dtype, which takes plain memory formats only
     anything else                        `copy_`, one by one
+
+What a graph wrote into its buffers goes back to the tensors of the call the same way, all in one call per dtype: torch
+launches one kernel only for tensors of one dtype.
 """
 
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -81,44 +83,58 @@ def one_by_one(buffers: Sequence[Tensor]) -> Copy:
 
 
 def batched(buffers: Sequence[Tensor]) -> Copy:
-    """One call for all tensors; their memory must be what their strides say."""
-    targets = list(buffers)
+    """One call for all tensors of a dtype; their memory must be what their strides say."""
+    parts = [([buffers[i] for i in places], places) for places in _of_one_dtype(buffers)]
 
     def copy(*sources: Tensor) -> None:
-        torch._foreach_copy_(targets, list(sources), True)
+        for targets, places in parts:
+            torch._foreach_copy_(targets, [sources[i] for i in places], True)
 
     return copy
 
 
-def back(buffers: Sequence[Tensor], is_plain: Callable[[Tensor], bool] | None) -> Copy:
-    """Copies buffers into the tensors of a call: in one call where the memory of all is what their strides say.
-
-    Without `is_plain` it always is.
-    """
-    sources = list(buffers)
-    may_be_together = len(sources) > 1 and (is_plain is None or all(map(is_plain, sources)))
+def back(buffers: Sequence[Tensor]) -> Copy:
+    """Copies buffers into the tensors of a call, which are plain as well: one call for all tensors of a dtype."""
+    parts = [([buffers[i] for i in places], places) for places in _of_one_dtype(buffers)]
 
     def copy(*targets: Tensor) -> None:
-        if may_be_together and (is_plain is None or all(map(is_plain, targets))):
-            torch._foreach_copy_(list(targets), sources, True)
-        else:
-            for target, source in zip(targets, sources, strict=True):
-                target.copy_(source, True)
+        for sources, places in parts:
+            torch._foreach_copy_([targets[i] for i in places], sources, True)
 
     return copy
 
 
-def formats_asked(is_plain: Callable[[Tensor], bool]) -> Copies:
+def _of_one_dtype(buffers: Sequence[Tensor]) -> list[list[int]]:
+    groups: dict[torch.dtype, list[int]] = {}
+    for place, buffer in enumerate(buffers):
+        groups.setdefault(buffer.dtype, []).append(place)
+    return list(groups.values())
+
+
+def back_one_by_one(buffers: Sequence[Tensor]) -> Copy:
+    """The same with `copy_` for each tensor: right for everything."""
+    sources = list(buffers)
+
+    def copy(*targets: Tensor) -> None:
+        for target, source in zip(targets, sources, strict=True):
+            target.copy_(source, True)
+
+    return copy
+
+
+def formats_asked(
+    is_plain: Callable[[Tensor], bool], careful: Copies = one_by_one, together: Copies = batched
+) -> Copies:
     """Without the builtin: one call for several tensors after each was asked for its memory format."""
 
     def copies(buffers: Sequence[Tensor]) -> Copy:
-        careful = one_by_one(buffers)
+        singly = careful(buffers)
         if len(buffers) == 1:
-            return careful
-        together = batched(buffers)
+            return singly
+        at_once = together(buffers)
 
-        def copy(*sources: Tensor) -> None:
-            (together if all(map(is_plain, sources)) else careful)(*sources)
+        def copy(*given: Tensor) -> None:
+            (at_once if all(map(is_plain, given)) else singly)(*given)
 
         return copy
 
@@ -133,6 +149,43 @@ def through(driver: Driver, choice: Choice = _measured) -> Copies | None:
 
     `choice` says whether several tensors are copied one by one, not in one call.
     """
+    made = _builtin(driver)
+    if made is None:
+        return None
+
+    def singly(buffers: Sequence[Tensor]) -> Copy:
+        return made(buffers, None, one_by_one(buffers))
+
+    def together(buffers: Sequence[Tensor]) -> Copy:
+        return made(buffers, batched(buffers), one_by_one(buffers))
+
+    def copies(buffers: Sequence[Tensor]) -> Copy:
+        direct = _may_be_direct(buffers)
+        if len(buffers) == 1:
+            return singly(buffers) if direct else one_by_one(buffers)
+        return singly(buffers) if direct and choice(buffers, singly, together) else together(buffers)
+
+    return copies
+
+
+def back_through(driver: Driver) -> Copies | None:
+    """Copies of buffers into the tensors of a call, whose formats are asked in C++; None without the builtin."""
+    made = _builtin(driver)
+    if made is None:
+        return None
+
+    def copies(buffers: Sequence[Tensor]) -> Copy:
+        careful = back_one_by_one(buffers)
+        return careful if len(buffers) == 1 else made(buffers, back(buffers), careful)
+
+    return copies
+
+
+def _builtin(driver: Driver) -> Callable[[Sequence[Tensor], Copy | None, Copy], Copy] | None:
+    """Makes a function of tensors like some buffers: `together`, or the driver's copy where that is None.
+
+    It calls the careful one for other tensors.
+    """
     entry = native.data_ptr_entry()
     make = native.builtin(
         "air_copies", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ulong,
@@ -143,10 +196,9 @@ def through(driver: Driver, choice: Choice = _measured) -> Copies | None:
         return None
     plain = _bits(driver.plain)
 
-    def way(buffers: Sequence[Tensor], *, direct: bool) -> Copy:
+    def made(buffers: Sequence[Tensor], together: Copy | None, careful: Copy) -> Copy:
         check = TensorGuards(*buffers, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
-        whole = None if direct else batched(buffers)
-        held = (check, whole, one_by_one(buffers), driver.stream, driver.device, "_cdata")
+        held = (check, together, careful, driver.stream, driver.device, "_cdata")
         count = len(buffers)
         copy: Copy = make(
             entry, driver.format_of, driver.memcpy_async, plain, _objects(held),
@@ -155,15 +207,7 @@ def through(driver: Driver, choice: Choice = _measured) -> Copies | None:
         )  # fmt: skip
         return copy
 
-    singly, together = functools.partial(way, direct=True), functools.partial(way, direct=False)
-
-    def copies(buffers: Sequence[Tensor]) -> Copy:
-        direct = _may_be_direct(buffers)
-        if len(buffers) == 1:
-            return singly(buffers) if direct else one_by_one(buffers)
-        return singly(buffers) if direct and choice(buffers, singly, together) else together(buffers)
-
-    return copies
+    return made
 
 
 def _bits(formats: Iterable[int]) -> int:

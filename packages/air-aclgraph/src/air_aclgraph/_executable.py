@@ -19,7 +19,8 @@ import torch
 from torch import Tensor
 
 from air_aclgraph._adopted import adopted
-from air_aclgraph._captured import Captured, overlaps_written
+from air_aclgraph._captured import Captured
+from air_aclgraph._clashes import clashing
 from air_aclgraph._explain import capture_text, explained
 from air_aclgraph._kept import Stage
 from air_aclgraph._key import Key, key_function
@@ -150,9 +151,8 @@ class Executable(Replayer, WholeGraph):
 
     def _clash(self, args: Sequence[Any], kinds: Sequence[Kind]) -> str | None:
         """The first copied input whose copy would miss a write of the graph."""
-        wholes = self._making.wholes
-        clashes = (s.name for s in self.slots if overlaps_written(args, kinds, s.index, wholes))
-        return next(clashes, None)
+        found = set(clashing(args, kinds, self._making.wholes))
+        return next((slot.name for slot in self.slots if slot.index in found), None)
 
     def _refuse_closed(self) -> None:
         if self._closed:

@@ -11,7 +11,8 @@ from torch.fx import GraphModule
 from torch.utils._pytree import TreeSpec, tree_flatten
 
 from air_aclgraph import _addresses
-from air_aclgraph._captured import CHECKED, COPIES, Captured
+from air_aclgraph._captured import Captured
+from air_aclgraph._clashes import CHECKED, COPIES
 from air_aclgraph._kept import Loan, Stage, loans_of
 from air_aclgraph._key import Key
 from air_aclgraph._memory import Buffers, fill, whole
@@ -60,7 +61,7 @@ class Making:
         self.buffers = Buffers(runtime.device)
         self.guarded = GuardedOutputs(name)
         self.copies = runtime.copies()
-        self.is_plain = runtime.is_plain()
+        self.copies_back = runtime.copies_back()
         self.watches = Watches(options.bind_after)
         self.given, self.results, spec, self._is_flat = outputs_of(gm)
         self.spec: TreeSpec | None = None if self._is_flat else spec
@@ -174,7 +175,7 @@ class Making:
             finish=finisher(outputs, mode, self.guarded, None if keeping is None else keeping.watch),
             ready=self.ready,
             copies=self.copies,
-            is_plain=self.is_plain,
+            copies_back=self.copies_back,
             fixed=fixed_outputs(outputs) if mode == "view" else None,
             before_replay=((lambda: self.guarded.overwrite(own)),) if mode == "guarded" else (),
             watch=self.watches.of(key, policy, kinds),

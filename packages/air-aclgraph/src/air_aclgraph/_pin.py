@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from air_aclgraph._captured import COPIES, Captured
+from air_aclgraph._captured import Captured
+from air_aclgraph._clashes import COPIES
 from air_aclgraph.errors import Closed, InputRefused
 
 if TYPE_CHECKING:

@@ -111,16 +111,19 @@ class Watch:
     def __init__(self, indices: Sequence[int], calls: int) -> None:
         self._indices = tuple(indices)
         self.calls = calls
-        self._last: dict[int, int] = {}
-        self._kept: Counter[int] = Counter()
+        self._last: list[int | None] = [None] * len(self._indices)
+        self._since = [0] * len(self._indices)
+        """The call, counted from 1, that brought the last address."""
         self._seen = 0
 
     def __call__(self, args: Sequence[Any]) -> bool:
         self._seen += 1
-        for index in self._indices:
-            address = args[index].data_ptr()
-            self._kept[index] = self._kept[index] + 1 if self._last.get(index) == address else 1
-            self._last[index] = address
+        now = [args[index].data_ptr() for index in self._indices]
+        if now != self._last:
+            for place, (address, last) in enumerate(zip(now, self._last, strict=True)):
+                if address != last:
+                    self._since[place] = self._seen
+            self._last[:] = now
         return self._seen >= self.calls
 
     def is_over(self) -> bool:
@@ -129,7 +132,8 @@ class Watch:
 
     def stable(self) -> list[int]:
         """The inputs whose address did not change while they were watched."""
-        return [index for index in self._indices if self._kept[index] >= self.calls]
+        enough = self._seen - self.calls + 1
+        return [i for i, since in zip(self._indices, self._since, strict=True) if 0 < since <= enough]
 
 
 class Watches:

@@ -223,8 +223,8 @@ class Runtime(Protocol):
     def copies(self) -> Copies | None:
         """Makes the copies into buffers; None where torch's own are the ones to use."""
 
-    def is_plain(self) -> Callable[[Tensor], bool] | None:
-        """Asks whether the memory of a tensor is what its strides say; None where it always is."""
+    def copies_back(self) -> Copies | None:
+        """Makes the copies out of buffers into the tensors of a call; None where torch's own are the ones to use."""
 
     def buffer_like(self, tensor: Tensor) -> Tensor | None:
         """A buffer for a tensor whose memory is not plain strided; None when an ordinary one will do."""

@@ -24,6 +24,7 @@ from air_fxpasses.passes import (
     ReinplaceInplaceable,
     ReinplaceInputMutated,
     RemoveNoop,
+    ReuseValues,
 )
 from air_fxpasses.patterns import (
     FusionPattern,
@@ -82,6 +83,7 @@ __all__ = [
     "ReinplaceInplaceable",
     "ReinplaceInputMutated",
     "RemoveNoop",
+    "ReuseValues",
     "Sharing",
     "SourceLine",
     "Step",

@@ -19,6 +19,7 @@ from air_fxpasses.passes import (
     ReinplaceInplaceable,
     ReinplaceInputMutated,
     RemoveNoop,
+    ReuseValues,
 )
 
 #: What a user may give as `pre` or `post`: a pass, or a function that edits the graph module in place.
@@ -34,6 +35,7 @@ ORDER: Final[tuple[Pass, ...]] = (
     RecoverViewInplace(),
     FusePatterns(),
     ReadRepeatsOnce(),
+    ReuseValues(),
     _POST,
     EliminateCat(),
     ReinplaceInplaceable(),

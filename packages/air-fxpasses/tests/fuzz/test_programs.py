@@ -24,7 +24,7 @@ from random_programs import FUNCTIONAL, IMPERATIVE, SQUARE, VARIED, Program, bui
 
 _SWITCHED = (
     "reinplace_inplaceable", "reinplace_input_mutated", "remove_noop", "eliminate_cat", "recover_view_inplace",
-    "read_repeats_once",
+    "read_repeats_once", "reuse_values",
 )  # fmt: skip
 SHARDS = 4  # so that several workers share the programs
 REPEATABLE = 5000  # up to so many programs are the same in every run

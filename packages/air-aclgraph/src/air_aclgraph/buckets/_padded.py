@@ -15,7 +15,7 @@ import torch
 from torch.fx import GraphModule
 from torch.utils._pytree import tree_leaves, tree_unflatten
 
-from air_aclgraph._captured import overlaps_written
+from air_aclgraph._clashes import clashing
 from air_aclgraph._executable import Executable
 from air_aclgraph._key import Key
 from air_aclgraph._making import Making
@@ -92,7 +92,7 @@ class PaddedExecutable(WholeGraph):
             return "inside another capture or replay"
         if ready is not None and ready.current() != ready.last[0] and not ready.switch():
             return "inside another capture or replay"
-        if self._writes and any(overlaps_written(args, self._kinds, i) for i in self._fits.places):
+        if self._writes and clashing(args, self._kinds, among=self._fits.places):
             return "a padded input shares memory that the graph writes"
         return None
 

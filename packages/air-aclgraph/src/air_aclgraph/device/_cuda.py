@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import torch
 
-from air_aclgraph._copies import ELSEWHERE, Driver
+from air_aclgraph._copies import ELSEWHERE, Copies, Driver, through
 
 
 def driver(index: int) -> Driver | None:
@@ -25,6 +25,12 @@ def driver(index: int) -> Driver | None:
     except (OSError, AttributeError):
         return None
     return Driver(memcpy_async or 0, 0, _stream_of(index), frozenset(), index, is_cuda=True)
+
+
+def copies(index: int) -> Copies | None:
+    """Makes the copies into buffers of this device; None where torch's own are the ones to use."""
+    found = driver(index)
+    return None if found is None else through(found)
 
 
 def _stream_of(index: int) -> Callable[[int], int]:

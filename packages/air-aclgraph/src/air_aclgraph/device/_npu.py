@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from torch import Tensor
 
-from air_aclgraph._copies import Driver
+from air_aclgraph import _copies
+from air_aclgraph._copies import Copies, Driver
 from air_aclgraph._runtime import Request
 
 #: Streams and events one A2 or A3 device has; the driver has no call that says so.
@@ -104,3 +105,22 @@ def set_determinism(level: int) -> int:
 def super_kernel(graph: Any, request: Request) -> None:
     """Fuses the captured kernels; the options are checked by torch_npu."""
     graph.super_kernel_optimize(request.super_kernel_options, request.super_kernel_debug_options)
+
+
+def copies(index: int) -> Copies:
+    """Makes the copies into buffers of this device."""
+    found = driver(index)
+    fast = None if found is None else _copies.through(found)
+    return _where_plain(fast or _copies.formats_asked(is_plain), _copies.one_by_one)
+
+
+def copies_back(index: int) -> Copies:
+    """Makes the copies out of buffers of this device into the tensors of a call."""
+    found, careful = driver(index), _copies.back_one_by_one
+    fast = None if found is None else _copies.back_through(found)
+    return _where_plain(fast or _copies.formats_asked(is_plain, careful, _copies.back), careful)
+
+
+def _where_plain(made: Copies, careful: Copies) -> Copies:
+    """Copies where the memory of all buffers is what their strides say, and else the careful ones."""
+    return lambda buffers: (made if all(map(is_plain, buffers)) else careful)(buffers)

@@ -436,21 +436,11 @@ class AcceleratorRuntime:
         modules = [_npu.torch_npu()._C, torch._C] if self.name == "npu" else [torch._C]
         return _addresses.compiled() or _addresses.of_extension(*modules) or _addresses.mapped
 
-    def is_plain(self) -> Callable[[Tensor], bool] | None:
-        return _npu.is_plain if self.name == "npu" else None
-
     def copies(self) -> _copies.Copies | None:
-        if self.name == "cuda":
-            found = _cuda.driver(self.device.index or 0)
-            return None if found is None else _copies.through(found)
-        driver = _npu.driver(self.device.index or 0)
-        fast = None if driver is None else _copies.through(driver)
-        plain = fast or _copies.formats_asked(_npu.is_plain)
+        return (_cuda if self.name == "cuda" else _npu).copies(self.device.index or 0)
 
-        def made(buffers: Sequence[Tensor]) -> _copies.Copy:
-            return (plain if all(map(_npu.is_plain, buffers)) else _copies.one_by_one)(buffers)
-
-        return made
+    def copies_back(self) -> _copies.Copies | None:
+        return None if self.name == "cuda" else _npu.copies_back(self.device.index or 0)
 
     def buffer_like(self, tensor: Tensor) -> Tensor | None:
         """A buffer for a tensor whose memory is not plain strided; None when an ordinary one will do."""

@@ -227,10 +227,10 @@ class HostRuntime:
     def turn(self) -> list[bool]:
         return self._turns.taken
 
-    def is_plain(self) -> None:
-        """Memory of the host has no formats."""
-
     def copies(self) -> None:
+        return None
+
+    def copies_back(self) -> None:
         return None
 
     def buffer_like(self, tensor: Tensor) -> None:

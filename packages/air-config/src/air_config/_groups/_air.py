@@ -151,6 +151,13 @@ class Air(Group):
         area=area.PASSES,
         inert=False,
     )
+    reuse_values: bool = option(
+        True,
+        "A value that the graph computes several times from the same arguments, as each layer does with a mask, is "
+        "computed once.",
+        area=area.PASSES,
+        inert=False,
+    )
     reinplace_with_streams: Literal["seed", "ordering"] = option(
         "seed",
         'In-place rewrites in a graph of several streams: "seed" is the documented rule, none of them; '

@@ -13,6 +13,7 @@ from air_fxpasses.passes._recover_view_inplace import RecoverViewInplace
 from air_fxpasses.passes._reinplace_inplaceable import ReinplaceInplaceable
 from air_fxpasses.passes._reinplace_input_mutated import ReinplaceInputMutated
 from air_fxpasses.passes._remove_noop import RemoveNoop
+from air_fxpasses.passes._reuse_values import ReuseValues
 
 __all__ = [
     "CustomPass",
@@ -26,5 +27,6 @@ __all__ = [
     "ReinplaceInplaceable",
     "ReinplaceInputMutated",
     "RemoveNoop",
+    "ReuseValues",
     "has_products_of_experts",
 ]

@@ -20,6 +20,7 @@ from torch.fx import GraphModule, Node
 from air_fxpasses._facts import Facts
 from air_fxpasses._pass import Pass, PassResult, tried
 from air_fxpasses._refusal import Refusal
+from air_fxpasses._returned import returned_by
 from air_fxpasses._scatters import SCATTERS, is_in_slot, slot_region
 from air_fxpasses._sharing import share
 from air_graph import link_of, read_alike, same_extents
@@ -62,7 +63,7 @@ def _is_identity_seen_by_caller(facts: Facts, node: Node, source: Node) -> Refus
     alike = read_alike(facts.value(node), facts.value(source))
     if not alike or not facts.region(node).same(facts.region(source)):
         return Refusal.of("it names other elements than its argument", node)
-    if node.target is aten.detach.default and link_of(source) is not None and _reaches_the_caller(node):
+    if node.target is aten.detach.default and link_of(source) is not None and returned_by(node) is not None:
         return Refusal.of("without it the caller gets a view of a differentiable tensor", node)
     output = next((u for u in node.users if u.op == "output"), None)
     if output is None:
@@ -155,16 +156,6 @@ def _lie_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
         and same_extents(one.size(), other.size())
         and same_extents(one.stride(), other.stride())
     )
-
-
-def _reaches_the_caller(node: Node) -> bool:
-    """Whether the caller gets a value or a view of it."""
-    waiting = [node]
-    for one in waiting:
-        if any(user.op == "output" for user in one.users):
-            return True
-        waiting += [user for user in one.users if (link := link_of(user)) is not None and link.base is one]
-    return False
 
 
 _IDENTITIES: Final[dict[Any, Source]] = {
