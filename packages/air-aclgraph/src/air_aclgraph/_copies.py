@@ -88,7 +88,7 @@ def batched(buffers: Sequence[Tensor]) -> Copy:
 
     def copy(*sources: Tensor) -> None:
         for targets, places in parts:
-            torch._foreach_copy_(targets, [sources[i] for i in places], True)
+            _copy_together(targets, [sources[i] for i in places])
 
     return copy
 
@@ -99,9 +99,16 @@ def back(buffers: Sequence[Tensor]) -> Copy:
 
     def copy(*targets: Tensor) -> None:
         for sources, places in parts:
-            torch._foreach_copy_([targets[i] for i in places], sources, True)
+            _copy_together([targets[i] for i in places], sources)
 
     return copy
+
+
+def _copy_together(targets: list[Tensor], sources: list[Tensor]) -> None:
+    if len(targets) == 1:
+        targets[0].copy_(sources[0], True)
+    else:
+        torch._foreach_copy_(targets, sources, True)
 
 
 def _of_one_dtype(buffers: Sequence[Tensor]) -> list[list[int]]:
