@@ -151,8 +151,10 @@ class _Work:
         untouched = _pieces.untouched(gm) if self.splits and self.ground.type != "cpu" else None
         report = self._optimise(part, plan)
         air_graph.restore_detached(gm)
-        self.observer.after(gm, settings)
         touched = report is not None and any(step.modified or step.rolled_back for step in report.steps)
+        if settings.air.products_side_by_side and self._captures:
+            touched = bool(air_streams.products_side_by_side(gm)) or touched
+        self.observer.after(gm, settings)
         if _dumps_in_graph(settings):
             dump.insert_saves(gm, self.ground, settings.dump_config.dump_path, part.name)
             touched = True

@@ -20,6 +20,7 @@ from air_streams._objects import rename_objects
 from air_streams._outside import Outside
 from air_streams._plan import PlanOrdering, Resources, StreamPlan, StreamUse
 from air_streams._registry import adopt_stream, stream_for
+from air_streams._side_by_side import products_side_by_side
 from air_streams._steps import (
     Actions,
     EventId,
@@ -76,6 +77,7 @@ __all__ = [
     "errors",
     "normalize",
     "ops",
+    "products_side_by_side",
     "register_collective",
     "rename_objects",
     "scope",

@@ -139,6 +139,13 @@ class Air(Group):
         area=area.STREAMS,
         inert="off",
     )
+    products_side_by_side: bool = option(
+        False,
+        "Products of few rows that read one matrix (query, key and value in a decode step) run at the same time, on "
+        "streams of their own, in graphs without other streams.",
+        area=area.STREAMS,
+        inert=False,
+    )
     stream_priority: Literal["if_possible", "error"] = option(
         "if_possible",
         "What happens to a stream priority that the device cannot give: the stream has the device's own, with a "
