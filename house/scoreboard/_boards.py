@@ -194,6 +194,7 @@ GPU: Final = {
     "copies + bare replay": "copies and a bare replay",
     "AIR, kernels of ATen": "AIR, kernels of ATen",
     "AIR, kernels of Inductor": "AIR, kernels of Inductor",
+    "AIR, products side by side": "AIR, kernels of Inductor, products side by side",
     "Inductor": "Inductor, default",
     "reduce-overhead": "Inductor, reduce-overhead",
     "max-autotune": "Inductor, max-autotune",
@@ -205,6 +206,9 @@ GENERATE: Final = {
     "AIR, kernels of ATen": "AIR, kernels of ATen",
     "AIR, kernels of Inductor": "AIR, kernels of Inductor",
     "AIR, kernels of Inductor, caches adopted": "AIR, kernels of Inductor, caches adopted",
+    "AIR, kernels of Inductor, caches adopted, products side by side": (
+        "AIR, kernels of Inductor, caches adopted, products side by side"
+    ),
 }
 GPU_RIVALS: Final = (
     "eager",

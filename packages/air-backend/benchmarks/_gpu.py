@@ -48,6 +48,14 @@ AIR: Final = {"backend": "air", "dynamic": False}
 COMPILED: Final[dict[str, dict[str, Any]]] = {
     "AIR, kernels of ATen": {**AIR, "options": {"mode": "reduce-overhead"}},
     "AIR, kernels of Inductor": {**AIR, "options": {"mode": "reduce-overhead", "air.kernels": "inductor"}},
+    "AIR, products side by side": {
+        **AIR,
+        "options": {
+            "mode": "reduce-overhead",
+            "air.kernels": "inductor",
+            "air.products_side_by_side": True,
+        },
+    },
     "Inductor": {"dynamic": False},
     "max-autotune": {"dynamic": False, "mode": "max-autotune"},
     "reduce-overhead": {"dynamic": False, "mode": "reduce-overhead"},

@@ -11,6 +11,7 @@ eager first.  The rows:
     copies + bare replay       the same after copying token and position: the least a capture can cost
     AIR, kernels of ATen       torch.compile(backend="air", options={"mode": "reduce-overhead"})
     AIR, kernels of Inductor   the same with air.kernels = "inductor"
+    AIR, products side by side  that with air.products_side_by_side: query, key and value at the same time
     Inductor                   torch.compile()
     max-autotune               torch.compile(mode="max-autotune")
     reduce-overhead            torch.compile(mode="reduce-overhead")

@@ -20,7 +20,7 @@ from _gpu import COMPILED, begin, compiled, show, write
 from gpu_models import llama, step_of, tokens
 
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24)
-WAYS = tuple(way for way in COMPILED if way != "max-autotune")
+WAYS = tuple(way for way in COMPILED if way not in ("max-autotune", "AIR, products side by side"))
 
 
 def kept(way: str, layers: int) -> dict[str, float]:

@@ -23,6 +23,7 @@ While torch's profiler records, `in_profile` does the same with names round the 
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -102,6 +103,15 @@ class Captured:
         kinds = {self.kinds[i] for i in moved}
         first = next((kind for kind in (Kind.MUTATED, Kind.STATIC) if kind in kinds), Kind.BOUND)
         return f"{first.value} input moved"
+
+    @functools.cached_property
+    def alone(self) -> frozenset[int]:
+        """The inputs whose storage no other input has."""
+        tensors = [
+            (i, t.untyped_storage()._cdata) for i, t in enumerate(self.inputs) if isinstance(t, Tensor)
+        ]
+        times = Counter(storage for _, storage in tensors)
+        return frozenset(i for i, storage in tensors if times[storage] == 1)
 
     @property
     def nbytes(self) -> int:

@@ -30,13 +30,10 @@ class _Stretch(NamedTuple):
 
 
 class _Stretches:
-    """The memory of the inputs of some kinds."""
+    """Some stretches of memory, to be met by others."""
 
-    def __init__(
-        self, args: Sequence[Any], kinds: Sequence[Kind], wholes: frozenset[int], relevant: Sequence[Kind]
-    ) -> None:
-        every = (_stretch(args[i], i, wholes) for i, kind in enumerate(kinds) if kind in relevant)
-        found = sorted(stretch for stretch in every if stretch is not None)
+    def __init__(self, stretches: Iterable[_Stretch]) -> None:
+        found = sorted(stretches)
         self._starts = [stretch.start for stretch in found]
         self._furthest: list[list[_Stretch]] = [[]]
         """Of the first so many: the two that reach furthest."""
@@ -49,6 +46,14 @@ class _Stretches:
             return False
         before = self._furthest[bisect_left(self._starts, one.end)]
         return any(other.end > one.start for other in before if other.index != one.index)
+
+
+def _stretches(
+    args: Sequence[Any], kinds: Sequence[Kind], wholes: frozenset[int], relevant: Sequence[Kind]
+) -> list[_Stretch]:
+    """The memory of the inputs of some kinds."""
+    every = (_stretch(args[i], i, wholes) for i, kind in enumerate(kinds) if kind in relevant)
+    return [stretch for stretch in every if stretch is not None]
 
 
 def _end(stretch: _Stretch) -> int:
@@ -70,7 +75,9 @@ def clashing(
 ) -> list[int]:
     """The copied inputs, of those `among` all, whose copy would miss a write, or hide one of its own."""
     copied = [i for i in (range(len(kinds)) if among is None else among) if kinds[i] in COPIES]
-    found = {kind: _Stretches(args, kinds, wholes, _APART[kind]) for kind in {kinds[i] for i in copied}}
+    found = {
+        kind: _Stretches(_stretches(args, kinds, wholes, _APART[kind])) for kind in {kinds[i] for i in copied}
+    }
     return [i for i in copied if found[kinds[i]].meet(_stretch(args[i], i, wholes))]
 
 
@@ -88,13 +95,19 @@ class Cleared:
         self.where: list[tuple[int, ...] | None] = [None]
         """Where the carried inputs were."""
         self._written: _Stretches | None = None
+        self._in_place: list[_Stretch] | None = None
+        """The memory of what is used where it is, which stays."""
 
     def carried_elsewhere(self, args: Sequence[Any], where: tuple[int, ...]) -> bool:
         """Whether the carried inputs, which lie there now, are clear."""
         for addresses in self.copied.values():
             addresses.clear()
         self._written = None
-        self.where[0] = None if clashing(args, self._kinds, self._wholes, self.carried) else where
+        if self._in_place is None:
+            self._in_place = _stretches(args, self._kinds, self._wholes, CHECKED)
+        carried = _stretches(args, self._kinds, self._wholes, (Kind.CARRIED,))
+        used = _Stretches([*self._in_place, *carried])
+        self.where[0] = None if any(map(used.meet, carried)) else where
         return self.where[0] is not None
 
     def check_of(self, index: int) -> Callable[[Sequence[Any]], bool]:
@@ -103,7 +116,7 @@ class Cleared:
 
         def clear(args: Sequence[Any]) -> bool:
             if self._written is None:
-                self._written = _Stretches(args, self._kinds, self._wholes, _APART[Kind.COPIED])
+                self._written = _Stretches(_stretches(args, self._kinds, self._wholes, _APART[Kind.COPIED]))
             if self._written.meet(_stretch(args[index], index, self._wholes)):
                 return False
             if len(addresses) >= CLEARED_LIMIT:

@@ -93,9 +93,7 @@ def can_be_carried(captured: Captured, index: int, given: Tensor) -> bool:
         or overlaps_itself(buffer)
     ):
         return False
-    storages = [t.untyped_storage()._cdata for t in captured.inputs if isinstance(t, Tensor)]
-    alone = storages.count(buffer.untyped_storage()._cdata) == 1
-    return alone and (given.shape, given.stride(), given.dtype) == (
+    return index in captured.alone and (given.shape, given.stride(), given.dtype) == (
         buffer.shape,
         buffer.stride(),
         buffer.dtype,
