@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import random
 from typing import Any
 
 import pytest
@@ -84,3 +85,59 @@ def test_generated_kernels_stand_between_the_products() -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="Inductor generates kernels for a CUDA device")
 def test_generated_kernels_stand_between_the_products_on_a_gpu() -> None:
     assert on_streams({"air.products_side_by_side": True, "air.kernels": "inductor"}, "cuda") == 3
+
+
+def random_step(source: random.Random) -> nn.Module:
+    """Products of values at hand, what is computed of them, and writes into a buffer and into values."""
+
+    class Step(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.products = nn.ModuleList(nn.Linear(8, 8, bias=at == 2) for at in range(4))
+            self.register_buffer("memory", torch.zeros(ROWS, 8))
+
+        memory: Tensor
+
+        def forward(self, x: Tensor) -> Tensor:
+            values = [x.relu()]
+            for kind, one, other in steps:
+                a, b = values[int(one * len(values))], values[int(other * len(values))]
+                if kind == "p":
+                    values += [product(a) for product in self.products[: 2 + int(3 * other)]]
+                elif kind == "c":
+                    values.append((a + b).sin() * self.memory)
+                elif kind == "w":
+                    self.memory.copy_(a)
+                else:
+                    a.mul_(0.5)
+            return torch.stack(values).sum(0)
+
+    steps = [(source.choice("ppccwm"), source.random(), source.random()) for _ in range(source.randint(3, 9))]
+    return Step()
+
+
+@pytest.mark.npu("air-sim delays what the device does")
+@pytest.mark.usefixtures("in_order_again")
+@pytest.mark.parametrize("programs", [6, pytest.param(200, marks=pytest.mark.slow)])
+def test_random_steps_are_eager_whatever_the_streams_delay(programs: int) -> None:
+    import air_sim
+
+    streams = 0
+    for seed in range(programs):
+        source = random.Random(seed)
+        torch._dynamo.reset()
+        torch.manual_seed(seed)
+        step = random_step(source).eval().requires_grad_(False).to("npu")
+        eager = copy.deepcopy(step).cpu()
+        options: Any = {"mode": "reduce-overhead", "air.products_side_by_side": True}
+        compiled = torch.compile(step, backend="air", options=options, fullgraph=True)
+        air_sim.change(
+            seed=seed + 1, delay_us=source.choice((0, 200, 1_000)), launch_delay_us=source.choice((0, 50))
+        )
+        for _ in range(4):
+            x = torch.randn(ROWS, 8)
+            assert torch.allclose(compiled(x.npu()).cpu(), eager(x), rtol=1e-5, atol=1e-5), f"program {seed}"
+            torch.testing.assert_close(step.memory.cpu(), eager.memory)
+        (record, _), *_ = _records.alive()
+        streams += record.plan.is_multi_stream
+    assert streams > programs / 3
