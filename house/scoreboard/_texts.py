@@ -161,12 +161,9 @@ _COLD: Final = Text(
     "and was not taken apart",
     "键由散列查找；其余开销估计来自被其他键挤出的处理器缓存，尚未细分",
 )
-_NEW_CACHE: Final = Text(
-    "believed: each request had a new cache, whose tensors were copied into those of the capture and back on every "
-    "call, the latter one by one; they are copied back together since, and with `air.adopt_inputs` not at all, neither "
-    "of which was measured on a GPU",
-    "估计：每次请求都有新的缓存，其张量在每次调用时拷入捕获所用的张量，再逐个拷回；"
-    "此后改为一次拷回，打开 `air.adopt_inputs` 则不再拷贝，两者都还没有在 GPU 上测量",
+_TRIED_OUT: Final = Text(
+    "torch's max-autotune generates the products as well and keeps what it finds fastest; AIR calls the library's",
+    "torch 的 max-autotune 连矩阵乘法也自行生成，并保留试出的最快者；AIR 调用库中的乘法",
 )
 _COMPILED: Final = Text(
     "kernels are generated for each size, which cudagraphs has none of",
@@ -194,7 +191,8 @@ REASONS: Final = {
             *(f"latency {batch}" for batch in (1, 8, 64)),
         )
     },
-    ("gpu generate", ""): _NEW_CACHE,
+    ("gpu generate", "AIR, kernels of ATen"): _OTHER_KERNELS,
+    ("gpu latency 1", "AIR, kernels of Inductor"): _TRIED_OUT,
     ("gpu seconds", "AIR, kernels of ATen"): _PLANNED,
     ("gpu seconds", "AIR, kernels of Inductor"): _COMPILED,
     ("decode", "AIR, kernels of ATen"): _ON_CPU,
@@ -240,9 +238,11 @@ PAGE: Final = {
     "unknown": Text("the reason is not known", "原因未知"),
     "open": Text("Open.", "尚无数据。"),
     "of the gpu": Text(
-        "Rows of `max-autotune` are open: tuning takes longer than the GPU was at hand. The ViT was measured in an "
-        "earlier run than the others, and the seconds of nine sizes with all ways at once on 16 cores.",
-        "`max-autotune` 的行尚无数据：调优所需时间超过了 GPU 可用的时间。ViT 来自较早的一次运行；"
+        "`max-autotune` chose its kernels while other benchmarks were compiled on the same GPU, and may choose better "
+        "ones on an idle GPU. Chain, MLP and nine sizes are of the day before, the seconds of nine sizes with all ways "
+        "at once on 16 cores.",
+        "`max-autotune` 选择 kernel 时，同一 GPU 上还在编译其他基准，空闲的 GPU 上可能选得更好。"
+        "链、MLP 与九种尺寸测于前一天，"
         "九种尺寸的秒数是在 16 核上同时运行各方式时测得的。",
     ),
 }
