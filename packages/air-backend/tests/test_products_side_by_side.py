@@ -136,7 +136,9 @@ def test_random_steps_are_eager_whatever_the_streams_delay(programs: int) -> Non
         )
         for _ in range(4):
             x = torch.randn(ROWS, 8)
-            assert torch.allclose(compiled(x.npu()).cpu(), eager(x), rtol=1e-5, atol=1e-5), f"program {seed}"
+            assert torch.allclose(compiled(x.to("npu")).cpu(), eager(x), rtol=1e-5, atol=1e-5), (
+                f"program {seed}"
+            )
             torch.testing.assert_close(step.memory.cpu(), eager.memory)
         (record, _), *_ = _records.alive()
         streams += record.plan.is_multi_stream

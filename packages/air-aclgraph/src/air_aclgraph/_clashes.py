@@ -26,7 +26,7 @@ CLEARED_LIMIT: Final = 4096
 class _Stretch(NamedTuple):
     start: int
     end: int
-    index: int
+    input: int
 
 
 class _Stretches:
@@ -45,7 +45,7 @@ class _Stretches:
         if one is None:
             return False
         before = self._furthest[bisect_left(self._starts, one.end)]
-        return any(other.end > one.start for other in before if other.index != one.index)
+        return any(other.end > one.start for other in before if other.input != one.input)
 
 
 def _stretches(

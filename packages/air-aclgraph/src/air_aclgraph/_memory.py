@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_iter
 
+from air_graph import placed
+
 
 def tensors_of(value: object) -> Iterator[Tensor]:
     """The tensors inside arguments or results."""
@@ -67,23 +69,6 @@ def byte_range(tensor: Tensor, *, all_of_storage: bool = False) -> tuple[int, in
         return start, start + tensor.untyped_storage().nbytes()
     start = tensor.data_ptr()
     return start, start + extent(tensor) * tensor.element_size()
-
-
-def placed(tensor: Tensor, storage: torch.UntypedStorage, offset: int) -> Tensor:
-    """A tensor with the sizes, strides and dtype of another, in this storage."""
-    empty = torch.empty(0, dtype=tensor.dtype, device=storage.device)
-    return empty.set_(storage, offset, tensor.shape, tensor.stride())
-
-
-def same_place(tensor: Tensor, storage: torch.UntypedStorage) -> Tensor:
-    """The same place in another storage, with the conjugate and negative bits."""
-    return with_bits_of(tensor, placed(tensor, storage, int(tensor.storage_offset())))
-
-
-def with_bits_of(tensor: Tensor, plain: Tensor) -> Tensor:
-    """The plain memory of a tensor with the conjugate and negative bits of that tensor."""
-    conjugated = torch._conj(plain) if tensor.is_conj() else plain
-    return torch._neg_view(conjugated) if tensor.is_neg() else conjugated
 
 
 @dataclass

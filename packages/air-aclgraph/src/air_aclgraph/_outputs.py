@@ -21,10 +21,10 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from air_aclgraph._memory import extent, overlaps_itself, same_place, used_of
+from air_aclgraph._memory import extent, overlaps_itself, used_of
 from air_aclgraph._results import Result, repeated
 from air_aclgraph.errors import StaleOutput
-from air_graph import Ownership
+from air_graph import Ownership, same_place
 
 Finish = Callable[[Sequence[Any]], tuple[Any, ...]]
 

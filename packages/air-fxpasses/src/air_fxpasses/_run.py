@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
+import air_graph
 from air_graph import attribute
 
 
@@ -55,16 +55,4 @@ def called(gm: GraphModule, node: Node, args: Sequence[Any], kwargs: dict[str, A
 
 def copied(inputs: Sequence[Any]) -> list[Any]:
     """Fresh inputs with the same values, strides and sharing: what one run writes, another must not see."""
-    storages: dict[int, torch.UntypedStorage] = {}
-    return [_copied(value, storages) if isinstance(value, torch.Tensor) else value for value in inputs]
-
-
-def _copied(tensor: torch.Tensor, storages: dict[int, torch.UntypedStorage]) -> torch.Tensor:
-    if tensor.layout is not torch.strided:
-        return tensor.detach().clone()
-    old = tensor.untyped_storage()
-    if old._cdata not in storages:
-        storages[old._cdata] = old.clone()
-    copy = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-    copy.set_(storages[old._cdata], tensor.storage_offset(), tensor.size(), tensor.stride())
-    return copy
+    return list(air_graph.copied(list(inputs)))

@@ -45,6 +45,7 @@ from air_graph._owning import (
     owning_results,
     restore_detached,
 )
+from air_graph._places import copied, placed, same_place, with_bits_of
 from air_graph._reach import addresses_storage, copies_with_gaps, surroundings_of
 from air_graph._recompute import recompute_views
 from air_graph._region import (
@@ -113,6 +114,7 @@ __all__ = [
     "bytes_of",
     "calling_line",
     "collector_paused",
+    "copied",
     "copies_with_gaps",
     "decided_by_sizes",
     "device_kinds",
@@ -153,6 +155,7 @@ __all__ = [
     "owner_of",
     "owning_results",
     "place_of",
+    "placed",
     "qualified",
     "read_alike",
     "recompute_views",
@@ -163,6 +166,7 @@ __all__ = [
     "repeated_element",
     "restore_detached",
     "same_extents",
+    "same_place",
     "shares_storage",
     "source_of",
     "static_inputs",
@@ -175,6 +179,7 @@ __all__ = [
     "uses_of",
     "warn_at",
     "why_not_linear",
+    "with_bits_of",
     "written_arguments",
     "written_inputs",
     "written_values",

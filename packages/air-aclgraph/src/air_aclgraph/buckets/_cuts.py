@@ -17,12 +17,13 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
-from air_aclgraph._memory import extent, flat, overlaps_itself, with_bits_of
+from air_aclgraph._memory import extent, flat, overlaps_itself
 from air_aclgraph._outputs import InputView, related
 from air_aclgraph._results import Result
 from air_aclgraph.buckets._buffers import Values, shape_of
 from air_aclgraph.buckets._proven import Bucket
 from air_fxpasses.padding import Labels
+from air_graph import with_bits_of
 
 Shape = tuple[list[int], list[int]]
 """Sizes and strides."""

@@ -16,9 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from air_aclgraph._memory import same_place, used_of, whole
+from air_aclgraph._memory import used_of, whole
 from air_aclgraph.device import _npu
 from air_aclgraph.device._weak import weak_tensor
+from air_graph import same_place
 
 Reserve = Mapping[tuple[int, ...], Tensor]
 

@@ -437,7 +437,8 @@ class AcceleratorRuntime:
         return _addresses.compiled() or _addresses.of_extension(*modules) or _addresses.mapped
 
     def copies(self) -> _copies.Copies | None:
-        return (_cuda if self.name == "cuda" else _npu).copies(self.device.index or 0)
+        index = self.device.index or 0
+        return _cuda.copies(index) if self.name == "cuda" else _npu.copies(index)
 
     def copies_back(self) -> _copies.Copies | None:
         return None if self.name == "cuda" else _npu.copies_back(self.device.index or 0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from air_aclgraph._memory import with_bits_of
 from air_aclgraph.device import _npu
+from air_graph import with_bits_of
 
 
 def weak_tensor(tensor: Tensor) -> Tensor:

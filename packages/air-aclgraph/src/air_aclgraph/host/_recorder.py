@@ -19,14 +19,14 @@ from torch._ops import HigherOrderOperator, OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_map_only
 
-from air_aclgraph._memory import same_place, tensors_of
+from air_aclgraph._memory import tensors_of
 from air_aclgraph._runtime import UpdatableCall
 from air_aclgraph._uncapturable import why_illegal
 from air_aclgraph.errors import IllegalDuringCapture, Where
 from air_aclgraph.host._higher_order import ResultTargets, own_results, run_below_autograd
 from air_aclgraph.host._rewrites import REWRITES
 from air_aclgraph.host._stand_ins import Block, StandIns, storage_id
-from air_graph import effects_of, out_form_of, written_values
+from air_graph import effects_of, out_form_of, same_place, written_values
 
 
 @dataclass

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
 from air_aclgraph._kept import owners
-from air_aclgraph._memory import same_place
+from air_graph import same_place
 
 
 def storage_id(tensor: Tensor) -> int:
