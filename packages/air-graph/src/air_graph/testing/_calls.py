@@ -18,6 +18,7 @@ from air_graph.testing._run import look, names_of, without_dynamo
 from air_graph.testing._scope import EAGER_REFUSES, overlaps_itself
 
 _NAMES = ("a", "b", "c")
+_OF_SLOTS = ("contiguous", "contiguous", "offset", "sliced")
 _SCOPES = ("with torch.no_grad(): ", "with torch.no_grad(): ", "with torch.inference_mode(): ")
 
 
@@ -270,6 +271,26 @@ def _backward(session: Session) -> None:
         _again(session)
 
 
+def _slots(session: Session) -> None:
+    """Parts of one memory in turn, as slots of a cache: what a later call is given begins elsewhere in its storage."""
+    place = session.chance.randrange(len(session.plans))
+    plan = session.plans[place]
+    memory = f"s{len(session.lines)}"
+    slots = replace(
+        plan, shape=(3, *plan.shape), layout=session.chance.choice(_OF_SLOTS), needs_gradient=False
+    )
+    session.seed += 1
+    names = list(session.inputs())
+    if not session.add(
+        f"{memory} = {tensor(slots, slots.sizes(session.symbols), session.seed, session.device)}"
+    ):
+        return
+    for slot in session.chance.sample(range(3), session.chance.choice((2, 3))):
+        names[place] = f"{memory}[{slot}]"
+        if not session.call(names, is_harmless=True):
+            return
+
+
 def _dropped(session: Session) -> None:
     """A result is let go before another call."""
     results = [name for name in session.names if name[0] == "r" and name[1:].isdigit()]
@@ -287,4 +308,5 @@ _STEPS = (
     _write_output,
     _fed_back,
     _dropped,
+    _slots,
 )
