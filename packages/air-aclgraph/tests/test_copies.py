@@ -58,10 +58,12 @@ class HostDriver:
             self.copies += 1
         return self.code
 
-    def made(self, *, singly: bool = True) -> Copies:
+    def driver(self) -> Driver:
         addresses = [ctypes.cast(call, ctypes.c_void_p).value for call in (self._memcpy, self._format)]
-        driver = Driver(addresses[0] or 0, addresses[1] or 0, lambda device: self.stream, PLAIN, 0)
-        copies = _copies.through(driver, lambda buffers, first, second: singly)
+        return Driver(addresses[0] or 0, addresses[1] or 0, lambda device: self.stream, PLAIN, 0)
+
+    def made(self, *, singly: bool = True) -> Copies:
+        copies = _copies.through(self.driver(), lambda buffers, first, second: singly)
         assert copies is not None
         return copies
 
@@ -71,13 +73,10 @@ class CudaDriver(HostDriver):
 
     stream = 0
 
-    def made(self, *, singly: bool = True) -> Copies:
+    def driver(self) -> Driver:
         self._cuda = _CUDA_MEMCPY(self._moved)
         address = ctypes.cast(self._cuda, ctypes.c_void_p).value
-        driver = Driver(address or 0, 0, lambda device: self.stream, frozenset(), 0, is_cuda=True)
-        copies = _copies.through(driver, lambda buffers, first, second: singly)
-        assert copies is not None
-        return copies
+        return Driver(address or 0, 0, lambda device: self.stream, frozenset(), 0, is_cuda=True)
 
 
 def has_library() -> None:
@@ -192,6 +191,49 @@ def _counting(call: Callable[..., Any], seen: list[int]) -> Callable[..., Any]:
         return call(targets, *rest)
 
     return counted
+
+
+def mixed() -> list[Tensor]:
+    return [torch.randn(4), torch.arange(4), torch.randn(3), torch.tensor([True, False])]
+
+
+def test_tensors_of_one_dtype_are_copied_in_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr(torch, "_foreach_copy_", _counting(torch._foreach_copy_, seen))
+    sources = mixed()
+    buffers = [torch.zeros_like(source) for source in sources]
+    _copies.batched(buffers)(*sources)
+    assert seen == [2]
+    assert all(map(torch.equal, buffers, sources))
+    targets = [torch.zeros_like(source) for source in sources]
+    _copies.back(buffers)(*targets)
+    assert seen == [2, 2]
+    assert all(map(torch.equal, targets, sources))
+
+
+@pytest.mark.parametrize("native_library", [True, False], ids=["with the library", "without it"])
+def test_what_is_taken_back_into_a_private_format_is_copied_one_by_one(
+    npu_driver: HostDriver, monkeypatch: pytest.MonkeyPatch, native_library: bool
+) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr(torch, "_foreach_copy_", _counting(torch._foreach_copy_, seen))
+    buffers, targets = [torch.randn(4, 16) for _ in range(3)], filled(3)
+    formats = npu_driver.formats
+    without = _copies.formats_asked(
+        lambda tensor: formats.get(tensor._cdata, 2) in PLAIN, _copies.back_one_by_one, _copies.back
+    )
+    made = _copies.back_through(npu_driver.driver()) if native_library else without
+    assert made is not None
+    copy = made(buffers)
+    copy(*targets)
+    assert seen == [3]
+    assert all(map(torch.equal, targets, buffers))
+    formats[targets[1]._cdata] = NZ
+    for target in targets:
+        target.zero_()
+    copy(*targets)
+    assert seen == [3]
+    assert all(map(torch.equal, targets, buffers))
 
 
 def test_large_tensors_are_left_to_the_device(driver: HostDriver) -> None:
