@@ -79,6 +79,9 @@ def test_generated_kernels_stand_between_the_products() -> None:
     (_, run), *_ = _records.alive()
     fused = run.explain()["fused"]
     assert len(fused["regions"]) >= 3
+    stayed = {row["operator"]: row["reason"] for row in fused["stayed ATen"]}
+    assert not [name for name in stayed if "air_streams" in name]
+    assert stayed["aten.mm.default"] == "alone: there is nothing to fuse it with"
 
 
 @pytest.mark.accelerator

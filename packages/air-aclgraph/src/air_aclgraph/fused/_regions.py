@@ -26,6 +26,7 @@ from air_aclgraph._uncapturable import registered_uncapturable, why_illegal
 from air_aclgraph.fused._region import Ground, Region
 from air_aclgraph.fused._runs import Run, functional_of, is_free, is_write, memory_of, written_by
 from air_graph import effects_of, keeps_gaps, name_of
+from air_streams import STREAM_OPS
 
 aten = torch.ops.aten
 
@@ -92,7 +93,8 @@ def _runs_of(gm: GraphModule, judge: _Judge, fused: Fused) -> list[list[Node]]:
             runs[-1].add(node)
             continue
         if node.op == "call_function" and not _is_silent(node):
-            fused.stayed[str(node.target), reason or ""] += 1
+            if node.target not in STREAM_OPS:
+                fused.stayed[str(node.target), reason or ""] += 1
         elif not any(source in runs[-1].inside for source in node.all_input_nodes) and node.op != "output":
             continue  # it can be had before the region
         runs.append(Run())
