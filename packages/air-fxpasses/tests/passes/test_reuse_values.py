@@ -105,6 +105,17 @@ def test_a_value_that_somebody_could_tell_from_the_first_stays(
     assert [refusal.reason for refusal in report.refusals] == ([] if reason is None else [reason])
 
 
+def test_a_value_of_a_sparse_tensor_stays() -> None:
+    sparse = torch.eye(3).to_sparse()
+    gm = make_fx(lambda x: x.to_dense().sum() + x.to_dense().prod(), tracing_mode="fake")(sparse)
+    before = [str(node.target) for node in gm.graph.nodes]
+    report = Pipeline([ReuseValues()]).run(gm, [sparse])
+    assert [str(node.target) for node in gm.graph.nodes] == before
+    assert {refusal.reason for refusal in report.refusals} == {
+        "it is not known who writes its memory, or that of an argument"
+    }
+
+
 def test_the_last_of_three_is_compared_with_the_one_behind_the_write() -> None:
     def function(x: Tensor) -> Any:
         row = x[0]

@@ -121,6 +121,8 @@ def _why_not(facts: Facts, earlier: Node, node: Node) -> Refusal | None:
 def _changed(facts: Facts, earlier: Node, node: Node) -> Refusal | None:
     """Who may write what two nodes have computed, or between them what they computed it of."""
     for one in (earlier, node, *node.all_input_nodes):
+        if facts.storage(one) is None and isinstance(facts.value(one), (Tensor, list, tuple)):
+            return Refusal.of("it is not known who writes its memory, or that of an argument", node, one)
         if (keeper := facts.pinned_by(facts.storage(one) or -1)) is not None:
             return Refusal.of("an operator without a schema may keep or change its memory", node, keeper)
     written = (*_writes(facts, earlier), *_writes(facts, node))
