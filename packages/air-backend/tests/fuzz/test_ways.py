@@ -33,8 +33,6 @@ pytestmark = pytest.mark.slow
 Function = Callable[..., Any]
 
 LEFT_OUT: Final = ("requires_grad", "backward", "inference_mode", "torch.nn.Module", "graph_break")
-#: A traced graph that turns an argument in place is refused by max-autotune in some programs.
-TURNS: Final = ("t_()", "squeeze_(", "transpose_(")
 #: Strides that reach no second element may differ in max-autotune (docs/limits.md), and a result that a traced graph
 #: gives twice may be two tensors of one memory.
 IGNORED: Final = ("stride of a size 1", "stride of an empty tensor", "identity")
@@ -113,8 +111,8 @@ def of_traced(made: Callable[[GraphModule, list[Any]], Function]) -> Callable[[F
         def call(*args: Any) -> Any:
             key = key_of(args)
             if key not in known:
-                given = copy.deepcopy(list(args))
-                known[key] = made(make_fx(function)(*given), given)
+                traced, given = (copy.deepcopy(list(args)) for _ in range(2))
+                known[key] = made(make_fx(function)(*traced), given)  # tracing may turn its arguments in place
             return known[key](*args)
 
         return call
@@ -163,7 +161,7 @@ WAYS: Final = {
     "kept": Way(kept, partial(aot, fullgraph=True), times=2),
     "pinned": Way(pinned, aot, ignored=OF_COPIES),
     "padded": Way(padded, padded_alone, refusals=("BucketsRefused", "Constraints violated")),
-    "traced": Way(traced, traced_alone, of_traced(lambda gm, _: gm), left_out=(*LEFT_OUT, *TURNS)),
+    "traced": Way(traced, traced_alone, of_traced(lambda gm, _: gm)),
 }
 
 #: Only captures are pinned, or padded.
