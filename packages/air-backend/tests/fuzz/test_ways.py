@@ -112,7 +112,9 @@ def of_traced(made: Callable[[GraphModule, list[Any]], Function]) -> Callable[[F
             key = key_of(args)
             if key not in known:
                 traced, given = (copy.deepcopy(list(args)) for _ in range(2))
-                known[key] = made(make_fx(function)(*traced), given)  # tracing may turn its arguments in place
+                known[key] = made(
+                    make_fx(function)(*traced), given
+                )  # tracing may turn its arguments in place
             return known[key](*args)
 
         return call
