@@ -44,6 +44,20 @@ def test_N25_a_new_cache_for_each_request_needs_no_capture(device: str) -> None:
     assert any("callers bring other memory" in line for line in run.explain()["history"])
 
 
+def test_outputs_that_were_lent_are_lent_when_the_cache_is_carried(device: str) -> None:
+    run = compiled(device)
+    for _ in range(3):
+        request(run, device, calls=8)
+        (key,) = run.explain()["keys"]
+        assert key["outputs"] == "lent"
+    assert key["kinds"] == ["carried", "copied"]
+    assert run.stats()["captures"] == 1
+    kept = [
+        run(torch.zeros(4, device=device), torch.full((4,), float(n), device=device))[0] for n in range(3)
+    ]
+    assert [float(each) for each in kept] == [0.0, 8.0, 16.0]
+
+
 def test_what_is_written_into_many_caches_is_taken_back_in_one_copy(
     device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

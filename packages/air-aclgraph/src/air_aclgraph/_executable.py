@@ -253,7 +253,9 @@ class Executable(Replayer, WholeGraph):
         if carried:
             kinds, count = tuple(policy.kinds), [0]
             self._stats.dropped(captured)
-        again = self._making.finished(captured.key, kinds, policy, inputs, recording, count, shared=shared)
+        again = self._making.finished(
+            captured.key, kinds, policy, inputs, recording, count, shared=shared, loans=captured.loans
+        )
         self._keep(again)
         return again
 

@@ -148,11 +148,15 @@ class Making:
         count: list[int] | None = None,
         *,
         shared: bool = False,
+        loans: tuple[Loan, ...] | None = None,
     ) -> Captured:
-        """The recording with the function around it that a call runs."""
+        """The recording with the function around it that a call runs; `loans` are those it had before."""
         mode = self.options.outputs
         outputs = describe(recording.outputs, self.given, inputs, self.results)
-        loans = self._loans(policy, outputs, recording) if mode == "kept" else None
+        if mode != "kept" or policy.keeping.stage is not Stage.LENT:
+            loans = None
+        elif loans is None:  # made anew, they would take those before them for somebody's
+            loans = self._loans(policy, outputs, recording)
         watched = mode == "kept" and policy.keeping.stage is Stage.WATCHED
         memory = [o.tensor for o in outputs if isinstance(o, OwnMemory)]
         keeping = policy.keeping if watched and memory else None
@@ -192,8 +196,6 @@ class Making:
         self, policy: KeyPolicy, outputs: Sequence[Output], recording: Recording
     ) -> tuple[Loan, ...] | None:
         """The memory that callers of this capture are lent; None where they get copies."""
-        if policy.keeping.stage is not Stage.LENT:
-            return None
         claims = {s: n for s, n in recording.claims.items() if s not in self._constants}
         loans = loans_of([o.tensor for o in outputs if isinstance(o, OwnMemory)], claims)
         if loans is None:
