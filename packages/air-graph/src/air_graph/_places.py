@@ -59,6 +59,4 @@ def _is_only_a_place(tensor: Tensor) -> bool:
         return False
     if tensor.device.type != "npu":
         return True
-    import torch_npu  # present whenever a tensor lives on an NPU
-
-    return torch_npu.get_npu_format(tensor) in _PLAIN_NPU_FORMATS
+    return int(torch.ops.npu.get_npu_format(tensor)) in _PLAIN_NPU_FORMATS  # torch_npu's, as the tensor is
