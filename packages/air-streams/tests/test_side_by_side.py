@@ -82,6 +82,19 @@ def test_the_numbers_of_a_bias_are_added_on_the_stream_of_their_product() -> Non
     assert torch.equal(gm(*inputs), expected)
 
 
+def test_a_view_that_two_products_are_given_is_moved_once() -> None:
+    def one_bias(x: Tensor, wq: Tensor, wk: Tensor, wv: Tensor) -> Tensor:
+        q = torch.mm(x, wq)
+        bias = wq[0]
+        return q + torch.addmm(bias, x, wk) + torch.addmm(bias, x, wv)
+
+    inputs = matrices(3)
+    gm = traced(one_bias, inputs)
+    expected = gm(*inputs)
+    assert products_side_by_side(gm) == 2
+    assert torch.equal(gm(*inputs), expected)
+
+
 def weight_written(x: Tensor, wq: Tensor, wk: Tensor) -> Tensor:
     q = torch.mm(x, wq)
     row = wk[0]

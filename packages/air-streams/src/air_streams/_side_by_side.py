@@ -84,7 +84,8 @@ def _beside(graph: Graph, group: Sequence[Node]) -> int:
     for number, (product, views) in zip(count(1), movable):
         tag = f"{_READY}:{number}"
         for view in views:
-            first.prepend(view)
+            if first < view:  # not moved with the product before
+                first.prepend(view)
         _called(graph, first, _library.STREAM_ENTER, tag)
         _called(graph, first, _library.EVENT_WAIT, _READY)
         first.prepend(product)
