@@ -31,3 +31,14 @@ def test_a_torch_without_distributed_is_asked_nothing(monkeypatch: pytest.Monkey
     monkeypatch.setattr(distributed, "is_available", lambda: False)
     monkeypatch.delattr(distributed, "is_initialized")
     assert ranks.rank_and_size() == (0, 1)
+
+
+def test_a_process_group_is_found_by_the_name_that_torch_gave_it(job: None) -> None:
+    group = distributed.group.WORLD
+    assert group is not None
+    assert ranks.group_named(group.group_name) is group
+    assert ranks.group_named("of nobody") is None
+
+
+def test_a_program_alone_has_no_process_group() -> None:
+    assert ranks.group_named("0") is None

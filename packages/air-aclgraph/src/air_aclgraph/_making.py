@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.fx import GraphModule
 from torch.utils._pytree import TreeSpec, tree_flatten
 
+import air_streams
 from air_aclgraph import _addresses
 from air_aclgraph._captured import Captured
 from air_aclgraph._clashes import CHECKED, COPIES
@@ -71,6 +72,7 @@ class Making:
         self._tests = _addresses.Shared(runtime.address_tests())
         self.ready = runtime.ready()
         self.turn = runtime.turn()
+        self._groups = air_streams.groups_of(gm)
         self._constants = frozenset(
             value.untyped_storage()._cdata for value in body.keep.values() if isinstance(value, Tensor)
         )
@@ -123,13 +125,20 @@ class Making:
         )
         try:
             with span(span_name("capture", self.name, key)):
-                return self.runtime.record(self._flat_body, inputs, request)
+                recording = self.runtime.record(self._flat_body, inputs, request)
         except AclGraphError as error:
             if error.where is None:
                 error.where = where(self.body.node_at(error))
             if isinstance(error, CaptureFailed):
                 error.graph, error.key = self.name, key
             raise
+        recording.replay = self._in_turn(recording.replay)
+        if recording.replay_with is not None:
+            recording.replay_with = self._in_turn(recording.replay_with)
+        return recording
+
+    def _in_turn(self, replay: Callable[..., None]) -> Callable[..., None]:
+        return air_streams.in_turn(replay, self._groups, self.runtime.device)
 
     def _flat_body(self, *inputs: Any) -> tuple[Any, ...]:
         return self.flat_outputs(self.body.function(*inputs))

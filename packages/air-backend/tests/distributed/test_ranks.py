@@ -51,6 +51,13 @@ def test_S25_S27_N22_ranks_and_distributed_tensors_equal_one_process_on_gloo_and
 
 
 @pytest.mark.npu("the collectives are HCCL's")
+def test_N22_a_graph_takes_its_turn_among_collectives_that_the_program_starts_itself() -> None:
+    done = launched(PROGRAM.with_name("in_turn.py"), "npu", limit_s=LIMIT_S)
+    for mode in MODES[1:]:
+        assert f"{mode}: 40 of 40 calls are right" in done.stdout, done.stdout + done.stderr[-4000:]
+
+
+@pytest.mark.npu("the collectives are HCCL's")
 def test_S25_S27_N22_ranks_equal_one_process_on_hccl_and_a_death_ends_the_job() -> None:
     done = launched(PROGRAM, "npu", "--modes", *MODES[1:], limit_s=LIMIT_S)
     equal_in(MODES[1:], done)

@@ -10,9 +10,10 @@ import torch.distributed as dist
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from air_geir import lower_program
-from air_geir.engines._groups import name_communicators, process_group
+from air_geir.engines._groups import groups_of, name_communicators
 from air_geir.errors import EngineError
 from air_geir.ir import Graph
+from air_graph import ranks
 
 
 def reduced(group: str) -> Graph:
@@ -45,7 +46,11 @@ def test_G48_a_name_of_hccl_stays_as_it_is() -> None:
 
 
 def test_G48_a_group_without_npu_backend_is_refused_with_what_to_do(world: str) -> None:
-    assert process_group(world) is dist.group.WORLD
+    assert ranks.group_named(world) is dist.group.WORLD
     with pytest.raises(EngineError, match=r"HcomAllReduce: process group .* has no backend") as failure:
         name_communicators(reduced(world))
     assert "init_process_group('hccl')" in str(failure.value.advice)
+
+
+def test_N22_the_groups_of_a_graph_are_those_that_torch_named() -> None:
+    assert list(groups_of(reduced("tp"))) == ["tp"]

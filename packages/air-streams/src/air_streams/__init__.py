@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from air_graph import SourceLine
 from air_streams import errors, ops, scope
-from air_streams._collectives import register_collective
+from air_streams._collectives import groups_of, register_collective
 from air_streams._findings import (
     CollectiveDeadlock,
     Finding,
@@ -14,6 +14,7 @@ from air_streams._findings import (
     UnmetWait,
     WaitCycle,
 )
+from air_streams._in_turn import in_turn
 from air_streams._library import NAMESPACE, STREAM_OPS
 from air_streams._normalize import NormalizeReport, normalize
 from air_streams._objects import rename_objects
@@ -75,6 +76,8 @@ __all__ = [
     "apply_sync",
     "drop_forward_copies",
     "errors",
+    "groups_of",
+    "in_turn",
     "normalize",
     "ops",
     "products_side_by_side",

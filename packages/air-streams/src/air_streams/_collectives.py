@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from torch._ops import OpOverload
-from torch.fx import Node
+from torch.fx import GraphModule, Node
 
 from air_graph import named_arguments
 from air_streams._clocks import Clocks
@@ -51,6 +51,13 @@ def group_of(node: Node) -> str | None:
     taken = {argument.name for argument in op._schema.arguments}
     name = next((name for name in names if name in taken), None)
     return None if name is None else str(named_arguments(node, op).get(name))
+
+
+def groups_of(module: GraphModule) -> tuple[str, ...]:
+    """The communication groups that a graph and the graphs inside it name."""
+    graphs = (inner.graph for inner in module.modules() if isinstance(inner, GraphModule))
+    named = (group_of(node) for graph in graphs for node in graph.nodes)
+    return tuple(dict.fromkeys(group for group in named if group is not None))
 
 
 def find_deadlocks(program: Program, clocks: Clocks) -> tuple[CollectiveDeadlock, ...]:

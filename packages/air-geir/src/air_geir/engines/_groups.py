@@ -7,6 +7,7 @@ used the group yet. That needs all ranks at once, and every rank compiles the gr
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, cast
 
 import torch
@@ -24,19 +25,23 @@ def name_communicators(graph: Graph) -> None:
             name_communicators(inner)
         if "group" not in node.attrs:
             continue
-        given = node.attr("group")
-        name = given.decode() if isinstance(given, bytes) else str(given)
-        group = process_group(name)
+        name = _named(node.attr("group"))
+        group = ranks.group_named(name)
         if group is not None:
             node.set_attr("group", _communicator(group, name, node.op_type, str(node.origin or "")))
 
 
-def process_group(name: str) -> dist.ProcessGroup | None:
-    """The process group of this process with that name."""
-    if not ranks.is_in_a_job():
-        return None
-    groups = dist.distributed_c10d._world.pg_names
-    return next((group for group, given in groups.items() if given == name), None)
+def groups_of(graph: Graph) -> Iterator[str]:
+    """What the collectives of a graph and of its branches call their groups, each as often as it is named."""
+    for node in graph:
+        for inner in node.subgraphs.values():
+            yield from groups_of(inner)
+        if "group" in node.attrs:
+            yield _named(node.attr("group"))
+
+
+def _named(given: object) -> str:
+    return given.decode() if isinstance(given, bytes) else str(given)
 
 
 def _communicator(group: dist.ProcessGroup, name: str, operator: str, origin: str) -> str:

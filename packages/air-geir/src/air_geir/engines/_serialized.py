@@ -2,13 +2,14 @@
 
 An engine keeps the arguments of a call and the memory of a graph's intermediate values in one place. Two threads would
 overwrite each other's, and so would two streams: the engine's work is on the stream of the first call. A call from
-another stream waits for the work on that stream, and later work on the caller's stream waits for the call.
+another stream waits for the work on that stream, and later work on the caller's stream waits for the call. Collectives
+of a graph have their turn among those that the program starts itself.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,16 +17,22 @@ import torch
 
 from air_geir.engines._ahead import BackgroundCompilation
 from air_geir.engines._protocol import Compiled
+from air_streams import in_turn
 
 
 class SerializedCalls:
     """A compiled graph that threads and streams may share.
 
-    `ahead` is its compilation, where that has been started: the first call waits for it.
+    `ahead` is its compilation, where that has been started: the first call waits for it. `groups` are the process
+    groups of its collectives.
     """
 
-    def __init__(self, compiled: Compiled, ahead: BackgroundCompilation | None = None) -> None:
+    def __init__(
+        self, compiled: Compiled, ahead: BackgroundCompilation | None = None, groups: Sequence[str] = ()
+    ) -> None:
         self._compiled = compiled
+        self._run: Callable[..., Sequence[torch.Tensor]] = compiled
+        self._groups = groups
         self._ahead = ahead
         self._lock = threading.RLock()
         self._device: Any = None
@@ -40,7 +47,7 @@ class SerializedCalls:
             if self._home is None:
                 self._take_home()
             if self._current() == self._name:
-                return self._compiled(inputs, assigned)
+                return self._run(inputs, assigned)
             return self._from_elsewhere(inputs, assigned)
 
     def _take_home(self) -> None:
@@ -53,6 +60,7 @@ class SerializedCalls:
         number = npu.current_device()
         named = getattr(torch_npu._C, "_npu_getCurrentStream", None)
         self._current = npu.current_stream if named is None else partial(named, number)
+        self._run = in_turn(self._compiled, self._groups, torch.device("npu", number))
         self._home, self._name = npu.current_stream(), self._current()
 
     def _from_elsewhere(
@@ -61,7 +69,7 @@ class SerializedCalls:
         caller = self._device.current_stream()
         self._home.wait_stream(caller)
         with self._device.stream(self._home):
-            results = self._compiled(inputs, assigned)
+            results = self._run(inputs, assigned)
         caller.wait_stream(self._home)
         for result in results:
             if result.device.type == "npu":

@@ -1,0 +1,63 @@
+"""Gives captured collectives their place among those that a program starts itself.
+
+A communicator serves one collective at a time. In eager they all go through one stream of the communicator, in the
+order in which they were started, from whatever stream. A replay is outside that order: its collectives run where
+the graph does, so one of them may meet another that is still under way (`async_op=True`, a prefetch on another
+stream), and ranks that come to the two in different orders wait for each other for ever, or exchange the wrong
+data. So a replay waits for what is under way on its communicators, and what is started on them later waits for the
+replay.
+
+NCCL orders the launches of a communicator by itself, also those of CUDA graphs; gloo has no streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import torch
+
+from air_graph import ranks
+
+Result = TypeVar("Result")
+
+
+def in_turn(run: Callable[..., Result], groups: Iterable[str], device: torch.device) -> Callable[..., Result]:
+    """`run`, in the order of the communicators of these process groups; `run` itself where nothing has to be ordered.
+
+    To be asked when the groups have been used, and the device is the current one.
+    """
+    streams = _streams(groups, device)
+    if not streams:
+        return run
+    before = [(torch.Event(device), stream) for stream in streams]
+    after = torch.Event(device)
+
+    def ordered(*args: Any) -> Result:
+        for event, stream in before:
+            event.record(stream)
+            event.wait()
+        result = run(*args)
+        after.record()
+        for stream in streams:
+            after.wait(stream)
+        return result
+
+    return ordered
+
+
+def _streams(groups: Iterable[str], device: torch.device) -> list[torch.Stream]:
+    """The streams of their communicators; a name that is not one of torch's groups is a communicator without one."""
+    if device.type != "npu":
+        return []
+    module = torch.get_device_module(device)
+    index = module.current_device() if device.index is None else device.index
+    kind = torch.Stream(device=device).device_type
+    found = []
+    for name in dict.fromkeys(groups):
+        group = ranks.group_named(name)
+        if group is not None:
+            backend: Any = group._get_backend(torch.device(device.type))
+            number = backend.get_coll_stream_id(torch.device(device.type, index))
+            found.append(torch.Stream(stream_id=number, device_index=index, device_type=kind))
+    return found
