@@ -51,7 +51,8 @@ def _streams(groups: Iterable[str], device: torch.device) -> list[torch.Stream]:
     if device.type != "npu":
         return []
     module = torch.get_device_module(device)
-    index = module.current_device() if device.index is None else device.index
+    given: int | None = device.index
+    index = module.current_device() if given is None else given
     kind = torch.Stream(device=device).device_type
     found = []
     for name in dict.fromkeys(groups):

@@ -97,25 +97,25 @@ class Collectives:
         dist.all_to_all_single(out, x.contiguous(), taken, splits, group=self.group)
         return x + out.sum(0)
 
-    def reduced(self, x: Tensor) -> Tensor:
+    def reduced(self, x: Tensor) -> Any:
         return functional.all_reduce(x, "sum", self.group)
 
-    def averaged(self, x: Tensor) -> Tensor:
+    def averaged(self, x: Tensor) -> Any:
         return functional.all_reduce(x * 2, "avg", self.group) + 1
 
-    def sent(self, x: Tensor) -> Tensor:
+    def sent(self, x: Tensor) -> Any:
         return functional.broadcast(x, 0, self.group)
 
-    def gathered(self, x: Tensor) -> Tensor:
+    def gathered(self, x: Tensor) -> Any:
         return functional.all_gather_tensor(x, 1, self.group)[:, -COLUMNS:]
 
-    def scattered(self, x: Tensor) -> Tensor:
+    def scattered(self, x: Tensor) -> Any:
         return functional.reduce_scatter_tensor(spread(x, self.size), "sum", 0, self.group)
 
-    def exchanged(self, x: Tensor) -> Tensor:
+    def exchanged(self, x: Tensor) -> Any:
         return functional.all_to_all_single(x, None, None, self.group)
 
-    def together(self, x: Tensor) -> Tensor:
+    def together(self, x: Tensor) -> Any:
         first, second = functional.all_reduce_coalesced([x + 1, x * 2], "sum", self.group)
         return first - second
 
@@ -123,13 +123,13 @@ class Collectives:
 class Trained(Collectives):
     """Those that have a gradient."""
 
-    def gathered(self, x: Tensor) -> Tensor:
+    def gathered(self, x: Tensor) -> Any:
         return functional.all_gather_tensor_autograd(x, 0, self.group)[:ROWS]
 
-    def scattered(self, x: Tensor) -> Tensor:
+    def scattered(self, x: Tensor) -> Any:
         return functional.reduce_scatter_tensor_autograd(spread(x, self.size), "sum", 0, self.group)
 
-    def exchanged(self, x: Tensor) -> Tensor:
+    def exchanged(self, x: Tensor) -> Any:
         return functional.all_to_all_single_autograd(x, None, None, self.group)
 
 
