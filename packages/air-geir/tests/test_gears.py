@@ -84,6 +84,15 @@ def test_product_takes_every_combination_in_a_fixed_order() -> None:
     assert options["ge.dynamicDims"] == "1,3;1,4;1,5;2,3;2,4;2,5"
 
 
+def test_gears_are_left_out_with_a_warning_where_a_size_is_known_only_in_a_call(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    made = program(a=(symbol("s0"), 3), b=(symbol("offset") + symbol("s0"),))
+    assert gear_options(made, {0: {0: (1, 2)}}, "zip") == {}
+    assert "the gears are left out" in caplog.text
+    assert "offset is known only in a call" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("gears", "policy", "text"),
     [

@@ -23,6 +23,7 @@ from air_backend._compilation import Compilation
 from air_backend._compile import compile_aten
 from air_backend._given import in_a_tuple, is_as_aotautograd_makes_it
 from air_backend._keeping import keeping
+from air_backend._kinds import of_its_kind
 from air_backend.dump import debug_folder, readable
 from air_backend.errors import NotAGraphModule, OptionsOfWrongType, UnknownMode
 from air_config import PRESETS, CompilerConfig
@@ -199,10 +200,11 @@ def compile_fx(
         example_inputs = [node.meta["val"] for node in gm.graph.find_nodes(op="placeholder")]
     config = effective_config(None, None, options)
     if not is_as_aotautograd_makes_it(gm):
-        return in_a_tuple(gm, lambda flat: Backend(config)(flat, example_inputs))
-    record, run = compile_aten(gm, example_inputs, config)
-    _records.keep(record, run)
-    return run
+        run = in_a_tuple(gm, lambda flat: Backend(config)(flat, example_inputs))
+        return of_its_kind(run, gm, example_inputs)
+    record, executor = compile_aten(gm, example_inputs, config)
+    _records.keep(record, executor)
+    return of_its_kind(executor, gm, example_inputs)
 
 
 _logs.register_alias()

@@ -5,9 +5,9 @@
         fast = pin(step, x)     # runs the example once; looks what was captured, and how values come and go
         y = fast(other_x)       # copies other_x, replays, returns what `step` would return
 
-The caller vouches for what guards and address tests find out otherwise: shapes, dtypes, parameters, globals, and
-that no Python code beside the graph matters. What can be checked for next to nothing is: the number and kind of
-the arguments, and that an argument whose address the capture holds is the very tensor of the example.
+The caller vouches for what guards and address tests find out otherwise: parameters, globals, and that no Python code
+beside the graph matters. What can be checked for next to nothing is: the number of the arguments, the types and sizes
+of those that are copied, and that an argument whose address the capture holds is the very tensor of the example.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 import air_aclgraph
 from air_backend._in_order import InOrder
+from air_backend._kinds import Kinds
 from air_backend.errors import CannotPin, PinnedArgument
 
 _MANY: Final = "several graphs ran: {0}"
@@ -38,6 +39,7 @@ class PinnedCall:
         self._example = tuple(example)
         self._spec = spec
         self._taken = tuple(taken)
+        self._kinds = Kinds([example[place] for place in taken])
         self._held = tuple(i for i in range(len(example)) if i not in set(taken))
         self._plain = (
             all(child.is_leaf() for child in spec.child(0).children()) and not spec.child(1).num_leaves
@@ -59,7 +61,10 @@ class PinnedCall:
         for place in self._held:
             if leaves[place] is not example[place]:
                 self._refuse_other(place, leaves[place])
-        outputs = self._handle(*[leaves[place] for place in self._taken])
+        taken = [leaves[place] for place in self._taken]
+        if (told := self._kinds.difference(taken)) is not None:
+            raise PinnedArgument(f"of the arguments that are copied, {told}")
+        outputs = self._handle(*taken)
         return self._result((*outputs, *leaves) if self._returns_arguments else outputs)
 
     def _leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[Any]:

@@ -289,6 +289,20 @@ class BadAddresses(AirError, TypeError):
 
 
 @dataclass(eq=False)
+class OtherInput(AirError, ValueError):
+    """A compiled graph was called with arguments of other types or sizes than it was compiled for.
+
+    Pass what the example had, trace the graph with open sizes, or call `torch.compile`, which compiles for each kind.
+    """
+
+    reason: str
+    what = "the call is not one that the graph was compiled for: {reason}"
+    advice = (
+        "pass what the example had, trace with open sizes (tracing_mode='symbolic'), or use torch.compile"
+    )
+
+
+@dataclass(eq=False)
 class CannotPin(AirError):
     """A compiled function cannot be called without Dynamo.
 

@@ -9,6 +9,7 @@ several dims combine: `zip` pairs them, `product` takes every combination.
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ from air_fxpasses.errors import DeclarationRefused
 from air_geir.errors import GearError
 from air_geir.ir import Expr
 from air_geir.program import ArgInput, Program
+
+log = logging.getLogger(__name__)
 
 Gears = Mapping[int, tuple[int, ...]]
 """Dim -> the sizes it may take."""
@@ -85,7 +88,10 @@ def _guard_gear(size: int | torch.SymInt, gears: Sequence[int]) -> None:
 
 
 def gear_options(program: Program, gears: Mapping[int, Gears], policy: str) -> dict[str, str]:
-    """The engine's options for these gears, in the order of the names of the inputs."""
+    """The engine's options for these gears, in the order of the names of the inputs.
+
+    None, with a warning, where an input has a size that no gear decides.
+    """
     nodes = sorted(zip(program.graph.inputs, program.inputs, strict=True), key=lambda pair: pair[0].name)
     shapes = []
     dims: list[Expr] = []
@@ -104,6 +110,15 @@ def gear_options(program: Program, gears: Mapping[int, Gears], policy: str) -> d
             "gears are declared, but every dim of the graph is static",
             advice="compile with dynamic=True, or declare no gears",
         )
+    open_ = {name for dim in dims for name in dim.symbols()} - sizes.keys()
+    if open_:
+        log.warning(
+            "%s: the gears are left out, and the graph is compiled for any size: %s is known only in a call. Pass "
+            "tensors that share no memory with each other",
+            program.graph.name,
+            ", ".join(sorted(open_)),
+        )
+        return {}
     chosen = [dict(zip(sizes, row, strict=True)) for row in _combine(list(sizes.values()), policy)]
     rows = list(dict.fromkeys(tuple(dim.evaluate(values) for dim in dims) for values in chosen))
     if len(rows) > MOST_TOGETHER:

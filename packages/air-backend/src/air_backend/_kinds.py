@@ -1,0 +1,98 @@
+"""Whether a call that Dynamo does not guard is of the kind that was compiled: tensors of the same types and sizes.
+
+A replay copies what it is given into memory of its own: another type would be converted, and a smaller tensor repeated,
+without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+from air_backend.errors import OtherInput
+
+_NUMBERS = (int, float, bool, complex, str)
+
+
+class Kinds:
+    """What each argument was in the example that a graph was compiled for; a size that was open may be another one."""
+
+    def __init__(self, examples: Sequence[Any]) -> None:
+        self._examples = tuple(examples)
+        self._open = [
+            place for place, one in enumerate(examples) if isinstance(one, Tensor) and _is_open(one)
+        ]
+        self._fixed = [
+            (place, one.dtype, torch.Size(one.shape))
+            for place, one in enumerate(examples)
+            if isinstance(one, Tensor) and place not in self._open
+        ]
+        self._numbers = [(place, one) for place, one in enumerate(examples) if type(one) in _NUMBERS]
+
+    def difference(self, args: Sequence[Any]) -> str | None:
+        """In which argument a call differs, and how; None where it fits."""
+        if len(args) != len(self._examples):
+            return f"{len(args)} arguments are given, the example had {len(self._examples)}"
+        try:
+            for place, dtype, shape in self._fixed:
+                given = args[place]
+                if given.dtype is not dtype or given.shape != shape:
+                    return self._told(place, given)
+            for place in self._open:
+                if not _fits(args[place], self._examples[place]):
+                    return self._told(place, args[place])
+        except AttributeError:
+            place = next(i for i in range(len(args)) if _is_no_tensor(args[i], self._examples[i]))
+            return self._told(place, args[place])
+        for place, number in self._numbers:
+            if args[place] != number:
+                return self._told(place, args[place])
+        return None
+
+    def _told(self, place: int, given: Any) -> str:
+        return f"argument {place} is {_named(given)}, and was {_named(self._examples[place])}"
+
+
+def _is_open(value: Tensor) -> bool:
+    return any(isinstance(size, torch.SymInt) for size in value.shape)
+
+
+def _fits(given: Any, example: Any) -> bool:
+    return (
+        given.dtype is example.dtype
+        and given.dim() == example.dim()
+        and all(
+            size == known
+            for size, known in zip(given.shape, example.shape, strict=True)
+            if not isinstance(known, torch.SymInt)
+        )
+    )
+
+
+def _is_no_tensor(given: Any, example: Any) -> bool:
+    return isinstance(example, Tensor) and not isinstance(given, Tensor)
+
+
+def _named(value: Any) -> str:
+    if not isinstance(value, Tensor):
+        return repr(value)
+    return f"{str(value.dtype).removeprefix('torch.')}[{', '.join(map(str, value.shape))}]"
+
+
+def of_its_kind(run: Callable[..., Any], gm: fx.GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
+    """The compiled graph, which refuses arguments of another kind than the trace says, or else the example."""
+    places = gm.graph.find_nodes(op="placeholder")
+    known = [node.meta.get("val", example) for node, example in zip(places, examples, strict=False)]
+    kinds = Kinds(known)
+
+    @wraps(run)
+    def checked(*args: Any) -> Any:
+        if (told := kinds.difference(args)) is not None:
+            raise OtherInput(told)
+        return run(*args)
+
+    return checked
