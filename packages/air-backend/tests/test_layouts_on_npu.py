@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 pytestmark = pytest.mark.npu("torch_npu lays results out in its own way")
@@ -35,6 +36,11 @@ def chosen(x: Tensor) -> Tensor:
     return result
 
 
+def normed(x: Tensor, *, training: bool) -> Tensor:
+    columns = x.shape[1]
+    return F.batch_norm(x, x.new_zeros(columns), x.new_ones(columns), training=training)
+
+
 TURNED: dict[str, Callable[[Tensor], Any]] = {
     "sum": lambda x: x.t() + 1,
     "in place": lambda x: (x * 2).t().relu_() * 3,
@@ -48,6 +54,8 @@ TURNED: dict[str, Callable[[Tensor], Any]] = {
     "read by strides and cut": read_by_strides_and_cut,
     "written in the layout of a copy": written_in_the_layout_of_a_copy,
     "turned round": torch.rot90,
+    "normed by what was seen": lambda x: normed(x.t(), training=False),
+    "normed": lambda x: normed(x.t(), training=True),
     "chosen by a branch": chosen,
 }
 

@@ -55,7 +55,18 @@ _LIKE_OPERAND: Final = frozenset(
 )
 """Operators whose results lie in torch_npu as torch describes them."""
 
-_WRITTEN_WITH_OTHERS: Final = frozenset((aten.isinf.default, aten.ldexp.Tensor))
+_WRITTEN_WITH_OTHERS: Final = frozenset(
+    (
+        aten.isinf.default,
+        aten.ldexp.Tensor,
+        aten._native_batch_norm_legit.default,
+        aten._native_batch_norm_legit.no_stats,
+        aten._native_batch_norm_legit_functional.default,
+        aten._native_batch_norm_legit_no_training.default,
+        aten._batch_norm_with_update.default,
+        aten._batch_norm_with_update_functional.default,
+    )
+)
 """Operators without a kernel, which are written with others that have dense results."""
 
 _VIEWS_OF_DENSE: Final = frozenset((aten.rot90.default,))
