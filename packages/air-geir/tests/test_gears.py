@@ -84,6 +84,18 @@ def test_product_takes_every_combination_in_a_fixed_order() -> None:
     assert options["ge.dynamicDims"] == "1,3;1,4;1,5;2,3;2,4;2,5"
 
 
+def test_gears_of_an_input_that_the_graph_does_not_read_change_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert gear_options(program(a=(2, 3)), {1: {0: (1, 2)}}, "zip") == {}
+    assert caplog.text == ""
+
+
+def test_gears_of_a_static_dim_are_left_out_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    assert gear_options(program(a=(2, 3)), {0: {0: (1, 2)}}, "zip") == {}
+    assert "every dim of a is static" in caplog.text
+
+
 def test_gears_are_left_out_with_a_warning_where_a_size_is_known_only_in_a_call(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -1,4 +1,6 @@
-"""Random programs run in other ways than by `torch.compile` alone: pinned, padded, from files, and as traced graphs.
+"""Random programs run in other ways than by `torch.compile` alone.
+
+They are pinned, padded, given declared sizes, read from files, and compiled as traced graphs.
 
 Only programs for inference are drawn. What torch alone gets wrong in the same way is left out.
 """
@@ -25,7 +27,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from air_backend import compile_fx, pin
 from air_backend._given import in_a_tuple
 from air_backend.errors import CannotPin, PinnedArgument
-from air_backend.inference import cache_compile, set_dim_buckets
+from air_backend.inference import cache_compile, set_dim_buckets, set_dim_gears
 from air_fxpasses.errors import DeclarationRefused
 from air_graph.testing import Case, differences, draw_case, run_case
 
@@ -155,6 +157,56 @@ def declared(case: Case, compile_: Callable[[Function], Function]) -> Callable[[
     return prepare
 
 
+def sizes_of(case: Case) -> dict[tuple[int, int], set[int]]:
+    """The sizes that each dim of each argument has in the calls of a case."""
+    seen: dict[tuple[int, int], set[int]] = {}
+
+    def prepare(function: Function) -> Function:
+        def call(*args: Any) -> Any:
+            for place, tensor in enumerate(value for value in args if isinstance(value, Tensor)):
+                for dim, size in enumerate(tensor.shape):
+                    seen.setdefault((place, dim), set()).add(size)
+            return function(*args)
+
+        return call
+
+    run_case(case, prepare)
+    return seen
+
+
+def geared(case: Case, mode: str, folder: Path) -> Callable[[Function], Function]:
+    return with_gears(case, partial(torch.compile, backend="air", dynamic=True, options={"mode": mode}))
+
+
+def geared_alone(case: Case) -> Callable[[Function], Function]:
+    return with_gears(case, partial(torch.compile, backend="aot_eager", dynamic=True))
+
+
+def with_gears(case: Case, compile_: Callable[[Function], Function]) -> Callable[[Function], Function]:
+    """Some dims of the arguments are declared with the sizes that they have in the calls."""
+    chance = random.Random(case.source())
+    drawn: dict[int, dict[int, list[int]]] = {}
+    for (place, dim), sizes in sorted(sizes_of(case).items()):
+        if len(sizes) > 1 and 0 not in sizes and chance.random() < 0.7:
+            drawn.setdefault(place, {})[dim] = sorted(sizes)
+
+    def prepare(function: Function) -> Function:
+        compiled = compile_(function)
+
+        def call(*args: Any) -> Any:
+            tensors = [value for value in args if isinstance(value, Tensor)]
+            for place, tensor in enumerate(tensors):
+                own = {dim: sizes for dim, sizes in drawn.get(place, {}).items() if dim < tensor.dim()}
+                if own:
+                    with contextlib.suppress(DeclarationRefused):
+                        set_dim_gears(tensor, own)
+            return compiled(*args)
+
+        return call
+
+    return prepare
+
+
 def traced_alone(case: Case) -> Callable[[Function], Function]:
     return of_traced(lambda gm, given: in_a_tuple(gm, lambda flat: aot_eager(flat, given)))
 
@@ -163,19 +215,21 @@ WAYS: Final = {
     "kept": Way(kept, partial(aot, fullgraph=True), times=2),
     "pinned": Way(pinned, aot, ignored=OF_COPIES),
     "padded": Way(padded, padded_alone, refusals=("BucketsRefused", "Constraints violated")),
+    "geared": Way(geared, geared_alone, refusals=("GearError", "Constraints violated")),
     "traced": Way(traced, traced_alone, of_traced(lambda gm, _: gm)),
 }
 
-#: Only captures are pinned, or padded.
+#: Only captures are pinned, or padded; only the graph engine knows gears.
 PAIRS: Final = (
     *itertools.product(("kept", "traced"), ("reduce-overhead", "max-autotune")),
     ("pinned", "reduce-overhead"),
     ("padded", "reduce-overhead"),
+    ("geared", "max-autotune"),
 )
 
 
-def difference_of(seed: int, way: Way, mode: str, folder: Path) -> str | None:
-    case = draw_case(seed)
+def difference_of(seed: int, way: Way, mode: str, folder: Path, device: str = "cpu") -> str | None:
+    case = draw_case(seed, device=device)
     if case is None or any(word in str(case) for word in way.left_out):
         return None
     expected = run_case(case, way.right)
@@ -206,3 +260,14 @@ def test_random_programs_run_in_another_way_give_their_caller_what_eager_gives(
     ]
     assert [text for text in found if text] == []
     assert "is not used" not in caplog.text, "a file of cache_compile could not be read"
+
+
+@pytest.mark.npu("the engine's gears, and torch_npu's layouts, are only there")
+@pytest.mark.parametrize(("way", "mode"), PAIRS)
+def test_random_programs_on_an_npu_run_in_another_way_give_their_caller_what_eager_gives(
+    way: str, mode: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    first, programs = (request.config.getoption(name) for name in ("--fuzz-seed", "--fuzz-programs"))
+    seeds = range(first, first + max(programs // 5, 1))
+    found = [difference_of(seed, WAYS[way], mode, tmp_path / str(seed), "npu") for seed in seeds]
+    assert [text for text in found if text] == []

@@ -90,26 +90,33 @@ def _guard_gear(size: int | torch.SymInt, gears: Sequence[int]) -> None:
 def gear_options(program: Program, gears: Mapping[int, Gears], policy: str) -> dict[str, str]:
     """The engine's options for these gears, in the order of the names of the inputs.
 
-    None, with a warning, where an input has a size that no gear decides.
+    None where the graph reads no input that has gears, and none, with a warning, where an input has a size that no gear
+    decides.
     """
     nodes = sorted(zip(program.graph.inputs, program.inputs, strict=True), key=lambda pair: pair[0].name)
     shapes = []
     dims: list[Expr] = []
     sizes: dict[str, tuple[int, ...]] = {}
+    named: list[str] = []
     for node, binding in nodes:
         desc = node.output.desc
         shapes.append(f"{node.name}:{','.join(map(str, desc.file_shape()))}")
         own = gears.get(binding.arg, {}) if isinstance(binding, ArgInput) else {}
+        if own:
+            named.append(node.name)
         for dim, size in enumerate(desc.shape or ()):
             if isinstance(size, Expr):
                 dims.append(size)
                 if size.op == "symbol" and dim in own:
                     sizes.setdefault(size.name, own[dim])
     if not sizes:
-        raise GearError(
-            "gears are declared, but every dim of the graph is static",
-            advice="compile with dynamic=True, or declare no gears",
-        )
+        if named:
+            log.warning(
+                "%s: gears are declared, but every dim of %s is static: compile with dynamic=True, or declare no gears",
+                program.graph.name,
+                ", ".join(named),
+            )
+        return {}
     open_ = {name for dim in dims for name in dim.symbols()} - sizes.keys()
     if open_:
         log.warning(
