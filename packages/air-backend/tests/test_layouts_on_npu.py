@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 pytestmark = pytest.mark.npu("torch_npu lays results out in its own way")
 
@@ -38,7 +37,7 @@ def chosen(x: Tensor) -> Tensor:
 
 def normed(x: Tensor, *, training: bool) -> Tensor:
     columns = x.shape[1]
-    return F.batch_norm(x, x.new_zeros(columns), x.new_ones(columns), training=training)
+    return nn.functional.batch_norm(x, x.new_zeros(columns), x.new_ones(columns), training=training)
 
 
 TURNED: dict[str, Callable[[Tensor], Any]] = {
