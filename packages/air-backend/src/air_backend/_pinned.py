@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 import air_aclgraph
+from air_aclgraph.errors import InputRefused
 from air_backend._in_order import InOrder
 from air_backend._kinds import Kinds
 from air_backend.errors import CannotPin, PinnedArgument
@@ -97,7 +98,10 @@ def pin(compiled: Callable[..., Any], *args: Any, **kwargs: Any) -> PinnedCall:
     if not isinstance(executor, air_aclgraph.AnyExecutable):
         raise CannotPin(f"the graph runs in a {type(executor).__name__}, which captures nothing")
     example, spec = tree_flatten((args, kwargs))
-    handle = executor.pin(*seen[0].args)
+    try:
+        handle = executor.pin(*seen[0].args)
+    except InputRefused as refused:
+        raise CannotPin(refused.what) from refused
     places = {id(leaf): place for place, leaf in enumerate(example) if isinstance(leaf, Tensor)}
     taken: list[int] = []
     for index in handle.places:

@@ -93,3 +93,22 @@ def test_A51_G16_a_graph_with_gears_is_read_and_compiled_for_them(
     for first in (True, False):
         assert declaring("max-autotune", set_dim_gears, tmp_path, (4, 8, 4)) == int(first)
     assert found == [{0: (4, 8)}] * 2
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+@pytest.mark.parametrize("declare", [set_dim_buckets, set_dim_gears])
+@pytest.mark.filterwarnings("ignore::air_backend.errors.BucketsIgnored")
+def test_G16_a_dim_with_declared_sizes_may_be_gone_when_the_program_has_turned_the_tensor(
+    declare: Any, mode: str
+) -> None:
+    def squeezed(x: Tensor) -> Tensor:
+        x.squeeze_()
+        return x * 2
+
+    torch._dynamo.reset()
+    run = torch.compile(squeezed, backend="air", dynamic=True, options={"mode": mode})
+    x = torch.randn(3, 1)
+    declare(x, {1: [1, 5]})
+    expected = (x * 2).squeeze()
+    assert torch.equal(run(x), expected)
+    assert x.shape == (3,)

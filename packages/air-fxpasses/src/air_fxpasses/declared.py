@@ -17,6 +17,7 @@ from torch._dynamo import mark_dynamic
 from torch._subclasses.fake_tensor import FakeTensor
 
 from air_fxpasses.errors import DeclarationRefused
+from air_graph import hint_of
 
 Declared = Mapping[int, tuple[int, ...]]
 """Dim -> sizes."""
@@ -105,9 +106,17 @@ def declared_sizes(example_inputs: Sequence[Any], attribute: str) -> Iterator[tu
     else:
         pairs = [(value, value) for value in example_inputs if isinstance(value, torch.Tensor)]
     for real, seen in pairs:
-        if seen is not None:
-            for dim, sizes in (declared_on(real, attribute) or {}).items():
+        declared = declared_on(real, attribute) or {}
+        if seen is not None and declared and not _is_turned(real, seen, declared):
+            for dim, sizes in declared.items():
                 yield seen.shape[dim], sizes
+
+
+def _is_turned(real: Tensor, seen: Tensor, declared: Declared) -> bool:
+    """Whether the program turns a tensor in place (`t_`, `squeeze_`): its dims are others where it was traced."""
+    if max(declared) >= seen.dim():
+        return True
+    return real is not seen and [hint_of(size) for size in seen.shape] != list(real.shape)
 
 
 def declared_by_position(example_inputs: Sequence[Any], attribute: str) -> dict[int, Declared]:
