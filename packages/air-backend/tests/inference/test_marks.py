@@ -95,20 +95,25 @@ def test_A51_G16_a_graph_with_gears_is_read_and_compiled_for_them(
     assert found == [{0: (4, 8)}] * 2
 
 
+TURNED: dict[str, tuple[Any, tuple[int, int], dict[int, list[int]]]] = {
+    "squeeze_": (set_dim_gears, (3, 1), {1: [1, 5]}),
+    "t_": (set_dim_buckets, (3, 4), {1: [4, 8]}),
+}
+
+
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
-@pytest.mark.parametrize("declare", [set_dim_buckets, set_dim_gears])
+@pytest.mark.parametrize("name", TURNED)
 @pytest.mark.filterwarnings("ignore::air_backend.errors.BucketsIgnored")
-def test_G16_a_dim_with_declared_sizes_may_be_gone_when_the_program_has_turned_the_tensor(
-    declare: Any, mode: str
-) -> None:
-    def squeezed(x: Tensor) -> Tensor:
-        x.squeeze_()
+def test_G16_declared_sizes_are_left_out_where_the_program_turns_the_tensor(name: str, mode: str) -> None:
+    def turned(x: Tensor) -> Tensor:
+        getattr(x, name)()
         return x * 2
 
     torch._dynamo.reset()
-    run = torch.compile(squeezed, backend="air", dynamic=True, options={"mode": mode})
-    x = torch.randn(3, 1)
-    declare(x, {1: [1, 5]})
-    expected = (x * 2).squeeze()
-    assert torch.equal(run(x), expected)
-    assert x.shape == (3,)
+    declare, sizes, declared = TURNED[name]
+    run = torch.compile(turned, backend="air", dynamic=True, options={"mode": mode})
+    x = torch.randn(sizes)
+    y = x.clone()
+    declare(x, declared)
+    assert torch.equal(run(x), turned(y))
+    assert x.shape == y.shape
