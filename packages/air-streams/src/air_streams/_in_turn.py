@@ -13,6 +13,7 @@ NCCL orders the launches of a communicator by itself, also those of CUDA graphs;
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import torch
@@ -47,7 +48,7 @@ def in_turn(run: Callable[..., Result], groups: Iterable[str], device: torch.dev
 
 
 def _streams(groups: Iterable[str], device: torch.device) -> list[torch.Stream]:
-    """The streams of their communicators; a name that is not one of torch's groups is a communicator without one."""
+    """The streams of their communicators: HCCL's have one. A name may be a communicator's own."""
     if device.type != "npu":
         return []
     module = torch.get_device_module(device)
@@ -56,9 +57,16 @@ def _streams(groups: Iterable[str], device: torch.device) -> list[torch.Stream]:
     kind = torch.Stream(device=device).device_type
     found = []
     for name in dict.fromkeys(groups):
-        group = ranks.group_named(name)
-        if group is not None:
-            backend: Any = group._get_backend(torch.device(device.type))
-            number = backend.get_coll_stream_id(torch.device(device.type, index))
+        stream_id = getattr(_backend(name, device), "get_coll_stream_id", None)
+        if stream_id is not None:
+            number = stream_id(torch.device(device.type, index))
             found.append(torch.Stream(stream_id=number, device_index=index, device_type=kind))
     return found
+
+
+def _backend(name: str, device: torch.device) -> Any:
+    """What carries the collectives of a group on a device; None where there is none, which the first of them says."""
+    group = ranks.group_named(name)
+    with suppress(RuntimeError):
+        return None if group is None else group._get_backend(torch.device(device.type))
+    return None
