@@ -63,7 +63,7 @@ def test_A24_sizes_that_were_traced_as_open_may_differ(mode: str) -> None:
 
 
 @pytest.mark.parametrize(("other", "told"), OTHERS[:-1])
-def test_N04_a_pinned_call_refuses_other_types_and_sizes_of_what_it_copies(other: Any, told: str) -> None:
+def test_a_pinned_call_refuses_other_types_and_sizes_of_what_it_copies(other: Any, told: str) -> None:
     step = torch.compile(doubled, backend="air", mode="reduce-overhead", fullgraph=True)
     with torch.no_grad():
         fast = pin(step, torch.ones(2, 3))

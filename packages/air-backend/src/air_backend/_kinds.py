@@ -7,7 +7,6 @@ without a word.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
 from typing import Any
 
 import torch
@@ -89,7 +88,6 @@ def of_its_kind(run: Callable[..., Any], gm: fx.GraphModule, examples: Sequence[
     known = [node.meta.get("val", example) for node, example in zip(places, examples, strict=False)]
     kinds = Kinds(known)
 
-    @wraps(run)
     def checked(*args: Any) -> Any:
         if (told := kinds.difference(args)) is not None:
             raise OtherInput(told)

@@ -140,16 +140,26 @@ def declared(case: Case, compile_: Callable[[Function], Function]) -> Callable[[
     """Some dims of the arguments are to be padded, where the program keeps the rows apart."""
     chance = random.Random(case.source())
     dims = [(place, dim) for place in range(4) for dim in range(3) if chance.random() < 0.5]
+    return declaring(compile_, set_dim_buckets, [(place, {dim: [4, 8, 16]}) for place, dim in dims])
+
+
+def declaring(
+    compile_: Callable[[Function], Function],
+    declare: Callable[[Tensor, dict[int, list[int]]], None],
+    wanted: Sequence[tuple[int, dict[int, list[int]]]],
+) -> Callable[[Function], Function]:
+    """Declares sizes on the arguments of each call, by their places, as far as they have such dims."""
 
     def prepare(function: Function) -> Function:
         compiled = compile_(function)
 
         def call(*args: Any) -> Any:
             tensors = [value for value in args if isinstance(value, Tensor)]
-            for place, dim in dims:
-                if place < len(tensors) and dim < tensors[place].dim():
+            for place, sizes in wanted:
+                if place < len(tensors):
+                    own = {dim: of_it for dim, of_it in sizes.items() if dim < tensors[place].dim()}
                     with contextlib.suppress(DeclarationRefused):
-                        set_dim_buckets(tensors[place], {dim: [4, 8, 16]})
+                        declare(tensors[place], own)
             return compiled(*args)
 
         return call
@@ -189,22 +199,7 @@ def with_gears(case: Case, compile_: Callable[[Function], Function]) -> Callable
     for (place, dim), sizes in sorted(sizes_of(case).items()):
         if len(sizes) > 1 and 0 not in sizes and chance.random() < 0.7:
             drawn.setdefault(place, {})[dim] = sorted(sizes)
-
-    def prepare(function: Function) -> Function:
-        compiled = compile_(function)
-
-        def call(*args: Any) -> Any:
-            tensors = [value for value in args if isinstance(value, Tensor)]
-            for place, tensor in enumerate(tensors):
-                own = {dim: sizes for dim, sizes in drawn.get(place, {}).items() if dim < tensor.dim()}
-                if own:
-                    with contextlib.suppress(DeclarationRefused):
-                        set_dim_gears(tensor, own)
-            return compiled(*args)
-
-        return call
-
-    return prepare
+    return declaring(compile_, set_dim_gears, [*drawn.items()])
 
 
 def traced_alone(case: Case) -> Callable[[Function], Function]:

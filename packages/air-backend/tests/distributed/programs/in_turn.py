@@ -13,8 +13,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from air_backend import get_npu_backend
 from air_backend.demo import parallel
+from distributed.programs.setting import Setting
 
 MODES = ("reduce-overhead", "max-autotune")
 CALLS = 40
@@ -57,9 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     dist.init_process_group(parallel.BACKENDS[options.device])
     for mode in options.modes:
         torch._dynamo.reset()
-        backend = get_npu_backend(compiler_config=parallel.config_of(mode))
         with torch.no_grad():
-            right = right_calls(torch.compile(exchanged, backend=backend, fullgraph=True), device)
+            right = right_calls(Setting(device, mode).compiled(exchanged), device)
         if dist.get_rank() == 0:
             print(f"{mode}: {right} of {CALLS} calls are right", flush=True)
     dist.destroy_process_group()

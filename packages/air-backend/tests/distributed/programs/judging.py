@@ -19,12 +19,11 @@ from torch.distributed._functional_collectives import AsyncCollectiveTensor
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor
 
-from air_backend import get_npu_backend
 from air_backend.demo import parallel
+from distributed.programs.setting import CALLS, Setting
 
 MODES = ("reduce-overhead", "max-autotune")
 LIMIT = datetime.timedelta(seconds=120)
-CALLS = 3
 
 
 class Program(Protocol):
@@ -93,7 +92,7 @@ def verdict(program: Program, function: Callable[..., Any]) -> str | None:
     )
 
 
-def judged(program: Program, mode: str) -> tuple[str, str]:
+def judged(program: Program, setting: Setting) -> tuple[str, str]:
     """One program: equal, refused by eager, torch's own, or different, with what is to be said."""
     torch._dynamo.reset()
     with torch.set_grad_enabled(program.is_trained):
@@ -104,8 +103,7 @@ def judged(program: Program, mode: str) -> tuple[str, str]:
             refused = str(error)
         if (why := agreed(refused)) is not None:
             return "refused by eager", why
-        backend = get_npu_backend(compiler_config=parallel.config_of(mode))
-        told = verdict(program, torch.compile(program, backend=backend, dynamic=False))
+        told = verdict(program, setting.compiled(program, fullgraph=False))
         if told is None:
             return "equal", ""
         torch._dynamo.reset()
@@ -132,7 +130,7 @@ def main(drawn: Callable[[int, DeviceMesh], Program], arguments: Sequence[str] |
         program = drawn(seed, mesh)
         if options.loud and dist.get_rank() == 0:
             print(f"program {seed}, {mode}\n{program}", flush=True)
-        how, told = judged(program, mode)
+        how, told = judged(program, Setting(device, mode))
         counts[how] += 1
         if how in ("different", "torch's own") and dist.get_rank() == 0:
             print(f"seed {seed}, {mode}, {how}: {told}\n{program}", flush=True)

@@ -177,23 +177,19 @@ class Program:
         self.steps.append(step)
         self.known += 1
 
+    def _operands(self, chance: random.Random) -> tuple[int, int, str]:
+        """Two values and a group."""
+        return chance.randrange(self.known), chance.randrange(self.known), chance.choice(list(self.groups))
+
     def _trained(self, chance: random.Random) -> None:
-        source, other, group = (
-            chance.randrange(self.known),
-            chance.randrange(self.known),
-            chance.choice(list(self.groups)),
-        )
+        source, other, group = self._operands(chance)
         if chance.random() < 0.5:
             self._made("computed", chance.choice(sorted(COMPUTED)), source, other)
         else:
             self._made("trained", chance.choice(TRAINED), source, group)
 
     def _step(self, chance: random.Random) -> None:
-        source, other, group = (
-            chance.randrange(self.known),
-            chance.randrange(self.known),
-            chance.choice(list(self.groups)),
-        )
+        source, other, group = self._operands(chance)
         kind, part = chance.random(), chance.choice(sorted(PARTS))
         dense = chance.choice(("whole",) if self.turned and source == 0 else DENSE)
         if kind < 0.2:

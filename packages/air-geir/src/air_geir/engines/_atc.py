@@ -18,7 +18,7 @@ import torch
 
 from air_geir import file
 from air_geir.engines._ahead import start_early
-from air_geir.engines._groups import groups_of, name_communicators
+from air_geir.engines._groups import name_communicators
 from air_geir.engines._kept import FOLDER_OPTION, KEY_OPTION, entry_of
 from air_geir.engines._present import no_npu
 from air_geir.engines._protocol import Compiled, EngineOptions, Unavailable, closed
@@ -90,11 +90,10 @@ class Atc:
                 advice="use engine='torchair_extension' or 'ge_session'",
             )
         compiled = CompiledByAtc(program, options, atc_options(options))
-        groups = tuple(groups_of(program.graph))
         if compiled.is_open:
-            return SerializedCalls(compiled, groups=groups)
+            return SerializedCalls(compiled, program.graph)
         ahead = start_early(compiled, program.graph, options, PROCESSES)
-        return SerializedCalls(compiled, ahead, groups)
+        return SerializedCalls(compiled, program.graph, ahead)
 
 
 def _refused(program: Program) -> str | None:

@@ -10,7 +10,7 @@ import torch
 from air_geir.engines import _ge_calls as ge
 from air_geir.engines import native
 from air_geir.engines._ahead import ONE_AT_A_TIME, start_early
-from air_geir.engines._groups import groups_of, name_communicators
+from air_geir.engines._groups import name_communicators
 from air_geir.engines._kept import entry_of
 from air_geir.engines._present import no_npu
 from air_geir.engines._protocol import Compiled, EngineOptions, Unavailable, closed
@@ -52,9 +52,8 @@ class GeSession:
                 advice="use engine='torchair_extension', or leave aoe_config unset",
             )
         compiled = CompiledBySession(ge.started(options.session), program, options)
-        groups = tuple(groups_of(program.graph))  # before the engine's names take their place
         ahead = start_early(compiled, program.graph, options, ONE_AT_A_TIME)
-        return SerializedCalls(compiled, ahead, groups)
+        return SerializedCalls(compiled, program.graph, ahead)
 
 
 class CompiledBySession:

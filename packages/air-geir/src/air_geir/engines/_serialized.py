@@ -16,23 +16,23 @@ from typing import Any
 import torch
 
 from air_geir.engines._ahead import BackgroundCompilation
+from air_geir.engines._groups import groups_of
 from air_geir.engines._protocol import Compiled
+from air_geir.ir import Graph
 from air_streams import in_turn
 
 
 class SerializedCalls:
     """A compiled graph that threads and streams may share.
 
-    `ahead` is its compilation, where that has been started: the first call waits for it. `groups` are the process
-    groups of its collectives.
+    `ahead` is its compilation, where that has been started: the first call waits for it. The process groups are those
+    that `graph` names before the first call, which puts the engine's own names in their place.
     """
 
-    def __init__(
-        self, compiled: Compiled, ahead: BackgroundCompilation | None = None, groups: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, compiled: Compiled, graph: Graph, ahead: BackgroundCompilation | None = None) -> None:
         self._compiled = compiled
         self._run: Callable[..., Sequence[torch.Tensor]] = compiled
-        self._groups = groups
+        self._groups = tuple(groups_of(graph))
         self._ahead = ahead
         self._lock = threading.RLock()
         self._device: Any = None

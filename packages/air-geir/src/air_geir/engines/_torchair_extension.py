@@ -12,7 +12,7 @@ import torch
 
 from air_geir.engines import _extension as extension
 from air_geir.engines._ahead import ONE_AT_A_TIME, start_early
-from air_geir.engines._groups import groups_of, name_communicators
+from air_geir.engines._groups import name_communicators
 from air_geir.engines._kept import entry_of
 from air_geir.engines._protocol import Compiled, EngineOptions, Unavailable, closed
 from air_geir.engines._results import result_memory
@@ -37,9 +37,8 @@ class TorchairExtension:
         module = extension.load()
         extension.SESSION.require(module, options.session)
         compiled = CompiledOnDevice(module, program, options)
-        groups = tuple(groups_of(program.graph))  # before the engine's names take their place
         ahead = start_early(compiled, program.graph, options, ONE_AT_A_TIME)
-        return SerializedCalls(compiled, ahead, groups)
+        return SerializedCalls(compiled, program.graph, ahead)
 
 
 class CompiledOnDevice:
