@@ -58,6 +58,11 @@ class Slot:
     whole: bool = False
     """Whether the graph may address its whole storage, from the start of that."""
 
+    @property
+    def is_written(self) -> bool:
+        """Whether the graph writes to it."""
+        return self.kind in (Kind.MUTATED, Kind.CARRIED)
+
 
 _NUMBERS: Final = (int, float, bool, str, type(None), SymInt, SymFloat, SymBool)
 #: Operators that only copy a tensor, so that one of the host may be staged on the device for them.

@@ -24,6 +24,9 @@ from air_backend._compile import compile_aten
 from air_backend._given import in_a_tuple, is_as_aotautograd_makes_it
 from air_backend._keeping import keeping
 from air_backend._kinds import of_its_kind
+from air_backend._original import always_eager, asks_for_an_error, is_about_sharing, shared_as_traced
+from air_backend._pieces import untouched
+from air_backend._shared_memory import Sharing, Traced
 from air_backend.dump import debug_folder, readable
 from air_backend.errors import NotAGraphModule, OptionsOfWrongType, UnknownMode
 from air_config import PRESETS, CompilerConfig
@@ -67,17 +70,29 @@ class Backend:
         if folder is not None:
             folder.text("dynamo_out_graph.txt", readable(gm))
         kept = keeping(gm, config, self.decompositions)
+        original = untouched(gm) if air_streams.is_native(gm) else gm
         _foreign_ops.adopt(gm)
         around = _hidden_writes.mark_writes(gm)
         native = air_streams.normalize(gm)
         compilation = self.compilation(
-            config, folder, to_file=kept == "file", objects=native.objects, outside=native.outside
+            config,
+            folder,
+            to_file=kept == "file",
+            objects=native.objects,
+            outside=native.outside,
+            sharing=Sharing(Traced.of(gm, example_inputs)),
         )
-        if kept == "no":
-            return _through_aot(gm, example_inputs, compilation, self.decompositions, around)
-        from air_backend import _saved  # with Inductor, whose cache it is
+        through_aot = _through_aot
+        if kept != "no":
+            from air_backend import _saved  # with Inductor, whose cache it is
 
-        return _saved.through_aot(gm, example_inputs, compilation, self.decompositions, around)
+            through_aot = _saved.through_aot
+        try:
+            return through_aot(gm, example_inputs, compilation, self.decompositions, around, original)
+        except AssertionError as error:
+            if kept == "file" or not is_about_sharing(error) or asks_for_an_error(config):
+                raise
+            return always_eager(original, compilation.sharing.traced, str(error))
 
     def reset(self) -> None:
         """Drops captured graphs, pools and caches; torch calls it from `torch._dynamo.reset()`."""
@@ -125,8 +140,9 @@ def _through_aot(
     compilation: Compilation,
     decompositions: Mapping[Any, Callable[..., Any]],
     around: _hidden_writes.Around,
+    original: fx.GraphModule,
 ) -> Callable[..., Any]:
-    """Makes the graph functional by AOTAutograd and compiles what comes out."""
+    """Makes the graph functional by AOTAutograd and compiles what comes out; `original` serves other calls."""
     ahead = compilation.ahead(example_inputs)
     with torch._functorch.config.patch({NOT_LAZY: True} if ahead else {}):
         compiled: Callable[..., Any] = aot_autograd(
@@ -137,9 +153,9 @@ def _through_aot(
             **compilation.front,
         )(gm, example_inputs)
     compiled = around(_minifier.unboxed(compiled))
-    if torch._dynamo.config.repro_after is not None:  # the minifier wants to see every call
-        return compiled
-    return compilation.direct_call.around(compiled)
+    if torch._dynamo.config.repro_after is None:  # else the minifier wants to see every call
+        compiled = compilation.direct_call.around(compiled)
+    return shared_as_traced(compiled, original, compilation.sharing, compilation.config)
 
 
 def get_npu_backend(

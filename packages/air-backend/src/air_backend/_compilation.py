@@ -21,6 +21,7 @@ from air_backend._compile import compile_aten
 from air_backend._in_order import InOrder
 from air_backend._joint import JOINED, partition_of, tangents_of
 from air_backend._record import Role
+from air_backend._shared_memory import Sharing, Written
 from air_backend.dump import DebugFolder
 from air_config import CompilerConfig
 from air_fxpasses.declared import Declared, declared_by_position
@@ -35,6 +36,7 @@ class GraphFacts:
     role: Role
     static_inputs: tuple[int, ...]
     wrapped: air_aclgraph.Wrapped
+    written: Written
     declared: Mapping[str, Mapping[int, Declared]]
     """Buckets and gears of the inputs: attribute, position, dim -> sizes."""
 
@@ -44,7 +46,8 @@ class GraphFacts:
         values = [node.meta.get("val") for node in gm.graph.find_nodes(op="placeholder")]
         if JOINED in gm.meta:
             role = "joint"
-        return cls(role, air_graph.static_inputs(gm), air_aclgraph.Wrapped.now(), declared_sizes_of(values))
+        wrapped, declared = air_aclgraph.Wrapped.now(), declared_sizes_of(values)
+        return cls(role, air_graph.static_inputs(gm), wrapped, Written.now(), declared)
 
     def declare(self, inputs: Sequence[Any]) -> None:
         """Declares on the inputs of a graph that was read what was declared on those of the one that was written."""
@@ -71,6 +74,7 @@ class Compilation:
     outside: air_streams.Outside = field(default_factory=air_streams.Outside)
     """Those of them that code outside the graph may use as well."""
     direct_call: air_aclgraph.DirectCall = field(default_factory=air_aclgraph.DirectCall)
+    sharing: Sharing = field(default_factory=Sharing)
 
     def compile(
         self, gm: fx.GraphModule, example_inputs: Sequence[Any], known: GraphFacts
@@ -78,6 +82,8 @@ class Compilation:
         """Compiles a graph; the result takes one list, which it may empty."""
         if known.role == "backward":
             _keep_what_is_saved()
+        else:
+            self.sharing.written = known.written
         gradients = tangents_of(gm) if known.role == "backward" else []
         inputs = gm.graph.find_nodes(op="placeholder")
         tangents = [at for at, node in enumerate(inputs) if node in gradients]

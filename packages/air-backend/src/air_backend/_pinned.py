@@ -24,6 +24,7 @@ import air_aclgraph
 from air_aclgraph.errors import InputRefused
 from air_backend._in_order import InOrder
 from air_backend._kinds import Kinds
+from air_backend._shared_memory import Fitting, Traced, Written
 from air_backend.errors import CannotPin, PinnedArgument
 
 _MANY: Final = "several graphs ran: {0}"
@@ -41,6 +42,7 @@ class PinnedCall:
         self._spec = spec
         self._taken = tuple(taken)
         self._kinds = Kinds([example[place] for place in taken])
+        self._shares: Callable[[Sequence[Any]], None] | None = None
         self._held = tuple(i for i in range(len(example)) if i not in set(taken))
         self._plain = (
             all(child.is_leaf() for child in spec.child(0).children()) and not spec.child(1).num_leaves
@@ -51,6 +53,11 @@ class PinnedCall:
     def returning(self, result: _Result) -> PinnedCall:
         """The same, with what makes the function's result."""
         self._result, self._returns_arguments = result.make, result.of_arguments
+        return self
+
+    def checking(self, shares: Callable[[Sequence[Any]], None] | None) -> PinnedCall:
+        """The same, with what raises where the inputs that are copied share memory as no call may."""
+        self._shares = shares
         return self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -65,6 +72,8 @@ class PinnedCall:
         taken = [leaves[place] for place in self._taken]
         if (told := self._kinds.difference(taken)) is not None:
             raise PinnedArgument(f"of the arguments that are copied, {told}")
+        if self._shares is not None:
+            self._shares(taken)
         outputs = self._handle(*taken)
         return self._result((*outputs, *leaves) if self._returns_arguments else outputs)
 
@@ -113,7 +122,35 @@ def pin(compiled: Callable[..., Any], *args: Any, **kwargs: Any) -> PinnedCall:
             )
         taken.append(place)
     call = handle if shared is None else shared.pinned(handle)
-    return PinnedCall(call, example, spec, taken).returning(_result(results, seen[0].outputs, example))
+    pinned = PinnedCall(call, example, spec, taken).returning(_result(results, seen[0].outputs, example))
+    return pinned.checking(_sharing_of(executor, seen[0].args, handle.places))
+
+
+def _sharing_of(
+    executor: air_aclgraph.AnyExecutable, args: Sequence[Any], copied: Sequence[int]
+) -> Callable[[Sequence[Any]], None] | None:
+    """Raises where inputs that are copied share memory with what the graph writes, and did not in the example."""
+    written = Written(
+        True,
+        tuple(slot.is_written for slot in executor.slots),
+        frozenset(range(len(args))).difference(copied),
+    )
+    fits = Fitting(Traced.by(args), written)
+    if not fits.needed or not copied:
+        return None
+    every = list(args)
+
+    def check(values: Sequence[Any]) -> None:
+        given = every.copy()
+        for index, value in zip(copied, values, strict=True):
+            given[index] = value
+        if not fits(given):
+            names = ", ".join(executor.slots[index].name for index in fits.difference(given))
+            raise PinnedArgument(
+                f"the graph writes to one of its inputs {names}, and they do not share memory as in the example"
+            )
+
+    return check
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,9 @@ import air_streams
 from air_backend import _engine_files
 from air_backend._compilation import Compilation, GraphFacts, declared_sizes_of
 from air_backend._hidden_writes import Around
+from air_backend._original import shared_as_traced
 from air_backend._record import Role
+from air_backend._shared_memory import Sharing, Traced
 from air_backend._version import __version__
 from air_backend.dump import readable
 from air_backend.errors import CannotSave
@@ -87,6 +89,7 @@ class Saved(OutputCode):
         config: CompilerConfig,
         objects: Mapping[str, int],
         outside: air_streams.Outside,
+        traced: Traced,
     ) -> None:
         super().__init__()
         self._boxed_call = True  # torch looks for it among the attributes of the object itself
@@ -95,6 +98,7 @@ class Saved(OutputCode):
         self.config = config
         self._objects = dict(objects)
         self._outside = outside
+        self._traced = traced
         self._run: Callable[..., Any] | None = None
         self._lowering: Context | None = None
 
@@ -108,10 +112,22 @@ class Saved(OutputCode):
         options = Options(ops_filter=None, node_metadata_key_filter=METADATA.__contains__)
         with unset_fake_temporarily():  # constants on a device go through the host, as they are
             written = _Pickler.dumps(gm, options)
-        saved = cls(written, known, compilation.config, compilation.objects, compilation.outside)
+        saved = cls(
+            written,
+            known,
+            compilation.config,
+            compilation.objects,
+            compilation.outside,
+            compilation.sharing.traced,
+        )
         if compilation.to_file:
             saved.refuse_unreadable()
         return saved
+
+    @property
+    def sharing(self) -> Sharing:
+        """How the arguments of the function share memory."""
+        return Sharing(self._traced, self._known.written)
 
     def refuse_unreadable(self) -> None:
         """Raises where torch writes values that it cannot read: with sizes that depend on data, some of them."""
@@ -187,10 +203,14 @@ class SavedFunction(SerializableCallable):
     @classmethod
     def deserialize_compile_artifacts(cls, data: bytes) -> SavedFunction:
         entry = pickle.loads(data)
-        compilation = Compilation(entry.compiled_fw.result.config, to_file=True)
+        saved: Saved = entry.compiled_fw.result
+        compilation = Compilation(saved.config, to_file=True, sharing=saved.sharing)
         with in_progress(compilation):
             compiled = deserialize_bundled_cache_entry(entry)
-        return cls(compilation.direct_call.around(compiled), vars(compiled)["serialize"])
+        call = shared_as_traced(
+            compilation.direct_call.around(compiled), None, compilation.sharing, saved.config
+        )
+        return cls(call, vars(compiled)["serialize"])
 
 
 def through_aot(
@@ -199,6 +219,7 @@ def through_aot(
     compilation: Compilation,
     decompositions: Mapping[Any, Callable[..., Any]],
     around: Around,
+    original: fx.GraphModule,
 ) -> Callable[..., Any]:
     """As the backend does it where nothing is kept; what torch has kept of this graph it finds."""
     _mark(gm, compilation)
@@ -215,6 +236,7 @@ def through_aot(
             **compilation.front,
         )(gm, example_inputs)
     call = compilation.direct_call.around(around(compiled))
+    call = shared_as_traced(call, original, compilation.sharing, compilation.config)
     return SavedFunction(call, vars(compiled)["serialize"]) if compilation.to_file else call
 
 
@@ -249,7 +271,7 @@ def _saving(compilation: Compilation, role: Role) -> SerializableAOTDispatchComp
 
 def _mark(gm: fx.GraphModule, compilation: Compilation) -> None:
     """Puts into a graph, and so into torch's key for it, what the key lacks: us, how it is divided, sizes that were
-    declared on inputs, annotations and the user's lines.
+    declared on inputs, the memory that inputs share, annotations and the user's lines.
 
     What goes into a file has a key that nobody finds again. Torch asks its cache for such a graph too, which may hold
     one that was made with other decompositions, and runs what it reads there.
@@ -257,7 +279,7 @@ def _mark(gm: fx.GraphModule, compilation: Compilation) -> None:
     joint = compilation.config.experimental_config.aot_config_enable_joint_graph
     hasher = hashlib.sha256(f"air {__version__} {'joint' if joint else ''}".encode())
     inputs = [node.meta.get("example_value") for node in gm.graph.find_nodes(op="placeholder")]
-    hasher.update(repr(declared_sizes_of(inputs)).encode())
+    hasher.update(repr((declared_sizes_of(inputs), compilation.sharing.traced.groups)).encode())
     for node in gm.graph.nodes:
         hasher.update(repr((node.meta.get("custom"), node.meta.get("stack_trace"))).encode())
     if compilation.to_file:

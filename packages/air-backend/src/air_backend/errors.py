@@ -303,6 +303,23 @@ class OtherInput(AirError, ValueError):
 
 
 @dataclass(eq=False)
+class SharingRefused(AirError, ValueError):
+    """Arguments of a call share memory otherwise than in the call that was compiled, and the function writes to them.
+
+    Pass a copy of what is read (`.clone()`), or call the function that was compiled in this process without
+    `config.air.uncapturable = "error"` (in max-autotune `config.air.unsupported`), which runs such a call eagerly.
+    """
+
+    arguments: str
+    where: str | None = None
+    what = (
+        "the function writes to an argument, and the arguments {arguments} do not share memory as in the call "
+        "that was compiled"
+    )
+    advice = "pass a copy of what is only read: .clone()"
+
+
+@dataclass(eq=False)
 class CannotPin(AirError):
     """A compiled function cannot be called without Dynamo.
 
@@ -363,6 +380,30 @@ class GraphSplit(UserWarning):
             "them, and each costs a launch by the host and a copy of what crosses the cut:"
         ]
         lines.extend(f"  {operator}: {why}\n    {place or ''}".rstrip() for operator, why, place in self.left)
+        return "\n".join(lines)
+
+
+class SharedOtherwise(UserWarning):
+    """Calls of a function that writes to an argument run eagerly, for the way in which arguments share memory.
+
+    Pass a copy of what is only read (`.clone()`), or views that lie as those of the first call do.
+    """
+
+    def __init__(self, arguments: tuple[str, ...], reason: str, place: str | None) -> None:
+        self.arguments = arguments
+        self.reason = reason
+        self.place = place
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        lines = [
+            "such calls run eagerly: the function writes to an argument, and these share memory, "
+            f"{self.reason}: {', '.join(self.arguments)}"
+        ]
+        lines.extend([f"  at      {self.place}"] if self.place else [])
+        lines.append(
+            "  advice  pass a copy of what is only read (.clone()), or views that lie as in the first call"
+        )
         return "\n".join(lines)
 
 

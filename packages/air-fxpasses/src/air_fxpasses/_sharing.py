@@ -26,6 +26,7 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from air_fxpasses._facts import Facts, Touch
+from air_fxpasses._ones import are_predicted, has_ones, is_elementwise
 from air_fxpasses._refusal import Refusal
 from air_fxpasses._scatters import SCATTERS, slot_region, view_arguments
 from air_graph import (
@@ -311,19 +312,35 @@ def _escape(ask: _Question) -> Refusal | None:
 
 
 def _seen_layout(ask: _Question) -> Refusal | None:
-    """On an NPU the caller would see that the value took the strides that it found at home."""
-    traced = ask.facts.tensor(ask.home)
+    """The caller would see that the value took the strides that it found at home, where others are eager's."""
+    traced, value = ask.facts.tensor(ask.home), ask.facts.tensor(ask.value)
     assert traced is not None  # refused before
-    if traced.device.type != "npu" or not ask.rewrites or lies_like_operand_on_npu(ask.node.target):
+    assert value is not None
+    if not ask.rewrites:
+        return None
+    if traced.device.type != "npu":
+        if not has_ones(value) or (escape := _seen(ask, is_elementwise)) is None:
+            return None
+        if are_predicted(ask.home, ask.facts.tensor):
+            return None
+        return ask.no(
+            "the result is returned, and has a dimension of size 1 whose stride is not known", escape
+        )
+    if lies_like_operand_on_npu(ask.node.target):
         return None
     home = DeviceLayouts().of(ask.home)
     if home is not None and is_contiguous_or_false(home):
         return None
-    storages = _with_copies(ask, lies_like_operand_on_npu)
-    escape = next(filter(None, (_returned(ask.facts, storage) for storage in storages)), None)
+    escape = _seen(ask, lies_like_operand_on_npu)
     if escape is None:
         return None
     return ask.no("the result is returned, and torch_npu would lay it out densely", escape)
+
+
+def _seen(ask: _Question, keeps_layout: Callable[[Any], bool]) -> Node | None:
+    """The output, where the caller gets the value, or what certain operators make of it, which lies as it does."""
+    storages = _with_copies(ask, keeps_layout)
+    return next(filter(None, (_returned(ask.facts, storage) for storage in storages)), None)
 
 
 def _returned(facts: Facts, storage: int) -> Node | None:

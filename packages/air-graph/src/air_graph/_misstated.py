@@ -48,6 +48,7 @@ MISSTATED: Final = frozenset(
         "heaviside",
         "huber_loss_backward",
         "index",
+        "index_fill",
         "ldexp",
         "log_sigmoid_forward",
         "logaddexp",

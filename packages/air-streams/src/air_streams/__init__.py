@@ -16,7 +16,7 @@ from air_streams._findings import (
 )
 from air_streams._in_turn import in_turn
 from air_streams._library import NAMESPACE, STREAM_OPS
-from air_streams._normalize import NormalizeReport, normalize
+from air_streams._normalize import NormalizeReport, is_native, normalize
 from air_streams._objects import rename_objects
 from air_streams._outside import Outside
 from air_streams._plan import PlanOrdering, Resources, StreamPlan, StreamUse
@@ -78,6 +78,7 @@ __all__ = [
     "errors",
     "groups_of",
     "in_turn",
+    "is_native",
     "normalize",
     "ops",
     "products_side_by_side",

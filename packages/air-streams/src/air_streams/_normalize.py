@@ -382,3 +382,13 @@ def normalize(gm: GraphModule) -> NormalizeReport:
     stream current at the end.
     """
     return _Normalizer(gm).run()
+
+
+def is_native(gm: GraphModule) -> bool:
+    """Whether a Dynamo graph has native streams or events, which `normalize` would replace."""
+    return any(
+        _name(node) in _HANDLERS
+        or node.target is get_external_object_by_index
+        or "stream" in (node.meta.get("custom") or {})
+        for node in gm.graph.nodes
+    )

@@ -1,0 +1,277 @@
+"""A graph that writes to an argument holds for arguments that share memory as they did when it was traced.
+
+AOTAutograd makes one base of arguments that overlap in the example, and takes all others for separate ones. Dynamo
+guards neither, so a call whose views of one tensor lie otherwise would get the numbers of another program, without a
+word. Here each call of such a graph is compared with the trace:
+
+    step(cache[0], cache[1])     # traced: apart
+    step(cache[0], cache[0:2])   # overlaps: the graph of Dynamo runs, eagerly, with one warning
+
+What was found to fit is remembered by address: a call costs one address for each tensor that counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch._guards import TracingContext
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx import GraphModule
+
+#: Addresses of one argument that are remembered as clear of what is written.
+REMEMBERED: Final = 4096
+_PLAIN: Final = (Tensor, nn.Parameter)
+_UNKNOWN: Final = -1
+"""Stands for a size that only a call knows."""
+
+
+class Group(NamedTuple):
+    """Arguments in one piece of memory of which some overlap: their places, where each begins, and what they view."""
+
+    places: tuple[int, ...]
+    begins: tuple[int, ...]
+    base: tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Traced:
+    """How the arguments of the example share memory; it goes into files beside the graph."""
+
+    count: int = 0
+    """All arguments."""
+    tensors: tuple[int, ...] = ()
+    """Those that are tensors with memory of their own."""
+    groups: tuple[Group, ...] = ()
+    open: frozenset[int] = frozenset()
+    """Those whose sizes differ between calls."""
+
+    @classmethod
+    def of(cls, gm: GraphModule, examples: Sequence[Any]) -> Traced:
+        """As the values say that Dynamo traced with, or else the example."""
+        places = gm.graph.find_nodes(op="placeholder")
+        values = [node.meta.get("example_value", one) for node, one in zip(places, examples, strict=False)]
+        return cls.by(values)
+
+    @classmethod
+    def by(cls, examples: Sequence[Any]) -> Traced:
+        """As these arguments do."""
+        tensors = [(place, one) for place, one in enumerate(examples) if _is_plain(one)]
+        by_storage: dict[int, list[_Piece]] = {}
+        for place, one in tensors:
+            key = one.untyped_storage()._cdata
+            by_storage.setdefault(key, []).append(_Piece.traced(one, place))
+        open_sizes = frozenset(place for place, one in tensors if _has_open_sizes(one))
+        places = tuple(place for place, _ in tensors)
+        return cls(len(examples), places, tuple(_groups(by_storage.values())), open_sizes)
+
+
+@dataclass(frozen=True)
+class Written:
+    """Which inputs of the traced graph are written, and which keep their address; not known of every graph."""
+
+    known: bool = False
+    inputs: tuple[bool, ...] = ()
+    static: frozenset[int] = frozenset()
+
+    @classmethod
+    def now(cls) -> Written:
+        """As the compilation in progress says."""
+        context = TracingContext.try_get()
+        metadata = None if context is None else context.fw_metadata
+        if metadata is None:
+            return cls()
+        static = frozenset(metadata.static_input_indices or ())
+        return cls(True, tuple(one.mutates_data for one in metadata.input_info), static)
+
+
+@dataclass
+class Sharing:
+    """What one compilation knows of the memory of its arguments."""
+
+    traced: Traced = field(default_factory=Traced)
+    written: Written = field(default_factory=Written)
+
+
+class _Piece(NamedTuple):
+    """The memory of one argument: first byte and the one after the last, its place, and the tensor."""
+
+    start: int
+    end: int
+    place: int
+    tensor: Tensor
+
+    @classmethod
+    def traced(cls, value: Tensor, place: int) -> _Piece:
+        """Of a value without memory, in bytes of its storage."""
+        start = _hint(value.storage_offset()) * value.element_size()
+        return cls(start, start + _extent(value), place, value)
+
+    @classmethod
+    def here(cls, value: Tensor, place: int) -> _Piece:
+        """Of an argument of a call."""
+        start = value.data_ptr()
+        return cls(start, start + _extent(value), place, value)
+
+    def meets(self, other: _Piece) -> bool:
+        """Whether the two have a byte in common, gaps between elements included."""
+        return self.start < other.end and other.start < self.end
+
+
+def _extent(value: Tensor) -> int:
+    """Bytes from the first element to the last."""
+    sizes = [_hint(size) for size in value.shape]
+    if 0 in sizes:
+        return 0
+    steps = zip(sizes, value.stride(), strict=True)
+    return (1 + sum((size - 1) * _hint(stride) for size, stride in steps)) * value.element_size()
+
+
+def _hint(size: int | torch.SymInt) -> int:
+    if isinstance(size, int):
+        return size
+    hint = size.node.hint
+    return hint if isinstance(hint, int) else _UNKNOWN
+
+
+def _has_open_sizes(value: Tensor) -> bool:
+    return any(isinstance(size, torch.SymInt) for size in (*value.shape, *value.stride()))
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a value is a tensor with memory of its own, and no class made of others."""
+    if not isinstance(value, Tensor) or value.layout is not torch.strided:
+        return False
+    return type(value) in _PLAIN or isinstance(value, FakeTensor)
+
+
+def _groups(by_storage: Iterable[list[_Piece]]) -> Iterator[Group]:
+    """Those of some pieces of memory whose parts overlap."""
+    for pieces in by_storage:
+        if len(pieces) > 1 and _some_overlap(pieces):
+            yield Group(
+                tuple(piece.place for piece in pieces),
+                tuple(_hint(piece.tensor.storage_offset()) for piece in pieces),
+                _base(pieces),
+            )
+
+
+def _some_overlap(pieces: Iterable[_Piece]) -> bool:
+    used = sorted(piece for piece in pieces if piece.end > piece.start)
+    return any(one.end > other.start for one, other in pairwise(used))
+
+
+def _base(pieces: Sequence[_Piece]) -> tuple[object, ...]:
+    """What torch gives the graph in the place of the arguments: the tensor that they view, or the whole storage."""
+    for piece in pieces:
+        if (base := piece.tensor._base) is not None:
+            numbers = (*base.shape, *base.stride(), base.storage_offset())
+            return (str(base.dtype), *map(_hint, numbers))
+    return (str(pieces[0].tensor.dtype), _elements_of_storage(pieces[0].tensor))
+
+
+def _elements_of_storage(value: Tensor) -> int:
+    """As torch counts them when it makes a base; while it traces, of what it has seen of the storage."""
+    mode = value.fake_mode if isinstance(value, FakeTensor) else contextlib.nullcontext()
+    with mode:
+        whole = torch.empty(0, dtype=value.dtype, device=value.device).set_(value.untyped_storage())
+    return _hint(whole.numel())
+
+
+def _shared(args: Sequence[Any], places: Iterable[int]) -> tuple[Group, ...]:
+    """How the arguments of a call share memory."""
+    by_memory: list[list[_Piece]] = []
+    end = -1
+    storages = [(args[place].untyped_storage(), place) for place in places]
+    for start, nbytes, place in sorted(
+        (s.data_ptr(), s.nbytes(), place) for s, place in storages if s.nbytes()
+    ):
+        if start >= end:
+            by_memory.append([])
+        by_memory[-1].append(_Piece.here(args[place], place))
+        end = max(end, start + nbytes)
+    found = (sorted(pieces, key=lambda piece: piece.place) for pieces in by_memory)
+    return tuple(sorted(_groups(found)))
+
+
+@dataclass
+class _Cleared:
+    """Addresses that were found to fit: where what counts lies, and for each other argument, where it may."""
+
+    where: Sequence[Any]
+    pieces: list[_Piece]
+    others: tuple[tuple[int, set[Any]], ...]
+
+
+class Fitting:
+    """Whether the arguments of a call share memory as those of the example did."""
+
+    def __init__(self, traced: Traced, written: Written) -> None:
+        tensors, inputs = traced.tensors, written.inputs
+        exact = written.known and not traced.groups and len(inputs) == traced.count
+        some = not written.known or any(inputs)
+        static = written.static if exact else frozenset[int]()
+        self._written = frozenset(place for place in tensors if some and (not exact or inputs[place]))
+        self._groups = tuple(sorted(group for group in traced.groups if self._counts(group)))
+        core = self._written.union(*(group.places for group in self._groups))
+        self._core = [place for place in tensors if place in core]
+        self._moving = [place for place in self._core if place not in static]
+        self._others = [place for place in tensors if place not in core and place not in static]
+        self._staying = [place for place in tensors if place in static and place not in core]
+        self._stay: list[_Piece] | None = None
+        """Where the first call has what is only read and stays."""
+        self._open = traced.open
+        self._fixed = traced.open.isdisjoint(self._moving)
+        self._state = _Cleared((), [], ())
+        self.needed = bool(self._core and len(tensors) > 1 and (self._moving or self._others))
+        """Whether two arguments can share memory otherwise at all."""
+
+    def _counts(self, group: Group) -> bool:
+        return not self._written.isdisjoint(group.places)
+
+    def __call__(self, args: Sequence[Any]) -> bool:
+        """Whether they do."""
+        state = self._state
+        where: list[Any] = [args[place].data_ptr() for place in self._moving]
+        if not self._fixed:
+            where.extend(args[place].shape for place in self._moving)
+        if where != state.where:
+            if self._sharing(args) != self._groups:
+                return False
+            pieces = [_Piece.here(args[place], place) for place in self._core]
+            state = self._state = _Cleared(where, pieces, tuple((place, set()) for place in self._others))
+        for place, seen in state.others:
+            if args[place].data_ptr() not in seen and not self._is_clear(args, place, state, seen):
+                return False
+        return True
+
+    def difference(self, args: Sequence[Any]) -> tuple[int, ...]:
+        """The arguments that share memory otherwise than they did."""
+        changed = set(self._sharing(args)).symmetric_difference(self._groups)
+        return tuple(sorted({place for group in changed for place in group.places}))
+
+    def _sharing(self, args: Sequence[Any]) -> tuple[Group, ...]:
+        if self._stay is None:
+            self._stay = sorted(_Piece.here(args[place], place) for place in self._staying)
+        places = [*self._core, *self._others]
+        for place in self._moving if self._stay else ():
+            own = _Piece.here(args[place], place)
+            before = bisect_left(self._stay, (own.end,))
+            places.extend(one.place for one in self._stay[:before] if one.meets(own))
+        return tuple(group for group in _shared(args, dict.fromkeys(places)) if self._counts(group))
+
+    def _is_clear(self, args: Sequence[Any], place: int, state: _Cleared, seen: set[Any]) -> bool:
+        own = _Piece.here(args[place], place)
+        if any(map(own.meets, state.pieces)) and self._sharing(args) != self._groups:
+            return False
+        if place not in self._open:  # where sizes differ, an address says nothing
+            if len(seen) >= REMEMBERED:
+                seen.clear()
+            seen.add(own.start)
+        return True

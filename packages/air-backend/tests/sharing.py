@@ -1,0 +1,114 @@
+"""Draws functions that write to arguments, and calls whose arguments share memory in ways that nobody chose."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+BUFFER: Final = 24
+SHAPES: Final = (
+    ((4,), (1,)),
+    ((4,), (2,)),
+    ((2, 3), (3, 1)),
+    ((2, 3), (1, 2)),
+    ((2, 2, 2), (6, 2, 1)),
+    ((3,), (0,)),
+)
+
+Statement = Callable[[Sequence[Tensor], Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an argument lies: in which buffer, and from which element on."""
+
+    buffer: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A function, the sizes and strides of its arguments, and where they lie in each call."""
+
+    function: Callable[..., Any]
+    kinds: Sequence[Any]
+    calls: Sequence[Sequence[Place]]
+    dynamic: bool | None
+    context: str
+    """`no_grad`, `inference`, or `grad`, where a parameter takes part."""
+
+    def arguments(self, call: Sequence[Place], device: str) -> tuple[list[Tensor], list[Tensor]]:
+        """The arguments of a call, and the buffers that they are views of."""
+        count = 1 + max(place.buffer for place in call)
+        buffers = [torch.arange(float(BUFFER), device=device) * (n + 1) for n in range(count)]
+        args = [
+            buffers[place.buffer].as_strided(size, stride, place.offset)
+            for place, (size, stride) in zip(call, self.kinds, strict=True)
+        ]
+        parameter = torch.full((1,), 0.5, device=device, requires_grad=self.context == "grad")
+        return [*args, parameter], buffers
+
+
+def draw(seed: int) -> Drawn:
+    """The same function and calls for each seed."""
+    rng = random.Random(seed)
+    count = rng.randint(2, 4)
+    kinds = [rng.choice(SHAPES) for _ in range(count)]
+    statements = [_statement(rng, kinds) for _ in range(rng.randint(2, 6))]
+
+    def function(*args: Tensor) -> Any:
+        value = args[-1] * 1.0
+        for statement in statements:
+            value = statement(args, value)
+        return value
+
+    first = _call(rng, kinds)
+    calls = [first, *(_call(rng, kinds) for _ in range(5)), first]
+    return Drawn(
+        function, kinds, calls, rng.choice((None, None, True)), rng.choice(("no_grad", "inference", "grad"))
+    )
+
+
+def _statement(rng: random.Random, kinds: Sequence[Any]) -> Statement:
+    writable = [at for at, (_, stride) in enumerate(kinds) if 0 not in stride]
+    read, factor = rng.randrange(len(kinds)), rng.choice((0.5, 2.0, -1.0))
+    written = rng.choice(writable) if writable and rng.random() < 0.6 else None
+    if written is None:
+        return lambda args, value: value + args[read].sum() * factor
+    write = rng.choice((_scaled, _shifted, _copied, _part))
+    return lambda args, value: write(args[written], args[read], value, factor)
+
+
+def _scaled(into: Tensor, read: Tensor, value: Tensor, factor: float) -> Tensor:
+    into.mul_(factor)
+    return value + read.sum()
+
+
+def _shifted(into: Tensor, read: Tensor, value: Tensor, factor: float) -> Tensor:
+    into.add_(read.sum() * factor)
+    return value * 0.5
+
+
+def _copied(into: Tensor, read: Tensor, value: Tensor, factor: float) -> Tensor:
+    into.copy_(read.mean() + into)
+    return value - into.sum() * factor
+
+
+def _part(into: Tensor, read: Tensor, value: Tensor, factor: float) -> Tensor:
+    into[0] = read.mean() * factor
+    return value + read.sum()
+
+
+def _call(rng: random.Random, kinds: Sequence[Any]) -> list[Place]:
+    buffers = rng.choice((1, 1, 2, len(kinds)))
+    places = []
+    for at, (size, stride) in enumerate(kinds):
+        reach = 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+        buffer = at % buffers if buffers == len(kinds) else rng.randrange(buffers)
+        places.append(Place(buffer, rng.randint(0, BUFFER - reach)))
+    return places

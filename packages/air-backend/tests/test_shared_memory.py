@@ -1,0 +1,194 @@
+"""Arguments that share memory otherwise than those a graph was traced for: the numbers are those of eager."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import torch
+from torch import Tensor
+from torch._dynamo.utils import counters
+
+from air_backend import pin
+from air_backend.errors import PinnedArgument, SharedOtherwise, SharingRefused
+from air_backend.inference import cache_compile
+from sharing import Drawn, draw
+
+MODES = ("reduce-overhead", "max-autotune")
+
+
+def context(drawn: Drawn) -> contextlib.AbstractContextManager[Any]:
+    if drawn.context == "grad":
+        return contextlib.nullcontext()
+    return torch.inference_mode() if drawn.context == "inference" else torch.no_grad()
+
+
+def outcome(function: Any, drawn: Drawn, call: Any, device: str) -> list[Tensor]:
+    """What a call returns, and what it leaves in the buffers, and in the gradient of the parameter."""
+    with context(drawn):
+        args, buffers = drawn.arguments(call, device)
+        result = function(*args)
+        if drawn.context == "grad":
+            result.sum().backward()
+    gradient = [] if args[-1].grad is None else [args[-1].grad]
+    return [one.detach().cpu() for one in (result, *buffers, *gradient)]
+
+
+def judge(seed: int, mode: str, device: str = "cpu") -> None:
+    """Runs the calls of a seed; each has eager's numbers."""
+    torch._dynamo.reset()
+    drawn = draw(seed)
+    compiled = torch.compile(drawn.function, backend="air", mode=mode, dynamic=drawn.dynamic)
+    for number, call in enumerate(drawn.calls):
+        try:
+            wanted = outcome(drawn.function, drawn, call, device)
+        except RuntimeError:  # autograd refuses it in eager
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = outcome(compiled, drawn, call, device)
+        torch.testing.assert_close(found, wanted, msg=lambda text, n=number: f"seed {seed}, call {n}: {text}")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("first", range(0, 16, 8))
+def test_N25_drawn_calls_whose_arguments_share_memory_have_eagers_numbers(mode: str, first: int) -> None:
+    for seed in range(first, first + 8):
+        judge(seed, mode)
+
+
+@pytest.mark.npu("max-autotune does not serve CUDA tensors")
+@pytest.mark.parametrize("mode", MODES)
+def test_N25_drawn_calls_on_an_npu_have_eagers_numbers(mode: str) -> None:
+    for seed in range(100, 106):
+        judge(seed, mode, "npu")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", MODES)
+def test_many_drawn_calls_have_eagers_numbers(mode: str) -> None:
+    for seed in range(1000, 1300):
+        judge(seed, mode)
+
+
+def step(slot: Tensor, window: Tensor) -> Tensor:
+    slot.mul_(2)
+    return window.sum() + 1
+
+
+def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    torch._dynamo.reset()
+    counters.clear()
+    return torch.compile(function, backend="air", options={"mode": "reduce-overhead", **options})
+
+
+def parts(first: int, second: int) -> tuple[Tensor, Tensor]:
+    """Two parts of one tensor, of four elements each."""
+    whole = torch.arange(16.0)
+    return whole[first : first + 4], whole[second : second + 4]
+
+
+def test_a_call_whose_arguments_overlap_otherwise_warns_once_with_names_and_line() -> None:
+    run = compiled(step)
+    run(*parts(0, 8))
+    with pytest.warns(SharedOtherwise) as told:
+        assert [run(*parts(0, at)).item() for at in (2, 2, 1)] == [
+            step(*parts(0, at)).item() for at in (2, 2, 1)
+        ]
+    assert len(told) == 1
+    assert told[0].filename == __file__
+    assert "L['slot'], L['window']" in str(told[0].message)
+    assert "slot.mul_(2)" in str(told[0].message)
+    assert counters["air"]["calls run eagerly"] == 3
+
+
+def test_arguments_that_overlap_as_in_the_first_call_are_compiled() -> None:
+    run = compiled(step)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            assert run(*parts(0, 2)) == step(*parts(0, 2))
+    assert counters["air"]["calls run eagerly"] == 0
+
+
+def test_arguments_that_are_only_read_may_share_memory_in_any_way() -> None:
+    run = compiled(lambda slot, x, y: slot.add_(x + y) * 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for at in (8, 2, 0):
+            slot = torch.ones(4)
+            x, y = parts(0, at)
+            assert torch.equal(run(slot, x, y), (1 + x + y) * 2)
+
+
+def test_where_an_error_is_asked_for_such_a_call_is_one() -> None:
+    run = compiled(step, **{"air.uncapturable": "error"})
+    run(*parts(0, 8))
+    with pytest.raises(SharingRefused, match="the arguments 0, 1 do not share memory"):
+        run(*parts(0, 2))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_views_that_torch_cannot_trace_run_eagerly_with_its_reason(mode: str) -> None:
+    def reads_bits(slot: Tensor, bits: Tensor) -> Tensor:
+        slot.mul_(2)
+        return bits + 1
+
+    def arguments() -> tuple[Tensor, Tensor]:
+        whole = torch.arange(8.0)
+        return whole[:4], whole.view(torch.int32)[2:6]
+
+    torch._dynamo.reset()
+    run = torch.compile(reads_bits, backend="air", mode=mode)
+    with pytest.warns(SharedOtherwise, match="views with different dtypes"):
+        assert torch.equal(run(*arguments()), reads_bits(*arguments()))
+
+
+def test_a_function_with_streams_runs_eagerly_as_the_program_says() -> None:
+    side = torch.Stream("cpu")
+
+    def on_two_streams(slot: Tensor, window: Tensor) -> Tensor:
+        with side:
+            slot.mul_(2)
+        return window.sum() + 1
+
+    run = compiled(on_two_streams)
+    run(*parts(0, 8))
+    with pytest.warns(SharedOtherwise):
+        assert run(*parts(0, 2)) == step(*parts(0, 2))
+
+
+def test_a_function_read_from_a_file_refuses_such_a_call(tmp_path: Path) -> None:
+    for at in (8, 2):
+        torch._dynamo.reset()
+        run = cache_compile(step, cache_dir=tmp_path, options={"mode": "reduce-overhead"})
+        if at == 8:
+            assert run(*parts(0, at)) == step(*parts(0, at))
+    with pytest.raises(SharingRefused):
+        run(*parts(0, 2))
+
+
+def test_torchs_cache_keeps_apart_what_shares_memory_in_different_ways(tmp_path: Path) -> None:
+    with patch.dict(os.environ, {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}):
+        for first, second in ((8, 2), (2, 8), (1, 8)):
+            run = compiled(step, **{"air.cache.save": True})
+            for at in (first, second):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    assert run(*parts(0, at)) == step(*parts(0, at))
+
+
+def test_a_pinned_call_whose_arguments_overlap_is_refused() -> None:
+    run = compiled(step)
+    slot, whole = torch.ones(4), torch.ones(8)
+    with torch.no_grad():
+        fast = pin(run, slot, whole[:4])
+        assert fast(slot, whole[2:6]) == 5
+        with pytest.raises(PinnedArgument, match="do not share memory as in the example"):
+            fast(slot, slot[:])
