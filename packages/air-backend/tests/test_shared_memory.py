@@ -53,7 +53,7 @@ def judge(seed: int, mode: str, device: str = "cpu") -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = outcome(compiled, drawn, call, device)
-        torch.testing.assert_close(found, wanted, msg=lambda text, n=number: f"seed {seed}, call {n}: {text}")
+        torch.testing.assert_close(found, wanted, msg=f"seed {seed}, call {number}: {{}}".format)
 
 
 @pytest.mark.parametrize("mode", MODES)

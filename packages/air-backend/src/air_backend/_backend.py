@@ -89,7 +89,7 @@ class Backend:
             through_aot = _saved.through_aot
         try:
             return through_aot(gm, example_inputs, compilation, self.decompositions, around, original)
-        except AssertionError as error:
+        except Exception as error:
             if kept == "file" or not is_about_sharing(error) or asks_for_an_error(config):
                 raise
             return always_eager(original, compilation.sharing.traced, str(error))

@@ -16,8 +16,8 @@ from air_backend.errors import SharedOtherwise, SharingRefused
 from air_config import CompilerConfig
 from air_graph import SourceLine, source_of, warn_at
 
-#: Where torch refuses arguments that share memory in a way for which it makes no base.
-_OF_TORCH: Final = ("merge_view_inputs", "pre_compile")
+#: Where torch makes bases of arguments that share memory, and refuses some.
+_OF_TORCH: Final = ("pre_compile", "AOTSyntheticBaseWrapper")
 NOT_AS_TRACED: Final = "otherwise than the graph was traced for"
 
 
@@ -88,9 +88,11 @@ def asks_for_an_error(config: CompilerConfig) -> bool:
     return bool(wanted == "error")
 
 
-def is_about_sharing(error: AssertionError) -> bool:
+def is_about_sharing(error: Exception) -> bool:
     """Whether torch refused arguments of the example for the way in which they share memory."""
-    return traceback.extract_tb(error.__traceback__)[-1].name in _OF_TORCH
+    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
+    where = ((frame.f_code.co_name, type(frame.f_locals.get("self")).__name__) for frame in frames)
+    return _OF_TORCH in where
 
 
 def always_eager(gm: fx.GraphModule, traced: Traced, reason: str) -> Callable[..., Any]:

@@ -178,6 +178,8 @@ def _base(pieces: Sequence[_Piece]) -> tuple[object, ...]:
 
 def _elements_of_storage(value: Tensor) -> int:
     """As torch counts them when it makes a base; while it traces, of what it has seen of the storage."""
+    if _has_open_sizes(value):
+        return _UNKNOWN
     mode = value.fake_mode if isinstance(value, FakeTensor) else contextlib.nullcontext()
     with mode:
         whole = torch.empty(0, dtype=value.dtype, device=value.device).set_(value.untyped_storage())
