@@ -20,6 +20,17 @@ SHAPES: Final = (
     ((3,), (0,)),
 )
 
+VIEWS: Final[Sequence[Callable[[Tensor], Tensor]]] = (
+    lambda x: x,
+    lambda x: x[1:],
+    lambda x: x.unbind(0)[1],
+    lambda x: x.mT if x.dim() > 1 else x.unsqueeze(0),
+    lambda x: x[0].expand(2, *x.shape[1:]),
+    lambda x: x.detach(),
+    lambda x: x[: x.shape[0] - 1],
+    lambda x: x.narrow(-1, 1, x.shape[-1] - 1),
+)
+
 Statement = Callable[[Sequence[Tensor], Tensor], Tensor]
 
 
@@ -60,18 +71,19 @@ def draw(seed: int) -> Drawn:
     count = rng.randint(2, 4)
     kinds = [rng.choice(SHAPES) for _ in range(count)]
     statements = [_statement(rng, kinds) for _ in range(rng.randint(2, 6))]
+    dynamic, context = rng.choice((None, None, True)), rng.choice(("no_grad", "inference", "grad"))
+    results = rng.choice((0, 0, 1, 2))
+    views = [(rng.randrange(count), rng.choice(VIEWS)) for _ in range(results)]
 
     def function(*args: Tensor) -> Any:
         value = args[-1] * 1.0
         for statement in statements:
             value = statement(args, value)
-        return value
+        return (value, *(view(args[at]) for at, view in views))
 
     first = _call(rng, kinds)
     calls = [first, *(_call(rng, kinds) for _ in range(5)), first]
-    return Drawn(
-        function, kinds, calls, rng.choice((None, None, True)), rng.choice(("no_grad", "inference", "grad"))
-    )
+    return Drawn(function, kinds, calls, dynamic, context)
 
 
 def _statement(rng: random.Random, kinds: Sequence[Any]) -> Statement:

@@ -29,15 +29,20 @@ def context(drawn: Drawn) -> contextlib.AbstractContextManager[Any]:
     return torch.inference_mode() if drawn.context == "inference" else torch.no_grad()
 
 
-def outcome(function: Any, drawn: Drawn, call: Any, device: str) -> list[Tensor]:
-    """What a call returns, and what it leaves in the buffers, and in the gradient of the parameter."""
+def outcome(function: Any, drawn: Drawn, call: Any, device: str) -> list[Any]:
+    """What a call returns and where it lies, what it leaves in the buffers, and in the gradient of the parameter."""
     with context(drawn):
         args, buffers = drawn.arguments(call, device)
-        result = function(*args)
+        result, *views = function(*args)
         if drawn.context == "grad":
             result.sum().backward()
     gradient = [] if args[-1].grad is None else [args[-1].grad]
-    return [one.detach().cpu() for one in (result, *buffers, *gradient)]
+    storages = [one.untyped_storage().data_ptr() for one in buffers]
+    lying = [
+        (storages.index(one.untyped_storage().data_ptr()), one.storage_offset(), one.stride())
+        for one in views
+    ]
+    return [*(one.detach().cpu() for one in (result, *views, *buffers, *gradient)), lying]
 
 
 def judge(seed: int, mode: str, device: str = "cpu") -> None:
@@ -53,6 +58,7 @@ def judge(seed: int, mode: str, device: str = "cpu") -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = outcome(compiled, drawn, call, device)
+        assert found.pop() == wanted.pop(), f"seed {seed}, call {number}: views lie elsewhere"
         torch.testing.assert_close(found, wanted, msg=f"seed {seed}, call {number}: {{}}".format)
 
 
@@ -130,7 +136,7 @@ def test_arguments_that_are_only_read_may_share_memory_in_any_way() -> None:
 def test_where_an_error_is_asked_for_such_a_call_is_one() -> None:
     run = compiled(step, **{"air.uncapturable": "error"})
     run(*parts(0, 8))
-    with pytest.raises(SharingRefused, match="the arguments 0, 1 do not share memory"):
+    with pytest.raises(SharingRefused, match="one of its arguments 0, 1: these overlap otherwise"):
         run(*parts(0, 2))
 
 
@@ -148,6 +154,65 @@ def test_views_that_torch_cannot_trace_run_eagerly_with_its_reason(mode: str) ->
     run = torch.compile(reads_bits, backend="air", mode=mode)
     with pytest.warns(SharedOtherwise, match="views with different dtypes"):
         assert torch.equal(run(*arguments()), reads_bits(*arguments()))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_result_that_is_a_view_of_an_argument_with_a_base_is_the_right_part(mode: str) -> None:
+    def function(slot: Tensor, window: Tensor) -> Tensor:
+        slot.zero_()
+        return window[1:3]
+
+    torch._dynamo.reset()
+    run = torch.compile(function, backend="air", mode=mode)
+    with pytest.warns(SharedOtherwise, match="from the tensor that the argument belongs to"):
+        found, expected = run(*parts(3, 2)), function(*parts(3, 2))
+    assert (found.tolist(), found.storage_offset()) == (expected.tolist(), expected.storage_offset())
+
+
+VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
+    "slice": lambda x: x[:, 1 : x.shape[1] - 1],
+    "split": lambda x: x.split(x.shape[1] // 2, 1)[1],
+    "expanded": lambda x: x[0].expand(3, x.shape[1]),
+    "divided": lambda x: x.unflatten(1, (2, x.shape[1] // 2)),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", VIEWS)
+def test_N25_a_view_of_a_written_argument_with_open_sizes_is_the_right_part(name: str, mode: str) -> None:
+    def function(x: Tensor) -> Tensor:
+        x.mul_(2)
+        return VIEWS[name](x)
+
+    torch._dynamo.reset()
+    run = torch.compile(function, backend="air", mode=mode, dynamic=True)
+    for rows, columns, offset, stride in (
+        (2, 4, 4, (8, 2)),
+        (2, 4, 0, (8, 1)),
+        (3, 6, 5, (1, 3)),
+        (2, 4, 0, (4, 1)),
+    ):
+        x, twin = (torch.arange(64.0).as_strided((rows, columns), stride, offset) for _ in range(2))
+        found, expected = run(x), function(twin)
+        assert torch.equal(found, expected)
+        assert (found.stride(), found.storage_offset()) == (expected.stride(), expected.storage_offset())
+        assert found.untyped_storage()._cdata == x.untyped_storage()._cdata
+
+
+def test_a_view_whose_place_depends_on_data_comes_from_an_eager_run() -> None:
+    def function(x: Tensor, count: Tensor) -> Tensor:
+        x.mul_(2)
+        begin = int(count.item())
+        torch._check(begin >= 0)
+        torch._check(begin <= 2)
+        return x.narrow(1, begin, 2)
+
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        run = torch.compile(function, backend="air", mode="reduce-overhead", dynamic=True)
+        x, twin = (torch.arange(64.0).as_strided((2, 4), (8, 2), 3) for _ in range(2))
+        with pytest.warns(SharedOtherwise, match="where it begins depends on data"):
+            assert torch.equal(run(x, torch.tensor(2)), function(twin, torch.tensor(2)))
 
 
 def test_a_function_with_streams_runs_eagerly_as_the_program_says() -> None:

@@ -111,11 +111,17 @@ def describe(
     inputs: Sequence[Any],
     results: Sequence[Result],
 ) -> tuple[Output, ...]:
-    """Says of each output what it is; `given` holds the input index of outputs that are placeholders."""
+    """Says of each output what it is; `given` holds the input index of outputs that are placeholders.
+
+    An operator that writes in place returns the very input.
+    """
+    same = {id(t): i for i, t in enumerate(inputs) if isinstance(t, Tensor)}
     storages = {t.untyped_storage()._cdata: i for i, t in enumerate(inputs) if isinstance(t, Tensor)}
     found: list[Output] = []
     again = repeated(results)
     for place, (value, index, result) in enumerate(zip(outputs, given, results, strict=True)):
+        if index is None:
+            index = same.get(id(value))
         if index is not None:
             found.append(SameInput(index))
         elif place in again:

@@ -26,7 +26,7 @@ from air_backend._keeping import keeping
 from air_backend._kinds import of_its_kind
 from air_backend._original import always_eager, asks_for_an_error, is_about_sharing, shared_as_traced
 from air_backend._pieces import untouched
-from air_backend._shared_memory import Sharing, Traced
+from air_backend._shared_memory import Sharing
 from air_backend.dump import debug_folder, readable
 from air_backend.errors import NotAGraphModule, OptionsOfWrongType, UnknownMode
 from air_config import PRESETS, CompilerConfig
@@ -80,7 +80,7 @@ class Backend:
             to_file=kept == "file",
             objects=native.objects,
             outside=native.outside,
-            sharing=Sharing(Traced.of(gm, example_inputs)),
+            sharing=Sharing.of(gm, example_inputs),
         )
         through_aot = _through_aot
         if kept != "no":
@@ -92,7 +92,7 @@ class Backend:
         except Exception as error:
             if kept == "file" or not is_about_sharing(error) or asks_for_an_error(config):
                 raise
-            return always_eager(original, compilation.sharing.traced, str(error))
+            return always_eager(original, compilation.sharing.traced, error)
 
     def reset(self) -> None:
         """Drops captured graphs, pools and caches; torch calls it from `torch._dynamo.reset()`."""

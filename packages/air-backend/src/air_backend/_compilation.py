@@ -83,7 +83,7 @@ class Compilation:
         if known.role == "backward":
             _keep_what_is_saved()
         else:
-            self.sharing.written = known.written
+            self.sharing.learn(known.written)
         gradients = tangents_of(gm) if known.role == "backward" else []
         inputs = gm.graph.find_nodes(op="placeholder")
         tangents = [at for at, node in enumerate(inputs) if node in gradients]

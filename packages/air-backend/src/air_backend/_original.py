@@ -11,6 +11,7 @@ from torch import fx
 from torch._dynamo.utils import counters
 
 from air_backend._pieces import untouched
+from air_backend._result_places import at_their_places
 from air_backend._shared_memory import Fitting, Sharing, Traced
 from air_backend.errors import SharedOtherwise, SharingRefused
 from air_config import CompilerConfig
@@ -18,7 +19,7 @@ from air_graph import SourceLine, source_of, warn_at
 
 #: Where torch makes bases of arguments that share memory, and refuses some.
 _OF_TORCH: Final = ("pre_compile", "AOTSyntheticBaseWrapper")
-NOT_AS_TRACED: Final = "otherwise than the graph was traced for"
+NOT_AS_TRACED: Final = "these overlap otherwise than the graph was traced for"
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ def shared_as_traced(
     config: CompilerConfig,
 ) -> Callable[..., Any]:
     """`compiled`, for arguments that share memory as those of the example; without `gm` others are refused."""
+    compiled = at_their_places(compiled, sharing.placed)
     fits = Fitting(sharing.traced, sharing.written)
     if not fits.needed:
         return compiled
@@ -72,7 +74,7 @@ def shared_as_traced(
         nonlocal told
         places = fits.difference(args)
         if original is None:
-            raise SharingRefused(", ".join(map(str, places)))
+            raise SharingRefused(places)
         if not told:
             told = True
             original.warn(places, NOT_AS_TRACED)
@@ -89,15 +91,19 @@ def asks_for_an_error(config: CompilerConfig) -> bool:
 
 
 def is_about_sharing(error: Exception) -> bool:
-    """Whether torch refused arguments of the example for the way in which they share memory."""
+    """Whether arguments of the example were refused for the way in which they share memory, by torch or here."""
+    if isinstance(error, SharingRefused):
+        return True
     frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
     where = ((frame.f_code.co_name, type(frame.f_locals.get("self")).__name__) for frame in frames)
     return _OF_TORCH in where
 
 
-def always_eager(gm: fx.GraphModule, traced: Traced, reason: str) -> Callable[..., Any]:
-    """The graph itself, where torch cannot trace it for arguments that share memory as they do."""
+def always_eager(gm: fx.GraphModule, traced: Traced, error: Exception) -> Callable[..., Any]:
+    """The graph itself, where it cannot be traced for arguments that share memory as they do."""
     original = Original.of(gm)
-    places = sorted({place for group in traced.groups for place in group.places})
-    original.warn(places, f"as torch cannot trace it: {reason}")
+    if isinstance(error, SharingRefused):
+        original.warn(error.arguments, error.reason)
+    else:
+        original.warn(traced.overlapping, f"these overlap, and torch cannot trace it: {error}")
     return original.run

@@ -39,7 +39,7 @@ from air_backend._compilation import Compilation, GraphFacts, declared_sizes_of
 from air_backend._hidden_writes import Around
 from air_backend._original import shared_as_traced
 from air_backend._record import Role
-from air_backend._shared_memory import Sharing, Traced
+from air_backend._shared_memory import Sharing
 from air_backend._version import __version__
 from air_backend.dump import readable
 from air_backend.errors import CannotSave
@@ -89,7 +89,7 @@ class Saved(OutputCode):
         config: CompilerConfig,
         objects: Mapping[str, int],
         outside: air_streams.Outside,
-        traced: Traced,
+        sharing: Sharing,
     ) -> None:
         super().__init__()
         self._boxed_call = True  # torch looks for it among the attributes of the object itself
@@ -98,7 +98,7 @@ class Saved(OutputCode):
         self.config = config
         self._objects = dict(objects)
         self._outside = outside
-        self._traced = traced
+        self._sharing = replace(sharing, written=known.written)
         self._run: Callable[..., Any] | None = None
         self._lowering: Context | None = None
 
@@ -118,7 +118,7 @@ class Saved(OutputCode):
             compilation.config,
             compilation.objects,
             compilation.outside,
-            compilation.sharing.traced,
+            compilation.sharing,
         )
         if compilation.to_file:
             saved.refuse_unreadable()
@@ -127,7 +127,7 @@ class Saved(OutputCode):
     @property
     def sharing(self) -> Sharing:
         """How the arguments of the function share memory."""
-        return Sharing(self._traced, self._known.written)
+        return self._sharing
 
     def refuse_unreadable(self) -> None:
         """Raises where torch writes values that it cannot read: with sizes that depend on data, some of them."""

@@ -21,13 +21,20 @@ from typing import Any, Final, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch._functorch._aot_autograd.schemas import OutputType
 from torch._guards import TracingContext
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import GraphModule
 
+from air_backend._result_places import ResultPlace, places_of
+from air_backend.errors import SharingRefused
+
 #: Addresses of one argument that are remembered as clear of what is written.
 REMEMBERED: Final = 4096
 _PLAIN: Final = (Tensor, nn.Parameter)
+_OF_INPUTS: Final = (OutputType.alias_of_input, OutputType.is_input)
+VIEWS_OF_BASE: Final = "these overlap, and a result is a view of one: torch would take it from the tensor that the argument is a view of"
+PLACE_UNKNOWN: Final = "a result is a view of one, and where it begins depends on data"
 _UNKNOWN: Final = -1
 """Stands for a size that only a call knows."""
 
@@ -51,6 +58,11 @@ class Traced:
     groups: tuple[Group, ...] = ()
     open: frozenset[int] = frozenset()
     """Those whose sizes differ between calls."""
+
+    @property
+    def overlapping(self) -> tuple[int, ...]:
+        """The arguments in one piece of memory with others."""
+        return tuple(sorted({place for group in self.groups for place in group.places}))
 
     @classmethod
     def of(cls, gm: GraphModule, examples: Sequence[Any]) -> Traced:
@@ -79,6 +91,8 @@ class Written:
     known: bool = False
     inputs: tuple[bool, ...] = ()
     static: frozenset[int] = frozenset()
+    views: tuple[tuple[int, int], ...] = ()
+    """The results that are views of inputs, or inputs, each with its input."""
 
     @classmethod
     def now(cls) -> Written:
@@ -88,7 +102,12 @@ class Written:
         if metadata is None:
             return cls()
         static = frozenset(metadata.static_input_indices or ())
-        return cls(True, tuple(one.mutates_data for one in metadata.input_info), static)
+        views = tuple(
+            (at, one.base_idx)
+            for at, one in enumerate(metadata.output_info)
+            if one.output_type in _OF_INPUTS and one.base_idx is not None
+        )
+        return cls(True, tuple(one.mutates_data for one in metadata.input_info), static, views)
 
 
 @dataclass
@@ -96,7 +115,30 @@ class Sharing:
     """What one compilation knows of the memory of its arguments."""
 
     traced: Traced = field(default_factory=Traced)
+    places: tuple[ResultPlace, ...] = ()
+    """Where results lie that may be views of arguments with open sizes."""
     written: Written = field(default_factory=Written)
+
+    @classmethod
+    def of(cls, gm: GraphModule, examples: Sequence[Any]) -> Sharing:
+        """As a graph of Dynamo says."""
+        return cls(Traced.of(gm, examples), places_of(gm))
+
+    @property
+    def placed(self) -> tuple[ResultPlace, ...]:
+        """Where results lie that are views of written arguments."""
+        if len(self.written.inputs) != self.traced.count:
+            return ()
+        views = {(at, place) for at, place in self.written.views if self.written.inputs[place]}
+        return tuple(one for one in self.places if (one.result, one.argument) in views)
+
+    def learn(self, written: Written) -> None:
+        """Notes what is known once AOTAutograd has traced the graph; raises where torch would get its results wrong."""
+        self.written = written
+        if written.views and self.traced.groups and len(written.inputs) != self.traced.count:
+            raise SharingRefused(self.traced.overlapping, VIEWS_OF_BASE)
+        if unknown := [one.argument for one in self.placed if one.source is None]:
+            raise SharingRefused(tuple(unknown), PLACE_UNKNOWN)
 
 
 class _Piece(NamedTuple):
@@ -141,7 +183,8 @@ def _hint(size: int | torch.SymInt) -> int:
 
 
 def _has_open_sizes(value: Tensor) -> bool:
-    return any(isinstance(size, torch.SymInt) for size in (*value.shape, *value.stride()))
+    numbers = (*value.shape, *value.stride(), value.storage_offset())
+    return any(isinstance(number, torch.SymInt) for number in numbers)
 
 
 def _is_plain(value: object) -> bool:
@@ -173,13 +216,13 @@ def _base(pieces: Sequence[_Piece]) -> tuple[object, ...]:
         if (base := piece.tensor._base) is not None:
             numbers = (*base.shape, *base.stride(), base.storage_offset())
             return (str(base.dtype), *map(_hint, numbers))
-    return (str(pieces[0].tensor.dtype), _elements_of_storage(pieces[0].tensor))
+    first = pieces[0].tensor
+    is_open = any(_has_open_sizes(piece.tensor) for piece in pieces)
+    return (str(first.dtype), _UNKNOWN if is_open else _elements_of_storage(first))
 
 
 def _elements_of_storage(value: Tensor) -> int:
     """As torch counts them when it makes a base; while it traces, of what it has seen of the storage."""
-    if _has_open_sizes(value):
-        return _UNKNOWN
     mode = value.fake_mode if isinstance(value, FakeTensor) else contextlib.nullcontext()
     with mode:
         whole = torch.empty(0, dtype=value.dtype, device=value.device).set_(value.untyped_storage())

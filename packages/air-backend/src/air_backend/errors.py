@@ -310,12 +310,10 @@ class SharingRefused(AirError, ValueError):
     `config.air.uncapturable = "error"` (in max-autotune `config.air.unsupported`), which runs such a call eagerly.
     """
 
-    arguments: str
+    arguments: tuple[int, ...]
+    reason: str = "these overlap otherwise than in the call that was compiled"
     where: str | None = None
-    what = (
-        "the function writes to an argument, and the arguments {arguments} do not share memory as in the call "
-        "that was compiled"
-    )
+    what = "the function writes to one of its arguments {arguments}: {reason}"
     advice = "pass a copy of what is only read: .clone()"
 
 
@@ -386,7 +384,7 @@ class GraphSplit(UserWarning):
 class SharedOtherwise(UserWarning):
     """Calls of a function that writes to an argument run eagerly, for the way in which arguments share memory.
 
-    Pass a copy of what is only read (`.clone()`), or views that lie as those of the first call do.
+    Pass a copy of what is only read (`.clone()`).
     """
 
     def __init__(self, arguments: tuple[str, ...], reason: str, place: str | None) -> None:
@@ -397,13 +395,10 @@ class SharedOtherwise(UserWarning):
 
     def __str__(self) -> str:
         lines = [
-            "such calls run eagerly: the function writes to an argument, and these share memory, "
-            f"{self.reason}: {', '.join(self.arguments)}"
+            f"such calls run eagerly: the function writes to one of {', '.join(self.arguments)}: {self.reason}"
         ]
         lines.extend([f"  at      {self.place}"] if self.place else [])
-        lines.append(
-            "  advice  pass a copy of what is only read (.clone()), or views that lie as in the first call"
-        )
+        lines.append("  advice  pass a copy of what is only read: .clone()")
         return "\n".join(lines)
 
 
