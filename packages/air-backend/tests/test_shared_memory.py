@@ -164,7 +164,7 @@ def test_a_result_that_is_a_view_of_an_argument_with_a_base_is_the_right_part(mo
 
     torch._dynamo.reset()
     run = torch.compile(function, backend="air", mode=mode)
-    with pytest.warns(SharedOtherwise, match="from the tensor that the argument belongs to"):
+    with pytest.warns(SharedOtherwise, match="of the tensor they belong to"):
         found, expected = run(*parts(3, 2)), function(*parts(3, 2))
     assert (found.tolist(), found.storage_offset()) == (expected.tolist(), expected.storage_offset())
 

@@ -33,7 +33,9 @@ from air_backend.errors import SharingRefused
 REMEMBERED: Final = 4096
 _PLAIN: Final = (Tensor, nn.Parameter)
 _OF_INPUTS: Final = (OutputType.alias_of_input, OutputType.is_input)
-VIEWS_OF_BASE: Final = "these overlap, and a result is a view of one: torch would take it from the tensor that the argument is a view of"
+VIEWS_OF_BASE: Final = (
+    "these overlap, and a result is a view of one, which torch would make of the tensor they belong to"
+)
 PLACE_UNKNOWN: Final = "a result is a view of one, and where it begins depends on data"
 _UNKNOWN: Final = -1
 """Stands for a size that only a call knows."""
