@@ -169,6 +169,24 @@ def test_a_result_that_is_a_view_of_an_argument_with_a_base_is_the_right_part(mo
     assert (found.tolist(), found.storage_offset()) == (expected.tolist(), expected.storage_offset())
 
 
+@pytest.mark.parametrize(
+    "device", ["cpu", pytest.param("npu", marks=pytest.mark.npu("max-autotune does not serve CUDA tensors"))]
+)
+@pytest.mark.parametrize("mode", MODES)
+def test_N25_a_result_that_is_a_written_argument_is_that_argument_in_each_call(
+    mode: str, device: str
+) -> None:
+    def doubled(a: Tensor) -> Tensor:
+        a += a
+        return a
+
+    torch._dynamo.reset()
+    run = torch.compile(doubled, backend="air", options={"mode": mode})
+    a = torch.ones(4, device=device)
+    assert all(run(a) is a for _ in range(4))
+    assert a.tolist() == [16] * 4
+
+
 VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
     "slice": lambda x: x[:, 1 : x.shape[1] - 1],
     "split": lambda x: x.split(x.shape[1] // 2, 1)[1],

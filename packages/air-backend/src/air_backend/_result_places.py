@@ -50,6 +50,8 @@ def places_of(gm: GraphModule) -> tuple[ResultPlace, ...]:
     where: Mapping[sympy.Symbol, sympy.Symbol] | None = None
     for at, node in enumerate(results if isinstance(results, (tuple, list)) else ()):
         value = getattr(node, "meta", {}).get("example_value")
+        if not isinstance(value, Tensor) or value.layout is not torch.strided:
+            continue
         for place in _owners(value, inputs):
             if where is None:
                 where = dict(_accesses(inputs))
@@ -57,10 +59,8 @@ def places_of(gm: GraphModule) -> tuple[ResultPlace, ...]:
     return tuple(found)
 
 
-def _owners(value: Any, inputs: Sequence[Any]) -> Iterator[int]:
+def _owners(value: Tensor, inputs: Sequence[Any]) -> Iterator[int]:
     """The arguments that have open sizes and lie in the memory of a value."""
-    if not isinstance(value, Tensor) or value.layout is not torch.strided:
-        return
     storage = value.untyped_storage()._cdata
     for place, one in enumerate(inputs):
         if (
