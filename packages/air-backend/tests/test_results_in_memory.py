@@ -283,6 +283,7 @@ def test_N25_a_result_whose_strides_torch_misstates_lies_as_in_eager(name: str, 
 ONES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "of one step": lambda b: (b * 2).relu(),
     "through a step in place": lambda b: (b * 2).relu().sigmoid() * 2,
+    "of a sort": lambda b: b.argsort(dim=0, stable=True).neg().abs(),
     "of a product with one element": lambda b: (b * torch.arange(b.shape[-1])).relu() * 2,
 }
 

@@ -187,6 +187,22 @@ def test_N25_a_result_that_is_a_written_argument_is_that_argument_in_each_call(
     assert a.tolist() == [16] * 4
 
 
+def test_writes_to_one_element_through_several_views_are_put_in_place() -> None:
+    def written(a: Tensor) -> Tensor:
+        first = a[None]
+        first.neg_()
+        torch.clamp(first, -1, 1, out=first)
+        second = first.expand_as(first)
+        second[torch.tensor([0, -1])] = 2
+        first[first > 0] *= 2
+        torch.clamp(second, -1, 1, out=second)
+        return second
+
+    found, expected = torch.tensor(-17), torch.tensor(-17)
+    assert torch.equal(compiled(written)(found), written(expected))
+    assert torch.equal(found, expected)
+
+
 VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
     "slice": lambda x: x[:, 1 : x.shape[1] - 1],
     "split": lambda x: x.split(x.shape[1] // 2, 1)[1],

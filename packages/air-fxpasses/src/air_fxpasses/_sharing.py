@@ -265,7 +265,11 @@ def _reads_absolute_offset(ask: _Question) -> Node | None:
 def _with_copies(ask: _Question, copies_it: Callable[[Any], bool]) -> Iterator[int]:
     """The storage of the value, and those of what certain operators copy it to, such as it lies."""
     waiting = [ask.facts.storage(ask.value) or -1]
+    seen = set[int]()  # an operator in place copies a value to where it is
     for storage in waiting:
+        if storage in seen:
+            continue
+        seen.add(storage)
         yield storage
         for member in ask.facts.members(storage):
             copies = (u for u in member.users if copies_it(u.target) and u.args and u.args[0] is member)
