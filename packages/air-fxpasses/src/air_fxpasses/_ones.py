@@ -16,7 +16,6 @@ from torch.fx import Node
 
 from air_graph import hint_of, same_extents
 
-
 aten = torch.ops.aten
 
 #: Operators whose results lie densely, however their operands do.
