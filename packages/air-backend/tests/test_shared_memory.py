@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import warnings
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -131,6 +133,16 @@ def test_arguments_that_are_only_read_may_share_memory_in_any_way() -> None:
             slot = torch.ones(4)
             x, y = parts(0, at)
             assert torch.equal(run(slot, x, y), (1 + x + y) * 2)
+
+
+def test_arguments_of_a_call_are_not_held() -> None:
+    run = compiled(step)
+    slot, window = torch.ones(4), torch.ones(4)
+    run(slot, window)
+    held = [weakref.ref(slot), weakref.ref(window)]
+    del slot, window
+    gc.collect()
+    assert [one() for one in held] == [None, None]
 
 
 def test_where_an_error_is_asked_for_such_a_call_is_one() -> None:

@@ -105,5 +105,6 @@ def always_eager(gm: fx.GraphModule, traced: Traced, error: Exception) -> Callab
     if isinstance(error, SharingRefused):
         original.warn(error.arguments, error.reason)
     else:
-        original.warn(traced.overlapping, f"these overlap, and torch cannot trace it: {error}")
+        places = traced.overlapping or range(traced.count)
+        original.warn(places, f"these overlap, and torch cannot trace it: {error}")
     return original.run

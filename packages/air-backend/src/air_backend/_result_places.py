@@ -69,7 +69,8 @@ def _owners(value: Tensor, inputs: Sequence[Any]) -> Iterator[int]:
             and one.untyped_storage()._cdata == storage
         ):
             numbers = (*one.shape, *one.stride(), one.storage_offset(), *value.shape, *value.stride())
-            if value.dtype is one.dtype and any(isinstance(number, SymInt) for number in numbers):
+            alike = (value.dtype, value.is_conj(), value.is_neg()) == (one.dtype, one.is_conj(), one.is_neg())
+            if alike and any(isinstance(number, SymInt) for number in numbers):
                 yield place
 
 

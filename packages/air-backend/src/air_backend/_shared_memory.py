@@ -28,6 +28,7 @@ from torch.fx import GraphModule
 
 from air_backend._result_places import ResultPlace, places_of
 from air_backend.errors import SharingRefused
+from air_graph import hint_of
 
 #: Addresses of one argument that are remembered as clear of what is written.
 REMEMBERED: Final = 4096
@@ -83,7 +84,8 @@ class Traced:
             by_storage.setdefault(key, []).append(_Piece.traced(one, place))
         open_sizes = frozenset(place for place, one in tensors if _has_open_sizes(one))
         places = tuple(place for place, _ in tensors)
-        return cls(len(examples), places, tuple(_groups(by_storage.values())), open_sizes)
+        groups = tuple(_groups(by_storage.values(), examples))
+        return cls(len(examples), places, groups, open_sizes)
 
 
 @dataclass(frozen=True)
@@ -144,24 +146,23 @@ class Sharing:
 
 
 class _Piece(NamedTuple):
-    """The memory of one argument: first byte and the one after the last, its place, and the tensor."""
+    """The memory of one argument: first byte and the one after the last, and its place; the tensor is not held."""
 
     start: int
     end: int
     place: int
-    tensor: Tensor
 
     @classmethod
     def traced(cls, value: Tensor, place: int) -> _Piece:
         """Of a value without memory, in bytes of its storage."""
         start = _hint(value.storage_offset()) * value.element_size()
-        return cls(start, start + _extent(value), place, value)
+        return cls(start, start + _extent(value), place)
 
     @classmethod
     def here(cls, value: Tensor, place: int) -> _Piece:
         """Of an argument of a call."""
         start = value.data_ptr()
-        return cls(start, start + _extent(value), place, value)
+        return cls(start, start + _extent(value), place)
 
     def meets(self, other: _Piece) -> bool:
         """Whether the two have a byte in common, gaps between elements included."""
@@ -180,8 +181,8 @@ def _extent(value: Tensor) -> int:
 def _hint(size: int | torch.SymInt) -> int:
     if isinstance(size, int):
         return size
-    hint = size.node.hint
-    return hint if isinstance(hint, int) else _UNKNOWN
+    hint = hint_of(size)
+    return _UNKNOWN if hint is None else hint
 
 
 def _has_open_sizes(value: Tensor) -> bool:
@@ -196,15 +197,13 @@ def _is_plain(value: object) -> bool:
     return type(value) in _PLAIN or isinstance(value, FakeTensor)
 
 
-def _groups(by_storage: Iterable[list[_Piece]]) -> Iterator[Group]:
+def _groups(by_storage: Iterable[list[_Piece]], args: Sequence[Any]) -> Iterator[Group]:
     """Those of some pieces of memory whose parts overlap."""
     for pieces in by_storage:
         if len(pieces) > 1 and _some_overlap(pieces):
-            yield Group(
-                tuple(piece.place for piece in pieces),
-                tuple(_hint(piece.tensor.storage_offset()) for piece in pieces),
-                _base(pieces),
-            )
+            places = tuple(piece.place for piece in pieces)
+            tensors = [args[place] for place in places]
+            yield Group(places, tuple(_hint(one.storage_offset()) for one in tensors), _base(tensors))
 
 
 def _some_overlap(pieces: Iterable[_Piece]) -> bool:
@@ -212,15 +211,14 @@ def _some_overlap(pieces: Iterable[_Piece]) -> bool:
     return any(one.end > other.start for one, other in pairwise(used))
 
 
-def _base(pieces: Sequence[_Piece]) -> tuple[object, ...]:
+def _base(tensors: Sequence[Tensor]) -> tuple[object, ...]:
     """What torch gives the graph in the place of the arguments: the tensor that they view, or the whole storage."""
-    for piece in pieces:
-        if (base := piece.tensor._base) is not None:
+    for one in tensors:
+        if (base := one._base) is not None:
             numbers = (*base.shape, *base.stride(), base.storage_offset())
             return (str(base.dtype), *map(_hint, numbers))
-    first = pieces[0].tensor
-    is_open = any(_has_open_sizes(piece.tensor) for piece in pieces)
-    return (str(first.dtype), _UNKNOWN if is_open else _elements_of_storage(first))
+    is_open = any(map(_has_open_sizes, tensors))
+    return (str(tensors[0].dtype), _UNKNOWN if is_open else _elements_of_storage(tensors[0]))
 
 
 def _elements_of_storage(value: Tensor) -> int:
@@ -244,7 +242,7 @@ def _shared(args: Sequence[Any], places: Iterable[int]) -> tuple[Group, ...]:
         by_memory[-1].append(_Piece.here(args[place], place))
         end = max(end, start + nbytes)
     found = (sorted(pieces, key=lambda piece: piece.place) for pieces in by_memory)
-    return tuple(sorted(_groups(found)))
+    return tuple(sorted(_groups(found, args)))
 
 
 @dataclass
