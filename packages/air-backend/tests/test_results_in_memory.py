@@ -280,25 +280,6 @@ def test_N25_a_result_whose_strides_torch_misstates_lies_as_in_eager(name: str, 
     assert (found.stride(), found.storage_offset()) == (expected.stride(), expected.storage_offset())
 
 
-ONES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "of one step": lambda b: (b * 2).relu(),
-    "through a step in place": lambda b: (b * 2).relu().sigmoid() * 2,
-    "of a sort": lambda b: b.argsort(dim=0, stable=True).neg().abs(),
-    "of a product with one element": lambda b: (b * torch.arange(b.shape[-1])).relu() * 2,
-}
-
-
-@pytest.mark.parametrize("dynamic", [False, True])
-@pytest.mark.parametrize("name", ONES)
-def test_N25_a_captured_result_has_eagers_stride_of_a_dimension_of_size_1(name: str, dynamic: bool) -> None:
-    torch._dynamo.reset()
-    run = torch.compile(ONES[name], backend="air", dynamic=dynamic, options={"mode": "reduce-overhead"})
-    b = torch.arange(5.0).view(1, 5).t()
-    found, expected = run(b), ONES[name](b)
-    torch.testing.assert_close(found, expected)
-    assert found.stride() == expected.stride()
-
-
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
 def test_N25_results_that_share_memory_go_into_the_next_graph_as_views_of_one_tensor(mode: str) -> None:
     def function(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

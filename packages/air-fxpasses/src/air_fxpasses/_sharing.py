@@ -26,7 +26,6 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from air_fxpasses._facts import Facts, Touch
-from air_fxpasses._ones import are_predicted, has_ones, is_elementwise
 from air_fxpasses._refusal import Refusal
 from air_fxpasses._scatters import SCATTERS, slot_region, view_arguments
 from air_graph import (
@@ -316,35 +315,19 @@ def _escape(ask: _Question) -> Refusal | None:
 
 
 def _seen_layout(ask: _Question) -> Refusal | None:
-    """The caller would see that the value took the strides that it found at home, where others are eager's."""
-    traced, value = ask.facts.tensor(ask.home), ask.facts.tensor(ask.value)
+    """On an NPU the caller would see that the value took the strides that it found at home."""
+    traced = ask.facts.tensor(ask.home)
     assert traced is not None  # refused before
-    assert value is not None
-    if not ask.rewrites:
-        return None
-    if traced.device.type != "npu":
-        if not has_ones(value) or (escape := _seen(ask, is_elementwise)) is None:
-            return None
-        if are_predicted(ask.home, ask.facts.tensor):
-            return None
-        return ask.no(
-            "the result is returned, and has a dimension of size 1 whose stride is not known", escape
-        )
-    if lies_like_operand_on_npu(ask.node.target):
+    if traced.device.type != "npu" or not ask.rewrites or lies_like_operand_on_npu(ask.node.target):
         return None
     home = DeviceLayouts().of(ask.home)
     if home is not None and is_contiguous_or_false(home):
         return None
-    escape = _seen(ask, lies_like_operand_on_npu)
+    storages = _with_copies(ask, lies_like_operand_on_npu)
+    escape = next(filter(None, (_returned(ask.facts, storage) for storage in storages)), None)
     if escape is None:
         return None
     return ask.no("the result is returned, and torch_npu would lay it out densely", escape)
-
-
-def _seen(ask: _Question, keeps_layout: Callable[[Any], bool]) -> Node | None:
-    """The output, where the caller gets the value, or what certain operators make of it, which lies as it does."""
-    storages = _with_copies(ask, keeps_layout)
-    return next(filter(None, (_returned(ask.facts, storage) for storage in storages)), None)
 
 
 def _returned(facts: Facts, storage: int) -> Node | None:
@@ -360,8 +343,10 @@ def _is_memory_of_its_own(ask: _Question) -> bool:
     home, value = ask.facts.tensor(ask.home), ask.facts.tensor(ask.value)
     assert home is not None  # refused before
     assert value is not None
-    copied = surroundings_of(ask.value)
-    if ask.facts.input_of(ask.home_storage) is not None or (copied and copied.op == "placeholder"):
+    copied = (surroundings_of(ask.value), surroundings_of(ask.home))
+    if ask.facts.input_of(ask.home_storage) is not None or any(
+        one and one.op == "placeholder" for one in copied
+    ):
         return False
     sizes = tuple((tensor.storage_offset(), tensor.untyped_storage().nbytes()) for tensor in (home, value))
     return same_extents(*sizes)
