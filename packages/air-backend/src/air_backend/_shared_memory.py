@@ -16,7 +16,7 @@ import contextlib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, Final, NamedTuple
 
 import torch
@@ -164,10 +164,6 @@ class _Piece(NamedTuple):
         start = value.data_ptr()
         return cls(start, start + _extent(value), place)
 
-    def meets(self, other: _Piece) -> bool:
-        """Whether the two have a byte in common, gaps between elements included."""
-        return self.start < other.end and other.start < self.end
-
 
 def _extent(value: Tensor) -> int:
     """Bytes from the first element to the last."""
@@ -245,13 +241,29 @@ def _shared(args: Sequence[Any], places: Iterable[int]) -> tuple[Group, ...]:
     return tuple(sorted(_groups(found, args)))
 
 
+class _Stretches:
+    """Some pieces of memory, to be met by others: optimizers have hundreds."""
+
+    def __init__(self, pieces: Iterable[_Piece]) -> None:
+        self._pieces = sorted(pieces)
+        self._starts = [piece.start for piece in self._pieces]
+        self._furthest = list(accumulate((piece.end for piece in self._pieces), max))
+
+    def met_by(self, one: _Piece) -> list[_Piece]:
+        """Those that have a byte in common with another."""
+        before = bisect_left(self._starts, one.end)
+        if not before or self._furthest[before - 1] <= one.start:
+            return []
+        return [piece for piece in self._pieces[:before] if piece.end > one.start]
+
+
 @dataclass
 class _Cleared:
     """Addresses that were found to fit: where what counts lies, and for each other argument, where it may."""
 
     where: Sequence[Any]
-    pieces: list[_Piece]
-    others: tuple[tuple[int, set[Any]], ...]
+    core: _Stretches
+    others: tuple[tuple[int, set[int]], ...]
 
 
 class Fitting:
@@ -269,11 +281,11 @@ class Fitting:
         self._moving = [place for place in self._core if place not in static]
         self._others = [place for place in tensors if place not in core and place not in static]
         self._staying = [place for place in tensors if place in static and place not in core]
-        self._stay: list[_Piece] | None = None
+        self._stay: _Stretches | None = None
         """Where the first call has what is only read and stays."""
         self._open = traced.open
         self._fixed = traced.open.isdisjoint(self._moving)
-        self._state = _Cleared((), [], ())
+        self._state = _Cleared((), _Stretches(()), ())
         self.needed = bool(self._core and len(tensors) > 1 and (self._moving or self._others))
         """Whether two arguments can share memory otherwise at all."""
 
@@ -289,8 +301,8 @@ class Fitting:
         if where != state.where:
             if self._sharing(args) != self._groups:
                 return False
-            pieces = [_Piece.here(args[place], place) for place in self._core]
-            state = self._state = _Cleared(where, pieces, tuple((place, set()) for place in self._others))
+            core = _Stretches(_Piece.here(args[place], place) for place in self._core)
+            state = self._state = _Cleared(where, core, tuple((place, set()) for place in self._others))
         for place, seen in state.others:
             if args[place].data_ptr() not in seen and not self._is_clear(args, place, state, seen):
                 return False
@@ -303,17 +315,15 @@ class Fitting:
 
     def _sharing(self, args: Sequence[Any]) -> tuple[Group, ...]:
         if self._stay is None:
-            self._stay = sorted(_Piece.here(args[place], place) for place in self._staying)
+            self._stay = _Stretches(_Piece.here(args[place], place) for place in self._staying)
         places = [*self._core, *self._others]
-        for place in self._moving if self._stay else ():
-            own = _Piece.here(args[place], place)
-            before = bisect_left(self._stay, (own.end,))
-            places.extend(one.place for one in self._stay[:before] if one.meets(own))
+        for place in self._moving if self._staying else ():
+            places.extend(one.place for one in self._stay.met_by(_Piece.here(args[place], place)))
         return tuple(group for group in _shared(args, dict.fromkeys(places)) if self._counts(group))
 
-    def _is_clear(self, args: Sequence[Any], place: int, state: _Cleared, seen: set[Any]) -> bool:
+    def _is_clear(self, args: Sequence[Any], place: int, state: _Cleared, seen: set[int]) -> bool:
         own = _Piece.here(args[place], place)
-        if any(map(own.meets, state.pieces)) and self._sharing(args) != self._groups:
+        if state.core.met_by(own) and self._sharing(args) != self._groups:
             return False
         if place not in self._open:  # where sizes differ, an address says nothing
             if len(seen) >= REMEMBERED:
