@@ -1,19 +1,19 @@
 """Which copied inputs of a call share memory with what the graph writes: a copy would not see the write.
 
 A carried input is a copy that is taken back, so it may not share memory with anything that is used where it lies.
-Stretches of memory are sorted once, and each input is looked up among them: models have hundreds.
+Stretches of memory are sorted once, and each input is looked up among them.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from torch import Tensor
 
 from air_aclgraph._memory import byte_range
 from air_aclgraph._slots import Kind
+from air_graph import Stretch, Stretches
 
 CHECKED: Final = (Kind.STATIC, Kind.MUTATED, Kind.BOUND)
 COPIES: Final = (Kind.COPIED, Kind.CARRIED)
@@ -23,48 +23,19 @@ _APART: Final = {Kind.COPIED: (Kind.CARRIED, Kind.MUTATED), Kind.CARRIED: (Kind.
 CLEARED_LIMIT: Final = 4096
 
 
-class _Stretch(NamedTuple):
-    start: int
-    end: int
-    input: int
-
-
-class _Stretches:
-    """Some stretches of memory, to be met by others."""
-
-    def __init__(self, stretches: Iterable[_Stretch]) -> None:
-        found = sorted(stretches)
-        self._starts = [stretch.start for stretch in found]
-        self._furthest: list[list[_Stretch]] = [[]]
-        """Of the first so many: the two that reach furthest."""
-        for stretch in found:
-            self._furthest.append(sorted([*self._furthest[-1], stretch], key=_end)[-2:])
-
-    def meet(self, one: _Stretch | None) -> bool:
-        """Whether another input has a byte of this stretch."""
-        if one is None:
-            return False
-        before = self._furthest[bisect_left(self._starts, one.end)]
-        return any(other.end > one.start for other in before if other.input != one.input)
-
-
 def _stretches(
     args: Sequence[Any], kinds: Sequence[Kind], wholes: frozenset[int], relevant: Sequence[Kind]
-) -> list[_Stretch]:
+) -> list[Stretch]:
     """The memory of the inputs of some kinds."""
     every = (_stretch(args[i], i, wholes) for i, kind in enumerate(kinds) if kind in relevant)
     return [stretch for stretch in every if stretch is not None]
 
 
-def _end(stretch: _Stretch) -> int:
-    return stretch.end
-
-
-def _stretch(value: Any, index: int, wholes: frozenset[int]) -> _Stretch | None:
+def _stretch(value: Any, index: int, wholes: frozenset[int]) -> Stretch | None:
     whole = index in wholes
     if not isinstance(value, Tensor) or not (value.numel() or whole):
         return None
-    return _Stretch(*byte_range(value, all_of_storage=whole), index)
+    return Stretch(*byte_range(value, all_of_storage=whole), index)
 
 
 def clashing(
@@ -76,7 +47,7 @@ def clashing(
     """The copied inputs, of those `among` all, whose copy would miss a write, or hide one of its own."""
     copied = [i for i in (range(len(kinds)) if among is None else among) if kinds[i] in COPIES]
     found = {
-        kind: _Stretches(_stretches(args, kinds, wholes, _APART[kind])) for kind in {kinds[i] for i in copied}
+        kind: Stretches(_stretches(args, kinds, wholes, _APART[kind])) for kind in {kinds[i] for i in copied}
     }
     return [i for i in copied if found[kinds[i]].meet(_stretch(args[i], i, wholes))]
 
@@ -94,8 +65,8 @@ class Cleared:
         self.carried = tuple(i for i, kind in enumerate(kinds) if kind is Kind.CARRIED)
         self.where: list[tuple[int, ...] | None] = [None]
         """Where the carried inputs were."""
-        self._written: _Stretches | None = None
-        self._in_place: list[_Stretch] | None = None
+        self._written: Stretches | None = None
+        self._in_place: list[Stretch] | None = None
         """The memory of what is used where it is, which stays."""
 
     def carried_elsewhere(self, args: Sequence[Any], where: tuple[int, ...]) -> bool:
@@ -106,7 +77,7 @@ class Cleared:
         if self._in_place is None:
             self._in_place = _stretches(args, self._kinds, self._wholes, CHECKED)
         carried = _stretches(args, self._kinds, self._wholes, (Kind.CARRIED,))
-        used = _Stretches([*self._in_place, *carried])
+        used = Stretches([*self._in_place, *carried])
         self.where[0] = None if any(map(used.meet, carried)) else where
         return self.where[0] is not None
 
@@ -116,7 +87,7 @@ class Cleared:
 
         def clear(args: Sequence[Any]) -> bool:
             if self._written is None:
-                self._written = _Stretches(_stretches(args, self._kinds, self._wholes, _APART[Kind.COPIED]))
+                self._written = Stretches(_stretches(args, self._kinds, self._wholes, _APART[Kind.COPIED]))
             if self._written.meet(_stretch(args[index], index, self._wholes)):
                 return False
             if len(addresses) >= CLEARED_LIMIT:

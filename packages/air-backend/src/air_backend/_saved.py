@@ -98,7 +98,7 @@ class Saved(OutputCode):
         self.config = config
         self._objects = dict(objects)
         self._outside = outside
-        self._sharing = replace(sharing, written=known.written)
+        self.sharing = replace(sharing, written=known.written)
         self._run: Callable[..., Any] | None = None
         self._lowering: Context | None = None
 
@@ -123,11 +123,6 @@ class Saved(OutputCode):
         if compilation.to_file:
             saved.refuse_unreadable()
         return saved
-
-    @property
-    def sharing(self) -> Sharing:
-        """How the arguments of the function share memory."""
-        return self._sharing
 
     def refuse_unreadable(self) -> None:
         """Raises where torch writes values that it cannot read: with sizes that depend on data, some of them."""

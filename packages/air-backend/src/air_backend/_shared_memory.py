@@ -13,10 +13,9 @@ What was found to fit is remembered by address: a call costs one address for eac
 from __future__ import annotations
 
 import contextlib
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import torch
@@ -28,7 +27,7 @@ from torch.fx import GraphModule
 
 from air_backend._result_places import ResultPlace, places_of
 from air_backend.errors import SharingRefused
-from air_graph import hint_of
+from air_graph import Stretch, Stretches, hint_of
 
 #: Addresses of one argument that are remembered as clear of what is written.
 REMEMBERED: Final = 4096
@@ -78,10 +77,10 @@ class Traced:
     def by(cls, examples: Sequence[Any]) -> Traced:
         """As these arguments do."""
         tensors = [(place, one) for place, one in enumerate(examples) if _is_plain(one)]
-        by_storage: dict[int, list[_Piece]] = {}
+        by_storage: dict[int, list[Stretch]] = {}
         for place, one in tensors:
             key = one.untyped_storage()._cdata
-            by_storage.setdefault(key, []).append(_Piece.traced(one, place))
+            by_storage.setdefault(key, []).append(_traced(one, place))
         open_sizes = frozenset(place for place, one in tensors if _has_open_sizes(one))
         places = tuple(place for place, _ in tensors)
         groups = tuple(_groups(by_storage.values(), examples))
@@ -145,24 +144,16 @@ class Sharing:
             raise SharingRefused(tuple(unknown), PLACE_UNKNOWN)
 
 
-class _Piece(NamedTuple):
-    """The memory of one argument: first byte and the one after the last, and its place; the tensor is not held."""
+def _traced(value: Tensor, place: int) -> Stretch:
+    """The memory of a value that has none, in bytes of its storage."""
+    start = _hint(value.storage_offset()) * value.element_size()
+    return Stretch(start, start + _extent(value), place)
 
-    start: int
-    end: int
-    place: int
 
-    @classmethod
-    def traced(cls, value: Tensor, place: int) -> _Piece:
-        """Of a value without memory, in bytes of its storage."""
-        start = _hint(value.storage_offset()) * value.element_size()
-        return cls(start, start + _extent(value), place)
-
-    @classmethod
-    def here(cls, value: Tensor, place: int) -> _Piece:
-        """Of an argument of a call."""
-        start = value.data_ptr()
-        return cls(start, start + _extent(value), place)
+def _here(value: Tensor, place: int) -> Stretch:
+    """The memory of an argument of a call."""
+    start = value.data_ptr()
+    return Stretch(start, start + _extent(value), place)
 
 
 def _extent(value: Tensor) -> int:
@@ -193,16 +184,16 @@ def _is_plain(value: object) -> bool:
     return type(value) in _PLAIN or isinstance(value, FakeTensor)
 
 
-def _groups(by_storage: Iterable[list[_Piece]], args: Sequence[Any]) -> Iterator[Group]:
+def _groups(by_storage: Iterable[list[Stretch]], args: Sequence[Any]) -> Iterator[Group]:
     """Those of some pieces of memory whose parts overlap."""
     for pieces in by_storage:
         if len(pieces) > 1 and _some_overlap(pieces):
-            places = tuple(piece.place for piece in pieces)
+            places = tuple(piece.input for piece in pieces)
             tensors = [args[place] for place in places]
             yield Group(places, tuple(_hint(one.storage_offset()) for one in tensors), _base(tensors))
 
 
-def _some_overlap(pieces: Iterable[_Piece]) -> bool:
+def _some_overlap(pieces: Iterable[Stretch]) -> bool:
     used = sorted(piece for piece in pieces if piece.end > piece.start)
     return any(one.end > other.start for one, other in pairwise(used))
 
@@ -227,7 +218,7 @@ def _elements_of_storage(value: Tensor) -> int:
 
 def _shared(args: Sequence[Any], places: Iterable[int]) -> tuple[Group, ...]:
     """How the arguments of a call share memory."""
-    by_memory: list[list[_Piece]] = []
+    by_memory: list[list[Stretch]] = []
     end = -1
     storages = [(args[place].untyped_storage(), place) for place in places]
     for start, nbytes, place in sorted(
@@ -235,26 +226,10 @@ def _shared(args: Sequence[Any], places: Iterable[int]) -> tuple[Group, ...]:
     ):
         if start >= end:
             by_memory.append([])
-        by_memory[-1].append(_Piece.here(args[place], place))
+        by_memory[-1].append(_here(args[place], place))
         end = max(end, start + nbytes)
-    found = (sorted(pieces, key=lambda piece: piece.place) for pieces in by_memory)
+    found = (sorted(pieces, key=lambda piece: piece.input) for pieces in by_memory)
     return tuple(sorted(_groups(found, args)))
-
-
-class _Stretches:
-    """Some pieces of memory, to be met by others: optimizers have hundreds."""
-
-    def __init__(self, pieces: Iterable[_Piece]) -> None:
-        self._pieces = sorted(pieces)
-        self._starts = [piece.start for piece in self._pieces]
-        self._furthest = list(accumulate((piece.end for piece in self._pieces), max))
-
-    def met_by(self, one: _Piece) -> list[_Piece]:
-        """Those that have a byte in common with another."""
-        before = bisect_left(self._starts, one.end)
-        if not before or self._furthest[before - 1] <= one.start:
-            return []
-        return [piece for piece in self._pieces[:before] if piece.end > one.start]
 
 
 @dataclass
@@ -262,7 +237,7 @@ class _Cleared:
     """Addresses that were found to fit: where what counts lies, and for each other argument, where it may."""
 
     where: Sequence[Any]
-    core: _Stretches
+    core: Stretches
     others: tuple[tuple[int, set[int]], ...]
 
 
@@ -281,11 +256,11 @@ class Fitting:
         self._moving = [place for place in self._core if place not in static]
         self._others = [place for place in tensors if place not in core and place not in static]
         self._staying = [place for place in tensors if place in static and place not in core]
-        self._stay: _Stretches | None = None
+        self._stay: Stretches | None = None
         """Where the first call has what is only read and stays."""
         self._open = traced.open
         self._fixed = traced.open.isdisjoint(self._moving)
-        self._state = _Cleared((), _Stretches(()), ())
+        self._state = _Cleared((), Stretches(()), ())
         self.needed = bool(self._core and len(tensors) > 1 and (self._moving or self._others))
         """Whether two arguments can share memory otherwise at all."""
 
@@ -301,7 +276,7 @@ class Fitting:
         if where != state.where:
             if self._sharing(args) != self._groups:
                 return False
-            core = _Stretches(_Piece.here(args[place], place) for place in self._core)
+            core = Stretches(_here(args[place], place) for place in self._core)
             state = self._state = _Cleared(where, core, tuple((place, set()) for place in self._others))
         for place, seen in state.others:
             if args[place].data_ptr() not in seen and not self._is_clear(args, place, state, seen):
@@ -315,15 +290,15 @@ class Fitting:
 
     def _sharing(self, args: Sequence[Any]) -> tuple[Group, ...]:
         if self._stay is None:
-            self._stay = _Stretches(_Piece.here(args[place], place) for place in self._staying)
+            self._stay = Stretches(_here(args[place], place) for place in self._staying)
         places = [*self._core, *self._others]
-        for place in self._moving if self._staying else ():
-            places.extend(one.place for one in self._stay.met_by(_Piece.here(args[place], place)))
-        return tuple(group for group in _shared(args, dict.fromkeys(places)) if self._counts(group))
+        if self._staying and any(self._stay.meet(_here(args[place], place)) for place in self._moving):
+            places.extend(self._staying)
+        return tuple(group for group in _shared(args, places) if self._counts(group))
 
     def _is_clear(self, args: Sequence[Any], place: int, state: _Cleared, seen: set[int]) -> bool:
-        own = _Piece.here(args[place], place)
-        if state.core.met_by(own) and self._sharing(args) != self._groups:
+        own = _here(args[place], place)
+        if state.core.meet(own) and self._sharing(args) != self._groups:
             return False
         if place not in self._open:  # where sizes differ, an address says nothing
             if len(seen) >= REMEMBERED:

@@ -71,6 +71,7 @@ from air_graph._source import (
 from air_graph._static import static_inputs
 from air_graph._storage import StorageKey, leaf_storages, storage_key
 from air_graph._straight_calls import attribute
+from air_graph._stretches import Stretch, Stretches
 from air_graph._uses import (
     Use,
     arguments,
@@ -103,6 +104,8 @@ __all__ = [
     "SourceLine",
     "StorageKey",
     "StreamOrdering",
+    "Stretch",
+    "Stretches",
     "Symbols",
     "Use",
     "__version__",
