@@ -23,6 +23,13 @@ from house.environments import (
 from house.packages import NPU_TESTED, OLDER_TORCHES, ROOT, TORCH_TESTED, editable, with_tests
 from house.sessions.running import in_turn, pytest
 
+FOLDER: Final = "packages/air-backend/tests/fuzz"
+FUZZ: Final = {
+    "modes": f"{FOLDER}/test_modes.py",
+    "ways": f"{FOLDER}/test_ways.py",
+    "operators": f"{FOLDER}/test_every_operator.py",
+    "passes": "packages/air-fxpasses/tests/fuzz",
+}
 ZOO: Final = ("diffusers>=0.42", "timm>=1.0")  # libraries of models, beside the one that tests declare
 
 
@@ -40,34 +47,39 @@ def sim_sanitize(session: nox.Session) -> None:
 
 
 def random_programs(
-    session: nox.Session, package: str, count: int, *arguments: str, env: dict[str, str]
+    session: nox.Session, tests: str, count: int, *arguments: str, env: dict[str, str]
 ) -> None:
-    """The random programs of a package: as many as the session says, or as it was asked for."""
-    where = ("python", "-m", "pytest", "-q", f"packages/{package}/tests/fuzz", "--fuzz-programs", str(count))
+    """The random programs of a file or folder of tests: as many as the session says, or as it was asked for."""
+    where = ("python", "-m", "pytest", "-q", tests, "--fuzz-programs", str(count))
     quiet = ("-n", "2", "-p", "no:logging")  # captured logs would fill the memory
     session.run(*where, *quiet, *arguments, env=env)
 
 
-def asked_programs(session: nox.Session) -> tuple[int, tuple[str, ...]]:
-    """How many programs a mode shall run and their first seed: `-- 500 7`, or else 20,000 from seed 0 on."""
-    count, seed = (*session.posargs, *("20000", "0")[len(session.posargs) :])
-    return int(count), ("--fuzz-seed", seed)
+def asked_programs(session: nox.Session) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
+    """How many programs a mode shall run, their first seed and which kinds: `-- 500 7 ways`; else all 20,000 from 0."""
+    count, seed, *kinds = (*session.posargs, *("20000", "0")[len(session.posargs) :])
+    if unknown := [kind for kind in kinds if kind not in FUZZ]:
+        session.error(f"there are no random programs called {', '.join(unknown)}: {', '.join(FUZZ)}")
+    return int(count), ("--fuzz-seed", seed), tuple(kinds) or tuple(FUZZ)
 
 
 def fuzz(session: nox.Session) -> None:
-    """Random programs: 20,000 a mode, 100,000 for the passes; `-- 500 7` runs 500 and 2,500, from seed 7 on."""
+    """Random programs: 20,000 a mode, 100,000 for the passes; `-- 500 7 ways` runs 500 of one kind, from seed 7 on."""
     install(session, *with_tests("air-fxpasses"), *with_tests("air-backend"))
-    count, seed = asked_programs(session)
-    random_programs(session, "air-backend", count, "-m", "not npu", *seed, env=ENV)
-    random_programs(session, "air-fxpasses", 5 * count, env=ENV)
+    count, seed, kinds = asked_programs(session)
+    for kind in kinds:
+        if kind == "passes":
+            random_programs(session, FUZZ[kind], 5 * count, env=ENV)
+        else:
+            random_programs(session, FUZZ[kind], count, "-m", "not npu", *seed, env=ENV)
 
 
 def npu_fuzz(session: nox.Session) -> None:
     """2,000 random programs a mode on the real torch_npu over air-sim; `-- 500 7` runs 50, from seed 7 on."""
     install_beside_npu(session, *with_tests("air-backend"), *editable("air-sim"))
     reported_once = {"AIR_SIM_STICKY": "0"}  # what eager refuses must not end what follows it
-    count, seed = asked_programs(session)
-    random_programs(session, "air-backend", count, "--sim", "-m", "npu", *seed, env=NPU_ENV | reported_once)
+    count, seed, _ = asked_programs(session)
+    random_programs(session, FOLDER, count, "--sim", "-m", "npu", *seed, env=NPU_ENV | reported_once)
 
 
 def slow(session: nox.Session) -> None:

@@ -26,18 +26,18 @@ def test_the_table_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 def test_what_was_green_longest_ago_is_due_first_and_before_it_what_never_was() -> None:
     rows = {name: green("a") for name in NAMES} | {"zoo 1/8": green("b")}
-    rows.pop("fuzz")
+    rows.pop("fuzz ways")
     order = due(rows, AGES.get)
-    assert order[:2] == ["fuzz", "zoo 1/8"]
+    assert order[:2] == ["fuzz ways", "zoo 1/8"]
     assert sorted(order) == sorted(NAMES)
 
 
 def test_old_missing_and_unknown_ones_are_told() -> None:
     rows = {name: green("a") for name in NAMES} | {"zoo 1/8": green("b"), "slow air-geir": green("c")}
-    rows.pop("fuzz")
+    rows.pop("fuzz ways")
     told = complaints(rows, AGES.get)
     assert len(told) == 3
-    assert any("fuzz: never" in line for line in told)
+    assert any("fuzz ways: never" in line for line in told)
     assert any(f"zoo 1/8: last green {AGES['b']} commits ago" in line for line in told)
     assert any(
         "slow air-geir: last green at a commit that this history does not have" in line for line in told
@@ -83,5 +83,5 @@ def test_a_part_is_started_as_its_share_of_a_session() -> None:
     assert len(started) == len(PARTS)
     assert started["slow air-geir"] == ["-s", "slow", "--", "packages/air-geir/tests"]
     assert started["zoo 8/8"] == ["-s", "zoo", "--", "--dry", "--shard", "7/8"]
-    assert started["fuzz"] == ["-s", "fuzz", "--", long.PROGRAMS, "410000"]
+    assert started["fuzz ways"] == ["-s", "fuzz", "--", long.PROGRAMS, "410000", "ways"]
     assert started["bench-geir"] == ["-s", "bench-geir"]

@@ -38,6 +38,7 @@ from air_graph import (
     place_of,
     qualified,
     source_of,
+    unknown_ranks,
     written_inputs,
 )
 from air_graph.pieces import LeftOut
@@ -164,6 +165,8 @@ def uncapturable(gm: GraphModule, device: torch.device) -> dict[Node, LeftOut]:
         elif (decided := decision(node, device.type)) is not None:
             place = str(decided.where) if decided.where else None
             found[node] = LeftOut(node.name, decided.operator, decided.reason, place)
+    for node, reason in unknown_ranks(gm).items():
+        found.setdefault(node, _entry(node, reason))
     if device.type != "cpu":
         _add_host_parts(gm, found)
     return found

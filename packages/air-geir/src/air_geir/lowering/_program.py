@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,7 +34,7 @@ from air_geir.program import (
     Program,
     SymbolSource,
 )
-from air_graph import device_kinds, needed_on_host
+from air_graph import device_kinds, needed_on_host, unknown_ranks
 from air_graph.pieces import LeftOut
 
 _SIZE_READERS = {
@@ -113,13 +113,14 @@ class _ProgramBuilder:
         self.kinds = device_kinds(self.gm.graph)
         self.wanted = ResultPlan(self.gm) if self.hosted else None
         self.caller = Caller(self.positions, self._host_placement()) if self.hosted else None
+        by_data = unknown_ranks(self.gm)
         self.lowering = Lowering(
             self.ctx,
             self.expansions,
             self.found,
             caller=self.caller,
-            skipped=self.wanted.skipped if self.wanted is not None else (),
-            untranslated=self._only_on_host(),
+            skipped=self.wanted.skipped - by_data.keys() if self.wanted is not None else (),
+            untranslated=_left_out({**self._only_on_host(), **by_data}),
         )
         self._sources(self.holders)
         self._inputs(self.holders)
@@ -131,17 +132,12 @@ class _ProgramBuilder:
             raise UnsupportedGraphError(self.graph.name, self.found)
         return outputs
 
-    def _only_on_host(self) -> dict[fx.Node, LeftOut]:
+    def _only_on_host(self) -> dict[fx.Node, str]:
         """Operators whose results are needed in host memory: a device's engine cannot compute those."""
         if self.wanted is None:
             return {}
         needed = needed_on_host(self.gm.graph)
-        if self.wanted.skipped.issuperset(needed):
-            return {}
-        return {
-            node: LeftOut(node.name, name_of(node.target), reason, source_of(node))
-            for node, reason in needed.items()
-        }
+        return {} if self.wanted.skipped.issuperset(needed) else needed
 
     def _describe(self) -> None:
         """Nodes without a description get one by running the graph on fake tensors."""
@@ -281,6 +277,13 @@ class _ProgramBuilder:
             parameter=isinstance(example, torch.nn.Parameter),
             static=arg in self.static,
         )
+
+
+def _left_out(reasons: Mapping[fx.Node, str]) -> dict[fx.Node, LeftOut]:
+    return {
+        node: LeftOut(node.name, name_of(node.target), reason, source_of(node))
+        for node, reason in reasons.items()
+    }
 
 
 def _gives_value(node: fx.Node) -> bool:
