@@ -27,6 +27,7 @@ FOLDER: Final = "packages/air-backend/tests/fuzz"
 FUZZ: Final = {
     "modes": f"{FOLDER}/test_modes.py",
     "ways": f"{FOLDER}/test_ways.py",
+    "options": f"{FOLDER}/test_options.py",
     "operators": f"{FOLDER}/test_every_operator.py",
     "passes": "packages/air-fxpasses/tests/fuzz",
 }
