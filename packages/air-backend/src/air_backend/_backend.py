@@ -24,7 +24,7 @@ from air_backend._compile import compile_aten
 from air_backend._given import in_a_tuple, is_as_aotautograd_makes_it
 from air_backend._keeping import keeping
 from air_backend._kinds import of_its_kind
-from air_backend._original import always_eager, asks_for_an_error, is_about_sharing, shared_as_traced
+from air_backend._shared_calls import always_eager, asks_for_an_error, is_about_sharing, shared_as_traced
 from air_backend._pieces import untouched
 from air_backend._shared_memory import Sharing
 from air_backend.dump import debug_folder, readable
@@ -88,11 +88,16 @@ class Backend:
 
             through_aot = _saved.through_aot
         try:
+            compilation.sharing.check(gm)
             return through_aot(gm, example_inputs, compilation, self.decompositions, around, original)
         except Exception as error:
-            if kept == "file" or not is_about_sharing(error) or asks_for_an_error(config):
+            if (
+                kept == "file"
+                or not is_about_sharing(error, compilation.sharing)
+                or asks_for_an_error(config)
+            ):
                 raise
-            return always_eager(original, compilation.sharing.traced, error)
+            return always_eager(original, compilation.sharing, error)
 
     def reset(self) -> None:
         """Drops captured graphs, pools and caches; torch calls it from `torch._dynamo.reset()`."""

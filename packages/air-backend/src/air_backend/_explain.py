@@ -19,12 +19,14 @@ from torch._dynamo.utils import counters
 from air_backend import _records
 from air_backend._backend import Backend
 from air_backend._describe import describe
+from air_backend._shared_calls import EAGER_CALLS
 from air_backend.errors import UnknownEnding
 from air_backend.report import Watch, page_of, watching
 from air_config import CompilerConfig
 from air_graph.files import write_text
 from air_streams import StreamPlan
 
+BREAKS: Final = "graph_break"
 ENDINGS: Final = (".html", ".json", ".txt")
 
 
@@ -68,20 +70,22 @@ def explain(
 ) -> Explanation:
     """Compiles `function`, calls it once with the arguments, and reports what was decided on the way."""
     before = {id(record) for record, _ in _records.alive()}
-    breaks = dict(counters["graph_break"])
+    breaks, eager_calls = (dict(counters[group]) for group in (BREAKS, EAGER_CALLS))
     compiled = torch.compile(function, backend=Backend(compiler_config), dynamic=dynamic)
     with watching() as watches:
         compiled(*args, **kwargs)
     records = [(record, run) for record, run in _records.alive() if id(record) not in before]
-    new_breaks = {
-        reason: count - breaks.get(reason, 0)
-        for reason, count in counters["graph_break"].items()
-        if count > breaks.get(reason, 0)
-    }
     name = getattr(function, "__qualname__", type(function).__name__)
     graphs = [describe(record, run) for record, run in records]
     plans = {record.name: record.plan for record, _ in records}
-    return Explanation({"function": name, "graph breaks": new_breaks, "graphs": graphs}, watches, plans)
+    happened = {"graph breaks": _since(breaks, BREAKS), "calls run eagerly": _since(eager_calls, EAGER_CALLS)}
+    return Explanation({"function": name, **happened, "graphs": graphs}, watches, plans)
+
+
+def _since(before: Mapping[str, int], group: str) -> dict[str, int]:
+    """What torch's counters of a group have counted since."""
+    counted = {reason: count - before.get(reason, 0) for reason, count in counters[group].items()}
+    return {reason: count for reason, count in counted.items() if count > 0}
 
 
 def _lines(value: Any, depth: int) -> Iterator[str]:

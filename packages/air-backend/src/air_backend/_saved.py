@@ -37,7 +37,7 @@ import air_streams
 from air_backend import _engine_files
 from air_backend._compilation import Compilation, GraphFacts, declared_sizes_of
 from air_backend._hidden_writes import Around
-from air_backend._original import shared_as_traced
+from air_backend._shared_calls import shared_as_traced
 from air_backend._record import Role
 from air_backend._shared_memory import Sharing
 from air_backend._version import __version__
@@ -98,7 +98,7 @@ class Saved(OutputCode):
         self.config = config
         self._objects = dict(objects)
         self._outside = outside
-        self.sharing = replace(sharing, written=known.written)
+        self.sharing = replace(sharing, written=known.written, arguments=sharing.arguments.short())
         self._run: Callable[..., Any] | None = None
         self._lowering: Context | None = None
 

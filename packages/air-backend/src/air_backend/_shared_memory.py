@@ -25,9 +25,10 @@ from torch._guards import TracingContext
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import GraphModule
 
+from air_backend._arguments import Arguments
 from air_backend._result_places import ResultPlace, places_of
 from air_backend.errors import SharingRefused
-from air_graph import Stretch, Stretches, hint_of
+from air_graph import Stretch, Stretches, hint_of, turned_inputs
 
 #: Addresses of one argument that are remembered as clear of what is written.
 REMEMBERED: Final = 4096
@@ -35,6 +36,10 @@ _PLAIN: Final = (Tensor, nn.Parameter)
 _OF_INPUTS: Final = (OutputType.alias_of_input, OutputType.is_input)
 VIEWS_OF_BASE: Final = (
     "these overlap, and a result is a view of one, which torch would make of the tensor they belong to"
+)
+NOT_AS_TRACED: Final = "these overlap otherwise than the graph was traced for"
+TURNED: Final = (
+    "it gives it other sizes or strides, and torch would lose where it begins and what lies between"
 )
 PLACE_UNKNOWN: Final = "a result is a view of one, and where it begins depends on data"
 _UNKNOWN: Final = -1
@@ -118,6 +123,7 @@ class Sharing:
     """What one compilation knows of the memory of its arguments."""
 
     traced: Traced = field(default_factory=Traced)
+    arguments: Arguments = field(default_factory=Arguments)
     places: tuple[ResultPlace, ...] = ()
     """Where results lie that may be views of arguments with open sizes."""
     written: Written = field(default_factory=Written)
@@ -125,7 +131,17 @@ class Sharing:
     @classmethod
     def of(cls, gm: GraphModule, examples: Sequence[Any]) -> Sharing:
         """As a graph of Dynamo says."""
-        return cls(Traced.of(gm, examples), places_of(gm))
+        return cls(Traced.of(gm, examples), Arguments.of(gm), places_of(gm))
+
+    def check(self, gm: GraphModule) -> None:
+        """Raises for arguments that the graph turns in place: torch gives them the layout of a result of the graph.
+
+        Graphs of Dynamo do not; it ends a graph there.
+        """
+        found = turned_inputs(gm)
+        places = gm.graph.find_nodes(op="placeholder")
+        if turned := [at for at, node in enumerate(places) if node in found]:
+            raise self.refusal(turned, TURNED)
 
     @property
     def placed(self) -> tuple[ResultPlace, ...]:
@@ -139,9 +155,13 @@ class Sharing:
         """Notes what is known once AOTAutograd has traced the graph; raises where torch would get its results wrong."""
         self.written = written
         if written.views and self.traced.groups and len(written.inputs) != self.traced.count:
-            raise SharingRefused(self.traced.overlapping, VIEWS_OF_BASE)
+            raise self.refusal(self.traced.overlapping, VIEWS_OF_BASE)
         if unknown := [one.argument for one in self.placed if one.source is None]:
-            raise SharingRefused(tuple(unknown), PLACE_UNKNOWN)
+            raise self.refusal(unknown, PLACE_UNKNOWN)
+
+    def refusal(self, places: Sequence[int], reason: str) -> SharingRefused:
+        """The error that names some arguments, and a line that uses one."""
+        return SharingRefused(self.arguments.named(places), reason, self.arguments.line(places))
 
 
 def _traced(value: Tensor, place: int) -> Stretch:

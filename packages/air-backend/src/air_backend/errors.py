@@ -7,9 +7,13 @@ Errors of a layer below keep their own class; Dynamo wraps whatever is raised du
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from air_config.errors import AirError
 from air_config.published import document
+
+if TYPE_CHECKING:
+    from air_graph import SourceLine  # with torch, which `air --help` does without
 
 
 @dataclass(eq=False)
@@ -306,14 +310,14 @@ class OtherInput(AirError, ValueError):
 class SharingRefused(AirError, ValueError):
     """Arguments of a call share memory otherwise than in the call that was compiled, and the function writes to them.
 
-    Pass a copy of what is read (`.clone()`), or call the function that was compiled in this process without
-    `config.air.uncapturable = "error"` (in max-autotune `config.air.unsupported`), which runs such a call eagerly.
+    Pass a copy of what is read (`.clone()`), or do without `config.air.uncapturable = "error"` (in max-autotune
+    `config.air.unsupported`): then such a call runs eagerly.
     """
 
-    arguments: tuple[int, ...]
-    reason: str = "these overlap otherwise than in the call that was compiled"
-    where: str | None = None
-    what = "the function writes to one of its arguments {arguments}: {reason}"
+    arguments: tuple[str, ...]
+    reason: str
+    where: SourceLine | None = None
+    what = "the function writes to one of {arguments}: {reason}"
     advice = "pass a copy of what is only read: .clone()"
 
 
@@ -382,12 +386,12 @@ class GraphSplit(UserWarning):
 
 
 class SharedOtherwise(UserWarning):
-    """Calls of a function that writes to an argument run eagerly, for the way in which arguments share memory.
+    """Calls of a function that writes to an argument run eagerly, for the way in which arguments lie in memory.
 
     Pass a copy of what is only read (`.clone()`).
     """
 
-    def __init__(self, arguments: tuple[str, ...], reason: str, place: str | None) -> None:
+    def __init__(self, arguments: tuple[str, ...], reason: str, place: SourceLine | None) -> None:
         self.arguments = arguments
         self.reason = reason
         self.place = place

@@ -72,6 +72,7 @@ from air_graph._static import static_inputs
 from air_graph._storage import StorageKey, leaf_storages, storage_key
 from air_graph._straight_calls import attribute
 from air_graph._stretches import Stretch, Stretches
+from air_graph._turned import turned_inputs
 from air_graph._unknown_ranks import unknown_ranks
 from air_graph._uses import (
     Use,
@@ -179,6 +180,7 @@ __all__ = [
     "surely_disjoint",
     "surely_within",
     "surroundings_of",
+    "turned_inputs",
     "unknown_ranks",
     "unregister_out_form",
     "uses_of",

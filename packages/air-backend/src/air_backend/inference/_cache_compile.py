@@ -30,7 +30,8 @@ from torch._dynamo.guards import CheckFunctionManager
 from air_backend._backend import Backend, effective_config
 from air_backend._keeping import no_caches
 from air_backend._native_objects import native_objects_by_type
-from air_backend.errors import CacheWarning, CannotSave, OptionsOfWrongType, TwoConfigurations
+from air_backend._shared_calls import asks_for_an_error, running_eagerly
+from air_backend.errors import CacheWarning, CannotSave, OptionsOfWrongType, SharingRefused, TwoConfigurations
 from air_backend.inference import _store
 from air_backend.inference._key import Key, cells_of, hooks_of
 from air_backend.inference._local_classes import importable
@@ -130,7 +131,9 @@ class CachedFunction:
         ge_cache: bool = False,
     ) -> None:
         self._func = func
+        self._config = backend.config
         self._in_process: Callable[..., Any] | None = None
+        self._eager: Callable[..., Any] | None = None
         self._compile = partial(torch.compile, func, backend=backend, fullgraph=fullgraph, dynamic=dynamic)
         if store is None:
             self._in_process = self._compile()
@@ -174,14 +177,29 @@ class CachedFunction:
             graphs = self._read((args, kwargs)) if self._graphs is None else self._graphs
             for graph in graphs:
                 if graph.guard_check(*given, **kwargs):
-                    return graph.fn(*given, **kwargs)
+                    return self._run(graph, args, kwargs)
             try:
                 graph = self._trace(args, kwargs)
             except Exception as error:
                 raised = error
             else:
-                return graph.fn(*given, **kwargs)
+                return self._run(graph, args, kwargs)
             return self._without_files(raised, args, kwargs)
+
+    def _run(self, graph: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A graph whose conditions hold; what it refuses for the memory of its arguments runs eagerly."""
+        try:
+            return graph.fn(*self._self, *args, **kwargs)
+        except SharingRefused as refused:
+            return self._as_it_is(refused)(*args, **kwargs)
+
+    def _as_it_is(self, refused: SharingRefused) -> Callable[..., Any]:
+        """The function itself; raises where such a call is to be an error."""
+        if asks_for_an_error(self._config):
+            raise refused
+        if self._eager is None:
+            self._eager = running_eagerly(self._func, refused)
+        return self._eager
 
     def _without_files(self, raised: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What the call gives where nothing is kept; from now on so do all, unless the call itself is wrong."""
@@ -191,6 +209,8 @@ class CachedFunction:
             self._keep_nothing(in_process, reason)
             return in_process(*args, **kwargs)
         cause = getattr(raised, "inner_exception", raised)
+        if isinstance(cause, SharingRefused):
+            return self._as_it_is(cause)(*args, **kwargs)
         if isinstance(cause, AirError):  # a refusal of ours, such as options that do not go into a file
             raise raised
         result = in_process(*args, **kwargs)  # raises what has nothing to do with files

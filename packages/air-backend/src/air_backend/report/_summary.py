@@ -53,9 +53,10 @@ def summary(page: Page, data: Mapping[str, Any], watches: Mapping[str, Watch]) -
     parts = [_facts(data, watches), "<h2>What ran where</h2>", _graphs(graphs, watches)]
     for graph in graphs:
         parts.append(_graph(page, graph, watches.get(graph["name"]), len(graphs) > 1))
-    if data["graph breaks"]:
-        rows = [[_n(count), escape(reason)] for reason, count in data["graph breaks"].items()]
-        parts += ["<h2>Graph breaks</h2>", table(("how often", "why"), rows)]
+    for what in ("graph breaks", "calls run eagerly"):
+        if data[what]:
+            rows = [[_n(count), escape(reason)] for reason, count in data[what].items()]
+            parts += [f"<h2>{what.capitalize()}</h2>", table(("how often", "why"), rows)]
     return "".join([*parts, _EXPORTS])
 
 
@@ -127,6 +128,7 @@ def _facts(data: Mapping[str, Any], watches: Mapping[str, Watch]) -> str:
     found = [
         (len(graphs), "graphs"),
         (sum(data["graph breaks"].values()), "graph breaks"),
+        (sum(data["calls run eagerly"].values()), "calls run eagerly"),
         (sum(graph["pieces"] for graph in graphs), "pieces"),
         (sum(map(_captures, graphs)), "captures"),
         (eager, "operators run eagerly"),

@@ -118,10 +118,9 @@ def _trivial(kind: str, left: ValueView, right: ValueView) -> str:
     """Strides that no element is reached by get a name of their own."""
     if kind != "stride" or left.size != right.size:
         return kind
-    if 0 in left.size:
-        return "stride of an empty tensor"
-    reached = (d for d, size in enumerate(left.size) if size > 1)
-    return kind if any(left.stride[d] != right.stride[d] for d in reached) else "stride of a size 1"
+    if all(a == b or size == 1 for size, a, b in zip(left.size, left.stride, right.stride, strict=True)):
+        return "stride of a size 1"
+    return "stride of an empty tensor" if 0 in left.size else kind
 
 
 def _equal_plain(left: Any, right: Any) -> bool:
