@@ -1,4 +1,4 @@
-"""The inputs that a graph turns in place: they have other sizes or strides after it has run (`x.t_()`, `x.resize_()`)."""
+"""The inputs that a graph turns in place: they have other sizes or strides after it ran (`x.t_()`, `x.resize_()`)."""
 
 from __future__ import annotations
 
