@@ -24,8 +24,8 @@ from air_backend._compile import compile_aten
 from air_backend._given import in_a_tuple, is_as_aotautograd_makes_it
 from air_backend._keeping import keeping
 from air_backend._kinds import of_its_kind
-from air_backend._shared_calls import always_eager, asks_for_an_error, is_about_sharing, shared_as_traced
 from air_backend._pieces import untouched
+from air_backend._shared_calls import always_eager, asks_for_an_error, is_about_sharing, shared_as_traced
 from air_backend._shared_memory import Sharing
 from air_backend.dump import debug_folder, readable
 from air_backend.errors import NotAGraphModule, OptionsOfWrongType, UnknownMode
