@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, fx
+from torch import Tensor, fx, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from air_backend import compile_fx, pin
+from air_backend import compile_fx, npugraph_ex, pin
 from air_backend._kinds import Kinds
 from air_backend.errors import OtherInput, PinnedArgument
 
@@ -30,6 +30,14 @@ def of_functions(function: Callable[..., Any], *inputs: Tensor) -> fx.GraphModul
 
 def of_operators(function: Callable[..., Any], *inputs: Tensor) -> fx.GraphModule:
     return make_fx(function)(*inputs)
+
+
+def of_one_trace(function: Callable[..., Any], *inputs: Tensor) -> fx.GraphModule:
+    return make_fx(lambda x: (function(x),), tracing_mode="fake")(*inputs)
+
+
+def result_of(results: Any) -> Any:
+    return results if isinstance(results, Tensor) else results[0]
 
 
 def doubled(x: Tensor) -> Tensor:
@@ -70,6 +78,31 @@ def test_a_pinned_call_refuses_other_types_and_sizes_of_what_it_copies(other: An
         with pytest.raises(PinnedArgument, match=told):
             fast(other)
         torch.testing.assert_close(fast(torch.full((2, 3), 3.0)), torch.full((2, 3), 6.0))
+
+
+def test_a_parameter_is_looked_at_once_and_another_again() -> None:
+    weight, other = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(3))
+    kinds = Kinds([weight, torch.ones(2)])
+    given = torch.ones(2)
+    assert kinds.difference([weight, given]) is None
+    assert kinds.difference([weight, given]) is None
+    assert str(kinds.difference([other, given])).startswith("argument 0 is float32[3]")
+    assert str(kinds.difference([torch.ones(2).int(), given])).startswith("argument 0 is int32[2]")
+    assert kinds.difference([nn.Parameter(torch.zeros(2)), given]) is None
+    assert str(kinds.difference([2, given])).startswith("argument 0 is 2")
+
+
+@pytest.mark.parametrize("traced", [of_functions, of_operators, of_one_trace])
+@pytest.mark.parametrize(("other", "told"), OTHERS)
+def test_N27_a_graph_of_npugraph_ex_refuses_other_types_and_sizes(
+    other: Any, told: str, traced: Callable[..., fx.GraphModule]
+) -> None:
+    example = torch.ones(2, 3)
+    run = npugraph_ex.compile_fx(traced(doubled, example), [example])
+    for _ in range(2):
+        with pytest.raises(OtherInput, match=told):
+            run(other)
+        torch.testing.assert_close(result_of(run(torch.full((2, 3), 3.0))), torch.full((2, 3), 6.0))
 
 
 def test_numbers_of_the_example_are_part_of_it() -> None:

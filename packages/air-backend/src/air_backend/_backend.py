@@ -23,7 +23,7 @@ from air_backend._compilation import Compilation
 from air_backend._compile import compile_aten
 from air_backend._given import in_a_tuple, is_as_aotautograd_makes_it
 from air_backend._keeping import keeping
-from air_backend._kinds import of_its_kind
+from air_backend._kinds import example_values, kinds_of, of_its_kind
 from air_backend._pieces import untouched
 from air_backend._shared_calls import always_eager, asks_for_an_error, is_about_sharing, shared_as_traced
 from air_backend._shared_memory import Sharing
@@ -218,14 +218,15 @@ def compile_fx(
     if not isinstance(gm, fx.GraphModule):
         raise NotAGraphModule(type(gm).__name__)
     if example_inputs is None:
-        example_inputs = [node.meta["val"] for node in gm.graph.find_nodes(op="placeholder")]
+        example_inputs = example_values(gm)
     config = effective_config(None, None, options)
+    kinds = kinds_of(gm, example_inputs)
     if not is_as_aotautograd_makes_it(gm):
         run = in_a_tuple(gm, lambda flat: Backend(config)(flat, example_inputs))
-        return of_its_kind(run, gm, example_inputs)
+        return of_its_kind(run, kinds)
     record, executor = compile_aten(gm, example_inputs, config)
     _records.keep(record, executor)
-    return of_its_kind(executor, gm, example_inputs)
+    return of_its_kind(executor, kinds)
 
 
 _logs.register_alias()

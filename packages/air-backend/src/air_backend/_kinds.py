@@ -6,11 +6,12 @@ without a word.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, fx
+from torch import Tensor, fx, nn
 
 from air_backend.errors import OtherInput
 
@@ -25,12 +26,22 @@ class Kinds:
         self._open = [
             place for place, one in enumerate(examples) if isinstance(one, Tensor) and _is_open(one)
         ]
-        self._fixed = [
+        fixed = [
             (place, one.dtype, torch.Size(one.shape))
             for place, one in enumerate(examples)
             if isinstance(one, Tensor) and place not in self._open
         ]
+        weights = {place for place, *_ in fixed if isinstance(examples[place], nn.Parameter)}
+        self._fixed = [row for row in fixed if row[0] not in weights]
+        self._weights = [row for row in fixed if row[0] in weights]
+        self._known: list[Callable[[], Any]] = [_nothing] * len(self._weights)
+        """The parameters of the last call: the same are not looked at again."""
         self._numbers = [(place, one) for place, one in enumerate(examples) if type(one) in _NUMBERS]
+
+    def check(self, args: Sequence[Any]) -> None:
+        """Raises where a call differs."""
+        if (told := self.difference(args)) is not None:
+            raise OtherInput(told)
 
     def difference(self, args: Sequence[Any]) -> str | None:
         """In which argument a call differs, and how; None where it fits."""
@@ -41,6 +52,12 @@ class Kinds:
                 given = args[place]
                 if given.dtype is not dtype or given.shape != shape:
                     return self._told(place, given)
+            for at, (place, dtype, shape) in enumerate(self._weights):
+                given = args[place]
+                if given is not self._known[at]():
+                    if given.dtype is not dtype or given.shape != shape:
+                        return self._told(place, given)
+                    self._known[at] = weakref.ref(given)
             for place in self._open:
                 if not _fits(args[place], self._examples[place]):
                     return self._told(place, args[place])
@@ -54,6 +71,10 @@ class Kinds:
 
     def _told(self, place: int, given: Any) -> str:
         return f"argument {place} is {_named(given)}, and was {_named(self._examples[place])}"
+
+
+def _nothing() -> None:
+    """Stands for a parameter that no call had."""
 
 
 def _is_open(value: Tensor) -> bool:
@@ -82,15 +103,22 @@ def _named(value: Any) -> str:
     return f"{str(value.dtype).removeprefix('torch.')}[{', '.join(map(str, value.shape))}]"
 
 
-def of_its_kind(run: Callable[..., Any], gm: fx.GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
-    """The compiled graph, which refuses arguments of another kind than the trace says, or else the example."""
+def example_values(gm: fx.GraphModule) -> list[Any]:
+    """The values that a graph was traced for."""
+    return [node.meta["val"] for node in gm.graph.find_nodes(op="placeholder")]
+
+
+def kinds_of(gm: fx.GraphModule, examples: Sequence[Any]) -> Kinds:
+    """The kinds of arguments that the trace says, or else the example."""
     places = gm.graph.find_nodes(op="placeholder")
-    known = [node.meta.get("val", example) for node, example in zip(places, examples, strict=False)]
-    kinds = Kinds(known)
+    return Kinds([node.meta.get("val", example) for node, example in zip(places, examples, strict=False)])
+
+
+def of_its_kind(run: Callable[..., Any], kinds: Kinds) -> Callable[..., Any]:
+    """The compiled graph, which refuses arguments of another kind."""
 
     def checked(*args: Any) -> Any:
-        if (told := kinds.difference(args)) is not None:
-            raise OtherInput(told)
+        kinds.check(args)
         return run(*args)
 
     return checked

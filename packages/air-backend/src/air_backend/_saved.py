@@ -38,6 +38,7 @@ from air_backend import _engine_files
 from air_backend._compilation import Compilation, GraphFacts, declared_sizes_of
 from air_backend._hidden_writes import Around
 from air_backend._record import Role
+from air_backend._kinds import example_values
 from air_backend._shared_calls import shared_as_traced
 from air_backend._shared_memory import Sharing
 from air_backend._version import __version__
@@ -159,7 +160,7 @@ class Saved(OutputCode):
             air_streams.rename_objects(gm, self._objects)
             compilation = replace(compilation, objects=self._objects, outside=self._outside)
         with tracing(TracingContext(mode)):
-            inputs = [node.meta["val"] for node in gm.graph.find_nodes(op="placeholder")]
+            inputs = example_values(gm)
             self._known.declare(inputs)
             self._run = compilation.compile(gm, inputs, self._known)
 

@@ -23,6 +23,8 @@ from torch.export import ExportedProgram
 import air_config
 from air_backend import _backend
 from air_backend._compilation import Compilation, GraphFacts
+from air_backend._given import in_a_tuple, is_as_aotautograd_makes_it
+from air_backend._kinds import Kinds, example_values, kinds_of, of_its_kind
 from air_backend.errors import NotAGraphModule
 from air_backend.npugraph_ex import _artifacts
 from air_backend.npugraph_ex.configs.compiler_config import CompilerConfig, _process_kwargs_options
@@ -52,9 +54,13 @@ class _CompiledFxGraph:
     ) -> None:
         self.runner = runner
         self.config = config
+        self.kinds: Kinds | None = None
+        """What the arguments of a call have to be, where nobody else sees to it."""
         self._code = code
 
     def __call__(self, *args: Any) -> Any:
+        if self.kinds is not None:
+            self.kinds.check(args)
         return self.runner(list(args))
 
     def get_code(self, extend_config: Mapping[str, Any] | None = None) -> str:
@@ -86,7 +92,7 @@ class _NpuFxCompiler:
         if not isinstance(gm, fx.GraphModule):
             raise NotAGraphModule(type(gm).__name__)
         if example_inputs is None:
-            example_inputs = [node.meta["val"] for node in gm.graph.find_nodes(op="placeholder")]
+            example_inputs = example_values(gm)
         return self._get_compiled_gm(gm, example_inputs)
 
     def _get_compiled_gm(self, gm: fx.GraphModule, example_inputs: Sequence[Any]) -> _CompiledFxGraph:
@@ -169,15 +175,24 @@ def compile_fx(
     example_inputs: Sequence[Any] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> _CompiledFxGraph | Callable[..., Any]:
-    """Compiles a graph of ATen operators; without inputs they are taken from the placeholders' metadata.
+    """Compiles a graph; without inputs they are taken from the placeholders' metadata.
 
-    A program of `torch.export` is compiled at its first call, and called as the module that was exported.
+    One that is not functional, or has torch's functions in it, goes through AOTAutograd first. A program of `torch.export` is compiled at its first call, and called as the module that was exported.
     """
     config = CompilerConfig()
     _process_kwargs_options(config, {"options": options})
     if isinstance(gm, ExportedProgram):
         return _backend.compiled_program(gm, Backend(config))
-    return get_compiler(config)(gm, example_inputs)
+    if not isinstance(gm, fx.GraphModule):
+        raise NotAGraphModule(type(gm).__name__)
+    inputs = example_values(gm) if example_inputs is None else example_inputs
+    kinds = kinds_of(gm, inputs)
+    if not is_as_aotautograd_makes_it(gm):
+        return of_its_kind(in_a_tuple(gm, lambda flat: Backend(config)(flat, inputs)), kinds)
+    compiled = get_compiler(config)(gm, inputs)
+    if isinstance(compiled, _CompiledFxGraph):  # and not a client's
+        compiled.kinds = kinds
+    return compiled
 
 
 def _unpack_meta_list(values: Sequence[Any]) -> list[Any]:
