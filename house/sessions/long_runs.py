@@ -29,6 +29,7 @@ FUZZ: Final = {
     "ways": f"{FOLDER}/test_ways.py",
     "options": f"{FOLDER}/test_options.py",
     "operators": f"{FOLDER}/test_every_operator.py",
+    "modules": f"{FOLDER}/test_every_module.py",
     "passes": "packages/air-fxpasses/tests/fuzz",
 }
 ZOO: Final = ("diffusers>=0.42", "timm>=1.0")  # libraries of models, beside the one that tests declare

@@ -48,26 +48,26 @@ class Kinds:
         if len(args) != len(self._examples):
             return f"{len(args)} arguments are given, the example had {len(self._examples)}"
         try:
-            for place, dtype, shape in self._fixed:
-                given = args[place]
-                if given.dtype is not dtype or given.shape != shape:
-                    return self._told(place, given)
-            for at, (place, dtype, shape) in enumerate(self._weights):
-                given = args[place]
-                if given is not self._known[at]():
-                    if given.dtype is not dtype or given.shape != shape:
-                        return self._told(place, given)
-                    self._known[at] = weakref.ref(given)
-            for place in self._open:
-                if not _fits(args[place], self._examples[place]):
-                    return self._told(place, args[place])
+            place = self._other_tensor(args)
         except AttributeError:
             place = next(i for i in range(len(args)) if _is_no_tensor(args[i], self._examples[i]))
-            return self._told(place, args[place])
-        for place, number in self._numbers:
-            if args[place] != number:
-                return self._told(place, args[place])
-        return None
+        if place is None:
+            place = next((place for place, number in self._numbers if args[place] != number), None)
+        return None if place is None else self._told(place, args[place])
+
+    def _other_tensor(self, args: Sequence[Any]) -> int | None:
+        """The place of a tensor of another type or size; raises where something is none."""
+        for place, dtype, shape in self._fixed:
+            given = args[place]
+            if given.dtype is not dtype or given.shape != shape:
+                return place
+        for at, (place, dtype, shape) in enumerate(self._weights):
+            given = args[place]
+            if given is not self._known[at]():
+                if given.dtype is not dtype or given.shape != shape:
+                    return place
+                self._known[at] = weakref.ref(given)
+        return next((place for place in self._open if not _fits(args[place], self._examples[place])), None)
 
     def _told(self, place: int, given: Any) -> str:
         return f"argument {place} is {_named(given)}, and was {_named(self._examples[place])}"

@@ -37,8 +37,8 @@ import air_streams
 from air_backend import _engine_files
 from air_backend._compilation import Compilation, GraphFacts, declared_sizes_of
 from air_backend._hidden_writes import Around
-from air_backend._record import Role
 from air_backend._kinds import example_values
+from air_backend._record import Role
 from air_backend._shared_calls import shared_as_traced
 from air_backend._shared_memory import Sharing
 from air_backend._version import __version__

@@ -177,7 +177,8 @@ def compile_fx(
 ) -> _CompiledFxGraph | Callable[..., Any]:
     """Compiles a graph; without inputs they are taken from the placeholders' metadata.
 
-    One that is not functional, or has torch's functions in it, goes through AOTAutograd first. A program of `torch.export` is compiled at its first call, and called as the module that was exported.
+    One that is not functional, or has torch's functions in it, goes through AOTAutograd first. A program of
+    `torch.export` is compiled at its first call, and called as the module that was exported.
     """
     config = CompilerConfig()
     _process_kwargs_options(config, {"options": options})
