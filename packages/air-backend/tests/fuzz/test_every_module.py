@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from fuzz.test_every_operator import difference
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
+
+from fuzz.test_every_operator import difference
 
 SHARDS = 4
 CALLS = 2  # a capture and a replay
