@@ -9,11 +9,10 @@ that is computed from it, has another shape than the example values say. Nothing
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import torch
-from torch import SymInt, Tensor
+from torch import Tensor
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
@@ -45,14 +44,11 @@ def _reason(node: Node, found: dict[Node, str]) -> str | None:
     return _INSIDE if any(map(unknown_ranks, bodies_of(node))) else None
 
 
-def _may_drop(of: Any, dims: int | Sequence[int] | None = None) -> bool:
+def _may_drop(of: Any, *given: Any) -> bool:
     """Whether one of the dimensions has a size that can be 1 in some call and is not in all."""
     value = of.meta.get("val")
     if not isinstance(value, Tensor) or not value.dim():
         return False
-    looked_at = range(value.dim()) if dims is None else (dims,) if isinstance(dims, int) else dims
-    sizes = [value.shape[dim] for dim in looked_at]
-    return any(
-        isinstance(size, SymInt) and is_unbacked(size) and not statically_known_true(size != 1)
-        for size in sizes
-    )
+    dims = given[0] if given else range(value.dim())
+    sizes: list[Any] = [value.shape[dim] for dim in ((dims,) if isinstance(dims, int) else dims)]
+    return any(is_unbacked(size) and not statically_known_true(size != 1) for size in sizes)

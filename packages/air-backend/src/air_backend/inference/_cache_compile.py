@@ -131,7 +131,7 @@ class CachedFunction:
         ge_cache: bool = False,
     ) -> None:
         self._func = func
-        self._config = backend.config
+        self._config = backend.config or CompilerConfig()
         self._in_process: Callable[..., Any] | None = None
         self._eager: Callable[..., Any] | None = None
         self._compile = partial(torch.compile, func, backend=backend, fullgraph=fullgraph, dynamic=dynamic)
