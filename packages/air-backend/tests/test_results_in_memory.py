@@ -473,3 +473,17 @@ def test_a_gradient_of_a_size_that_only_the_call_tells_is_scattered(device: str)
         run(x).sum().backward()
         assert x.grad is not None
         assert x.grad.flatten().tolist() == [0.0] * (rows - 1) + [1.0]
+
+
+def test_verify_does_not_hold_a_result_to_where_the_first_argument_began() -> None:
+    def written(a: Tensor) -> Tensor:
+        part = a[0:]
+        part.relu_()
+        return part.detach()
+
+    options: Any = {"mode": "max-autotune", "air.verify": True}
+    run = torch.compile(written, backend="air", dynamic=False, options=options)
+    for whole in (torch.arange(6.0)[3:], torch.arange(3.0), torch.arange(6.0)[2:5]):
+        found, expected = run(whole), written(whole)
+        assert torch.equal(found, expected)
+        assert found.data_ptr() == expected.data_ptr()

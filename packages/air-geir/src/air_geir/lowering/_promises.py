@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -13,7 +14,7 @@ from air_geir.errors import ExpressionError
 from air_geir.ir import Dim, as_dim
 from air_geir.lowering._source import source_of
 from air_geir.program import Promise
-from air_graph import links_of, owner_of
+from air_graph import links_of, owner_of, surroundings_of
 
 _ADDRESSED = frozenset({torch.ops.aten.as_strided.default})
 """Views whose offset counts from the start of the storage."""
@@ -45,7 +46,11 @@ def _of_result(
         return None
     owner, value = owner_of(node), node.meta["val"]
     if owner not in positions:
-        return _of(node, value, ("result", owners.setdefault(owner, len(owners))), 0, True)
+        memory = ("result", owners.setdefault(owner, len(owners)))
+        made = _of(node, value, memory, 0, True)
+        if made is not None and surroundings_of(node) in positions:
+            return replace(made, offset=None)  # it begins as far into its storage as the argument of the call
+        return made
     absolute = any(link.node.target in _ADDRESSED for link in links_of(node))
     start = None if absolute else _bytes(owner.meta.get("val"))
     return _of(node, value, ("argument", positions[owner]), 0 if start is None else start, absolute)
