@@ -321,6 +321,24 @@ def test_a_base_that_begins_inside_its_memory_runs_eagerly_with_torchs_reason(mo
     assert torch.equal(base, other_base)
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_write_to_one_row_of_an_expanded_argument_runs_eagerly_with_torchs_reason(mode: str) -> None:
+    def writes_a_row(rows: Tensor) -> Tensor:
+        rows[2:3] = 0
+        return -rows
+
+    def given() -> Tensor:
+        return torch.arange(4.0).reshape(1, 4).expand(4, 4)
+
+    run = compiled(writes_a_row, mode=mode)
+    with pytest.warns(SharedOtherwise, match="more than one element of the written-to tensor"):
+        first = run(given())
+    assert torch.equal(first, writes_a_row(given()))
+    ours, eagers = given(), given()
+    assert torch.equal(run(ours), writes_a_row(eagers))
+    assert torch.equal(ours, eagers)
+
+
 def test_an_error_of_ours_is_not_taken_for_one_about_shared_memory() -> None:
     def counts(view: Tensor, base: Tensor) -> Tensor:
         view.neg_()

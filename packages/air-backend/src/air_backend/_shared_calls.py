@@ -105,4 +105,4 @@ def is_about_sharing(error: Exception, sharing: Sharing) -> bool:
     if any(frame.f_code is Compilation.compile.__code__ for frame in frames):
         return False
     where = ((frame.f_code.co_name, type(frame.f_locals.get("self")).__name__) for frame in frames)
-    return bool(sharing.traced.groups) or _OF_TORCH in where
+    return bool(sharing.traced.overlapping) or _OF_TORCH in where

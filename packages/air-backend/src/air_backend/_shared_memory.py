@@ -65,11 +65,13 @@ class Traced:
     groups: tuple[Group, ...] = ()
     open: frozenset[int] = frozenset()
     """Those whose sizes differ between calls."""
+    repeating: tuple[int, ...] = ()
+    """Those that have several elements in one place: they were expanded."""
 
     @property
     def overlapping(self) -> tuple[int, ...]:
-        """The arguments in one piece of memory with others."""
-        return tuple(sorted({place for group in self.groups for place in group.places}))
+        """The arguments in one piece of memory with others, and those that overlap themselves."""
+        return tuple(sorted({*self.repeating, *(place for group in self.groups for place in group.places)}))
 
     @classmethod
     def of(cls, gm: GraphModule, examples: Sequence[Any]) -> Traced:
@@ -89,7 +91,8 @@ class Traced:
         open_sizes = frozenset(place for place, one in tensors if _has_open_sizes(one))
         places = tuple(place for place, _ in tensors)
         groups = tuple(_groups(by_storage.values(), examples))
-        return cls(len(examples), places, groups, open_sizes)
+        repeating = tuple(place for place, one in tensors if _repeats(one))
+        return cls(len(examples), places, groups, open_sizes, repeating)
 
 
 @dataclass(frozen=True)
@@ -195,6 +198,14 @@ def _hint(size: int | torch.SymInt) -> int:
 def _has_open_sizes(value: Tensor) -> bool:
     numbers = (*value.shape, *value.stride(), value.storage_offset())
     return any(isinstance(number, torch.SymInt) for number in numbers)
+
+
+def _repeats(value: Tensor) -> bool:
+    """Whether a tensor was expanded; what is open is none where it is not known."""
+    return any(
+        _hint(stride) == 0 and _hint(size) > 1
+        for size, stride in zip(value.shape, value.stride(), strict=True)
+    )
 
 
 def _is_plain(value: object) -> bool:

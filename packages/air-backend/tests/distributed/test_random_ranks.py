@@ -10,7 +10,7 @@ import pytest
 from torchrun import launched
 
 PROGRAMS = Path(__file__).parent / "programs"
-JUDGES = ("random_collectives", "random_dtensors")
+JUDGES = ("random_collectives", "random_dtensors", "random_buckets")
 
 
 def judged(judge: str, device: str, programs: int, seed: int, ranks: int) -> int:
@@ -35,3 +35,12 @@ def test_N22_random_programs_equal_eager_on_gloo(judge: str, ranks: int) -> None
 @pytest.mark.parametrize("judge", JUDGES)
 def test_N22_random_programs_equal_eager_on_hccl(judge: str) -> None:
     assert judged(judge, "npu", 40, 8000, 2) > 20
+
+
+def test_N11_N22_rows_of_several_ranks_are_padded_and_equal_eager() -> None:
+    assert judged("random_buckets", "cpu", 12, 0, 2) == 12
+
+
+@pytest.mark.npu("the collectives are HCCL's")
+def test_N11_N22_rows_of_several_ranks_are_padded_and_equal_eager_on_hccl() -> None:
+    assert judged("random_buckets", "npu", 8, 0, 2) == 8

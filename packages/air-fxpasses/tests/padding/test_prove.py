@@ -49,6 +49,12 @@ PROVEN: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "positions": (lambda x: x + torch.arange(x.shape[0])[:, None], (X,)),
     "each row picks its own": (lambda x: x[torch.arange(x.shape[0]), 3], (X,)),
     "a table as long as the padding": (lambda x, t: x + t[: x.shape[0]], (X, (13, 7))),
+    "rows behind rows": (lambda x, y: torch.cat([x, y], 0), (X, Y)),
+    "blocks of rows, apart again": (
+        lambda x, y: [part * 2 for part in torch.cat([x, y, x * 3], 0).split([x.shape[0], 2 * x.shape[0]])],
+        (X, Y),
+    ),
+    "halves of blocks": (lambda x, y: torch.cat([x, y], 0).chunk(2), (X, Y)),
     "columns beside one another": (lambda x, y: torch.cat([x, y], 1), (X, Y)),
     "a mask of positions": (lambda x: x @ x.new_ones(7, 7).tril(), (X,)),
     "a triangle of rows": (lambda x: (x[:, None, 0] * x[None, :, 0]).tril(), (X,)),
@@ -79,7 +85,18 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], str]] 
     "the last rows": (lambda x: x[-2:], (X,), "from the end"),
     "all rows but one": (lambda x: x[1:], (X,), "no multiple|ends in its padding"),
     "rows in another order": (lambda x: x.flip(0), (X,), "order of the padded dimension"),
-    "rows behind rows": (lambda x, y: torch.cat([x, y], 0), (X, Y), "behind one another"),
+    "rows behind others": (lambda x, w: torch.cat([x, w], 0), (X, (4, 7)), "no multiple of the padded size"),
+    "rows behind blocks": (
+        lambda x, y: torch.cat([x, y.reshape(-1)[:, None].expand(-1, 7)], 0),
+        (X, Y),
+        "behind one another",
+    ),
+    "some rows of the padded dimension": (lambda x: x.split([1, x.shape[0] - 1]), (X,), "padded"),
+    "columns split by the number of rows": (
+        lambda x, y: y.split(x.shape[0], 1),
+        (X, (4, 7)),
+        "no multiple of the padded size",
+    ),
     "rows by number": (lambda x, i: x[i.long()], (X, (3,)), "picked by number"),
     "rows of a table of unknown length": (
         lambda x, t: t[torch.arange(x.shape[0])],

@@ -63,14 +63,14 @@ def test_a_wrong_value_is_found() -> None:
 
 
 def test_what_the_reference_does_alike_is_torchs() -> None:
-    judge = Judge(wrong_backends.wrong_negative, reference=wrong_backends.wrong_negative)
+    judge = Judge(wrong_backends.wrong_negative, references=(wrong_backends.wrong_negative,))
     assert judge(NEGATIVE).kind == "torch"
 
 
 def test_another_fault_of_the_reference_excuses_nothing() -> None:
     case = replace(HALVES, body=(*HALVES.body, Statement("v3 = -a", "neg")))
     case = replace(case, returns=replace(case.returns, parts=(*case.returns.parts, Given("v3"))))
-    assert Judge(wrong_backends.dense, reference=wrong_backends.wrong_negative)(case).kind == "finding"
+    assert Judge(wrong_backends.dense, references=(wrong_backends.wrong_negative,))(case).kind == "finding"
 
 
 def test_kinds_that_are_ignored_do_not_count() -> None:

@@ -30,7 +30,7 @@ def test_a_process_that_dies_is_a_finding_and_the_others_seeds_are_run(
     monkeypatch.setattr(multiprocessing, "get_context", lambda method: forking)
     deadly = seed_of(lambda text: ".transpose(0" in text)
     harmless = seed_of(lambda text: "transpose" not in text)
-    order = Order(Judge(wrong_backends.ends_the_process, reference="eager"))
+    order = Order(Judge(wrong_backends.ends_the_process, references=("eager",)))
     report = in_processes(order, [harmless, deadly, harmless])
     assert report.programs == 3
     assert [(f.seed, f.difference.path) for f in report.findings] == [(deadly, "crash")]

@@ -30,6 +30,8 @@ class Program(Protocol):
     """A function drawn from a seed, the same in every rank; `str` tells its lines."""
 
     is_trained: bool
+    is_dynamic: bool
+    """Whether its sizes differ from call to call."""
 
     def __call__(self, *inputs: Any) -> Sequence[Any]: ...
 
@@ -103,11 +105,11 @@ def judged(program: Program, setting: Setting) -> tuple[str, str]:
             refused = str(error)
         if (why := agreed(refused)) is not None:
             return "refused by eager", why
-        told = verdict(program, setting.compiled(program, fullgraph=False))
+        told = verdict(program, setting.compiled(program, fullgraph=False, dynamic=program.is_dynamic))
         if told is None:
             return "equal", ""
         torch._dynamo.reset()
-        aot = torch.compile(program, backend="aot_eager", dynamic=False)
+        aot = torch.compile(program, backend="aot_eager", dynamic=program.is_dynamic)
         return ("different" if verdict(program, aot) is None else "torch's own"), told
 
 

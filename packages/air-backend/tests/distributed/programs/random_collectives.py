@@ -149,6 +149,8 @@ TRAINED = ("gathered", "scattered", "exchanged")
 class Program:
     """A straight program over three inputs, drawn from a seed."""
 
+    is_dynamic = False
+
     def __init__(self, seed: int, mesh: DeviceMesh) -> None:
         chance = random.Random(seed)
         self.device = mesh.device_type

@@ -52,6 +52,8 @@ BINARY: dict[str, Callable[[Value, Value], Value]] = {
 class Program:
     """A straight program over two inputs, drawn from a seed."""
 
+    is_dynamic = False
+
     is_trained = False
 
     def __init__(self, seed: int, mesh: DeviceMesh) -> None:

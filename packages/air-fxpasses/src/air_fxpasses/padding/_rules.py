@@ -13,7 +13,7 @@ import sympy  # type: ignore[import-untyped]  # sympy ships no annotations
 import torch
 from torch import Tensor
 
-from air_fxpasses.padding import _shapes, _writes
+from air_fxpasses.padding import _ranks, _shapes, _writes
 from air_fxpasses.padding._call import Call
 from air_fxpasses.padding._labels import Label, Labels, PaddedSize, Unproven, joined, without
 
@@ -372,6 +372,7 @@ SIZES_OF: Final[Mapping[str, frozenset[str]]] = {
     "empty_strided": frozenset({"stride"}),
     "new_empty_strided": frozenset({"stride"}),
     "slice": frozenset({"start", "end", "step"}),
+    **dict.fromkeys(SPLITS, frozenset({"split_size", "split_sizes"})),
     "select": frozenset({"index"}),
 }
 """More of them; the rules of these operators look at them."""
@@ -381,6 +382,8 @@ def rule_of(namespace: str, name: str) -> Rule | None:
     """The row of an operator, without its overload; a copying form of a view (`permute_copy`) has that of the view."""
     if namespace == "aten":
         return RULES.get(name) or RULES.get(name.removesuffix("_copy"))
+    if namespace == "_c10d_functional":
+        return _ranks.RULES.get(name)
     if namespace != "npu":
         return None
     from air_fxpasses.npu_cards import find  # the cards name rules of this package

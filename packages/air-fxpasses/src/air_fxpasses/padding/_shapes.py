@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import sympy  # type: ignore[import-untyped]  # sympy ships no annotations
@@ -143,14 +144,24 @@ def slice_(call: Call) -> tuple[Labels, ...]:
 
 
 def cat(call: Call) -> tuple[Labels, ...]:
-    """Tensors behind one another: not along padding, which would lie between them."""
+    """Tensors behind one another; along padding each ends in its own, so all must have some, in blocks of one length."""
     operands = [(sizes, labels) for sizes, labels in call.tensors("tensors") if sizes != (0,)]
     rank = len(operands[0][0])
     (dim,) = call.dims("dim", rank)
-    for _, labels in operands:
-        call.require_none([labels[dim]], "tensors are put behind one another along the padded dimension")
+    along = [labels[dim] for _, labels in operands]
     others = [([*sizes[:dim], 1, *sizes[dim + 1 :]], labels) for sizes, labels in operands]
-    return (joined(others, rank),)
+    result = list(joined(others, rank))
+    if any(label is not None for label in along):
+        result[dim] = _in_turn(along)
+    return (tuple(result),)
+
+
+def _in_turn(labels: Sequence[Label | None]) -> Label:
+    """The blocks of several dimensions, one behind another."""
+    found = [label for label in labels if label is not None]
+    if len(found) < len(labels) or len({label.inner for label in found}) > 1:
+        raise Unproven("tensors are put behind one another along the padded dimension")
+    return Label(sum((label.outer for label in found), sympy.Integer(0)), found[0].inner)
 
 
 def stack(call: Call) -> tuple[Labels, ...]:
@@ -162,10 +173,27 @@ def stack(call: Call) -> tuple[Labels, ...]:
 
 
 def split(call: Call) -> tuple[Labels, ...]:
+    """Parts of a dimension without padding, or whole blocks of one where each block ends in padding."""
     labels = call.labels()
     (dim,) = call.dims("dim", len(labels))
-    call.require_none([labels[dim]], "the padded dimension is split")
-    return (labels,) * len(call.outputs())
+    label = labels[dim]
+    if label is None:
+        if any(call.padded.is_in(number) for _, number in call.numbers()):
+            raise Unproven("it is split by the padded size")
+        return (labels,) * len(call.outputs())
+    return tuple(
+        (*labels[:dim], _whole_blocks(label, call.padded.sizes_of(output)[dim], call), *labels[dim + 1 :])
+        for output in call.outputs()
+    )
+
+
+def _whole_blocks(label: Label, size: Any, call: Call) -> Label:
+    """What a part of that size has of a dimension."""
+    factor = call.padded.multiple(size)
+    blocks = None if factor is None else sympy.cancel(factor / label.inner)
+    if blocks is None or blocks.is_integer is not True:
+        raise Unproven("the padded dimension is split")
+    return Label(blocks, label.inner)
 
 
 def unbind(call: Call) -> tuple[Labels, ...]:

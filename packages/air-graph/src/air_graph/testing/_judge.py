@@ -1,4 +1,4 @@
-"""Judges a case: eager says what is right, `aot_eager` which wrong answers are torch's own."""
+"""Judges a case: eager says what is right, backends of torch which wrong answers are torch's own."""
 
 from __future__ import annotations
 
@@ -125,8 +125,8 @@ class Judge:
     """What every case is compiled with, beside the options that it has drawn."""
     ignored: Collection[str] = ()
     """Kinds of differences that do not count."""
-    reference: Backend = "aot_eager"
-    """A backend of torch: where it goes wrong alike, the fault is not the backend's."""
+    references: tuple[Backend, ...] = ("aot_eager",)
+    """Backends of torch: where one goes wrong alike, the fault is not the backend's."""
     seconds: float = 180.0
     """A run that takes longer counts as one that raises; 0 for no limit."""
 
@@ -135,7 +135,7 @@ class Judge:
         return replace(case, options={**self.options, **case.options})
 
     def __call__(self, case: Case, asks_torch: bool = True) -> Verdict:
-        """Where compiled differs from eager, the reference is run as well, unless torch is not asked."""
+        """Where compiled differs from eager, the references are run as well, unless torch is not asked."""
         expected = run_case(case)
         if expected.raised is not None:
             return Verdict("dropped")
@@ -147,10 +147,11 @@ class Judge:
             return Verdict("refused", tuple(found), reason)
         if not asks_torch:
             return Verdict("finding", tuple(found))
-        torchs = differences(
-            expected, run_compiled(replace(case, options={}), self.reference), case.is_exact, self.ignored
-        )
-        own = tuple(d for d in found if not _shared(d, torchs))
+        own = tuple(found)
+        for reference in self.references:
+            alone = run_compiled(replace(case, options={}), reference)
+            torchs = differences(expected, alone, case.is_exact, self.ignored)
+            own = tuple(d for d in own if not _shared(d, torchs))
         return Verdict("finding", own) if own else Verdict("torch", tuple(found))
 
 
