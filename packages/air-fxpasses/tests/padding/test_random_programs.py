@@ -103,6 +103,7 @@ def step(chance: random.Random, pool: list[Tensor], ids: Tensor, rows: Any) -> T
         lambda: flattened(chance, x),
         lambda: split(chance, x),
         lambda: torch.cat([x, partner(chance, pool, x)], dim_of(chance, x)),
+        lambda: chance.choice(x.split(chance.choice([rows, 2, 2 * rows]), dim_of(chance, x))),
         lambda: x.select(dim_of(chance, x), chance.choice([0, 1, -1])) if min(x.shape) > 1 else x,
         lambda: part(chance, x, rows),
         lambda: product(chance, pool, x),

@@ -144,7 +144,7 @@ def slice_(call: Call) -> tuple[Labels, ...]:
 
 
 def cat(call: Call) -> tuple[Labels, ...]:
-    """Tensors behind one another; along padding each ends in its own, so all must have some, in blocks of one length."""
+    """Tensors behind one another; along padding each ends in its own: all have some then, in blocks of one length."""
     operands = [(sizes, labels) for sizes, labels in call.tensors("tensors") if sizes != (0,)]
     rank = len(operands[0][0])
     (dim,) = call.dims("dim", rank)
