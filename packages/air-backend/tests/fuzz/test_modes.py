@@ -118,9 +118,7 @@ def test_N24_random_programs_with_kernels_of_inductor_give_their_caller_what_eag
     request: pytest.FixtureRequest,
 ) -> None:
     options = {"mode": "reduce-overhead", "air.kernels": "inductor"}
-    judge = Judge(
-        "air", options, IGNORED["max-autotune"], reference="inductor"
-    )  # integers that overflow, for one
+    judge = Judge("air", options, IGNORED["max-autotune"], references=("aot_eager", "inductor"))
     seeds = seeds_of(request, 0, WITH_KERNELS)
     report = campaign(judge, seeds, ({},), "cpu", FUSED)
     print(report)

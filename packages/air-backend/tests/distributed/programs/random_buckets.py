@@ -66,6 +66,10 @@ class Program:
 
     is_trained = False
     is_dynamic = True
+    group: Any
+    ranks: int
+    shared: Tensor
+    own: Tensor
 
     def __init__(self, seed: int, mesh: DeviceMesh) -> None:
         chance = random.Random(seed)
