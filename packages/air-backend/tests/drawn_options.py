@@ -14,6 +14,7 @@ import torch
 from torch._dynamo.exc import BackendCompilerFailed
 
 from air_config import OPTIONS, ConfigError, Option
+from air_geir.errors import OptionError
 
 #: Options, or groups of them, that are not drawn.
 LEFT_OUT: Final = {
@@ -21,14 +22,9 @@ LEFT_OUT: Final = {
     "export": "it writes a file and runs nothing",
     "debug.fx_summary.skip_compile": "it runs nothing that AIR compiled",
     "air.kernels": "kernels of Inductor have a test of their own",
+    "aoe_config": "the tuner is a library of CANN",
     "experimental_config.frozen_parameter": "its programs promise that parameters are not written",
     "debug.aclgraph.unsafe_skip_npugraph_capture_validation": "its programs promise that nothing moves",
-}
-#: Groups that are not drawn for a device's engine.
-NOT_ON_A_DEVICE: Final = {
-    "ge_config": "it cannot change once the engine has compiled a graph in this process",
-    "fusion_config": "the same",
-    "aoe_config": "the tuner is a library of CANN",
 }
 #: Values that are not drawn: what they ask for is an error, or memory that a later call writes.
 NOT_DRAWN: Final[Mapping[str, tuple[Any, ...]]] = {
@@ -71,13 +67,13 @@ def _is_taken(row: Option, value: Any) -> bool:
 
 
 def takes(mode: str, options: Mapping[str, Any], device: str) -> bool:
-    """Whether AIR takes these settings together; what is refused has a test of its own."""
+    """Whether AIR takes these settings together, and an engine in this process; what is refused has a test of its own."""
     torch._dynamo.reset()
     wanted: dict[str, Any] = {"mode": mode, **options}
     try:
         torch.compile(torch.neg, backend="air", options=wanted)(torch.ones(2, device=device))
     except BackendCompilerFailed as error:
-        if isinstance(error.inner_exception, ConfigError):
+        if isinstance(error.inner_exception, (ConfigError, OptionError)):
             return False
         raise
     return True
@@ -87,8 +83,6 @@ def draw_options(seed: int, mode: str, folder: Path, device: str = "cpu") -> dic
     """Up to six options with a value each, that go together."""
     chance = random.Random(seed)
     values = {path: found for path, row in OPTIONS.items() if (found := values_of(row, folder))}
-    if device != "cpu":
-        values = {path: values[path] for path in values if path.split(".")[0] not in NOT_ON_A_DEVICE}
     for _ in range(TRIES):
         asked = chance.sample(sorted(values), chance.choice(SETTINGS))
         options = {path: chance.choice(values[path]) for path in asked}

@@ -13,6 +13,7 @@ from air_geir.engines import Compiled, EngineOptions, Unavailable
 from air_geir.ir import Graph
 from air_geir.program import Program
 from air_geir.reference._dump import Writer
+from air_geir.reference._of_a_device import for_its_device
 from air_geir.reference._plan import Plan, Planner, Step
 
 _serial = count()
@@ -20,7 +21,7 @@ Run = Callable[..., Sequence[torch.Tensor]]
 
 
 class ReferenceEngine:
-    """Runs a graph with torch's CPU operators; works everywhere."""
+    """Runs a graph with torch's CPU operators; works everywhere, on copies where tensors lie on a device."""
 
     name = "reference"
 
@@ -34,7 +35,7 @@ class ReferenceEngine:
         assigned = {out: args[arg] for out, arg in program.assigned.items() if arg in args}
         writer = Writer(options.dump, program.graph.name) if options.dump is not None else None
         plan, run = compile_plan(program.graph, assigned, set(program.assigned), writer)
-        return CompiledReference(run, plan, writer)
+        return CompiledReference(for_its_device(run, program), plan, writer)
 
 
 class CompiledReference:

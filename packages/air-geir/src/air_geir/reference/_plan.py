@@ -106,7 +106,7 @@ class Planner:
 
     def _place(self, node: Node) -> None:
         if node.op_type in ("Const", "Constant"):
-            self.constants[node.output] = node.attr("value").tensor()
+            self.constants[node.output] = node.attr("value").tensor().cpu()
         elif (
             node.op_type == "NetOutput"
             or node in self.linear.absorbed

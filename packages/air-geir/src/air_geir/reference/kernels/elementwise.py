@@ -159,7 +159,7 @@ def round_(op: Operator) -> Run:
     return lambda x: torch.round(x, decimals=decimals) if decimals else torch.round(x)
 
 
-@kernel("Bitcast")
+@kernel("Bitcast", views=("x",))
 def bitcast(op: Operator) -> Run:
     """The same bits in another type; the last axis absorbs a change of width."""
     dtype = op.dtype("type")
