@@ -67,7 +67,7 @@ def _is_taken(row: Option, value: Any) -> bool:
 
 
 def takes(mode: str, options: Mapping[str, Any], device: str) -> bool:
-    """Whether AIR takes these settings together, and an engine in this process; what is refused has a test of its own."""
+    """Whether AIR takes these settings together, and this process after others; refusals have tests of their own."""
     torch._dynamo.reset()
     wanted: dict[str, Any] = {"mode": mode, **options}
     try:
