@@ -66,9 +66,10 @@ def running_eagerly(run: Run, refused: SharingRefused) -> Run:
     """`run`, whose calls are counted; says why they are not compiled, at a line of the user's."""
     told = SharedOtherwise(refused.arguments, refused.reason, refused.where)
     warn_at(refused.where, told, "air_backend")
+    reason = str(told)
 
     def eager(*args: Any, **kwargs: Any) -> Any:
-        counters[EAGER_CALLS][str(told)] += 1
+        counters[EAGER_CALLS][reason] += 1
         return run(*args, **kwargs)
 
     return eager
