@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_map
 
-from fuzz.test_every_operator import difference
+from fuzz.test_every_operator import difference, gradients
 
 SHARDS = 4
 CALLS = 2  # a capture and a replay
@@ -49,21 +49,9 @@ class Sample(NamedTuple):
             args, kwargs = self.arguments()
             with torch.set_grad_enabled(self.trains):
                 results = module(*args, **kwargs)
-            operands = [
-                *module.parameters(),
-                *(x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)),
-            ]
-            seen.append((results, gradients(results, operands), [x.clone() for x in module.buffers()]))
+            found = gradients(results, (list(module.parameters()), args, kwargs))
+            seen.append((results, found, [x.clone() for x in module.buffers()]))
         return seen
-
-
-def gradients(results: Any, operands: list[Tensor]) -> list[Tensor | None]:
-    outputs = [x for x in tree_leaves(results) if isinstance(x, Tensor) and x.requires_grad]
-    inputs = [x for x in operands if x.requires_grad]
-    if not outputs or not inputs:
-        return []
-    ones = [torch.ones_like(x) for x in outputs]
-    return list(torch.autograd.grad(outputs, inputs, ones, allow_unused=True))
 
 
 def samples(trains: bool, shard: int) -> Iterator[Sample]:
