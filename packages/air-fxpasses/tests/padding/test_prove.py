@@ -24,6 +24,11 @@ aten = torch.ops.aten
 ROWS = 5  # the padded size in all of these programs: the first input's first dimension
 X, Y, W = (ROWS, 7), (ROWS, 7), (7, 11)
 
+
+def _sliced_blocks(x: Tensor, rows: Any) -> list[Tensor]:
+    return [x[:rows] * 2, x[rows : 2 * rows] * 3, x[rows:] * 4, x[: 2 * rows] * 5]
+
+
 PROVEN: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "elementwise": (lambda x, y: (x * 2 + y).relu().sigmoid(), (X, Y)),
     "a row is broadcast": (lambda x, b: x + b, (X, (7,))),
@@ -54,6 +59,7 @@ PROVEN: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
         lambda x, y: [part * 2 for part in torch.cat([x, y, x * 3], 0).split([x.shape[0], 2 * x.shape[0]])],
         (X, Y),
     ),
+    "blocks of rows, sliced": (lambda x, y: _sliced_blocks(torch.cat([x, y, x * 3], 0), x.shape[0]), (X, Y)),
     "halves of blocks": (lambda x, y: torch.cat([x, y], 0).chunk(2), (X, Y)),
     "columns beside one another": (lambda x, y: torch.cat([x, y], 1), (X, Y)),
     "a mask of positions": (lambda x: x @ x.new_ones(7, 7).tril(), (X,)),
@@ -91,6 +97,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], str]] 
         (X, Y),
         "behind one another",
     ),
+    "part of a block": (lambda x, y: torch.cat([x, y], 0)[1 : x.shape[0] + 1], (X, Y), "padding between"),
     "some rows of the padded dimension": (lambda x: x.split([1, x.shape[0] - 1]), (X,), "padded"),
     "columns split by the number of rows": (
         lambda x, y: y.split(x.shape[0], 1),

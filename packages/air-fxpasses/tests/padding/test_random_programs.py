@@ -51,6 +51,15 @@ def split(chance: random.Random, x: Tensor) -> Tensor:
     return torch.unflatten(x, dim, (factor, -1))
 
 
+def blocks(chance: random.Random, x: Tensor, rows: Any) -> Tensor:
+    """As many as the rows, of a dimension as long as some of them together."""
+    long = [dim for dim, size in enumerate(x.shape) if not isinstance(size, int)]
+    if not long:
+        return x / 2
+    first = chance.choice([0, 0, rows])
+    return x.movedim(chance.choice(long), 0)[first : first + rows]
+
+
 def product(chance: random.Random, pool: list[Tensor], x: Tensor) -> Tensor:
     if x.dim() < 2:
         return x * 2
@@ -104,6 +113,7 @@ def step(chance: random.Random, pool: list[Tensor], ids: Tensor, rows: Any) -> T
         lambda: split(chance, x),
         lambda: torch.cat([x, partner(chance, pool, x)], dim_of(chance, x)),
         lambda: chance.choice(x.split(chance.choice([rows, 2, 2 * rows]), dim_of(chance, x))),
+        lambda: blocks(chance, x, rows),
         lambda: x.select(dim_of(chance, x), chance.choice([0, 1, -1])) if min(x.shape) > 1 else x,
         lambda: part(chance, x, rows),
         lambda: product(chance, pool, x),
@@ -184,7 +194,7 @@ def judged(seeds: range) -> Counter[str]:
 def test_N11_what_is_proven_of_random_programs_is_true(shard: int) -> None:
     found = judged(range(shard * 75, shard * 75 + 75))
     assert found["proven"] > 30
-    assert found["padded results"] > 30
+    assert found["padded results"] > 20
     assert len(found) > 8, "programs are refused for many reasons"
 
 

@@ -38,6 +38,11 @@ def _part_of_columns(program: Program, x: Tensor) -> Any:
     return functional.reduce_scatter_tensor(wide, "sum", 0, program.group).t().contiguous()
 
 
+def _gathered(program: Program, x: Tensor, dim: int) -> Tensor:
+    """What all ranks have; torch 2.11 gathers contiguous tensors only."""
+    return functional.all_gather_tensor(x.contiguous(), dim, program.group)
+
+
 STEPS: Final[dict[str, Step]] = {
     "a layer of all": lambda program, x, y: x @ program.shared,
     "a layer of this rank": lambda program, x, y: x @ program.own,
@@ -52,8 +57,8 @@ STEPS: Final[dict[str, Step]] = {
         *functional.all_reduce_coalesced([x + 1, x * 0.5], "sum", program.group)
     ),
     "sent": lambda program, x, y: functional.broadcast(x, 0, program.group),
-    "columns of all": lambda program, x, y: functional.all_gather_tensor(x, 1, program.group)[:, -WIDTH:],
-    "rows of all": lambda program, x, y: functional.all_gather_tensor(x, 0, program.group)[: x.shape[0]],
+    "columns of all": lambda program, x, y: _gathered(program, x, 1)[:, -WIDTH:],
+    "rows of all": lambda program, x, y: _gathered(program, x, 0)[: x.shape[0]],
     "part of the columns": lambda program, x, y: _part_of_columns(program, x),
     "part of the rows": lambda program, x, y: functional.reduce_scatter_tensor(
         torch.cat([x] * program.ranks), "sum", 0, program.group

@@ -118,7 +118,10 @@ def _counted_from_the_beginning(label: Label, index: Any, padded: PaddedSize) ->
 
 
 def slice_(call: Call) -> tuple[Labels, ...]:
-    """Part of a dimension: of a padded one its beginning, of another one as many elements as the padded size."""
+    """Part of a dimension: of a padded one its beginning or whole blocks.
+
+    Of another one it may be as many elements as the padded size.
+    """
     sizes, labels = call.one()
     (out,) = call.outputs()
     (dim,) = call.dims("dim", len(labels))
@@ -135,12 +138,19 @@ def slice_(call: Call) -> tuple[Labels, ...]:
         taken = label
     elif start == 0 and call.number("step", 1) == 1 and label.at_the_end and factor is not None:
         taken = Label(ONE, factor)  # fewer blocks, the caller's still in front
+    elif call.number("step", 1) == 1 and factor is not None and _begins_a_block(label, start, call):
+        taken = _whole_blocks(label, call.padded.sizes_of(out)[dim], call)
     else:
         _counted_from_the_beginning(label, start, call.padded)
         if factor is not None or not call.number("end", WHOLE).is_nonnegative:
             raise Unproven("a slice of the padded dimension ends in its padding")
         taken = None
     return ((*labels[:dim], taken, *labels[dim + 1 :]),)
+
+
+def _begins_a_block(label: Label, start: Any, call: Call) -> bool:
+    """Whether an index is the first of one of the blocks that end in padding."""
+    return bool(sympy.cancel(start / (call.padded.symbol * label.inner)).is_integer is True)
 
 
 def cat(call: Call) -> tuple[Labels, ...]:
