@@ -119,7 +119,8 @@ def library(session: nox.Session, requirement: str) -> Path:
             session.run_install(interpreter(), "-m", "venv", *WITHOUT_PIP, str(folder), external=True)
             (site / "air-base.pth").write_text(f"{site_of(prefix)}\n")
             pip = (str(prefix / "bin/python"), "-m", "pip", "--python", str(folder / "bin/python"))
-            wanted = (requirement, TORCH)  # of what fits one torch only, as torchvision, the version for this one
+            # torchvision, say, fits one torch only: the version for this one
+            wanted = (requirement, TORCH)
             session.run_install(*pip, "install", "-q", WITHOUT_BYTECODE, *wanted, external=True, env=ENV)
     return site
 

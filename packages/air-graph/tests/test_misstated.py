@@ -34,6 +34,7 @@ PROGRAMS: dict[str, Callable[[Tensor], Tensor]] = {
     "logaddexp": lambda x: torch.logaddexp(columns(x)[:, None], columns(x)),
     "scatter": lambda x: torch.as_strided_scatter(x[:1].expand_as(x), x[0, 0, 0] * 2, (2,), (1,)),
     "roll": lambda x: x.contiguous(memory_format=torch.channels_last).roll(3, 2),
+    "reshaped": lambda x: torch.pow(2.0, x.permute(3, 2, 1, 0)).permute(3, 2, 1, 0).reshape(6, -1)[:, 1],
     "shuffle": lambda x: torch.channel_shuffle(x.contiguous(memory_format=torch.channels_last), 2) + 1,
 }
 
@@ -49,6 +50,7 @@ def test_values_and_what_follows_from_them_lie_as_in_eager(name: str, tracing: A
     (result,) = gm.graph.output_node().all_input_nodes
     stated = [hint_of(s) for s in result.meta["val"].stride()]
     assert tuple(stated) == function(x).stride()
+    torch.testing.assert_close(gm(x), function(x))
 
 
 def test_where_operands_lie_densely_nothing_is_asked() -> None:

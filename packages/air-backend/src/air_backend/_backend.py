@@ -24,6 +24,7 @@ from air_backend._compile import compile_aten
 from air_backend._given import in_a_tuple, is_as_aotautograd_makes_it
 from air_backend._keeping import keeping
 from air_backend._kinds import example_values, kinds_of, of_its_kind
+from air_backend._npu_traces import trace_plain_formats
 from air_backend._pieces import untouched
 from air_backend._shared_calls import always_eager, asks_for_an_error, is_about_sharing, shared_as_traced
 from air_backend._shared_memory import Sharing
@@ -45,6 +46,7 @@ class Backend:
         config: CompilerConfig | None = None,
         decompositions: Mapping[Any, Callable[..., Any]] | None = None,
     ) -> None:
+        trace_plain_formats()
         self.__name__ = "air"
         self.config = config
         self.decompositions = dict(decompositions or {})

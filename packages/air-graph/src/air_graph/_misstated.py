@@ -2,9 +2,9 @@
 
     y = batch_norm(x.transpose(0, 1))     # the kernel of a CPU lays the result out densely, the fake kernel like `x`
 
-A result that is allocated by its example value would then have other strides than in eager. The operators are those
-that a sweep over torch's table of operators has found. Each is run on small real tensors where its operands are not
-contiguous.
+A result that is allocated by its example value would then have other strides than in eager, and a `reshape` of it that
+was traced as a view may have to copy. The operators are those that a sweep over torch's table of operators has found.
+Each is run on small real tensors where its operands are not contiguous.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import GraphModule, Node
 from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
+from air_graph._copied_views import RESHAPES, copy_before, has_view
 from air_graph._examples import computed_again, example_arguments
 from air_graph._hints import bytes_of, hint_of
 from air_graph.pieces import depends_on_data
@@ -89,8 +90,12 @@ def mend_layouts(gm: GraphModule) -> bool:
                 mended.add(node)
         elif not mended.isdisjoint(node.all_input_nodes) and _can_be_asked(node):
             with mode:
+                if node.target in RESHAPES and not has_view(node, node.all_input_nodes[0].meta["val"]):
+                    copy_before(node)
                 node.meta["val"] = computed_again(node)
             mended.add(node)
+    if mended:
+        gm.recompile()
     return bool(mended)
 
 

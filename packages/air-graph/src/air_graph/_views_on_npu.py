@@ -2,42 +2,26 @@
 
     (x.t() + 1).t().reshape(-1)
 
-Torch lays the sum out like `x.t()`: turned back it is dense, and `reshape` is traced as a view. torch_npu lays the sum
-out dense: turned back it is not, and in eager `reshape` copies it. A graph has to copy as well.
+Torch lays the sum out like `x.t()`: turned back it is dense. torch_npu lays it out dense: turned back it is not.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
+from air_graph._copied_views import RESHAPES, copy_before, has_view
 from air_graph._device_layouts import DeviceLayouts
-from air_graph._examples import computing_examples, example_arguments, mode_of
 from air_graph._recompute import recompute_views
-
-aten = torch.ops.aten
-
-_VIEWS: Final = (aten.view.default, aten._unsafe_view.default)
 
 
 def mend_views_on_npu(gm: GraphModule) -> int:
     """Puts the copies in; says how many."""
-    copies: list[Node] = []
     layouts = DeviceLayouts()
-    for node in [node for node in gm.graph.nodes if node.target in _VIEWS]:
-        base = node.args[0]
-        if _fits(node, base, layouts):
-            continue
-        with gm.graph.inserting_before(node):
-            copy = gm.graph.call_function(
-                aten.clone.default, (base,), {"memory_format": torch.contiguous_format}
-            )
-        copy.meta = {**node.meta, "val": base.meta["val"].clone(memory_format=torch.contiguous_format)}
-        node.replace_input_with(base, copy)
-        copies.append(copy)
+    nodes = [node for node in gm.graph.nodes if node.target in RESHAPES]
+    copies = [copy_before(node) for node in nodes if not _fits(node, node.args[0], layouts)]
     if copies:
         recompute_views(gm.graph, copies)
         gm.recompile()
@@ -50,12 +34,4 @@ def _fits(node: Node, base: Any, layouts: DeviceLayouts) -> bool:
     if not isinstance(traced, Tensor) or traced.device.type != "npu":
         return True
     laid = layouts.of(base)
-    if laid is None or laid is traced:
-        return True
-    size = example_arguments(node)[0][1]
-    with computing_examples(mode_of(traced)):
-        try:
-            laid.view(size)
-        except (RuntimeError, ValueError):
-            return False
-    return True
+    return laid is None or laid is traced or has_view(node, laid)
