@@ -21,13 +21,15 @@ import air_streams
 from air_backend import _devices, _foreign_ops, _hidden_writes, _logs, _minifier, _records, _variables
 from air_backend._compilation import Compilation
 from air_backend._compile import compile_aten
+from air_backend._eager_calls import asks_for_an_error
 from air_backend._given import in_a_tuple, is_as_aotautograd_makes_it
 from air_backend._keeping import keeping
 from air_backend._kinds import example_values, kinds_of, of_its_kind
 from air_backend._npu_traces import trace_plain_formats
 from air_backend._pieces import untouched
-from air_backend._shared_calls import always_eager, asks_for_an_error, is_about_sharing, shared_as_traced
+from air_backend._shared_calls import shared_as_traced
 from air_backend._shared_memory import Sharing
+from air_backend._untraceable import eager_instead
 from air_backend.dump import debug_folder, readable
 from air_backend.errors import NotAGraphModule, OptionsOfWrongType, UnknownMode
 from air_config import PRESETS, CompilerConfig
@@ -93,13 +95,13 @@ class Backend:
             compilation.sharing.check(gm)
             return through_aot(gm, example_inputs, compilation, self.decompositions, around, original)
         except Exception as error:
-            if (
-                kept == "file"
-                or not is_about_sharing(error, compilation.sharing)
-                or asks_for_an_error(config)
-            ):
+            is_watched = torch._dynamo.config.repro_after is not None  # the minifier wants to see every error
+            if kept == "file" or is_watched or asks_for_an_error(config):
                 raise
-            return always_eager(original, compilation.sharing, error)
+            eager = eager_instead(original, compilation.sharing, error)
+            if eager is None:
+                raise
+            return eager
 
     def reset(self) -> None:
         """Drops captured graphs, pools and caches; torch calls it from `torch._dynamo.reset()`."""

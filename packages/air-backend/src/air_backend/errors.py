@@ -397,12 +397,38 @@ class SharedOtherwise(UserWarning):
         self.place = place
         super().__init__(str(self))
 
+    @classmethod
+    def of(cls, refused: SharingRefused) -> SharedOtherwise:
+        """What is said where this error would be raised."""
+        return cls(refused.arguments, refused.reason, refused.where)
+
     def __str__(self) -> str:
         lines = [
             f"such calls run eagerly: the function writes to one of {', '.join(self.arguments)}: {self.reason}"
         ]
         lines.extend([f"  at      {self.place}"] if self.place else [])
         lines.append("  advice  pass a copy of what is only read: .clone()")
+        return "\n".join(lines)
+
+
+class NotTraced(UserWarning):
+    """A graph runs eagerly, since torch cannot make it functional, as compilers need it.
+
+    Rewrite the line, often by a value of its own instead of a write to a view; the error is torch's, and every compiler
+    behind AOTAutograd has it. `config.air.uncapturable = "error"` (in max-autotune `config.air.unsupported`) raises it.
+    """
+
+    def __init__(self, reason: str, place: SourceLine | None, *, is_start: bool = False) -> None:
+        self.reason = reason
+        self.place = place
+        self.is_start = is_start
+        """Whether the line is where the graph begins, since torch says of no operator that it is the one."""
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        lines = [f"this graph runs eagerly: torch cannot trace it for a compiler: {self.reason}"]
+        lines.extend([f"  {'begins' if self.is_start else 'at':7} {self.place}"] if self.place else [])
+        lines.append("  advice  rewrite the line, often by a value of its own instead of a write to a view")
         return "\n".join(lines)
 
 

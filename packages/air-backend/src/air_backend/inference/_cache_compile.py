@@ -28,10 +28,17 @@ from torch._dynamo.exc import PackageError, TensorifyScalarRestartAnalysis
 from torch._dynamo.guards import CheckFunctionManager
 
 from air_backend._backend import Backend, effective_config
+from air_backend._eager_calls import asks_for_an_error, running_eagerly
 from air_backend._keeping import no_caches
 from air_backend._native_objects import native_objects_by_type
-from air_backend._shared_calls import asks_for_an_error, running_eagerly
-from air_backend.errors import CacheWarning, CannotSave, OptionsOfWrongType, SharingRefused, TwoConfigurations
+from air_backend.errors import (
+    CacheWarning,
+    CannotSave,
+    OptionsOfWrongType,
+    SharedOtherwise,
+    SharingRefused,
+    TwoConfigurations,
+)
 from air_backend.inference import _store
 from air_backend.inference._key import Key, cells_of, hooks_of
 from air_backend.inference._local_classes import importable
@@ -198,7 +205,7 @@ class CachedFunction:
         if asks_for_an_error(self._config):
             raise refused
         if self._eager is None:
-            self._eager = running_eagerly(self._func, refused)
+            self._eager = running_eagerly(self._func, SharedOtherwise.of(refused))
         return self._eager
 
     def _without_files(self, raised: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -1,0 +1,45 @@
+"""Runs a graph of Dynamo's eagerly, where it cannot be compiled: said once, at a line of the user's, and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from torch import fx
+from torch._dynamo.utils import counters
+
+from air_backend._pieces import untouched
+from air_backend.errors import NotTraced, SharedOtherwise
+from air_config import CompilerConfig
+from air_graph import warn_at
+
+Run = Callable[..., Any]
+
+#: The group of torch's counters that says which calls ran eagerly, and why.
+EAGER_CALLS: Final = "air: calls run eagerly"
+
+
+def running_eagerly(run: Run, told: SharedOtherwise | NotTraced) -> Run:
+    """`run`, whose calls are counted; says why they are not compiled."""
+    warn_at(told.place, told, "air_backend")
+    reason = str(told)
+
+    def eager(*args: Any, **kwargs: Any) -> Any:
+        counters[EAGER_CALLS][reason] += 1
+        return run(*args, **kwargs)
+
+    return eager
+
+
+def as_it_came(gm: fx.GraphModule) -> fx.GraphModule:
+    """A copy of a graph without what only compilers need."""
+    copy = untouched(gm)
+    for node in copy.graph.nodes:
+        node.meta = {}
+    return copy
+
+
+def asks_for_an_error(config: CompilerConfig) -> bool:
+    """Whether what cannot be compiled is to be an error, and not to run eagerly."""
+    wanted = config.air.unsupported if config.mode == "max-autotune" else config.air.uncapturable
+    return bool(wanted == "error")
