@@ -137,6 +137,14 @@ def test_whatever_is_repeated_and_turned_gives_the_numbers_of_eager(programs: in
     assert done >= programs // 6
 
 
+def test_a_dimension_put_in_front_repeats_nothing() -> None:
+    """As `torch.matmul` expands a matrix for a batch of one."""
+    x, y = torch.randn(1, 4, 5), torch.randn(5, 4)
+    _, ops, reasons = rewritten(lambda x, y: torch.bmm(x, y.expand(1, 5, 4)) + 1, x, y)
+    assert ops.count("aten.bmm.default") == 1
+    assert reasons == []
+
+
 @pytest.mark.parametrize(
     ("function", "reason"),
     [

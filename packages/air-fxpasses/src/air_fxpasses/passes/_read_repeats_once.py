@@ -132,12 +132,18 @@ def _traced(facts: Facts, operand: Node) -> _Repeat | None:
         source = node.args[0] if node.args else None
         if not isinstance(source, Node) or facts.tensor(source) is None or facts.tensor(node) is None:
             return None
-        if node.target is aten.expand.default and not same_extents(_size(facts, node), _size(facts, source)):
+        if node.target is aten.expand.default and _repeats(_size(facts, node), _size(facts, source)):
             return _repeated(facts, source, tuple(reversed(path)))
         if node.target not in (*_IN_ORDER, *_TURNS, aten.expand.default):
             return None
         node = source
     return None
+
+
+def _repeats(wide: tuple[Extent, ...], narrow: tuple[Extent, ...]) -> bool:
+    """Whether an expansion does more than to put dimensions of size 1 in front."""
+    added = len(wide) - len(narrow)
+    return not all(surely(size == 1) for size in wide[:added]) or not same_extents(wide[added:], narrow)
 
 
 def _size(facts: Facts, node: Node) -> tuple[Extent, ...]:
