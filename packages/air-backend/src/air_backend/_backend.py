@@ -95,8 +95,7 @@ class Backend:
             compilation.sharing.check(gm)
             return through_aot(gm, example_inputs, compilation, self.decompositions, around, original)
         except Exception as error:
-            is_watched = torch._dynamo.config.repro_after is not None  # the minifier wants to see every error
-            if kept == "file" or is_watched or asks_for_an_error(config):
+            if kept == "file" or asks_for_an_error(config):
                 raise
             eager = eager_instead(original, compilation.sharing, error)
             if eager is None:

@@ -12,6 +12,7 @@ import traceback
 from types import FrameType
 from typing import Final
 
+import torch
 from torch import fx
 from torch._dynamo.exc import TorchDynamoException
 
@@ -31,8 +32,8 @@ def eager_instead(gm: fx.GraphModule, sharing: Sharing, error: Exception) -> Run
     """The graph itself, where it is for sharing or torch's own limits that it is not compiled; None where not."""
     if isinstance(error, SharingRefused):
         told: SharedOtherwise | NotTraced = SharedOtherwise.of(error)
-    elif not is_torchs_own(error):
-        return None
+    elif not is_torchs_own(error) or torch._dynamo.config.repro_after is not None:
+        return None  # the minifier wants to see torch's errors
     elif sharing.traced.overlapping or _is_about_bases(error):
         told = _about_sharing(sharing, error)
     else:
