@@ -30,6 +30,7 @@ from typing import Any, Final, Protocol
 
 import torch
 from torch._guards import TracingContext
+from torch.autograd import forward_ad
 
 from air_aclgraph import native
 from air_graph.executors import boxed
@@ -54,6 +55,9 @@ _SIDE_EFFECTS: Final[dict[str, tuple[object, ...]]] = {
 
 #: The inputs whose version counters the wrapper moves.
 _VERSIONS: Final = "mutated_graph_handled_indices_seen_by_autograd"
+
+#: The name in `forward_ad` of the innermost level of forward-mode AD; -1 outside all.
+_LEVEL: Final = "_current_level"
 
 _UNKNOWN: Final = object()
 
@@ -144,8 +148,15 @@ class DirectCall:
 
         return boxed(call)
 
-    def around(self, compiled: Callable[..., Any]) -> Callable[..., Any]:
-        """What Dynamo calls: the executor itself as soon as it is known that nothing is in between."""
+    def around(
+        self, compiled: Callable[..., Any], inside_levels: Callable[..., Any] | None = None
+    ) -> Callable[..., Any]:
+        """What Dynamo calls: the executor itself as soon as it is known that nothing is in between.
+
+        `inside_levels` is called instead inside a level of forward-mode AD, whose tangents a graph does not compute.
+        """
+        if inside_levels is not None:
+            compiled = outside_levels(compiled, inside_levels)
         if len(self._executors) != 1 or not self._wrapped.plain:
             return compiled
         return _call(self, _counted(self._executors[0].boxed, self._wrapped.written), compiled)
@@ -167,6 +178,15 @@ class DirectCall:
         return results, untouched == [True]
 
 
+def outside_levels(run: Callable[..., Any], inside: Callable[..., Any]) -> Callable[..., Any]:
+    """`run`, and `inside` in its place inside a level of forward-mode AD."""
+
+    def call(*args: Any) -> Any:
+        return run(*args) if forward_ad._current_level < 0 else inside(*args)
+
+    return call
+
+
 def _call(
     direct_call: DirectCall, run: Callable[[Sequence[Any]], Any], compiled: Callable[..., Any]
 ) -> Callable[..., Any]:
@@ -177,6 +197,8 @@ def _call(
     cell: list[Callable[[Sequence[Any]], Any] | None] = [None]  # `run` as soon as it may be called
 
     def call(*args: Any) -> Any:
+        if forward_ad._current_level >= 0:
+            return compiled(*args)  # which knows what to do then
         if cell[0] is None:
             return compiled(*args) if decided else first(args)
         if casts():
@@ -223,8 +245,10 @@ def _without_frames(
     cell: list[Any], casts: Callable[[], bool], gradients: Callable[[], bool], careful: Callable[..., Any]
 ) -> Callable[..., Any] | None:
     """`careful` as a builtin that hands its arguments to `cell[0]` where that is all `careful` would do."""
-    make = native.builtin("air_direct_call", *[ctypes.py_object] * 4)
-    made: Callable[..., Any] | None = None if make is None else make(cell, casts, gradients, careful)
+    make = native.builtin("air_direct_call", *[ctypes.py_object] * 6)
+    if make is None:
+        return None
+    made: Callable[..., Any] = make(cell, casts, gradients, careful, vars(forward_ad), _LEVEL)
     return made
 
 

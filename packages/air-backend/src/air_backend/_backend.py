@@ -29,6 +29,7 @@ from air_backend._npu_traces import trace_plain_formats
 from air_backend._pieces import untouched
 from air_backend._shared_calls import shared_as_traced
 from air_backend._shared_memory import Sharing
+from air_backend._tangents import with_tangents
 from air_backend._untraceable import eager_instead
 from air_backend.dump import debug_folder, readable
 from air_backend.errors import NotAGraphModule, OptionsOfWrongType, UnknownMode
@@ -162,7 +163,8 @@ def _through_aot(
         )(gm, example_inputs)
     compiled = around(_minifier.unboxed(compiled))
     if torch._dynamo.config.repro_after is None:  # else the minifier wants to see every call
-        compiled = compilation.direct_call.around(compiled)
+        inside_levels = with_tangents(original, compilation.config)
+        compiled = compilation.direct_call.around(compiled, inside_levels)
     return shared_as_traced(compiled, original, compilation.sharing, compilation.config)
 
 

@@ -41,6 +41,7 @@ from air_backend._kinds import example_values
 from air_backend._record import Role
 from air_backend._shared_calls import shared_as_traced
 from air_backend._shared_memory import Sharing
+from air_backend._tangents import with_tangents
 from air_backend._version import __version__
 from air_backend.dump import readable
 from air_backend.errors import CannotSave
@@ -203,9 +204,8 @@ class SavedFunction(SerializableCallable):
         compilation = Compilation(saved.config, to_file=True, sharing=saved.sharing)
         with in_progress(compilation):
             compiled = deserialize_bundled_cache_entry(entry)
-        call = shared_as_traced(
-            compilation.direct_call.around(compiled), None, compilation.sharing, saved.config
-        )
+        call = compilation.direct_call.around(compiled, with_tangents(None, saved.config))
+        call = shared_as_traced(call, None, compilation.sharing, saved.config)
         return cls(call, vars(compiled)["serialize"])
 
 
@@ -231,7 +231,8 @@ def through_aot(
             decompositions=dict(decompositions),
             **compilation.front,
         )(gm, example_inputs)
-    call = compilation.direct_call.around(around(compiled))
+    inside_levels = with_tangents(original, compilation.config)
+    call = compilation.direct_call.around(around(compiled), inside_levels)
     call = shared_as_traced(call, original, compilation.sharing, compilation.config)
     return SavedFunction(call, vars(compiled)["serialize"]) if compilation.to_file else call
 

@@ -322,6 +322,19 @@ class SharingRefused(AirError, ValueError):
 
 
 @dataclass(eq=False)
+class TangentsRefused(AirError, RuntimeError):
+    """A compiled function was called inside a level of forward-mode AD, and a graph computes no tangents.
+
+    Call the function that was compiled, or do without `config.air.uncapturable = "error"` (in max-autotune
+    `config.air.unsupported`): then such a call runs eagerly.
+    """
+
+    where: SourceLine | None = None
+    what = "a compiled graph computes no tangents, and the call is inside a level of forward-mode AD"
+    advice = "call the function that was compiled"
+
+
+@dataclass(eq=False)
 class CannotPin(AirError):
     """A compiled function cannot be called without Dynamo.
 
@@ -429,6 +442,22 @@ class NotTraced(UserWarning):
         lines = [f"this graph runs eagerly: torch cannot trace it for a compiler: {self.reason}"]
         lines.extend([f"  {'begins' if self.is_start else 'at':7} {self.place}"] if self.place else [])
         lines.append("  advice  rewrite the line, often by a value of its own instead of a write to a view")
+        return "\n".join(lines)
+
+
+class TangentsLost(UserWarning):
+    """Calls inside a level of forward-mode AD run eagerly: a compiled graph computes no tangents.
+
+    Nothing has to be done; the function that was compiled gives the same without this warning.
+    """
+
+    def __init__(self, place: SourceLine | None) -> None:
+        self.place = place
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        lines = ["calls inside a level of forward-mode AD run eagerly: a compiled graph computes no tangents"]
+        lines.extend([f"  begins  {self.place}"] if self.place else [])
         return "\n".join(lines)
 
 

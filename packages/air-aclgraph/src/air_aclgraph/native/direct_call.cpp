@@ -2,7 +2,8 @@
 //
 // A Python function of `*args` copies its arguments twice, once into its frame and once into a tuple: for hundreds of
 // parameters that is a part of the call.  `cell` is a list of one: the executor, or None as long as it is not known
-// that it may be called; `careful` takes the arguments then, and also under autocast or with gradients on.
+// that it may be called; `careful` takes the arguments then, and also under autocast, with gradients on, or inside a level
+// of forward-mode AD. `levels` is the namespace of torch's module for that, and `level` the name of the level in it.
 
 #include "python.h"
 
@@ -13,6 +14,8 @@ struct DirectCall {
     Object* casts;
     Object* gradients;
     Object* careful;
+    Object* levels;
+    Object* level;
 };
 
 // 1 or 0; -1: an error of Python is set.
@@ -24,11 +27,16 @@ int is_on(Object* asked) {
     return on;
 }
 
+bool is_inside_level(const DirectCall& direct_call) {
+    Object* const level = PyDict_GetItem(direct_call.levels, direct_call.level);
+    return level == nullptr || PyLong_AsLong(level) >= 0;
+}
+
 Object* enter(Object* self, Object* args) {
     const auto& direct_call = *static_cast<const DirectCall*>(PyCapsule_GetPointer(self, nullptr));
     Object* const run = PyList_GetItem(direct_call.cell, 0);
     if (run == nullptr) return nullptr;
-    int around = PyObject_IsTrue(run) == 1 ? 0 : 1;
+    int around = PyObject_IsTrue(run) == 1 && !is_inside_level(direct_call) ? 0 : 1;
     if (around == 0) around = is_on(direct_call.casts);
     if (around == 0) around = is_on(direct_call.gradients);
     if (around < 0) return nullptr;
@@ -41,7 +49,8 @@ Object* enter(Object* self, Object* args) {
 
 void destroy(Object* capsule) {
     auto* const direct_call = static_cast<DirectCall*>(PyCapsule_GetPointer(capsule, nullptr));
-    Object* const held[] = {direct_call->cell, direct_call->casts, direct_call->gradients, direct_call->careful};
+    Object* const held[] = {direct_call->cell,    direct_call->casts,  direct_call->gradients,
+                            direct_call->careful, direct_call->levels, direct_call->level};
     for (Object* one : held) Py_DecRef(one);
     delete direct_call;
 }
@@ -51,10 +60,10 @@ MethodDef enter_method = {"captured_graph", reinterpret_cast<Object* (*)(Object*
 
 }
 
-// The builtin holds its four objects.
+// The builtin holds its objects.
 extern "C" __attribute__((visibility("default"))) Object* air_direct_call(
-    Object* cell, Object* casts, Object* gradients, Object* careful) {
-    Object* const held[] = {cell, casts, gradients, careful};
+    Object* cell, Object* casts, Object* gradients, Object* careful, Object* levels, Object* level) {
+    Object* const held[] = {cell, casts, gradients, careful, levels, level};
     for (Object* one : held) Py_IncRef(one);
-    return builtin(&enter_method, new DirectCall{cell, casts, gradients, careful}, destroy);
+    return builtin(&enter_method, new DirectCall{cell, casts, gradients, careful, levels, level}, destroy);
 }

@@ -21,6 +21,8 @@ Object* PyObject_CallObject(Object* callable, Object* args);
 Object* PyObject_GetAttr(Object* object, Object* name);
 int PyObject_IsTrue(Object* object);
 Object* PyList_GetItem(Object* list, long index);
+Object* PyDict_GetItem(Object* dict, Object* key);
+long PyLong_AsLong(Object* number);
 void* PyLong_AsVoidPtr(Object* number);
 Object* PyErr_Occurred();
 void Py_DecRef(Object* object);
