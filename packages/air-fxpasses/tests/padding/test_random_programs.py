@@ -53,7 +53,8 @@ def split(chance: random.Random, x: Tensor) -> Tensor:
 
 def blocks(chance: random.Random, x: Tensor, rows: Any) -> Tensor:
     """As many as the rows, of a dimension as long as some of them together."""
-    long = [dim for dim, size in enumerate(x.shape) if not isinstance(size, int)]
+    sizes: list[Any] = list(x.shape)
+    long = [dim for dim, size in enumerate(sizes) if not isinstance(size, int)]
     if not long:
         return x / 2
     first = chance.choice([0, 0, rows])

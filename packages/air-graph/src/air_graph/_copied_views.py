@@ -36,7 +36,7 @@ def has_view(node: Node, laid: Tensor) -> bool:
 def copy_before(node: Node) -> Node:
     """Lets a view be made of a dense copy of its first operand; gives the copy."""
     base: Any = node.args[0]
-    dense = {"memory_format": torch.contiguous_format}
+    dense: dict[str, Any] = {"memory_format": torch.contiguous_format}
     with node.graph.inserting_before(node):
         copy = node.graph.call_function(aten.clone.default, (base,), dense)
     copy.meta = {**node.meta, "val": base.meta["val"].clone(**dense)}
