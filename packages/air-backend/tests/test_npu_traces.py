@@ -31,7 +31,7 @@ def test_N25_what_was_permuted_is_interpolated_and_lies_as_in_eager(way: str, mo
     torch._dynamo.reset()
     run = torch.compile(positions, backend="air", dynamic=False, options={"mode": mode})
     for seed in range(2):
-        x = torch.randn(1, 4, 4, 24, generator=torch.Generator().manual_seed(seed)).npu()
+        x = torch.randn(1, 4, 4, 24, generator=torch.Generator().manual_seed(seed)).to("npu")
         found, expected = run(x), positions(x)
         torch.testing.assert_close(found, expected)
         assert found.stride() == expected.stride()
@@ -41,7 +41,7 @@ def test_N25_a_format_that_an_npu_does_not_have_is_refused_as_in_eager() -> None
     def asked(x: Tensor) -> Tensor:
         return (x + 1).contiguous(memory_format=torch.channels_last)
 
-    x = torch.randn(1, 3, 4, 4).npu()
+    x = torch.randn(1, 3, 4, 4, device="npu")
     for function in (asked, torch.compile(asked, backend="air")):
         with pytest.raises(RuntimeError, match="only supported contiguous memory format"):
             function(x)

@@ -21,7 +21,7 @@ def layer(x: Tensor) -> Tensor:
     return (x @ W).sin() * 2
 
 
-def compiled(mode: str, wanted: str = "split") -> Any:
+def compiled(mode: Any, wanted: Any = "split") -> Any:
     torch._dynamo.reset()
     config = CompilerConfig()
     config.mode = mode

@@ -25,7 +25,7 @@ def masked_heads(x: Tensor) -> Tensor:
     return heads * 2
 
 
-def compiled(function: Callable[..., Any], mode: str, wanted: str = "split", **given: Any) -> Any:
+def compiled(function: Callable[..., Any], mode: Any, wanted: Any = "split", **given: Any) -> Any:
     torch._dynamo.reset()
     config = CompilerConfig()
     config.mode = mode
@@ -90,6 +90,6 @@ def test_an_error_of_a_decomposition_of_the_users_is_raised(mode: str) -> None:
     def decomposed(x: Tensor) -> Tensor:
         return x.view(7, 7)
 
-    given = {"custom_decompositions": {torch.ops.aten.sin.default: decomposed}}
+    given: dict[str, Any] = {"custom_decompositions": {torch.ops.aten.sin.default: decomposed}}
     with pytest.raises(BackendCompilerFailed, match=r"is invalid for input of size|as a tensor with shape"):
         compiled(lambda x: x.sin(), mode, **given)(torch.ones(3))

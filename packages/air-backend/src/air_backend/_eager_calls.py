@@ -9,7 +9,7 @@ from torch import fx
 from torch._dynamo.utils import counters
 
 from air_backend._pieces import untouched
-from air_backend.errors import NotTraced, SharedOtherwise, TangentsLost
+from air_backend.errors import RunsEagerly
 from air_config import CompilerConfig
 from air_graph import warn_at
 
@@ -19,7 +19,7 @@ Run = Callable[..., Any]
 EAGER_CALLS: Final = "air: calls run eagerly"
 
 
-def running_eagerly(run: Run, told: SharedOtherwise | NotTraced | TangentsLost) -> Run:
+def running_eagerly(run: Run, told: RunsEagerly) -> Run:
     """`run`, whose calls are counted; says why they are not compiled."""
     warn_at(told.place, told, "air_backend")
     reason = str(told)

@@ -33,7 +33,7 @@ def shared_as_traced(
             refused = sharing.refusal(fits.difference(args), NOT_AS_TRACED)
             if original is None:
                 raise refused
-            eager = running_eagerly(original, SharedOtherwise.of(refused))
+            eager = running_eagerly(original, SharedOtherwise(refused))
         return eager(*args)
 
     return call

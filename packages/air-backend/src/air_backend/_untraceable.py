@@ -19,7 +19,7 @@ from torch._dynamo.exc import TorchDynamoException
 from air_backend._compilation import Compilation
 from air_backend._eager_calls import Run, as_it_came, running_eagerly
 from air_backend._shared_memory import Sharing
-from air_backend.errors import NotTraced, SharedOtherwise, SharingRefused
+from air_backend.errors import NotTraced, RunsEagerly, SharedOtherwise, SharingRefused
 from air_config.errors import AirError
 from air_graph import SourceLine, source_of
 
@@ -31,7 +31,7 @@ _TORCHS: Final = frozenset({"torch", "torch_npu", "functorch", "sympy", *sys.std
 def eager_instead(gm: fx.GraphModule, sharing: Sharing, error: Exception) -> Run | None:
     """The graph itself, where it is for sharing or torch's own limits that it is not compiled; None where not."""
     if isinstance(error, SharingRefused):
-        told: SharedOtherwise | NotTraced = SharedOtherwise.of(error)
+        told: RunsEagerly = SharedOtherwise(error)
     elif not is_torchs_own(error) or torch._dynamo.config.repro_after is not None:
         return None  # the minifier wants to see torch's errors
     elif sharing.traced.overlapping or _is_about_bases(error):
@@ -69,8 +69,9 @@ def _is_about_bases(error: Exception) -> bool:
 def _about_sharing(sharing: Sharing, error: Exception) -> SharedOtherwise:
     traced = sharing.traced
     places = traced.overlapping or tuple(range(traced.count))
-    refused = sharing.refusal(places, f"these overlap, and torch cannot trace it: {_first_line(error)}")
-    return SharedOtherwise.of(refused)
+    return SharedOtherwise(
+        sharing.refusal(places, f"these overlap, and torch cannot trace it: {_first_line(error)}")
+    )
 
 
 def _line_of(error: Exception) -> SourceLine | None:

@@ -398,33 +398,31 @@ class GraphSplit(UserWarning):
         return "\n".join(lines)
 
 
-class SharedOtherwise(UserWarning):
+class RunsEagerly(UserWarning):
+    """Some calls of a compiled function run eagerly; the message says which, why and where.
+
+    Do what the message says; the results are those of eager either way.
+    """
+
+    def __init__(self, what: str, place: SourceLine | None, advice: str = "", label: str = "at") -> None:
+        self.place = place
+        lines = ((label, str(place or "")), ("advice", advice))
+        super().__init__("\n".join([what, *(f"  {name:<7} {text}" for name, text in lines if text)]))
+
+
+class SharedOtherwise(RunsEagerly):
     """Calls of a function that writes to an argument run eagerly, for the way in which arguments lie in memory.
 
     Pass a copy of what is only read (`.clone()`).
     """
 
-    def __init__(self, arguments: tuple[str, ...], reason: str, place: SourceLine | None) -> None:
-        self.arguments = arguments
-        self.reason = reason
-        self.place = place
-        super().__init__(str(self))
-
-    @classmethod
-    def of(cls, refused: SharingRefused) -> SharedOtherwise:
-        """What is said where this error would be raised."""
-        return cls(refused.arguments, refused.reason, refused.where)
-
-    def __str__(self) -> str:
-        lines = [
-            f"such calls run eagerly: the function writes to one of {', '.join(self.arguments)}: {self.reason}"
-        ]
-        lines.extend([f"  at      {self.place}"] if self.place else [])
-        lines.append("  advice  pass a copy of what is only read: .clone()")
-        return "\n".join(lines)
+    def __init__(self, refused: SharingRefused) -> None:
+        self.arguments = refused.arguments
+        written = f"the function writes to one of {', '.join(refused.arguments)}: {refused.reason}"
+        super().__init__(f"such calls run eagerly: {written}", refused.where, refused.advice)
 
 
-class NotTraced(UserWarning):
+class NotTraced(RunsEagerly):
     """A graph runs eagerly, since torch cannot make it functional, as compilers need it.
 
     Rewrite the line, often by a value of its own instead of a write to a view; the error is torch's, and every compiler
@@ -432,33 +430,23 @@ class NotTraced(UserWarning):
     """
 
     def __init__(self, reason: str, place: SourceLine | None, *, is_start: bool = False) -> None:
-        self.reason = reason
-        self.place = place
-        self.is_start = is_start
-        """Whether the line is where the graph begins, since torch says of no operator that it is the one."""
-        super().__init__(str(self))
-
-    def __str__(self) -> str:
-        lines = [f"this graph runs eagerly: torch cannot trace it for a compiler: {self.reason}"]
-        lines.extend([f"  {'begins' if self.is_start else 'at':7} {self.place}"] if self.place else [])
-        lines.append("  advice  rewrite the line, often by a value of its own instead of a write to a view")
-        return "\n".join(lines)
+        super().__init__(
+            f"this graph runs eagerly: torch cannot trace it for a compiler: {reason}",
+            place,
+            "rewrite the line, often by a value of its own instead of a write to a view",
+            "begins" if is_start else "at",  # where torch says of no operator that it is the one
+        )
 
 
-class TangentsLost(UserWarning):
+class TangentsLost(RunsEagerly):
     """Calls inside a level of forward-mode AD run eagerly: a compiled graph computes no tangents.
 
     Nothing has to be done; the function that was compiled gives the same without this warning.
     """
 
     def __init__(self, place: SourceLine | None) -> None:
-        self.place = place
-        super().__init__(str(self))
-
-    def __str__(self) -> str:
-        lines = ["calls inside a level of forward-mode AD run eagerly: a compiled graph computes no tangents"]
-        lines.extend([f"  begins  {self.place}"] if self.place else [])
-        return "\n".join(lines)
+        what = "calls inside a level of forward-mode AD run eagerly: a compiled graph computes no tangents"
+        super().__init__(what, place, label="begins")
 
 
 class BucketsIgnored(UserWarning):

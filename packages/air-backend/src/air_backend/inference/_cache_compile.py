@@ -205,7 +205,7 @@ class CachedFunction:
         if asks_for_an_error(self._config):
             raise refused
         if self._eager is None:
-            self._eager = running_eagerly(self._func, SharedOtherwise.of(refused))
+            self._eager = running_eagerly(self._func, SharedOtherwise(refused))
         return self._eager
 
     def _without_files(self, raised: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
