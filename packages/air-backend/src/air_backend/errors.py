@@ -456,10 +456,8 @@ class BucketsIgnored(UserWarning):
     """
 
     def __init__(self, graph: str, operator: str, reason: str, place: str | None) -> None:
-        self.graph = graph
-        self.operator = operator
-        self.reason = reason
-        self.place = place
+        self.graph, self.operator = graph, operator
+        self.reason, self.place = reason, place
         super().__init__(str(self))
 
     def __str__(self) -> str:
@@ -477,9 +475,7 @@ class NotJoined(UserWarning):
     """
 
     def __init__(self, reason: str, place: str | None, advice: str = "") -> None:
-        self.reason = reason
-        self.place = place
-        self.advice = advice
+        self.reason, self.place, self.advice = reason, place, advice
         super().__init__(str(self))
 
     def __str__(self) -> str:
