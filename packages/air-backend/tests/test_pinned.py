@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map
 
 from air_backend import CompilerConfig, get_npu_backend, pin
 from air_backend.errors import CannotPin, PinnedArgument
@@ -56,6 +58,26 @@ def test_nested_results_and_keyword_arguments_come_back_as_they_were() -> None:
     torch.testing.assert_close(got["sum"], expected["sum"], rtol=0, atol=0)
     torch.testing.assert_close(got["rest"][0], expected["rest"][0], rtol=0, atol=0)
     assert got["rest"][1:] == ["name", 3]
+
+
+@pytest.mark.parametrize(
+    "nested",
+    [
+        lambda a, b: (a, (b,)),
+        lambda a, b: ((a,), (b,)),
+        lambda a, b: ((a, b),),
+        lambda a, b: ([a], b),
+        lambda a, b: [a, b],
+        lambda a, b: (b, a),
+    ],
+)
+def test_results_are_nested_as_the_function_nests_them(nested: Callable[[Tensor, Tensor], Any]) -> None:
+    def model(x: Tensor) -> Any:
+        return nested(x * 2, x + 1)
+
+    x = torch.randn(3)
+    got, expected = (tree_map(Tensor.tolist, function(x)) for function in (pin(compiled(model), x), model))
+    assert got == expected
 
 
 def test_an_argument_that_is_a_result_is_that_of_the_call_not_of_the_example() -> None:

@@ -9,8 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+from torch.fx.experimental.proxy_tensor import make_fx
 
-from air_backend import CompilerConfig, get_npu_backend
+from air_backend import CompilerConfig, compile_fx, get_npu_backend, pin
 from air_backend.errors import TangentsLost, TangentsRefused
 
 MODES = ("reduce-overhead", "max-autotune")
@@ -21,12 +22,16 @@ def layer(x: Tensor) -> Tensor:
     return (x @ W).sin() * 2
 
 
-def compiled(mode: Any, wanted: Any = "split") -> Any:
+def waves(x: Tensor) -> Tensor:
+    return x.sin() * 2
+
+
+def compiled(mode: Any, wanted: Any = "split", function: Any = layer) -> Any:
     torch._dynamo.reset()
     config = CompilerConfig()
     config.mode = mode
     config.air.uncapturable = config.air.unsupported = wanted
-    return torch.compile(layer, backend=get_npu_backend(compiler_config=config))
+    return torch.compile(function, backend=get_npu_backend(compiler_config=config))
 
 
 def pushed(function: Any, x: Tensor, tangent: Tensor) -> tuple[Tensor, Tensor]:
@@ -78,3 +83,13 @@ def test_such_calls_are_said_once_with_the_line_where_the_graph_begins() -> None
 def test_they_are_an_error_where_one_is_asked_for(mode: str) -> None:
     with pytest.raises(TangentsRefused):
         pushed(compiled(mode, "error"), torch.ones(5, 4), torch.ones(5, 4))
+
+
+def test_a_pinned_function_and_a_compiled_graph_refuse_such_a_call() -> None:
+    x = torch.ones(5, 4)
+    with torch.no_grad():
+        pinned = pin(compiled("reduce-overhead", function=waves), x)
+    graph = make_fx(lambda x: (waves(x),), tracing_mode="fake")(x)
+    for function in (pinned, compile_fx(graph, [x])):
+        with pytest.raises(TangentsRefused):
+            pushed(function, x, x)

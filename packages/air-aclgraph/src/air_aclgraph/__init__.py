@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from air_aclgraph._by_size import OncePerSize
 from air_aclgraph._compile import AnyExecutable, compile_graph, run_eagerly, runtime_for, use_runtime
-from air_aclgraph._direct import DirectCall, WitnessedCall, Wrapped, witnessed
+from air_aclgraph._direct import DirectCall, WitnessedCall, Wrapped, outside_levels, witnessed
 from air_aclgraph._executable import Executable
 from air_aclgraph._host_constants import HostConstant, decided_by_symbols, hold_host_constants
 from air_aclgraph._numbers import stage_numbers
@@ -46,6 +46,7 @@ __all__ = [
     "compile_graph",
     "decided_by_symbols",
     "hold_host_constants",
+    "outside_levels",
     "register_uncapturable",
     "registered_uncapturable",
     "run_eagerly",

@@ -17,6 +17,7 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch.export import ExportedProgram
 
+import air_aclgraph
 import air_streams
 from air_backend import _devices, _foreign_ops, _hidden_writes, _logs, _minifier, _records, _variables
 from air_backend._compilation import Compilation
@@ -231,7 +232,7 @@ def compile_fx(
         return of_its_kind(run, kinds)
     record, executor = compile_aten(gm, example_inputs, config)
     _records.keep(record, executor)
-    return of_its_kind(executor, kinds)
+    return of_its_kind(air_aclgraph.outside_levels(executor, with_tangents(None, config)), kinds)
 
 
 _logs.register_alias()

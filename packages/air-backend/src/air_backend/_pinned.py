@@ -18,14 +18,15 @@ from operator import itemgetter
 from typing import Any, Final
 
 from torch import Tensor
-from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+from torch.autograd import forward_ad
+from torch.utils._pytree import TreeSpec, tree_flatten, tree_structure, tree_unflatten
 
 import air_aclgraph
 from air_aclgraph.errors import InputRefused
 from air_backend._in_order import InOrder
 from air_backend._kinds import Kinds
 from air_backend._shared_memory import Fitting, Traced, Written
-from air_backend.errors import CannotPin, PinnedArgument
+from air_backend.errors import CannotPin, PinnedArgument, TangentsRefused
 
 _MANY: Final = "several graphs ran: {0}"
 _NONE: Final = "no captured graph was called without AOTAutograd's wrapper"
@@ -62,6 +63,8 @@ class PinnedCall:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Copies the inputs, replays the capture and returns what the compiled function returns."""
+        if forward_ad._current_level >= 0:
+            raise TangentsRefused()
         leaves = args if self._plain and not kwargs else self._leaves(args, kwargs)
         example = self._example
         if len(leaves) != len(example):
@@ -175,7 +178,7 @@ def _result(results: Any, outputs: Sequence[Any], example: Sequence[Any]) -> _Re
     of_arguments = any(source is not None and source >= len(outputs) for source in sources)
     if spec.is_leaf() and sources[0] is not None:
         return _Result(itemgetter(sources[0]), of_arguments)
-    if spec.type is tuple and sources == list(range(len(outputs))) and len(leaves) == spec.num_children:
+    if sources == list(range(len(outputs))) and spec == tree_structure((0,) * len(outputs)):
         return _Result(tuple)
     kept = [None if source is not None else leaf for leaf, source in zip(leaves, sources, strict=True)]
 
