@@ -197,8 +197,8 @@ def _call(
     cell: list[Callable[[Sequence[Any]], Any] | None] = [None]  # `run` as soon as it may be called
 
     def call(*args: Any) -> Any:
-        if cell[0] is None:
-            return compiled(*args) if decided else first(args)
+        if cell[0] is None or forward_ad._current_level >= 0:  # `compiled` knows what to do inside a level
+            return compiled(*args) if decided or forward_ad._current_level >= 0 else first(args)
         if casts():
             return without_casts(args)
         if not has_gradients():
@@ -236,8 +236,7 @@ def _call(
     direct_call.look_again = look_again
     _direct_calls.add(direct_call)
     call.__dict__["air_direct_call"] = direct_call  # which lives as long as what Dynamo calls
-    careful = outside_levels(call, compiled)  # which knows what to do inside one
-    return _without_frames(cell, casts, has_gradients, careful) or careful
+    return _without_frames(cell, casts, has_gradients, call) or call
 
 
 def _without_frames(

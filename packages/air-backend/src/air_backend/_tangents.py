@@ -12,14 +12,14 @@ from torch import fx
 from air_backend._eager_calls import Run, as_it_came, asks_for_an_error, running_eagerly
 from air_backend.errors import TangentsLost, TangentsRefused
 from air_config import CompilerConfig
-from air_graph import source_of
+from air_graph import start_of
 
 
 def with_tangents(gm: fx.GraphModule | None, config: CompilerConfig) -> Run:
     """What is called then; without `gm`, or where an error is asked for, it raises."""
     refused = gm is None or asks_for_an_error(config)
     original = None if gm is None or refused else as_it_came(gm)
-    line = None if gm is None else next(filter(None, map(source_of, gm.graph.nodes)), None)
+    line = None if gm is None else start_of(gm.graph)
     eager: Run | None = None
 
     def call(*args: Any) -> Any:

@@ -21,7 +21,7 @@ from air_backend._eager_calls import Run, as_it_came, running_eagerly
 from air_backend._shared_memory import Sharing
 from air_backend.errors import NotTraced, RunsEagerly, SharedOtherwise, SharingRefused
 from air_config.errors import AirError
-from air_graph import SourceLine, source_of
+from air_graph import SourceLine, source_of, start_of
 
 #: Where torch makes bases of arguments that share memory, and refuses some.
 _BASES: Final = ("pre_compile", "AOTSyntheticBaseWrapper")
@@ -38,8 +38,7 @@ def eager_instead(gm: fx.GraphModule, sharing: Sharing, error: Exception) -> Run
         told = _about_sharing(sharing, error)
     else:
         line = _line_of(error)
-        start = next(filter(None, map(source_of, gm.graph.nodes)), None)
-        told = NotTraced(_first_line(error), line or start, is_start=line is None)
+        told = NotTraced(_first_line(error), line or start_of(gm.graph), is_start=line is None)
     return running_eagerly(as_it_came(gm), told)
 
 

@@ -66,6 +66,7 @@ from air_graph._source import (
     nearest_source_of,
     place_of,
     source_of,
+    start_of,
     warn_at,
 )
 from air_graph._static import static_inputs
@@ -174,6 +175,7 @@ __all__ = [
     "same_place",
     "shares_storage",
     "source_of",
+    "start_of",
     "static_inputs",
     "storage_key",
     "surely",

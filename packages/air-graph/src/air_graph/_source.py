@@ -13,7 +13,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Final
 
-from torch.fx import Node
+from torch.fx import Graph, Node
 
 _FRAME: Final = re.compile(
     r'^\s*File "(?P<file>[^"]*)", line (?P<line>\d+)(?:, in [^\n]*)?(?:\n(?P<code>[^\n]*))?', re.M
@@ -95,6 +95,11 @@ def nearest_source_of(*nodes: Node) -> SourceLine | None:
     """The first line among those of the nodes and of their neighbours; nodes that a partitioner made have none."""
     near = (around for node in nodes for around in (node, *node.all_input_nodes, *node.users))
     return next((line for line in map(source_of, near) if line is not None), None)
+
+
+def start_of(graph: Graph) -> SourceLine | None:
+    """The first line that a graph was traced from."""
+    return next((line for line in map(source_of, graph.nodes) if line is not None), None)
 
 
 def place_of(node: Node) -> str:
