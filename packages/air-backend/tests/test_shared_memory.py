@@ -19,8 +19,9 @@ from torch._dynamo.utils import counters
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from air_backend import compile_fx, explain, pin
-from air_backend._eager_calls import EAGER_CALLS
-from air_backend.errors import PinnedArgument, SharedOtherwise, SharingRefused
+from air_backend.eager_calls import SharedOtherwise
+from air_backend.eager_calls._running import EAGER_CALLS
+from air_backend.errors import PinnedArgument, SharingRefused
 from air_backend.inference import cache_compile
 from air_config.errors import AirError
 from sharing import Drawn, draw

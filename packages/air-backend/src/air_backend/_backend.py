@@ -22,17 +22,17 @@ import air_streams
 from air_backend import _devices, _foreign_ops, _hidden_writes, _logs, _minifier, _records, _variables
 from air_backend._compilation import Compilation
 from air_backend._compile import compile_aten
-from air_backend._eager_calls import asks_for_an_error
 from air_backend._given import in_a_tuple, is_as_aotautograd_makes_it
 from air_backend._keeping import keeping
 from air_backend._kinds import example_values, kinds_of, of_its_kind
 from air_backend._npu_traces import trace_plain_formats
 from air_backend._pieces import untouched
-from air_backend._shared_calls import shared_as_traced
 from air_backend._shared_memory import Sharing
-from air_backend._tangents import with_tangents
-from air_backend._untraceable import eager_instead
 from air_backend.dump import debug_folder, readable
+from air_backend.eager_calls._running import asks_for_an_error
+from air_backend.eager_calls._shared_calls import shared_as_traced
+from air_backend.eager_calls._tangents import with_tangents
+from air_backend.eager_calls._untraceable import eager_instead
 from air_backend.errors import NotAGraphModule, OptionsOfWrongType, UnknownMode
 from air_config import PRESETS, CompilerConfig
 

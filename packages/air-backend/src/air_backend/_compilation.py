@@ -23,6 +23,7 @@ from air_backend._joint import JOINED, partition_of, tangents_of
 from air_backend._record import Role
 from air_backend._shared_memory import Sharing, Written
 from air_backend.dump import DebugFolder
+from air_backend.eager_calls._batched import many_at_once, of_one_gradient
 from air_config import CompilerConfig
 from air_fxpasses.declared import Declared, declared_by_position
 from air_geir.gears import GEARS
@@ -87,6 +88,7 @@ class Compilation:
         gradients = tangents_of(gm) if known.role == "backward" else []
         inputs = gm.graph.find_nodes(op="placeholder")
         tangents = [at for at, node in enumerate(inputs) if node in gradients]
+        many = many_at_once(gm, self.config) if tangents else None
         record, run = compile_aten(
             gm,
             example_inputs,
@@ -102,7 +104,7 @@ class Compilation:
             executor = InOrder(run, outside, record.ground) if outside else run
             return self.direct_call.enter(executor, known.wrapped)
         called = _boxed(run) if known.role == "backward" else self._in_order(_boxed(run), record.ground)
-        return _with_memory(called, tangents) if tangents else called
+        return called if many is None else of_one_gradient(called, tangents, many)
 
     def _in_order(self, run: Callable[..., Any], ground: torch.device) -> Callable[..., Any]:
         return boxed(self.outside.around(run, ground)) if self.outside else run
@@ -159,18 +161,6 @@ def _failing(error: Exception) -> Callable[[list[Any]], Any]:
 
     def call(args: list[Any]) -> Any:
         raise error
-
-    return boxed(call)
-
-
-def _with_memory(run: Callable[[list[Any]], Any], tangents: Sequence[int]) -> Callable[[list[Any]], Any]:
-    """A backward half, given zeros that have memory where autograd knows that a gradient is zero and has made none."""
-
-    def call(args: list[Any]) -> Any:
-        for at in tangents:
-            if isinstance(args[at], Tensor) and args[at]._is_zerotensor():
-                args[at] = args[at].new_zeros(args[at].shape)
-        return run(args)
 
     return boxed(call)
 

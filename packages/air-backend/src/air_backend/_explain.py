@@ -19,7 +19,7 @@ from torch._dynamo.utils import counters
 from air_backend import _records
 from air_backend._backend import Backend
 from air_backend._describe import describe
-from air_backend._eager_calls import EAGER_CALLS
+from air_backend.eager_calls._running import EAGER_CALLS
 from air_backend.errors import UnknownEnding
 from air_backend.report import Watch, page_of, watching
 from air_config import CompilerConfig

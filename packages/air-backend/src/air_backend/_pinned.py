@@ -26,7 +26,8 @@ from air_aclgraph.errors import InputRefused
 from air_backend._in_order import InOrder
 from air_backend._kinds import Kinds
 from air_backend._shared_memory import Fitting, Traced, Written
-from air_backend.errors import CannotPin, PinnedArgument, TangentsRefused
+from air_backend.eager_calls.errors import TangentsRefused
+from air_backend.errors import CannotPin, PinnedArgument
 
 _MANY: Final = "several graphs ran: {0}"
 _NONE: Final = "no captured graph was called without AOTAutograd's wrapper"

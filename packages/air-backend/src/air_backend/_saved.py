@@ -39,11 +39,11 @@ from air_backend._compilation import Compilation, GraphFacts, declared_sizes_of
 from air_backend._hidden_writes import Around
 from air_backend._kinds import example_values
 from air_backend._record import Role
-from air_backend._shared_calls import shared_as_traced
 from air_backend._shared_memory import Sharing
-from air_backend._tangents import with_tangents
 from air_backend._version import __version__
 from air_backend.dump import readable
+from air_backend.eager_calls._shared_calls import shared_as_traced
+from air_backend.eager_calls._tangents import with_tangents
 from air_backend.errors import CannotSave
 from air_config import CompilerConfig
 

@@ -28,14 +28,14 @@ from torch._dynamo.exc import PackageError, TensorifyScalarRestartAnalysis
 from torch._dynamo.guards import CheckFunctionManager
 
 from air_backend._backend import Backend, effective_config
-from air_backend._eager_calls import asks_for_an_error, running_eagerly
 from air_backend._keeping import no_caches
 from air_backend._native_objects import native_objects_by_type
+from air_backend.eager_calls._running import asks_for_an_error, running_eagerly
+from air_backend.eager_calls.errors import SharedOtherwise
 from air_backend.errors import (
     CacheWarning,
     CannotSave,
     OptionsOfWrongType,
-    SharedOtherwise,
     SharingRefused,
     TwoConfigurations,
 )

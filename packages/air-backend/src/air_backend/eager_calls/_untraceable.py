@@ -17,9 +17,10 @@ from torch import fx
 from torch._dynamo.exc import TorchDynamoException
 
 from air_backend._compilation import Compilation
-from air_backend._eager_calls import Run, as_it_came, running_eagerly
 from air_backend._shared_memory import Sharing
-from air_backend.errors import NotTraced, RunsEagerly, SharedOtherwise, SharingRefused
+from air_backend.eager_calls._running import Run, as_it_came, running_eagerly
+from air_backend.eager_calls.errors import NotTraced, RunsEagerly, SharedOtherwise
+from air_backend.errors import SharingRefused
 from air_config.errors import AirError
 from air_graph import SourceLine, source_of, start_of
 

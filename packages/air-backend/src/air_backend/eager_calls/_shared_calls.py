@@ -6,10 +6,10 @@ from typing import Any
 
 from torch import fx
 
-from air_backend._eager_calls import Run, as_it_came, asks_for_an_error, running_eagerly
 from air_backend._result_places import at_their_places
 from air_backend._shared_memory import NOT_AS_TRACED, Fitting, Sharing
-from air_backend.errors import SharedOtherwise
+from air_backend.eager_calls._running import Run, as_it_came, asks_for_an_error, running_eagerly
+from air_backend.eager_calls.errors import SharedOtherwise
 from air_config import CompilerConfig
 
 

@@ -9,9 +9,10 @@ from torch import fx
 from torch._dynamo.utils import counters
 
 from air_backend._pieces import untouched
-from air_backend.errors import RunsEagerly
+from air_backend.eager_calls.errors import RunsEagerly
 from air_config import CompilerConfig
-from air_graph import warn_at
+from air_config.errors import AirError
+from air_graph import SourceLine, start_of, warn_at
 
 Run = Callable[..., Any]
 
@@ -29,6 +30,31 @@ def running_eagerly(run: Run, told: RunsEagerly) -> Run:
         return run(*args, **kwargs)
 
     return eager
+
+
+def eager_or_refused(
+    gm: fx.GraphModule | None,
+    config: CompilerConfig,
+    told: Callable[[SourceLine | None], RunsEagerly],
+    refused: Callable[[SourceLine | None], AirError],
+) -> Run:
+    """`gm` as it came, for calls that its compiled form cannot serve; without it, or where an error is asked for, raises.
+
+    Said is the line where the graph begins.
+    """
+    original = None if gm is None or asks_for_an_error(config) else as_it_came(gm)
+    line = None if gm is None else start_of(gm.graph)
+    eager: Run | None = None
+
+    def call(*args: Any) -> Any:
+        nonlocal eager
+        if original is None:
+            raise refused(line)
+        if eager is None:
+            eager = running_eagerly(original, told(line))
+        return eager(*args)
+
+    return call
 
 
 def as_it_came(gm: fx.GraphModule) -> fx.GraphModule:

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch._dynamo.exc import BackendCompilerFailed
 
 from air_backend import CompilerConfig, explain, get_npu_backend
-from air_backend.errors import NotTraced
+from air_backend.eager_calls import NotTraced
 
 MODES = ("reduce-overhead", "max-autotune")
 MASK = torch.tensor([[True, False, True, True]])
@@ -47,7 +47,7 @@ def test_N23_a_graph_that_torch_cannot_trace_runs_eagerly_with_one_warning(mode:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.filterwarnings("ignore::air_backend.errors.NotTraced")
+@pytest.mark.filterwarnings("ignore::air_backend.eager_calls.NotTraced")
 def test_N23_its_gradients_are_those_of_eager(mode: str) -> None:
     x, y = (torch.arange(128.0).reshape(1, 4, 32).requires_grad_() for _ in range(2))
     compiled(masked_heads, mode)(x).sum().backward()
@@ -76,7 +76,7 @@ def test_N23_the_error_is_raised_where_one_is_asked_for(mode: str) -> None:
         compiled(masked_heads, mode, "error")(torch.ones(1, 4, 32))
 
 
-@pytest.mark.filterwarnings("ignore::air_backend.errors.NotTraced")
+@pytest.mark.filterwarnings("ignore::air_backend.eager_calls.NotTraced")
 def test_N23_explain_counts_such_calls() -> None:
     torch._dynamo.reset()
     report = explain(masked_heads, torch.ones(1, 4, 32))

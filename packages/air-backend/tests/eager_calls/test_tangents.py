@@ -12,7 +12,7 @@ from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from air_backend import CompilerConfig, compile_fx, get_npu_backend, pin
-from air_backend.errors import TangentsLost, TangentsRefused
+from air_backend.eager_calls import TangentsLost, TangentsRefused
 
 MODES = ("reduce-overhead", "max-autotune")
 W = torch.arange(12.0).reshape(4, 3) / 10
@@ -44,7 +44,7 @@ def pushed(function: Any, x: Tensor, tangent: Tensor) -> tuple[Tensor, Tensor]:
 @pytest.mark.parametrize("is_trained", [False, True])
 @pytest.mark.parametrize("is_known", [False, True])
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.filterwarnings("ignore::air_backend.errors.TangentsLost")
+@pytest.mark.filterwarnings("ignore::air_backend.eager_calls.TangentsLost")
 def test_N25_tangents_are_those_of_eager_in_every_call(mode: str, is_known: bool, is_trained: bool) -> None:
     run = compiled(mode)
     if is_known:
@@ -58,7 +58,7 @@ def test_N25_tangents_are_those_of_eager_in_every_call(mode: str, is_known: bool
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.filterwarnings("ignore::air_backend.errors.TangentsLost")
+@pytest.mark.filterwarnings("ignore::air_backend.eager_calls.TangentsLost")
 def test_N25_a_jacobian_in_forward_mode_is_that_of_eager(mode: str) -> None:
     run, x = compiled(mode), torch.arange(8.0).reshape(2, 4)
     run(x)

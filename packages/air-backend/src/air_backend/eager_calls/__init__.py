@@ -1,0 +1,23 @@
+"""Calls of a compiled function that run eagerly: which, why, and how that is said."""
+
+from __future__ import annotations
+
+from air_backend.eager_calls.errors import (
+    GradientsBatched,
+    GradientsRefused,
+    NotTraced,
+    RunsEagerly,
+    SharedOtherwise,
+    TangentsLost,
+    TangentsRefused,
+)
+
+__all__ = [
+    "GradientsBatched",
+    "GradientsRefused",
+    "NotTraced",
+    "RunsEagerly",
+    "SharedOtherwise",
+    "TangentsLost",
+    "TangentsRefused",
+]

@@ -1,0 +1,100 @@
+"""Every warning that calls run eagerly, and the errors that stand in their place where one is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from air_config.errors import AirError
+
+if TYPE_CHECKING:
+    from air_backend.errors import SharingRefused
+    from air_graph import SourceLine  # with torch, which `air --help` does without
+
+
+class RunsEagerly(UserWarning):
+    """Some calls of a compiled function run eagerly; the message says which, why and where.
+
+    Do what the message says; the results are those of eager either way.
+    """
+
+    def __init__(self, what: str, place: SourceLine | None, advice: str = "", label: str = "at") -> None:
+        self.place = place
+        lines = ((label, str(place or "")), ("advice", advice))
+        super().__init__("\n".join([what, *(f"  {name:<7} {text}" for name, text in lines if text)]))
+
+
+class SharedOtherwise(RunsEagerly):
+    """Calls of a function that writes to an argument run eagerly, for the way in which arguments lie in memory.
+
+    Pass a copy of what is only read (`.clone()`).
+    """
+
+    def __init__(self, refused: SharingRefused) -> None:
+        self.arguments = refused.arguments
+        written = f"the function writes to one of {', '.join(refused.arguments)}: {refused.reason}"
+        super().__init__(f"such calls run eagerly: {written}", refused.where, refused.advice)
+
+
+class NotTraced(RunsEagerly):
+    """A graph runs eagerly, since torch cannot make it functional, as compilers need it.
+
+    Rewrite the line, often by a value of its own instead of a write to a view; the error is torch's, and every compiler
+    behind AOTAutograd has it. `config.air.uncapturable = "error"` (in max-autotune `config.air.unsupported`) raises it.
+    """
+
+    def __init__(self, reason: str, place: SourceLine | None, *, is_start: bool = False) -> None:
+        super().__init__(
+            f"this graph runs eagerly: torch cannot trace it for a compiler: {reason}",
+            place,
+            "rewrite the line, often by a value of its own instead of a write to a view",
+            "begins" if is_start else "at",  # where torch says of no operator that it is the one
+        )
+
+
+class TangentsLost(RunsEagerly):
+    """Calls inside a level of forward-mode AD run eagerly: a compiled graph computes no tangents.
+
+    Nothing has to be done; the function that was compiled gives the same without this warning.
+    """
+
+    def __init__(self, place: SourceLine | None) -> None:
+        what = "calls inside a level of forward-mode AD run eagerly: a compiled graph computes no tangents"
+        super().__init__(what, place, label="begins")
+
+
+@dataclass(eq=False)
+class TangentsRefused(AirError, RuntimeError):
+    """A compiled function was called inside a level of forward-mode AD, and a graph computes no tangents.
+
+    Call the function that was compiled, or do without `config.air.uncapturable = "error"` (in max-autotune
+    `config.air.unsupported`): then such a call runs eagerly.
+    """
+
+    where: SourceLine | None = None
+    what = "a compiled graph computes no tangents, and the call is inside a level of forward-mode AD"
+    advice = "call the function that was compiled"
+
+
+class GradientsBatched(RunsEagerly):
+    """Backward calls for many gradients at once (`is_grads_batched=True`, `jacobian(vectorize=True)`) run eagerly.
+
+    Nothing has to be done; the gradients are those of eager. One gradient after another is computed by the graph.
+    """
+
+    def __init__(self, place: SourceLine | None) -> None:
+        what = "backward calls for many gradients at once run eagerly: a compiled graph computes one"
+        super().__init__(what, place, label="begins")
+
+
+@dataclass(eq=False)
+class GradientsRefused(AirError, RuntimeError):
+    """Many gradients at once were asked of a compiled function, and a graph computes one.
+
+    Ask for one after another, or do without `config.air.uncapturable = "error"` (in max-autotune
+    `config.air.unsupported`): then such a call runs eagerly.
+    """
+
+    where: SourceLine | None = None
+    what = "a compiled graph computes one gradient, and many were asked for at once"
+    advice = "ask for one after another (without is_grads_batched or vectorize)"

@@ -1,0 +1,94 @@
+"""Many gradients at once through a compiled function are those of eager, and one gradient still replays the graph."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from air_backend import CompilerConfig, get_npu_backend
+from air_backend.eager_calls import GradientsBatched, GradientsRefused
+
+MODES = ("reduce-overhead", "max-autotune")
+W = torch.arange(12.0).reshape(4, 3) / 10
+
+
+def layer(x: Tensor) -> Tensor:
+    return (x @ W).sin() * x.sum()
+
+
+def heads(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    hidden = torch.nn.functional.layer_norm(x, (4,))
+    return hidden @ W, torch.softmax(x, -1), x[:, :2].cumsum(0)
+
+
+def compiled(mode: Any, function: Any, wanted: Any = "split") -> Any:
+    torch._dynamo.reset()
+    config = CompilerConfig()
+    config.mode = mode
+    config.air.uncapturable = config.air.unsupported = wanted
+    return torch.compile(function, backend=get_npu_backend(compiler_config=config))
+
+
+def many(function: Any, seed: int, used: tuple[int, ...] = (0, 1, 2)) -> Tensor:
+    """Seven gradients at once; of several results only some have a gradient."""
+    torch.manual_seed(seed)
+    x = torch.randn(5, 4, requires_grad=True)
+    results = function(x)
+    results = [results] if isinstance(results, Tensor) else [results[at] for at in used]
+    wanted = [torch.randn(7, *result.shape) for result in results]
+    (found,) = torch.autograd.grad(results, x, wanted, is_grads_batched=True)
+    return found
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.filterwarnings("ignore::air_backend.eager_calls.GradientsBatched")
+def test_N25_many_gradients_at_once_are_those_of_eager(mode: str, is_known: bool) -> None:
+    run = compiled(mode, layer)
+    x = torch.randn(5, 4, requires_grad=True)
+    if is_known:
+        run(x).sum().backward()
+    for seed in range(3):
+        torch.testing.assert_close(many(run, seed), many(layer, seed))
+    (found,), (expected,) = (torch.autograd.grad(one(x).sum(), x) for one in (run, layer))
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("used", [(0,), (1, 2), (0, 1, 2)])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.filterwarnings("ignore::air_backend.eager_calls.GradientsBatched")
+def test_N25_also_where_only_some_results_have_one(mode: str, used: tuple[int, ...]) -> None:
+    run = compiled(mode, heads)
+    for seed in range(2):
+        torch.testing.assert_close(many(run, seed, used), many(heads, seed, used))
+
+
+@pytest.mark.parametrize("vectorize", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.filterwarnings("ignore::air_backend.eager_calls.GradientsBatched")
+def test_N25_a_jacobian_is_that_of_eager(mode: str, vectorize: bool) -> None:
+    run, x = compiled(mode, layer), torch.arange(8.0).reshape(2, 4)
+    found, expected = (
+        torch.autograd.functional.jacobian(one, x, vectorize=vectorize) for one in (run, layer)
+    )
+    torch.testing.assert_close(found, expected)
+
+
+def test_such_calls_are_said_once_with_the_line_where_the_graph_begins() -> None:
+    run = compiled("reduce-overhead", layer)
+    with pytest.warns(GradientsBatched, match=r"return \(x @ W\)"):
+        many(run, 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        many(run, 1)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_they_are_an_error_where_one_is_asked_for(mode: str) -> None:
+    run = compiled(mode, layer, "error")
+    with pytest.raises(GradientsRefused, match="one after another"):
+        many(run, 0)
