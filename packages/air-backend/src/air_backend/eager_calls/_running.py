@@ -38,7 +38,7 @@ def eager_or_refused(
     told: Callable[[SourceLine | None], RunsEagerly],
     refused: Callable[[SourceLine | None], AirError],
 ) -> Run:
-    """`gm` as it came, for calls that its compiled form cannot serve; raises without it, or where an error is asked for.
+    """`gm` as it came, for calls that its compiled form cannot serve; raises without it, or where an error is wanted.
 
     Said is the line where the graph begins.
     """
