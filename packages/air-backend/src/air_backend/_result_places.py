@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import sympy  # type: ignore[import-untyped]  # sympy ships no annotations
 import torch
 from torch import SymInt, Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.fx import GraphModule
 from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP
 from torch.utils._sympy.printers import PythonPrinter
@@ -50,7 +51,7 @@ def places_of(gm: GraphModule) -> tuple[ResultPlace, ...]:
     where: Mapping[sympy.Symbol, sympy.Symbol] | None = None
     for at, node in enumerate(results if isinstance(results, (tuple, list)) else ()):
         value = getattr(node, "meta", {}).get("example_value")
-        if not isinstance(value, Tensor) or value.layout is not torch.strided:
+        if not _has_memory(value):
             continue
         for place in _owners(value, inputs):
             if where is None:
@@ -63,15 +64,17 @@ def _owners(value: Tensor, inputs: Sequence[Any]) -> Iterator[int]:
     """The arguments that have open sizes and lie in the memory of a value."""
     storage = value.untyped_storage()._cdata
     for place, one in enumerate(inputs):
-        if (
-            isinstance(one, Tensor)
-            and one.layout is torch.strided
-            and one.untyped_storage()._cdata == storage
-        ):
+        if _has_memory(one) and one.untyped_storage()._cdata == storage:
             numbers = (*one.shape, *one.stride(), one.storage_offset(), *value.shape, *value.stride())
             alike = (value.dtype, value.is_conj(), value.is_neg()) == (one.dtype, one.is_conj(), one.is_neg())
             if alike and any(isinstance(number, SymInt) for number in numbers):
                 yield place
+
+
+def _has_memory(value: object) -> TypeGuard[Tensor]:
+    """Whether a value lies in memory of its own; what stands for it inside a level of torch.func does not."""
+    is_strided = isinstance(value, Tensor) and value.layout is torch.strided
+    return is_strided and not is_functorch_wrapped_tensor(value)
 
 
 def _accesses(inputs: Sequence[Any]) -> Iterator[tuple[sympy.Symbol, sympy.Symbol]]:
@@ -79,7 +82,7 @@ def _accesses(inputs: Sequence[Any]) -> Iterator[tuple[sympy.Symbol, sympy.Symbo
     for place, one in reversed([*enumerate(inputs)]):
         if isinstance(one, SymInt):
             yield from _access(one, f"args[{place}]")
-        elif isinstance(one, Tensor) and one.layout is torch.strided:
+        elif _has_memory(one):
             yield from _access(one.storage_offset(), f"args[{place}].storage_offset()")
             for dim in range(one.dim()):
                 yield from _access(one.stride()[dim], f"args[{place}].stride({dim})")

@@ -93,3 +93,18 @@ def test_an_error_of_a_decomposition_of_the_users_is_raised(mode: str) -> None:
     given: dict[str, Any] = {"custom_decompositions": {torch.ops.aten.sin.default: decomposed}}
     with pytest.raises(BackendCompilerFailed, match=r"is invalid for input of size|as a tensor with shape"):
         compiled(lambda x: x.sin(), mode, **given)(torch.ones(3))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_N23_a_graph_whose_result_belongs_to_a_level_of_torch_func_runs_eagerly(mode: str) -> None:
+    def pullback(x: Tensor) -> Callable[..., Any]:
+        _, back = torch.func.vjp(waves, x)
+        return back  # type: ignore[no-any-return]
+
+    def waves(x: Tensor) -> Tensor:
+        return x.sin() * 2
+
+    x = torch.arange(4.0)
+    with pytest.warns(NotTraced, match="begins .*torch.func.vjp"):
+        back = compiled(pullback, mode)(x)
+    torch.testing.assert_close(back(torch.ones(4)), pullback(x)(torch.ones(4)))

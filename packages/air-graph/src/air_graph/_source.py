@@ -31,6 +31,8 @@ _WRAPPERS: Final = (
     "/air_backend/_collectives.py",
     "/torch/distributed/_functional_collectives.py",
 )
+#: Every line below is between the user's and the operator.
+_TRANSFORMS: Final = "/torch/_functorch/"
 _MACHINERY: Final = (
     "/torch/",
     "/air_graph/",
@@ -98,8 +100,9 @@ def nearest_source_of(*nodes: Node) -> SourceLine | None:
 
 
 def start_of(graph: Graph) -> SourceLine | None:
-    """The first line that a graph was traced from."""
-    return next((line for line in map(source_of, graph.nodes) if line is not None), None)
+    """The first line of the user's that a graph was traced from, or else the first of a wrapper."""
+    traced = [node for node in graph.nodes if source_of(node) is not None]
+    return source_of(next((node for node in traced if has_line(node)), traced[0] if traced else None))
 
 
 def place_of(node: Node) -> str:
@@ -133,4 +136,5 @@ def warn_at(line: SourceLine | None, warning: Warning, package: str) -> None:
 
 
 def _is_wrapper(file: str) -> bool:
-    return file.replace("\\", "/").endswith(_WRAPPERS)
+    plain = file.replace("\\", "/")
+    return plain.endswith(_WRAPPERS) or _TRANSFORMS in plain
