@@ -374,7 +374,6 @@ class GraphSplit(UserWarning):
         self.graph = graph
         self.pieces = pieces
         self.left = left
-        super().__init__(str(self))
 
     def __str__(self) -> str:
         lines = [
@@ -394,7 +393,6 @@ class BucketsIgnored(UserWarning):
     def __init__(self, graph: str, operator: str, reason: str, place: str | None) -> None:
         self.graph, self.operator = graph, operator
         self.reason, self.place = reason, place
-        super().__init__(str(self))
 
     def __str__(self) -> str:
         lines = [
@@ -412,7 +410,6 @@ class NotJoined(UserWarning):
 
     def __init__(self, reason: str, place: str | None, advice: str = "") -> None:
         self.reason, self.place, self.advice = reason, place, advice
-        super().__init__(str(self))
 
     def __str__(self) -> str:
         lines = [f"forward and backward are two graphs (aot_config_enable_joint_graph): {self.reason}"]

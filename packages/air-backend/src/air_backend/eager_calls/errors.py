@@ -21,7 +21,10 @@ class RunsEagerly(UserWarning):
     def __init__(self, what: str, place: SourceLine | None, advice: str = "", label: str = "at") -> None:
         self.place = place
         lines = ((label, str(place or "")), ("advice", advice))
-        super().__init__("\n".join([what, *(f"  {name:<7} {text}" for name, text in lines if text)]))
+        self.text = "\n".join([what, *(f"  {name:<7} {text}" for name, text in lines if text)])
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class SharedOtherwise(RunsEagerly):

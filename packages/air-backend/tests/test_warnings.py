@@ -1,0 +1,47 @@
+"""Warnings pass from one process to another as they are: test runners and pools of workers send them on."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Final
+
+import pytest
+
+from air_backend import eager_calls, errors
+from air_backend.errors import SharingRefused
+from air_graph import SourceLine
+
+LINE: Final = SourceLine.at("model.py", 3, "y = x[mask]")
+SHARING: Final = SharingRefused(("cache", "x"), "they overlap", LINE)
+MADE: Final = (
+    errors.GraphSplit("max-autotune", "graph_0", 2, (("aten.nonzero", "its size depends on data", str(LINE)),)),
+    errors.BucketsIgnored("graph_0", "aten.nonzero", "its size depends on data", str(LINE)),
+    errors.NotJoined("a result is written", str(LINE), "leave it alone"),
+    errors.DebugFolderWarning("no space"),
+    errors.CacheWarning("no space"),
+    eager_calls.RunsEagerly("this call runs eagerly", LINE, "do nothing"),
+    eager_calls.SharedOtherwise(SHARING),
+    eager_calls.NotTraced("cannot view a tensor", LINE, is_start=True),
+    eager_calls.TangentsLost(LINE),
+    eager_calls.GradientsBatched(None),
+)
+
+
+def test_all_of_them_are_here() -> None:
+    modules = (vars(module).values() for module in (errors, eager_calls.errors))
+    kinds = {kind for found in modules for kind in found if isinstance(kind, type) and issubclass(kind, Warning)}
+    assert {type(warning) for warning in MADE} == kinds
+
+
+@pytest.mark.parametrize("warning", MADE, ids=lambda warning: type(warning).__name__)
+def test_a_warning_comes_out_of_a_pickle_and_of_a_copy_as_it_was(warning: Warning) -> None:
+    for again in (pickle.loads(pickle.dumps(warning)), copy.copy(warning)):
+        assert type(again) is type(warning)
+        assert str(again) == str(warning)
+
+
+@pytest.mark.parametrize("warning", MADE, ids=lambda warning: type(warning).__name__)
+def test_a_warning_can_be_made_of_its_arguments_as_pytest_xdist_does(warning: Warning) -> None:
+    again = type(warning)(*warning.args)
+    assert str(again).partition("\n")[0] == str(warning).partition("\n")[0]
