@@ -30,6 +30,7 @@ FUZZ: Final = {
     "options": f"{FOLDER}/test_options.py",
     "operators": f"{FOLDER}/test_every_operator.py",
     "modules": f"{FOLDER}/test_every_module.py",
+    "documents": f"{FOLDER}/test_documented_examples.py",
     "passes": "packages/air-fxpasses/tests/fuzz",
 }
 ZOO: Final = ("diffusers>=0.42", "timm>=1.0")  # libraries of models, beside the one that tests declare

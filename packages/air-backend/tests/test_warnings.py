@@ -15,7 +15,9 @@ from air_graph import SourceLine
 LINE: Final = SourceLine.at("model.py", 3, "y = x[mask]")
 SHARING: Final = SharingRefused(("cache", "x"), "they overlap", LINE)
 MADE: Final = (
-    errors.GraphSplit("max-autotune", "graph_0", 2, (("aten.nonzero", "its size depends on data", str(LINE)),)),
+    errors.GraphSplit(
+        "max-autotune", "graph_0", 2, (("aten.nonzero", "its size depends on data", str(LINE)),)
+    ),
     errors.BucketsIgnored("graph_0", "aten.nonzero", "its size depends on data", str(LINE)),
     errors.NotJoined("a result is written", str(LINE), "leave it alone"),
     errors.DebugFolderWarning("no space"),
@@ -30,7 +32,9 @@ MADE: Final = (
 
 def test_all_of_them_are_here() -> None:
     modules = (vars(module).values() for module in (errors, eager_calls.errors))
-    kinds = {kind for found in modules for kind in found if isinstance(kind, type) and issubclass(kind, Warning)}
+    kinds = {
+        kind for found in modules for kind in found if isinstance(kind, type) and issubclass(kind, Warning)
+    }
     assert {type(warning) for warning in MADE} == kinds
 
 
