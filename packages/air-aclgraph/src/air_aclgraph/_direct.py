@@ -33,6 +33,7 @@ from torch._guards import TracingContext
 from torch.autograd import forward_ad
 
 from air_aclgraph import native
+from air_aclgraph._modes import has_function_modes, outside_modes, without_function_modes
 from air_graph.executors import boxed
 from air_graph.forks import new_lock
 
@@ -151,12 +152,13 @@ class DirectCall:
     def around(
         self, compiled: Callable[..., Any], inside_levels: Callable[..., Any] | None = None
     ) -> Callable[..., Any]:
-        """What Dynamo calls: the executor itself as soon as it is known that nothing is in between.
+        """What Dynamo calls: the executor itself as soon as it is known that nothing is in between; outside all modes.
 
         `inside_levels` is called instead inside a level of forward-mode AD, whose tangents a graph does not compute.
         """
-        if inside_levels is not None:
-            compiled = outside_levels(compiled, inside_levels)
+        compiled = (
+            outside_modes(compiled) if inside_levels is None else outside_levels(compiled, inside_levels)
+        )
         if len(self._executors) != 1 or not self._wrapped.plain:
             return compiled
         return _call(self, _counted(self._executors[0].boxed, self._wrapped.written), compiled)
@@ -179,9 +181,12 @@ class DirectCall:
 
 
 def outside_levels(run: Callable[..., Any], inside: Callable[..., Any]) -> Callable[..., Any]:
-    """`run`, and `inside` in its place inside a level of forward-mode AD."""
+    """`run`, and `inside` in its place inside a level of forward-mode AD; both outside all modes."""
 
     def call(*args: Any) -> Any:
+        if has_function_modes():
+            with without_function_modes():
+                return call(*args)
         return run(*args) if forward_ad._current_level < 0 else inside(*args)
 
     return call
@@ -197,6 +202,9 @@ def _call(
     cell: list[Callable[[Sequence[Any]], Any] | None] = [None]  # `run` as soon as it may be called
 
     def call(*args: Any) -> Any:
+        if has_function_modes():
+            with without_function_modes():
+                return call(*args)
         if cell[0] is None or forward_ad._current_level >= 0:  # `compiled` knows what to do inside a level
             return compiled(*args) if decided or forward_ad._current_level >= 0 else first(args)
         if casts():
@@ -243,10 +251,12 @@ def _without_frames(
     cell: list[Any], casts: Callable[[], bool], gradients: Callable[[], bool], careful: Callable[..., Any]
 ) -> Callable[..., Any] | None:
     """`careful` as a builtin that hands its arguments to `cell[0]` where that is all `careful` would do."""
-    make = native.builtin("air_direct_call", *[ctypes.py_object] * 6)
+    make = native.builtin("air_direct_call", *[ctypes.py_object] * 7)
     if make is None:
         return None
-    made: Callable[..., Any] = make(cell, casts, gradients, careful, vars(forward_ad), _LEVEL)
+    made: Callable[..., Any] = make(
+        cell, casts, gradients, has_function_modes, careful, vars(forward_ad), _LEVEL
+    )
     return made
 
 

@@ -103,8 +103,10 @@ class Compilation:
             outside = self.outside
             executor = InOrder(run, outside, record.ground) if outside else run
             return self.direct_call.enter(executor, known.wrapped)
-        called = _boxed(run) if known.role == "backward" else self._in_order(_boxed(run), record.ground)
-        return called if many is None else of_one_gradient(called, tangents, many)
+        if known.role != "backward":
+            return self._in_order(_boxed(run), record.ground)
+        called = _boxed(run) if many is None else of_one_gradient(_boxed(run), tangents, many)
+        return boxed(air_aclgraph.outside_modes(called))
 
     def _in_order(self, run: Callable[..., Any], ground: torch.device) -> Callable[..., Any]:
         return boxed(self.outside.around(run, ground)) if self.outside else run

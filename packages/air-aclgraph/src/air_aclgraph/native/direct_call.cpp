@@ -2,8 +2,9 @@
 //
 // A Python function of `*args` copies its arguments twice, once into its frame and once into a tuple: for hundreds of
 // parameters that is a part of the call.  `cell` is a list of one: the executor, or None as long as it is not known
-// that it may be called; `careful` takes the arguments then, and also under autocast, with gradients on, or inside a level
-// of forward-mode AD. `levels` is the namespace of torch's module for that, and `level` the name of the level in it.
+// that it may be called; `careful` takes the arguments then, and also under autocast, with gradients on, inside a mode
+// of torch functions, or inside a level of forward-mode AD. `levels` is the namespace of torch's module for that, and
+// `level` the name of the level in it.
 
 #include "python.h"
 
@@ -13,6 +14,7 @@ struct DirectCall {
     Object* cell;
     Object* casts;
     Object* gradients;
+    Object* modes;
     Object* careful;
     Object* levels;
     Object* level;
@@ -39,6 +41,7 @@ Object* enter(Object* self, Object* args) {
     int around = PyObject_IsTrue(run) == 1 && !is_inside_level(direct_call) ? 0 : 1;
     if (around == 0) around = is_on(direct_call.casts);
     if (around == 0) around = is_on(direct_call.gradients);
+    if (around == 0) around = is_on(direct_call.modes);
     if (around < 0) return nullptr;
     if (around == 1) return PyObject_CallObject(direct_call.careful, args);
     Py_IncRef(run);
@@ -49,7 +52,7 @@ Object* enter(Object* self, Object* args) {
 
 void destroy(Object* capsule) {
     auto* const direct_call = static_cast<DirectCall*>(PyCapsule_GetPointer(capsule, nullptr));
-    Object* const held[] = {direct_call->cell,    direct_call->casts,  direct_call->gradients,
+    Object* const held[] = {direct_call->cell,    direct_call->casts,  direct_call->gradients, direct_call->modes,
                             direct_call->careful, direct_call->levels, direct_call->level};
     for (Object* one : held) Py_DecRef(one);
     delete direct_call;
@@ -62,8 +65,8 @@ MethodDef enter_method = {"captured_graph", reinterpret_cast<Object* (*)(Object*
 
 // The builtin holds its objects.
 extern "C" __attribute__((visibility("default"))) Object* air_direct_call(
-    Object* cell, Object* casts, Object* gradients, Object* careful, Object* levels, Object* level) {
-    Object* const held[] = {cell, casts, gradients, careful, levels, level};
+    Object* cell, Object* casts, Object* gradients, Object* modes, Object* careful, Object* levels, Object* level) {
+    Object* const held[] = {cell, casts, gradients, modes, careful, levels, level};
     for (Object* one : held) Py_IncRef(one);
-    return builtin(&enter_method, new DirectCall{cell, casts, gradients, careful, levels, level}, destroy);
+    return builtin(&enter_method, new DirectCall{cell, casts, gradients, modes, careful, levels, level}, destroy);
 }
