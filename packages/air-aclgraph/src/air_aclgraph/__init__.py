@@ -5,9 +5,9 @@ from __future__ import annotations
 from air_aclgraph._by_size import OncePerSize
 from air_aclgraph._compile import AnyExecutable, compile_graph, run_eagerly, runtime_for, use_runtime
 from air_aclgraph._direct import DirectCall, WitnessedCall, Wrapped, outside_levels, witnessed
-from air_aclgraph._modes import outside_modes
 from air_aclgraph._executable import Executable
 from air_aclgraph._host_constants import HostConstant, decided_by_symbols, hold_host_constants
+from air_aclgraph._modes import outside_modes
 from air_aclgraph._numbers import stage_numbers
 from air_aclgraph._pieced import PiecedExecutable, Splitter
 from air_aclgraph._pin import Pinned

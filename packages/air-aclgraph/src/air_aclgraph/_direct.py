@@ -202,13 +202,10 @@ def _call(
     cell: list[Callable[[Sequence[Any]], Any] | None] = [None]  # `run` as soon as it may be called
 
     def call(*args: Any) -> Any:
-        if has_function_modes():
-            with without_function_modes():
-                return call(*args)
         if cell[0] is None or forward_ad._current_level >= 0:  # `compiled` knows what to do inside a level
             return compiled(*args) if decided or forward_ad._current_level >= 0 else first(args)
-        if casts():
-            return without_casts(args)
+        if casts() or has_function_modes():
+            return plainly(args)
         if not has_gradients():
             return run(args)
         try:
@@ -217,11 +214,11 @@ def _call(
         finally:
             set_gradients(True)
 
-    def without_casts(args: tuple[Any, ...]) -> Any:
+    def plainly(args: tuple[Any, ...]) -> Any:
         before = has_gradients()
         try:
             set_gradients(False)
-            with torch._C._DisableAutocast():
+            with torch._C._DisableAutocast(), without_function_modes():
                 return run(args)
         finally:
             set_gradients(before)
