@@ -23,7 +23,7 @@ from air_backend._joint import JOINED, partition_of, tangents_of
 from air_backend._record import Role
 from air_backend._shared_memory import Sharing, Written
 from air_backend.dump import DebugFolder
-from air_backend.eager_calls._batched import many_at_once, of_one_gradient
+from air_backend.eager_calls._backward_half import BackwardHalf
 from air_config import CompilerConfig
 from air_fxpasses.declared import Declared, declared_by_position
 from air_geir.gears import GEARS
@@ -81,14 +81,12 @@ class Compilation:
         self, gm: fx.GraphModule, example_inputs: Sequence[Any], known: GraphFacts
     ) -> Callable[..., Any]:
         """Compiles a graph; the result takes one list, which it may empty."""
+        half = None
         if known.role == "backward":
             _keep_what_is_saved()
+            half = BackwardHalf(gm, _places_of_tangents(gm), self.config)
         else:
             self.sharing.learn(known.written)
-        gradients = tangents_of(gm) if known.role == "backward" else []
-        inputs = gm.graph.find_nodes(op="placeholder")
-        tangents = [at for at, node in enumerate(inputs) if node in gradients]
-        many = many_at_once(gm, self.config) if tangents else None
         record, run = compile_aten(
             gm,
             example_inputs,
@@ -103,10 +101,9 @@ class Compilation:
             outside = self.outside
             executor = InOrder(run, outside, record.ground) if outside else run
             return self.direct_call.enter(executor, known.wrapped)
-        if known.role != "backward":
+        if half is None:
             return self._in_order(_boxed(run), record.ground)
-        called = _boxed(run) if many is None else of_one_gradient(_boxed(run), tangents, many)
-        return boxed(air_aclgraph.outside_modes(called))
+        return boxed(air_aclgraph.outside_modes(half.calling(_boxed(run), lambda: record.closed)))
 
     def _in_order(self, run: Callable[..., Any], ground: torch.device) -> Callable[..., Any]:
         return boxed(self.outside.around(run, ground)) if self.outside else run
@@ -146,6 +143,11 @@ class Compilation:
                 return _failing(error)
 
         return _minifier.watched(compile_role, self.config)
+
+
+def _places_of_tangents(gm: fx.GraphModule) -> list[int]:
+    gradients = tangents_of(gm)
+    return [at for at, node in enumerate(gm.graph.find_nodes(op="placeholder")) if node in gradients]
 
 
 def _keep_what_is_saved() -> None:

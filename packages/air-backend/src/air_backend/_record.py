@@ -36,3 +36,5 @@ class CompiledGraph:
     """The operators that the executor got, by the names of their nodes."""
     host_constants: Sequence[HostConstant] = ()
     """What the graph computed on the host from constants alone, and the device holds now."""
+    closed: bool = False
+    """Whether a reset closed the executor."""

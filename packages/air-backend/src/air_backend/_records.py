@@ -33,7 +33,8 @@ def alive() -> list[tuple[CompiledGraph, Executor]]:
 
 def close_all() -> None:
     """Closes every executor in use and forgets the records."""
-    for _, run in alive():
+    for record, run in alive():
+        record.closed = True
         run.close()
     with _lock:
         _kept.clear()

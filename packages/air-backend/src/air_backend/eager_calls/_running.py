@@ -12,7 +12,7 @@ from air_backend._pieces import untouched
 from air_backend.eager_calls.errors import RunsEagerly
 from air_config import CompilerConfig
 from air_config.errors import AirError
-from air_graph import SourceLine, start_of, warn_at
+from air_graph import SourceLine, warn_at
 
 Run = Callable[..., Any]
 
@@ -33,17 +33,12 @@ def running_eagerly(run: Run, told: RunsEagerly) -> Run:
 
 
 def eager_or_refused(
-    gm: fx.GraphModule | None,
-    config: CompilerConfig,
+    original: fx.GraphModule | None,
+    line: SourceLine | None,
     told: Callable[[SourceLine | None], RunsEagerly],
     refused: Callable[[SourceLine | None], AirError],
 ) -> Run:
-    """`gm` as it came, for calls that its compiled form cannot serve; raises without it, or where an error is wanted.
-
-    Said is the line where the graph begins.
-    """
-    original = None if gm is None or asks_for_an_error(config) else as_it_came(gm)
-    line = None if gm is None else start_of(gm.graph)
+    """A graph as it came, for calls that its compiled form cannot serve, said at a line; raises without a graph."""
     eager: Run | None = None
 
     def call(*args: Any) -> Any:

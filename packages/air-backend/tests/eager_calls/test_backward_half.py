@@ -1,4 +1,4 @@
-"""Many gradients at once through a compiled function are those of eager, and one gradient still replays the graph."""
+"""Many gradients at once, and gradients after a reset, are those of eager; one gradient replays the graph."""
 
 from __future__ import annotations
 
@@ -92,3 +92,31 @@ def test_they_are_an_error_where_one_is_asked_for(mode: str) -> None:
     run = compiled(mode, layer, "error")
     with pytest.raises(GradientsRefused, match="one after another"):
         many(run, 0)
+
+
+@pytest.mark.parametrize("is_used", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_N25_a_reset_between_forward_and_backward_changes_nothing(mode: str, is_used: bool) -> None:
+    run = compiled(mode, layer)
+    x = torch.arange(20.0).reshape(5, 4).requires_grad_()
+    expected = torch.autograd.grad(layer(x).sum(), x)
+    result = run(x)
+    if is_used:
+        torch.autograd.grad(result.sum(), x, retain_graph=True)
+    torch._dynamo.reset()
+    torch.testing.assert_close(torch.autograd.grad(result.sum(), x), expected)
+    torch.testing.assert_close(torch.autograd.grad(run(x).sum(), x), expected)
+
+
+@pytest.mark.npu("an engine of the device compiles the backward beside the forward, and a reset closes both")
+@pytest.mark.parametrize("mode", MODES)
+def test_N25_nor_on_an_npu(mode: str) -> None:
+    def waves(x: Tensor) -> Tensor:
+        return x.sin() * x.sum()
+
+    run = compiled(mode, waves)
+    x = torch.arange(20.0, device="npu").requires_grad_()
+    result = run(x)
+    torch._dynamo.reset()
+    found, expected = torch.autograd.grad(result.sum(), x), torch.autograd.grad(waves(x).sum(), x)
+    torch.testing.assert_close(found, expected)

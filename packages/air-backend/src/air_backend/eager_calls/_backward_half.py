@@ -1,0 +1,54 @@
+"""A backward half as autograd calls it: with gradients of other forms than the graph was made for, and at any time.
+
+Zero that nobody computed has no memory, and is given some. Many gradients at once are tensors with a hidden dimension,
+which only torch's own operators know: the graph runs eagerly on them. It does so as well where `torch._dynamo.reset()`
+closed what was compiled between a forward and its backward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from torch import Tensor, fx
+from torch._C._functorch import is_batchedtensor, is_legacy_batchedtensor
+from torch._dynamo.utils import counters
+
+from air_backend.eager_calls._running import EAGER_CALLS, Run, as_it_came, asks_for_an_error, eager_or_refused
+from air_backend.eager_calls.errors import GradientsBatched, GradientsRefused
+from air_config import CompilerConfig
+from air_graph import start_of
+from air_graph.executors import boxed
+
+#: A plain gradient is none of these.
+_IS_BATCHED: Final = (is_legacy_batchedtensor, is_batchedtensor)
+_CLOSED: Final = "a reset came between a forward and its backward"
+
+
+class BackwardHalf:
+    """The graph as it came, from before it is compiled on."""
+
+    def __init__(self, gm: fx.GraphModule, tangents: Sequence[int], config: CompilerConfig) -> None:
+        self._graph = as_it_came(gm)
+        self._tangents = tangents
+        original = None if asks_for_an_error(config) else self._graph
+        self._many = eager_or_refused(original, start_of(gm.graph), GradientsBatched, GradientsRefused)
+
+    def calling(self, run: Callable[[list[Any]], Any], is_closed: Callable[[], bool]) -> Run:
+        """What autograd calls; `run` is the compiled graph."""
+
+        def call(args: list[Any]) -> Any:
+            if is_closed():
+                counters[EAGER_CALLS][_CLOSED] += 1
+                return self._graph(*args)
+            for at in self._tangents:
+                gradient = args[at]
+                if not isinstance(gradient, Tensor):
+                    continue
+                if any(is_batched(gradient) for is_batched in _IS_BATCHED):
+                    return self._many(*args)
+                if gradient._is_zerotensor():
+                    args[at] = gradient.new_zeros(gradient.shape)
+            return run(args)
+
+        return boxed(call)
