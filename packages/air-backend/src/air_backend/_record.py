@@ -36,5 +36,7 @@ class CompiledGraph:
     """The operators that the executor got, by the names of their nodes."""
     host_constants: Sequence[HostConstant] = ()
     """What the graph computed on the host from constants alone, and the device holds now."""
+    is_dynamos: bool = False
+    """Whether Dynamo asked for it, so that a reset of Dynamo closes it."""
     closed: bool = False
-    """Whether a reset closed the executor."""
+    """Whether a reset did."""

@@ -1,13 +1,16 @@
 """Remembers what was compiled, as long as the result is in use: for explain, statistics and reset.
 
 A record holds its executor weakly, so that dropping a compiled model frees its graphs and pools although the
-record was kept here.
+record was kept here. A reset of Dynamo closes what Dynamo compiled; what a program compiled by itself
+(`compile_fx`) is the program's.
 """
 
 from __future__ import annotations
 
 import weakref
 from typing import Any, Final
+
+from torch._guards import CompileContext
 
 from air_backend._record import CompiledGraph
 from air_graph import forks
@@ -19,6 +22,7 @@ _kept: Final[list[tuple[CompiledGraph, weakref.ref[Any]]]] = []
 
 def keep(record: CompiledGraph, run: Executor) -> None:
     """Remembers a record until its executor is gone."""
+    record.is_dynamos = CompileContext.current_compile_id() is not None
     with _lock:
         _kept[:] = [(old, ref) for old, ref in _kept if ref() is not None]
         _kept.append((record, weakref.ref(run)))
@@ -32,9 +36,10 @@ def alive() -> list[tuple[CompiledGraph, Executor]]:
 
 
 def close_all() -> None:
-    """Closes every executor in use and forgets the records."""
+    """Closes every executor in use that Dynamo had compiled, and forgets its record."""
     for record, run in alive():
-        record.closed = True
-        run.close()
+        if record.is_dynamos:
+            record.closed = True
+            run.close()
     with _lock:
-        _kept.clear()
+        _kept[:] = [(record, ref) for record, ref in _kept if not record.is_dynamos]
