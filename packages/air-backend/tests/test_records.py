@@ -54,3 +54,12 @@ def test_what_dynamo_compiled_is_closed_by_a_reset_and_compiled_again(mode: str)
     assert record.closed
     assert not [record for record, _ in _records.alive() if record.is_dynamos]
     torch.testing.assert_close(run(x), waves(x))
+
+
+def test_each_reset_closes_what_was_compiled_since_the_last() -> None:
+    torch._dynamo.reset()
+    run, x = torch.compile(waves, backend=get_npu_backend(compiler_config=config_of(MODES[0]))), torch.ones(4)
+    for _ in range(3):
+        run(x)
+        torch._dynamo.reset()
+        assert not [record for record, _ in _records.alive() if record.is_dynamos]

@@ -15,6 +15,8 @@ from typing import Any, Final
 import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.eval_frame import cached_backends
+from torch._guards import CompileContext
 from torch.export import ExportedProgram
 
 import air_aclgraph
@@ -71,6 +73,8 @@ class Backend:
         config = effective_config(self.config, mode, options)
         if isinstance(gm, ExportedProgram):
             return compiled_program(gm, Backend(config, self.decompositions))
+        if CompileContext.current_compile_id() is not None:  # a reset forgets whom the next one has to reset
+            cached_backends.setdefault(id(self), self)
         _minifier.watch_dynamo(config)
         folder = debug_folder()
         if folder is not None:
