@@ -73,8 +73,9 @@ def _owners(value: Tensor, inputs: Sequence[Any]) -> Iterator[int]:
 
 def _has_memory(value: object) -> TypeGuard[Tensor]:
     """Whether a value lies in memory of its own; what stands for it inside a level of torch.func does not."""
-    is_strided = isinstance(value, Tensor) and value.layout is torch.strided
-    return is_strided and not is_functorch_wrapped_tensor(value)
+    if not isinstance(value, Tensor) or is_functorch_wrapped_tensor(value):
+        return False
+    return value.layout is torch.strided
 
 
 def _accesses(inputs: Sequence[Any]) -> Iterator[tuple[sympy.Symbol, sympy.Symbol]]:
