@@ -57,7 +57,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def fresh_dynamo() -> Iterator[None]:
     import torch._dynamo
 
+    from air_backend import _records
+
     torch._dynamo.reset()
+    _records._kept.clear()  # those of `compile_fx` outlive a reset
     yield
     torch._dynamo.reset()
 
