@@ -27,6 +27,7 @@ MADE: Final = (
     eager_calls.NotTraced("cannot view a tensor", LINE, is_start=True),
     eager_calls.TangentsLost(LINE),
     eager_calls.GradientsBatched(None),
+    eager_calls.GradientsOfGradients(LINE),
 )
 
 

@@ -34,6 +34,7 @@ from air_backend.dump import debug_folder, readable
 from air_backend.eager_calls._running import asks_for_an_error
 from air_backend.eager_calls._shared_calls import shared_as_traced
 from air_backend.eager_calls._tangents import with_tangents
+from air_backend.eager_calls._twice import twice_differentiable
 from air_backend.eager_calls._untraceable import eager_instead
 from air_backend.errors import NotAGraphModule, OptionsOfWrongType, UnknownMode
 from air_config import PRESETS, CompilerConfig
@@ -169,6 +170,7 @@ def _through_aot(
     compiled = around(_minifier.unboxed(compiled))
     if torch._dynamo.config.repro_after is None:  # else the minifier wants to see every call
         inside_levels = with_tangents(original, compilation.config)
+        compiled = twice_differentiable(compiled, original, compilation.repeatable)
         compiled = compilation.direct_call.around(compiled, inside_levels)
     return shared_as_traced(compiled, original, compilation.sharing, compilation.config)
 

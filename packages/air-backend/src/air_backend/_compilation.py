@@ -24,6 +24,7 @@ from air_backend._record import Role
 from air_backend._shared_memory import Sharing, Written
 from air_backend.dump import DebugFolder
 from air_backend.eager_calls._backward_half import BackwardHalf
+from air_backend.eager_calls._twice import Repeatable
 from air_config import CompilerConfig
 from air_fxpasses.declared import Declared, declared_by_position
 from air_geir.gears import GEARS
@@ -76,6 +77,7 @@ class Compilation:
     """Those of them that code outside the graph may use as well."""
     direct_call: air_aclgraph.DirectCall = field(default_factory=air_aclgraph.DirectCall)
     sharing: Sharing = field(default_factory=Sharing)
+    repeatable: Repeatable = field(default_factory=Repeatable)
 
     def compile(
         self, gm: fx.GraphModule, example_inputs: Sequence[Any], known: GraphFacts
@@ -87,6 +89,8 @@ class Compilation:
             half = BackwardHalf(gm, _places_of_tangents(gm), self.config)
         else:
             self.sharing.learn(known.written)
+        if known.role == "forward":
+            self.repeatable.learn(gm)
         record, run = compile_aten(
             gm,
             example_inputs,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from air_backend.eager_calls.errors import (
     GradientsBatched,
+    GradientsOfGradients,
     GradientsRefused,
     NotTraced,
     RunsEagerly,
@@ -14,6 +15,7 @@ from air_backend.eager_calls.errors import (
 
 __all__ = [
     "GradientsBatched",
+    "GradientsOfGradients",
     "GradientsRefused",
     "NotTraced",
     "RunsEagerly",

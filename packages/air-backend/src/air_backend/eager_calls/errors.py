@@ -101,3 +101,14 @@ class GradientsRefused(AirError, RuntimeError):
     where: SourceLine | None = None
     what = "a compiled graph computes one gradient, and many were asked for at once"
     advice = "ask for one after another (without is_grads_batched or vectorize)"
+
+
+class GradientsOfGradients(RunsEagerly):
+    """A gradient that is to be differentiated (`create_graph=True`) is computed eagerly, from the forward run again.
+
+    Nothing has to be done; the gradients are those of eager. A function that is mostly used so is better not compiled.
+    """
+
+    def __init__(self, place: SourceLine | None) -> None:
+        what = "gradients to be differentiated are computed eagerly: what torch compiles has no second derivative"
+        super().__init__(what, place, label="begins")

@@ -1,0 +1,161 @@
+"""Gradients of gradients: the forward runs once more, eagerly, and autograd differentiates that.
+
+    (slope,) = torch.autograd.grad(step(x).sum(), x, create_graph=True)
+    slope.pow(2).sum().backward()
+
+What AOTAutograd makes cannot be differentiated twice. When autograd asks for a gradient that can be, the arguments of
+the forward are mostly still there: the parameters, and whatever the gradient is for. They are remembered weakly, so
+nothing lives longer than it would. Where one is gone, or was written since, or where the forward writes or draws random
+numbers, the call is torch's as before, and torch raises at the second derivative.
+"""
+
+from __future__ import annotations
+
+import operator
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch import Tensor, fx
+from torch._functorch._aot_autograd.schemas import OutputType
+from torch._guards import TracingContext
+from torch._ops import OpOverload
+from torch.autograd.graph import get_gradient_edge
+
+from air_aclgraph import outside_modes
+from air_backend.eager_calls._running import Run, as_it_came, running_eagerly
+from air_backend.eager_calls.errors import GradientsOfGradients
+from air_graph import start_of
+
+_OWN: Final = ("aten", "prims")
+_REMEMBERED: Final = "air: forward"
+
+#: torch's function for a backward whose results are to be differentiated: `(node, compute, inputs)`.
+_NAME: Final = "_double_backward"
+
+
+@dataclass
+class Repeatable:
+    """Whether a forward may run again: it draws no random numbers, writes nothing, and makes every result itself."""
+
+    known: bool = False
+
+    def learn(self, gm: fx.GraphModule) -> None:
+        """What AOTAutograd knows of the forward half in compilation."""
+        context = TracingContext.try_get()
+        metadata = None if context is None else context.fw_metadata
+        if metadata is None or metadata.tokens or metadata.num_intermediate_bases:
+            return
+        writes = any(one.mutates_data or one.mutates_metadata for one in metadata.input_info)
+        makes_all = all(one.output_type is OutputType.non_alias for one in metadata.output_info)
+        self.known = makes_all and not writes and all(map(_repeats_itself, gm.graph.nodes))
+
+
+def _repeats_itself(node: fx.Node) -> bool:
+    """Whether a node gives the same again; of operators that are not torch's own nobody knows."""
+    target = node.target
+    if not isinstance(target, OpOverload):
+        return node.op != "call_function" or target is operator.getitem
+    return target.namespace in _OWN and torch.Tag.nondeterministic_seeded not in target.tags
+
+
+@dataclass(frozen=True, slots=True)
+class _Forward:
+    """One call: its arguments, tensors weakly, and what runs it again."""
+
+    arguments: tuple[Any, ...]
+    versions: tuple[int, ...]
+    results: int
+    """How many have a gradient."""
+    again: Run
+
+    @classmethod
+    def of(cls, args: Sequence[Any], results: int, again: Run) -> _Forward:
+        arguments = tuple(weakref.ref(one) if isinstance(one, Tensor) else one for one in args)
+        return cls(arguments, _versions(args), results, again)
+
+    def alive(self) -> list[Any] | None:
+        """The arguments, if all tensors are there and unwritten."""
+        args = [one() if isinstance(one, weakref.ref) else one for one in self.arguments]
+        return args if _versions(args) == self.versions else None
+
+    def gradients(self, node: Any, inputs: Sequence[Any]) -> list[Tensor | None] | None:
+        """The gradients for the inputs of a node of autograd's, differentiable; None where they cannot be had."""
+        args = self.alive()
+        places = None if args is None else _places_of(node, args)
+        if args is None or places is None:
+            return None
+        with torch.enable_grad():
+            results = [one for one in self.again(*args) if isinstance(one, Tensor) and one.requires_grad]
+            given = [one for one in inputs[-self.results :] if isinstance(one, Tensor)]
+            if [one.shape for one in given] != [one.shape for one in results]:
+                return None
+            asked = [args[place] for place in places if place is not None]
+            found = iter(torch.autograd.grad(results, asked, given, create_graph=True, allow_unused=True))
+        return [None if place is None else next(found) for place in places]
+
+
+def _versions(args: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(one._version for one in args if isinstance(one, Tensor))
+
+
+def _places_of(node: Any, args: Sequence[Any]) -> list[int | None] | None:
+    """For each input of a node, the argument that it is; None for an input that has no gradient."""
+    edges = {
+        tuple(get_gradient_edge(one))[:2]: place
+        for place, one in enumerate(args)
+        if isinstance(one, Tensor) and one.requires_grad
+    }
+    if len(node.needs_input_grad) != len(node.next_functions):
+        return None
+    asked = [None if edge[0] is None else edges.get(edge, -1) for edge in node.next_functions]
+    return None if -1 in asked else asked
+
+
+def twice_differentiable(compiled: Run, gm: fx.GraphModule, repeatable: Repeatable) -> Run:
+    """`compiled`, whose gradients can be differentiated where its forward `gm` can run again."""
+    if not repeatable.known:
+        return compiled
+    original, line = as_it_came(gm), start_of(gm.graph)
+    eager: Run | None = None
+    changed: Any = None
+
+    def again(*args: Any) -> Any:
+        nonlocal eager
+        if eager is None:
+            eager = outside_modes(running_eagerly(original, GradientsOfGradients(line)))
+        return eager(*args)
+
+    def call(*args: Any) -> Any:
+        nonlocal changed
+        results = compiled(*args)
+        count, node = _node_of(results)
+        if node is not None and not torch._C._is_any_autocast_enabled():
+            if changed is not node._forward_cls:
+                changed = node._forward_cls
+                _change(changed)
+            node.metadata[_REMEMBERED] = _Forward.of(args, count, again)
+        return results
+
+    return call
+
+
+def _node_of(results: Any) -> tuple[int, Any]:
+    """The node of autograd's that all results with a gradient come from, and how many these are."""
+    nodes = [one.grad_fn for one in results if isinstance(one, Tensor) and one.requires_grad]
+    node = nodes[0] if nodes and all(one is nodes[0] for one in nodes) else None
+    return len(nodes), node if hasattr(getattr(node, "_forward_cls", None), _NAME) else None
+
+
+def _change(function: Any) -> None:
+    """Asks for the remembered forward first, where torch would refuse a second derivative later."""
+    refusing: Callable[..., Any] = getattr(function, _NAME)
+
+    def differentiable(node: Any, compute: Callable[[], Any], inputs: list[Any]) -> Any:
+        forward = node.metadata.get(_REMEMBERED)
+        found = None if forward is None else forward.gradients(node, inputs)
+        return refusing(node, compute, inputs) if found is None else tuple(found)
+
+    setattr(function, _NAME, staticmethod(differentiable))

@@ -1,0 +1,192 @@
+"""Gradients of gradients through a compiled function are those of eager; where they cannot be had, that is an error."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.autograd import functional
+
+from air_backend import CompilerConfig, get_npu_backend
+from air_backend.eager_calls import GradientsOfGradients
+
+MODES = ("reduce-overhead", "max-autotune")
+Program = Callable[[Any, nn.Module, Tensor], list[Any]]
+quiet = pytest.mark.filterwarnings("ignore::air_backend.eager_calls.RunsEagerly")
+
+
+class Critic(nn.Module):
+    def __init__(self, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Linear(4, 8), nn.LayerNorm(8), nn.SiLU(), nn.Dropout(dropout), nn.Linear(8, 3)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers(x)  # type: ignore[no-any-return]
+
+
+class Several(nn.Module):
+    """Results of which one is given twice, one has no gradient, and one is no number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        y = self.layer(x).tanh()
+        return y, (y * 2).sin(), y, x.detach() * 2, y > 0
+
+
+class Curved(nn.Module):
+    """Derivatives with respect to its input, inside what is compiled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        (slope,) = torch.autograd.grad(self.layer(x).tanh().sum(), x, create_graph=True)
+        (curve,) = torch.autograd.grad(slope.sum(), x, create_graph=True)
+        return slope + curve
+
+
+class Shift(nn.Module):
+    """Its backward needs nothing of the forward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.by = nn.Parameter(torch.ones(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.by
+
+
+def penalty(run: Any, model: nn.Module, x: Tensor) -> list[Any]:
+    y = run(x)
+    (slope,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+    (y.pow(2).mean() + (slope.norm(2, dim=1) - 1).pow(2).mean()).backward()
+    return [y, slope]
+
+
+def third(run: Any, model: nn.Module, x: Tensor) -> list[Any]:
+    y = run(x)
+    for _ in range(3):
+        (y,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+    return [y]
+
+
+def hessians(run: Any, model: nn.Module, x: Tensor) -> list[Any]:
+    def total(x: Tensor) -> Tensor:
+        return run(x).sum()  # type: ignore[no-any-return]
+
+    along = torch.ones_like(x)
+    both: list[Any] = [functional.hessian(total, x, vectorize=vectorize) for vectorize in (False, True)]
+    return [*both, functional.hvp(total, x, along)[1], functional.jvp(run, x, along)[1]]
+
+
+def one_graph_after_another(run: Any, model: nn.Module, x: Tensor) -> list[Any]:
+    y = run(run(x) @ torch.ones(3, 4))
+    (slope,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+    slope.pow(2).sum().backward()
+    return [y]
+
+
+def of_several(run: Any, model: nn.Module, x: Tensor) -> list[Any]:
+    one, two, three, *_ = run(x)
+    (slope,) = torch.autograd.grad(one.sum() + two.pow(2).sum() + three.exp().sum(), x, create_graph=True)
+    slope.pow(2).sum().backward()
+    return [slope]
+
+
+def inside(run: Any, model: nn.Module, x: Tensor) -> list[Any]:
+    y = run(x)
+    y.pow(2).sum().backward()
+    return [y]
+
+
+PROGRAMS: Final[dict[str, tuple[Callable[[], nn.Module], Program]]] = {
+    "penalty": (Critic, penalty),
+    "third": (Critic, third),
+    "hessians": (Critic, hessians),
+    "one graph after another": (Critic, one_graph_after_another),
+    "several results": (Several, of_several),
+    "inside": (Curved, inside),
+}
+
+
+def compiled(mode: Any, model: nn.Module) -> Any:
+    torch._dynamo.reset()
+    config = CompilerConfig()
+    config.mode = mode
+    return torch.compile(model, backend=get_npu_backend(compiler_config=config))
+
+
+def seen(program: Program, run: Any, model: nn.Module, seed: int) -> list[Any]:
+    """What a program gives, and the gradients that it leaves."""
+    model.zero_grad()
+    x = torch.randn(5, 4, generator=torch.Generator().manual_seed(seed)).requires_grad_()
+    results = program(run, model, x)
+    return [*results, x.grad, *(parameter.grad for parameter in model.parameters())]
+
+
+@quiet
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("mode", MODES)
+def test_N25_gradients_of_gradients_are_those_of_eager(mode: str, name: str) -> None:
+    make, program = PROGRAMS[name]
+    torch.manual_seed(0)
+    model = make()
+    eager = copy.deepcopy(model)
+    run = compiled(mode, model)
+    for seed in range(3):
+        for found, expected in zip(
+            seen(program, run, model, seed), seen(program, eager, eager, seed), strict=True
+        ):
+            torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_such_calls_are_said_once_with_the_line_where_the_graph_begins() -> None:
+    model = Critic()
+    run = compiled("reduce-overhead", model)
+    with pytest.warns(GradientsOfGradients, match="return self.layers"):
+        seen(penalty, run, model, 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        seen(penalty, run, model, 1)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_forward_that_draws_random_numbers_does_not_run_again(mode: str) -> None:
+    model = Critic(dropout=0.5)
+    run = compiled(mode, model)
+    with pytest.raises(RuntimeError, match="does not currently support double backward"):
+        seen(penalty, run, model, 0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nor_does_one_whose_parameters_were_written_since(mode: str) -> None:
+    def stepped(run: Any, model: nn.Module, x: Tensor) -> list[Any]:
+        y = run(x)
+        with torch.no_grad():
+            model.layers[0].weight.add_(1)
+        return list(torch.autograd.grad(y.sum(), x, create_graph=True))
+
+    model = Critic()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        seen(stepped, compiled(mode, model), model, 0)
+
+
+def test_a_forward_keeps_no_argument_alive() -> None:
+    run = compiled("reduce-overhead", Shift())
+    x = torch.ones(4)
+    result, gone = run(x), weakref.ref(x)
+    del x
+    assert gone() is None
+    assert result.requires_grad
