@@ -24,7 +24,7 @@ from air_backend._record import Role
 from air_backend._shared_memory import Sharing, Written
 from air_backend.dump import DebugFolder
 from air_backend.eager_calls._backward_half import BackwardHalf
-from air_backend.eager_calls._twice import Repeatable
+from air_backend.eager_calls._twice import Repeatable, repeats_itself
 from air_config import CompilerConfig
 from air_fxpasses.declared import Declared, declared_by_position
 from air_geir.gears import GEARS
@@ -41,6 +41,8 @@ class GraphFacts:
     written: Written
     declared: Mapping[str, Mapping[int, Declared]]
     """Buckets and gears of the inputs: attribute, position, dim -> sizes."""
+    repeats: bool = False
+    """Whether a forward half gives the same when it runs again."""
 
     @classmethod
     def now(cls, role: Role, gm: fx.GraphModule) -> GraphFacts:
@@ -49,7 +51,8 @@ class GraphFacts:
         if JOINED in gm.meta:
             role = "joint"
         wrapped, declared = air_aclgraph.Wrapped.now(), declared_sizes_of(values)
-        return cls(role, air_graph.static_inputs(gm), wrapped, Written.now(), declared)
+        repeats = role == "forward" and repeats_itself(gm)
+        return cls(role, air_graph.static_inputs(gm), wrapped, Written.now(), declared, repeats)
 
     def declare(self, inputs: Sequence[Any]) -> None:
         """Declares on the inputs of a graph that was read what was declared on those of the one that was written."""
@@ -90,7 +93,7 @@ class Compilation:
         else:
             self.sharing.learn(known.written)
         if known.role == "forward":
-            self.repeatable.learn(gm)
+            self.repeatable.known = known.repeats
         record, run = compile_aten(
             gm,
             example_inputs,

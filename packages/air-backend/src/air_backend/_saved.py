@@ -44,6 +44,7 @@ from air_backend._version import __version__
 from air_backend.dump import readable
 from air_backend.eager_calls._shared_calls import shared_as_traced
 from air_backend.eager_calls._tangents import with_tangents
+from air_backend.eager_calls._twice import twice_differentiable
 from air_backend.errors import CannotSave
 from air_config import CompilerConfig
 
@@ -232,7 +233,10 @@ def through_aot(
             **compilation.front,
         )(gm, example_inputs)
     inside_levels = with_tangents(original, compilation.config)
-    call = compilation.direct_call.around(around(compiled), inside_levels)
+    call = around(compiled)
+    if not compilation.to_file:
+        call = twice_differentiable(call, original, compilation.repeatable)
+    call = compilation.direct_call.around(call, inside_levels)
     call = shared_as_traced(call, original, compilation.sharing, compilation.config)
     return SavedFunction(call, vars(compiled)["serialize"]) if compilation.to_file else call
 

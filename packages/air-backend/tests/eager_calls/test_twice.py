@@ -6,6 +6,7 @@ import copy
 import warnings
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -121,10 +122,11 @@ PROGRAMS: Final[dict[str, tuple[Callable[[], nn.Module], Program]]] = {
 }
 
 
-def compiled(mode: Any, model: nn.Module) -> Any:
+def compiled(mode: Any, model: nn.Module, *, kept: bool = False) -> Any:
     torch._dynamo.reset()
     config = CompilerConfig()
     config.mode = mode
+    config.air.cache.save = kept
     return torch.compile(model, backend=get_npu_backend(compiler_config=config))
 
 
@@ -190,3 +192,15 @@ def test_a_forward_keeps_no_argument_alive() -> None:
     del x
     assert gone() is None
     assert result.requires_grad
+
+
+@quiet
+def test_N25_nor_does_torchs_cache_change_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    for _ in range(2):  # the second finds what the first has kept
+        torch.manual_seed(0)
+        model = Critic()
+        eager = copy.deepcopy(model)
+        run = compiled("reduce-overhead", model, kept=True)
+        found, expected = seen(penalty, run, model, 0), seen(penalty, eager, eager, 0)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)

@@ -38,22 +38,23 @@ _NAME: Final = "_double_backward"
 
 @dataclass
 class Repeatable:
-    """Whether a forward may run again: it draws no random numbers, writes nothing, and makes every result itself."""
+    """Whether the forward of one compilation may run again, as soon as it is compiled."""
 
     known: bool = False
 
-    def learn(self, gm: fx.GraphModule) -> None:
-        """What AOTAutograd knows of the forward half in compilation."""
-        context = TracingContext.try_get()
-        metadata = None if context is None else context.fw_metadata
-        if metadata is None or metadata.tokens or metadata.num_intermediate_bases:
-            return
-        writes = any(one.mutates_data or one.mutates_metadata for one in metadata.input_info)
-        makes_all = all(one.output_type is OutputType.non_alias for one in metadata.output_info)
-        self.known = makes_all and not writes and all(map(_repeats_itself, gm.graph.nodes))
+
+def repeats_itself(gm: fx.GraphModule) -> bool:
+    """Whether the forward half in compilation draws no random numbers, writes nothing, and makes all of its results."""
+    context = TracingContext.try_get()
+    metadata = None if context is None else context.fw_metadata
+    if metadata is None or metadata.tokens or metadata.num_intermediate_bases:
+        return False
+    writes = any(one.mutates_data or one.mutates_metadata for one in metadata.input_info)
+    makes_all = all(one.output_type is OutputType.non_alias for one in metadata.output_info)
+    return makes_all and not writes and all(map(_gives_the_same, gm.graph.nodes))
 
 
-def _repeats_itself(node: fx.Node) -> bool:
+def _gives_the_same(node: fx.Node) -> bool:
     """Whether a node gives the same again; of operators that are not torch's own nobody knows."""
     target = node.target
     if not isinstance(target, OpOverload):
