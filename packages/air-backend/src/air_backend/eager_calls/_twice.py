@@ -23,6 +23,7 @@ from torch._functorch._aot_autograd.schemas import OutputType
 from torch._guards import TracingContext
 from torch._ops import OpOverload
 from torch.autograd.graph import get_gradient_edge
+from torch.nn import Parameter
 
 from air_aclgraph import outside_modes
 from air_backend.eager_calls._running import Run, as_it_came, running_eagerly
@@ -30,7 +31,9 @@ from air_backend.eager_calls.errors import GradientsOfGradients
 from air_graph import start_of
 
 _OWN: Final = ("aten", "prims")
-_REMEMBERED: Final = "air: forward"
+_version_of: Final = operator.attrgetter("_version")
+#: The attribute of a node of autograd's that its forward call is remembered in.
+_REMEMBERED: Final = "air_forward"
 
 #: torch's function for a backward whose results are to be differentiated: `(node, compute, inputs)`.
 _NAME: Final = "_double_backward"
@@ -62,25 +65,44 @@ def _gives_the_same(node: fx.Node) -> bool:
     return target.namespace in _OWN and torch.Tag.nondeterministic_seeded not in target.tags
 
 
+class _Places:
+    """Where tensors are among the arguments of a graph, which are of the same kinds in every call."""
+
+    def __init__(self, args: Sequence[Any]) -> None:
+        self.tensors = [place for place, one in enumerate(args) if isinstance(one, Tensor)]
+        self.loose = [place for place in self.tensors if type(args[place]) is not Parameter]
+
+    def versions(self, args: Sequence[Any]) -> tuple[int, ...]:
+        every = len(self.tensors) == len(args)
+        return tuple(map(_version_of, args if every else [args[place] for place in self.tensors]))
+
+
 @dataclass(frozen=True, slots=True)
 class _Forward:
-    """One call: its arguments, tensors weakly, and what runs it again."""
+    """One call: its arguments, all tensors but parameters weakly, and what runs it again."""
 
-    arguments: tuple[Any, ...]
+    arguments: list[Any]
+    places: _Places
     versions: tuple[int, ...]
     results: int
     """How many have a gradient."""
     again: Run
 
     @classmethod
-    def of(cls, args: Sequence[Any], results: int, again: Run) -> _Forward:
-        arguments = tuple(weakref.ref(one) if isinstance(one, Tensor) else one for one in args)
-        return cls(arguments, _versions(args), results, again)
+    def of(cls, args: Sequence[Any], places: _Places, results: int, again: Run) -> _Forward:
+        arguments = list(args)
+        for place in places.loose:
+            arguments[place] = weakref.ref(args[place])
+        return cls(arguments, places, places.versions(args), results, again)
 
     def alive(self) -> list[Any] | None:
         """The arguments, if all tensors are there and unwritten."""
-        args = [one() if isinstance(one, weakref.ref) else one for one in self.arguments]
-        return args if _versions(args) == self.versions else None
+        args = list(self.arguments)
+        for place in self.places.loose:
+            args[place] = args[place]()
+            if args[place] is None:
+                return None
+        return args if self.places.versions(args) == self.versions else None
 
     def gradients(self, node: Any, inputs: Sequence[Any]) -> list[Tensor | None] | None:
         """The gradients for the inputs of a node of autograd's, differentiable; None where they cannot be had."""
@@ -96,10 +118,6 @@ class _Forward:
             asked = [args[place] for place in places if place is not None]
             found = iter(torch.autograd.grad(results, asked, given, create_graph=True, allow_unused=True))
         return [None if place is None else next(found) for place in places]
-
-
-def _versions(args: Sequence[Any]) -> tuple[int, ...]:
-    return tuple(one._version for one in args if isinstance(one, Tensor))
 
 
 def _places_of(node: Any, args: Sequence[Any]) -> list[int | None] | None:
@@ -122,6 +140,7 @@ def twice_differentiable(compiled: Run, gm: fx.GraphModule, repeatable: Repeatab
     original, line = as_it_came(gm), start_of(gm.graph)
     eager: Run | None = None
     changed: Any = None
+    places: Any = None
 
     def again(*args: Any) -> Any:
         nonlocal eager
@@ -130,14 +149,14 @@ def twice_differentiable(compiled: Run, gm: fx.GraphModule, repeatable: Repeatab
         return eager(*args)
 
     def call(*args: Any) -> Any:
-        nonlocal changed
+        nonlocal changed, places
         results = compiled(*args)
         count, node = _node_of(results)
         if node is not None and not torch._C._is_any_autocast_enabled():
             if changed is not node._forward_cls:
-                changed = node._forward_cls
+                changed, places = node._forward_cls, _Places(args)
                 _change(changed)
-            node.metadata[_REMEMBERED] = _Forward.of(args, count, again)
+            setattr(node, _REMEMBERED, _Forward.of(args, places, count, again))
         return results
 
     return call
@@ -155,7 +174,7 @@ def _change(function: Any) -> None:
     refusing: Callable[..., Any] = getattr(function, _NAME)
 
     def differentiable(node: Any, compute: Callable[[], Any], inputs: list[Any]) -> Any:
-        forward = node.metadata.get(_REMEMBERED)
+        forward = getattr(node, _REMEMBERED, None)
         found = None if forward is None else forward.gradients(node, inputs)
         return refusing(node, compute, inputs) if found is None else tuple(found)
 
