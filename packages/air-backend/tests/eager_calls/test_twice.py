@@ -45,6 +45,15 @@ class Several(nn.Module):
         return y, (y * 2).sin(), y, x.detach() * 2, y > 0
 
 
+class Pair(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.layer(x).sin() * y  # type: ignore[no-any-return]
+
+
 class Curved(nn.Module):
     """Derivatives with respect to its input, inside what is compiled."""
 
@@ -99,6 +108,21 @@ def one_graph_after_another(run: Any, model: nn.Module, x: Tensor) -> list[Any]:
     return [y]
 
 
+def with_hooks(run: Any, model: nn.Module, x: Tensor) -> list[Any]:
+    hooked = x * 2
+    for one in (hooked, *model.parameters()):
+        one.register_hook(lambda gradient: gradient * 3)
+    slope, *_ = torch.autograd.grad(run(hooked).sum(), [hooked, *model.parameters()], create_graph=True)
+    slope.pow(2).sum().backward()
+    return [slope]
+
+
+def one_argument_twice(run: Any, model: nn.Module, x: Tensor) -> list[Any]:
+    (slope,) = torch.autograd.grad(run(x, x).sum(), x, create_graph=True)
+    slope.pow(2).sum().backward()
+    return [slope]
+
+
 def of_several(run: Any, model: nn.Module, x: Tensor) -> list[Any]:
     one, two, three, *_ = run(x)
     (slope,) = torch.autograd.grad(one.sum() + two.pow(2).sum() + three.exp().sum(), x, create_graph=True)
@@ -118,6 +142,8 @@ PROGRAMS: Final[dict[str, tuple[Callable[[], nn.Module], Program]]] = {
     "hessians": (Critic, hessians),
     "one graph after another": (Critic, one_graph_after_another),
     "several results": (Several, of_several),
+    "hooks": (Critic, with_hooks),
+    "one argument twice": (Pair, one_argument_twice),
     "inside": (Curved, inside),
 }
 

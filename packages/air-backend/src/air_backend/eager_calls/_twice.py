@@ -111,6 +111,12 @@ class _Forward:
         if args is None or places is None:
             return None
         with torch.enable_grad():
+            same = {
+                id(args[place]): args[place].view_as(args[place]) for place in places if place is not None
+            }
+            args = [
+                same.get(id(one), one) for one in args
+            ]  # hooks of the arguments are for the caller's gradients
             results = [one for one in self.again(*args) if isinstance(one, Tensor) and one.requires_grad]
             given = [one for one in inputs[-self.results :] if isinstance(one, Tensor)]
             if [one.shape for one in given] != [one.shape for one in results]:
@@ -170,9 +176,13 @@ def _node_of(results: Any) -> tuple[int, Any]:
 
 
 def _change(function: Any) -> None:
-    """Asks for the remembered forward first, where torch would refuse a second derivative later."""
+    """Asks for the remembered forward first, where torch would refuse a second derivative later.
+
+    Dynamo leaves it alone: a gradient is asked for inside compiled functions as well.
+    """
     refusing: Callable[..., Any] = getattr(function, _NAME)
 
+    @torch._dynamo.disable  # type: ignore[untyped-decorator]  # torch does not say what it gives
     def differentiable(node: Any, compute: Callable[[], Any], inputs: list[Any]) -> Any:
         forward = getattr(node, _REMEMBERED, None)
         found = None if forward is None else forward.gradients(node, inputs)
