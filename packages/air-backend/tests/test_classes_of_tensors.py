@@ -94,3 +94,32 @@ def test_gradients_that_are_known_to_be_zero_need_no_memory(mode: str, device: s
             (found,) = torch.autograd.grad(function(x).sum(), [x])
             (expected,) = torch.autograd.grad(eager(x).sum(), [x])
             torch.testing.assert_close(found, expected)
+
+
+class Measured(Tensor):
+    """A tensor with a unit; what is computed from it is one as well."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+@pytest.mark.parametrize("trains", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_arguments_of_another_class_are_computed_with_as_in_eager(mode: str, trains: bool) -> None:
+    layer = nn.Linear(3, 3)
+
+    def step(x: Tensor) -> Tensor:
+        return layer(x).sin() * 2
+
+    run = torch.compile(step, backend="air", options={"mode": mode})
+    for seed in range(3):
+        x = torch.randn(5, 3, generator=torch.Generator().manual_seed(seed))
+        given = x.as_subclass(Measured)
+        with torch.set_grad_enabled(trains):
+            found, expected = run(given), step(given)
+        assert type(found) is Measured
+        torch.testing.assert_close(found.as_subclass(Tensor), expected.as_subclass(Tensor))
+        if trains:
+            gradients = [torch.autograd.grad(one.sum(), layer.weight)[0] for one in (found, expected)]
+            torch.testing.assert_close(*gradients)

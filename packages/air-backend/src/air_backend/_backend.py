@@ -28,6 +28,7 @@ from air_backend._given import in_a_tuple, is_as_aotautograd_makes_it
 from air_backend._keeping import keeping
 from air_backend._kinds import example_values, kinds_of, of_its_kind
 from air_backend._npu_traces import trace_plain_formats
+from air_backend._own_classes import without_check_of_classes
 from air_backend._pieces import untouched
 from air_backend._shared_memory import Sharing
 from air_backend.dump import debug_folder, readable
@@ -167,7 +168,7 @@ def _through_aot(
             decompositions=dict(decompositions),
             **compilation.front,
         )(gm, example_inputs)
-    compiled = around(_minifier.unboxed(compiled))
+    compiled = without_check_of_classes(around(_minifier.unboxed(compiled)))
     if torch._dynamo.config.repro_after is None:  # else the minifier wants to see every call
         inside_levels = with_tangents(original, compilation.config)
         compiled = twice_differentiable(compiled, original, compilation.repeatable)

@@ -38,6 +38,7 @@ from air_backend import _engine_files
 from air_backend._compilation import Compilation, GraphFacts, declared_sizes_of
 from air_backend._hidden_writes import Around
 from air_backend._kinds import example_values
+from air_backend._own_classes import without_check_of_classes
 from air_backend._record import Role
 from air_backend._shared_memory import Sharing
 from air_backend._version import __version__
@@ -233,7 +234,7 @@ def through_aot(
             **compilation.front,
         )(gm, example_inputs)
     inside_levels = with_tangents(original, compilation.config)
-    call = around(compiled)
+    call = without_check_of_classes(around(compiled))
     if not compilation.to_file:
         call = twice_differentiable(call, original, compilation.repeatable)
     call = compilation.direct_call.around(call, inside_levels)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.autograd import functional
 
 from air_backend import CompilerConfig, get_npu_backend
-from air_backend.eager_calls import GradientsOfGradients
+from air_backend.eager_calls import GradientsOfGradients, SecondDerivativeRefused
 
 MODES = ("reduce-overhead", "max-autotune")
 Program = Callable[[Any, nn.Module, Tensor], list[Any]]
@@ -148,7 +148,7 @@ PROGRAMS: Final[dict[str, tuple[Callable[[], nn.Module], Program]]] = {
 }
 
 
-def compiled(mode: Any, model: nn.Module, *, kept: bool = False) -> Any:
+def compiled(mode: Any, model: Any, *, kept: bool = False) -> Any:
     torch._dynamo.reset()
     config = CompilerConfig()
     config.mode = mode
@@ -194,8 +194,21 @@ def test_such_calls_are_said_once_with_the_line_where_the_graph_begins() -> None
 def test_a_forward_that_draws_random_numbers_does_not_run_again(mode: str) -> None:
     model = Critic(dropout=0.5)
     run = compiled(mode, model)
-    with pytest.raises(RuntimeError, match="does not currently support double backward"):
+    with pytest.raises(SecondDerivativeRefused, match=r"return self\.layers"):
         seen(penalty, run, model, 0)
+    with pytest.raises(SecondDerivativeRefused):  # where torch would give zeros
+        functional.hessian(lambda x: run(x).sum(), torch.ones(5, 4))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nor_does_one_whose_result_is_a_view(mode: str) -> None:
+    def turned(x: Tensor) -> Tensor:
+        y = x.exp()
+        return y.t()
+
+    run = compiled(mode, turned)
+    with pytest.raises(SecondDerivativeRefused):
+        functional.hessian(lambda x: run(x).sum(), torch.ones(2, 3))
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -6,7 +6,7 @@
 What AOTAutograd makes cannot be differentiated twice. When autograd asks for a gradient that can be, the arguments of
 the forward are mostly still there: the parameters, and whatever the gradient is for. They are remembered weakly, so
 nothing lives longer than it would. Where one is gone, or was written since, or where the forward writes or draws random
-numbers, the call is torch's as before, and torch raises at the second derivative.
+numbers, the second derivative is an error.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from torch.nn import Parameter
 
 from air_aclgraph import outside_modes
 from air_backend.eager_calls._running import Run, as_it_came, running_eagerly
-from air_backend.eager_calls.errors import GradientsOfGradients
-from air_graph import start_of
+from air_backend.eager_calls.errors import GradientsOfGradients, SecondDerivativeRefused
+from air_graph import SourceLine, start_of
 
 _OWN: Final = ("aten", "prims")
 _version_of: Final = operator.attrgetter("_version")
@@ -41,9 +41,9 @@ _NAME: Final = "_double_backward"
 
 @dataclass
 class Repeatable:
-    """Whether the forward of one compilation may run again, as soon as it is compiled."""
+    """Whether the forward of one compilation may run again; None where there is none, or it is not compiled."""
 
-    known: bool = False
+    known: bool | None = None
 
 
 def repeats_itself(gm: fx.GraphModule) -> bool:
@@ -86,10 +86,10 @@ class _Forward:
     versions: tuple[int, ...]
     results: int
     """How many have a gradient."""
-    again: Run
+    again: Run | None
 
     @classmethod
-    def of(cls, args: Sequence[Any], places: _Places, results: int, again: Run) -> _Forward:
+    def of(cls, args: Sequence[Any], places: _Places, results: int, again: Run | None) -> _Forward:
         arguments = list(args)
         for place in places.loose:
             arguments[place] = weakref.ref(args[place])
@@ -106,9 +106,9 @@ class _Forward:
 
     def gradients(self, node: Any, inputs: Sequence[Any]) -> list[Tensor | None] | None:
         """The gradients for the inputs of a node of autograd's, differentiable; None where they cannot be had."""
-        args = self.alive()
+        args = None if self.again is None else self.alive()
         places = None if args is None else _places_of(node, args)
-        if args is None or places is None:
+        if self.again is None or args is None or places is None:
             return None
         with torch.enable_grad():
             same = {
@@ -124,6 +124,24 @@ class _Forward:
             asked = [args[place] for place in places if place is not None]
             found = iter(torch.autograd.grad(results, asked, given, create_graph=True, allow_unused=True))
         return [None if place is None else next(found) for place in places]
+
+    def anchors(self) -> list[Tensor]:
+        """The arguments that are there and may have a gradient."""
+        found = [one() if isinstance(one, weakref.ref) else one for one in self.arguments]
+        return [one for one in found if isinstance(one, Tensor) and one.requires_grad]
+
+
+class _Refused(torch.autograd.Function):
+    """A gradient that depends on some tensors in a way that nobody can differentiate."""
+
+    @staticmethod
+    def forward(ctx: Any, line: SourceLine | None, gradient: Tensor, *anchors: Tensor) -> Tensor:
+        ctx.line = line
+        return gradient.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        raise SecondDerivativeRefused(ctx.line)
 
 
 def _places_of(node: Any, args: Sequence[Any]) -> list[int | None] | None:
@@ -141,9 +159,9 @@ def _places_of(node: Any, args: Sequence[Any]) -> list[int | None] | None:
 
 def twice_differentiable(compiled: Run, gm: fx.GraphModule, repeatable: Repeatable) -> Run:
     """`compiled`, whose gradients can be differentiated where its forward `gm` can run again."""
-    if not repeatable.known:
+    if repeatable.known is None:
         return compiled
-    original, line = as_it_came(gm), start_of(gm.graph)
+    original, line = as_it_came(gm) if repeatable.known else None, start_of(gm.graph)
     eager: Run | None = None
     changed: Any = None
     places: Any = None
@@ -151,32 +169,39 @@ def twice_differentiable(compiled: Run, gm: fx.GraphModule, repeatable: Repeatab
     def again(*args: Any) -> Any:
         nonlocal eager
         if eager is None:
+            assert original is not None
             eager = outside_modes(running_eagerly(original, GradientsOfGradients(line)))
         return eager(*args)
 
     def call(*args: Any) -> Any:
         nonlocal changed, places
         results = compiled(*args)
-        count, node = _node_of(results)
+        count, node, is_direct = _node_of(results)
         if node is not None and not torch._C._is_any_autocast_enabled():
             if changed is not node._forward_cls:
                 changed, places = node._forward_cls, _Places(args)
-                _change(changed)
-            setattr(node, _REMEMBERED, _Forward.of(args, places, count, again))
+                _change(changed, line)
+            repeated = again if is_direct and original is not None else None
+            setattr(node, _REMEMBERED, _Forward.of(args, places, count, repeated))
         return results
 
     return call
 
 
-def _node_of(results: Any) -> tuple[int, Any]:
-    """The node of autograd's that all results with a gradient come from, and how many these are."""
-    nodes = [one.grad_fn for one in results if isinstance(one, Tensor) and one.requires_grad]
-    node = nodes[0] if nodes and all(one is nodes[0] for one in nodes) else None
-    return len(nodes), node if hasattr(getattr(node, "_forward_cls", None), _NAME) else None
+def _node_of(results: Any) -> tuple[int, Any, bool]:
+    """How many results have a gradient, the node of autograd's that all of them come from, and whether at once."""
+    found = [one.grad_fn for one in results if isinstance(one, Tensor) and one.requires_grad]
+    nodes = [one if _is_compiled(one) else next((to for to, _ in one.next_functions), None) for one in found]
+    node = nodes[0] if nodes and all(one is nodes[0] for one in nodes) and _is_compiled(nodes[0]) else None
+    return len(found), node, nodes == found
 
 
-def _change(function: Any) -> None:
-    """Asks for the remembered forward first, where torch would refuse a second derivative later.
+def _is_compiled(node: Any) -> bool:
+    return hasattr(getattr(node, "_forward_cls", None), _NAME)
+
+
+def _change(function: Any, line: SourceLine | None) -> None:
+    """Asks for the remembered forward first, where torch would refuse a second derivative later, or give none.
 
     Dynamo leaves it alone: a gradient is asked for inside compiled functions as well.
     """
@@ -186,6 +211,9 @@ def _change(function: Any) -> None:
     def differentiable(node: Any, compute: Callable[[], Any], inputs: list[Any]) -> Any:
         forward = getattr(node, _REMEMBERED, None)
         found = None if forward is None else forward.gradients(node, inputs)
-        return refusing(node, compute, inputs) if found is None else tuple(found)
+        if found is not None:
+            return tuple(found)
+        given, anchors = refusing(node, compute, inputs), [] if forward is None else forward.anchors()
+        return tuple(_Refused.apply(line, one, *anchors) if isinstance(one, Tensor) else one for one in given)
 
     setattr(function, _NAME, staticmethod(differentiable))

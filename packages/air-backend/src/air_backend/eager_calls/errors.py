@@ -112,3 +112,18 @@ class GradientsOfGradients(RunsEagerly):
     def __init__(self, place: SourceLine | None) -> None:
         what = "gradients to be differentiated are computed eagerly: what torch compiles has no second derivative"
         super().__init__(what, place, label="begins")
+
+
+@dataclass(eq=False)
+class SecondDerivativeRefused(AirError, RuntimeError):
+    """A gradient of a compiled function is differentiated, and the forward cannot run again for that.
+
+    Leave the function uncompiled (`torch.compiler.disable`) where a gradient of its gradient is needed.
+    """
+
+    where: SourceLine | None = None
+    what = (
+        "a gradient of a compiled function is differentiated, and its forward cannot run again: it draws random "
+        "numbers, writes, gives views, calls operators that are not torch's, or an argument is gone or was written"
+    )
+    advice = "leave the function uncompiled there (torch.compiler.disable)"
