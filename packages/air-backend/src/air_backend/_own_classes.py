@@ -34,7 +34,7 @@ def without_check_of_classes(compiled: Callable[..., Any]) -> Callable[..., Any]
 
 
 def _is_of_own_class(value: object) -> bool:
-    if not isinstance(value, Tensor) or is_traceable_wrapper_subclass(value):
+    if not isinstance(value, Tensor):
         return False
     kind = type(value.data) if isinstance(value, torch.nn.Parameter) else type(value)
-    return kind not in HANDLED_TYPES
+    return kind not in HANDLED_TYPES and not is_traceable_wrapper_subclass(value)

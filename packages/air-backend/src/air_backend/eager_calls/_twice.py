@@ -190,7 +190,7 @@ def twice_differentiable(compiled: Run, gm: fx.GraphModule, repeatable: Repeatab
 
 def _node_of(results: Any) -> tuple[int, Any, bool]:
     """How many results have a gradient, the node of autograd's that all of them come from, and whether at once."""
-    found = [one.grad_fn for one in results if isinstance(one, Tensor) and one.requires_grad]
+    found: list[Any] = [one.grad_fn for one in results if isinstance(one, Tensor) and one.requires_grad]
     nodes = [one if _is_compiled(one) else next((to for to, _ in one.next_functions), None) for one in found]
     node = nodes[0] if nodes and all(one is nodes[0] for one in nodes) and _is_compiled(nodes[0]) else None
     return len(found), node, nodes == found
@@ -214,6 +214,7 @@ def _change(function: Any, line: SourceLine | None) -> None:
         if found is not None:
             return tuple(found)
         given, anchors = refusing(node, compute, inputs), [] if forward is None else forward.anchors()
-        return tuple(_Refused.apply(line, one, *anchors) if isinstance(one, Tensor) else one for one in given)
+        refused: Any = _Refused.apply
+        return tuple(refused(line, one, *anchors) if isinstance(one, Tensor) else one for one in given)
 
     setattr(function, _NAME, staticmethod(differentiable))
