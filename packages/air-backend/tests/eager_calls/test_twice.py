@@ -224,6 +224,22 @@ def test_nor_does_one_whose_parameters_were_written_since(mode: str) -> None:
         seen(stepped, compiled(mode, model), model, 0)
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_results_that_are_arguments_are_left_alone(mode: str) -> None:
+    weight = nn.Parameter(torch.ones(3))
+
+    def step(x: Tensor) -> tuple[Tensor, ...]:
+        return x, weight, (x * weight).sin()
+
+    run = compiled(mode, step)
+    for _ in range(3):
+        x = torch.arange(3.0).requires_grad_()
+        first, second, result = run(x)
+        assert (first is x, second is weight) == (True, True)
+        (found,) = torch.autograd.grad(result.sum(), x)
+        torch.testing.assert_close(found, torch.autograd.grad(step(x)[2].sum(), x)[0])
+
+
 def test_a_forward_keeps_no_argument_alive() -> None:
     run = compiled("reduce-overhead", Shift())
     x = torch.ones(4)

@@ -191,9 +191,14 @@ def twice_differentiable(compiled: Run, gm: fx.GraphModule, repeatable: Repeatab
 def _node_of(results: Any) -> tuple[int, Any, bool]:
     """How many results have a gradient, the node of autograd's that all of them come from, and whether at once."""
     found: list[Any] = [one.grad_fn for one in results if isinstance(one, Tensor) and one.requires_grad]
-    nodes = [one if _is_compiled(one) else next((to for to, _ in one.next_functions), None) for one in found]
+    nodes = [one if one is None or _is_compiled(one) else _before(one) for one in found]
     node = nodes[0] if nodes and all(one is nodes[0] for one in nodes) and _is_compiled(nodes[0]) else None
     return len(found), node, nodes == found
+
+
+def _before(node: Any) -> Any:
+    """The node that one of a view comes from."""
+    return next((to for to, _ in node.next_functions), None)
 
 
 def _is_compiled(node: Any) -> bool:
