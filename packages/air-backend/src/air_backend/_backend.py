@@ -168,9 +168,10 @@ def _through_aot(
             decompositions=dict(decompositions),
             **compilation.front,
         )(gm, example_inputs)
-    compiled = without_check_of_classes(around(_minifier.unboxed(compiled)))
+    compiled = around(_minifier.unboxed(compiled))
     if torch._dynamo.config.repro_after is None:  # else the minifier wants to see every call
         inside_levels = with_tangents(original, compilation.config)
+        compiled = without_check_of_classes(compiled)
         compiled = twice_differentiable(compiled, original, compilation.repeatable)
         compiled = compilation.direct_call.around(compiled, inside_levels)
     return shared_as_traced(compiled, original, compilation.sharing, compilation.config)
