@@ -240,6 +240,23 @@ def test_results_that_are_arguments_are_left_alone(mode: str) -> None:
         torch.testing.assert_close(found, torch.autograd.grad(step(x)[2].sum(), x)[0])
 
 
+@quiet
+@pytest.mark.parametrize("mode", MODES)
+def test_an_argument_of_inference_mode_is_no_obstacle(mode: str) -> None:
+    with torch.inference_mode():
+        by = torch.ones(3)
+
+    def step(x: Tensor) -> Tensor:
+        return x.sin() + by
+
+    run = compiled(mode, step)
+    for _ in range(2):
+        x = torch.arange(3.0).requires_grad_()
+        found, expected = (torch.autograd.grad(one(x).sum(), x, create_graph=True)[0] for one in (run, step))
+        torch.testing.assert_close(found, expected)
+        torch.testing.assert_close(*(torch.autograd.grad(one.sum(), x)[0] for one in (found, expected)))
+
+
 def test_a_forward_keeps_no_argument_alive() -> None:
     run = compiled("reduce-overhead", Shift())
     x = torch.ones(4)

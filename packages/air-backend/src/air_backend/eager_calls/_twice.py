@@ -69,12 +69,15 @@ class _Places:
     """Where tensors are among the arguments of a graph, which are of the same kinds in every call."""
 
     def __init__(self, args: Sequence[Any]) -> None:
-        self.tensors = [place for place, one in enumerate(args) if isinstance(one, Tensor)]
-        self.loose = [place for place in self.tensors if type(args[place]) is not Parameter]
+        tensors = [place for place, one in enumerate(args) if isinstance(one, Tensor)]
+        self.loose = [place for place in tensors if type(args[place]) is not Parameter]
+        self.counted = [
+            place for place in tensors if not args[place].is_inference()
+        ]  # those have no versions
 
     def versions(self, args: Sequence[Any]) -> tuple[int, ...]:
-        every = len(self.tensors) == len(args)
-        return tuple(map(_version_of, args if every else [args[place] for place in self.tensors]))
+        every = len(self.counted) == len(args)
+        return tuple(map(_version_of, args if every else [args[place] for place in self.counted]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +117,8 @@ class _Forward:
             same = {
                 id(args[place]): args[place].view_as(args[place]) for place in places if place is not None
             }
-            args = [
-                same.get(id(one), one) for one in args
-            ]  # hooks of the arguments are for the caller's gradients
+            # not the arguments themselves: their hooks are for the caller's gradients
+            args = [same.get(id(one), one) for one in args]
             results = [one for one in self.again(*args) if isinstance(one, Tensor) and one.requires_grad]
             given = [one for one in inputs[-self.results :] if isinstance(one, Tensor)]
             if [one.shape for one in given] != [one.shape for one in results]:
