@@ -31,6 +31,8 @@ FUZZ: Final = {
     "operators": f"{FOLDER}/test_every_operator.py",
     "modules": f"{FOLDER}/test_every_module.py",
     "documents": f"{FOLDER}/test_documented_examples.py",
+    "surroundings": f"{FOLDER}/test_surroundings.py",
+    "derivatives": f"{FOLDER}/test_second_derivatives.py",
     "passes": "packages/air-fxpasses/tests/fuzz",
 }
 ZOO: Final = ("diffusers>=0.42", "timm>=1.0")  # libraries of models, beside the one that tests declare

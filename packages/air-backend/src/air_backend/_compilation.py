@@ -24,7 +24,8 @@ from air_backend._record import Role
 from air_backend._shared_memory import Sharing, Written
 from air_backend.dump import DebugFolder
 from air_backend.eager_calls._backward_half import BackwardHalf
-from air_backend.eager_calls._twice import Repeatable, repeats_itself
+from air_backend.eager_calls._repeats import Repeats, repeats_of
+from air_backend.eager_calls._twice import Repeatable
 from air_config import CompilerConfig
 from air_fxpasses.declared import Declared, declared_by_position
 from air_geir.gears import GEARS
@@ -41,8 +42,8 @@ class GraphFacts:
     written: Written
     declared: Mapping[str, Mapping[int, Declared]]
     """Buckets and gears of the inputs: attribute, position, dim -> sizes."""
-    repeats: bool = False
-    """Whether a forward half gives the same when it runs again."""
+    repeats: Repeats | None = None
+    """How a forward half runs again; None where it may not."""
 
     @classmethod
     def now(cls, role: Role, gm: fx.GraphModule) -> GraphFacts:
@@ -51,7 +52,7 @@ class GraphFacts:
         if JOINED in gm.meta:
             role = "joint"
         wrapped, declared = air_aclgraph.Wrapped.now(), declared_sizes_of(values)
-        repeats = role == "forward" and repeats_itself(gm)
+        repeats = repeats_of(gm) if role == "forward" else None
         return cls(role, air_graph.static_inputs(gm), wrapped, Written.now(), declared, repeats)
 
     def declare(self, inputs: Sequence[Any]) -> None:
@@ -93,7 +94,7 @@ class Compilation:
         else:
             self.sharing.learn(known.written)
         if known.role == "forward":
-            self.repeatable.known = known.repeats
+            self.repeatable.is_compiled, self.repeatable.repeats = True, known.repeats
         record, run = compile_aten(
             gm,
             example_inputs,

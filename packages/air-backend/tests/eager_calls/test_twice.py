@@ -54,6 +54,46 @@ class Pair(nn.Module):
         return self.layer(x).sin() * y  # type: ignore[no-any-return]
 
 
+class Attention(nn.Module):
+    """Results that are views of one value, one that is a view of another result, an argument, and a view of one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(4, 12)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        q, k, v = self.qkv(x).tanh().chunk(3, -1)
+        y = (q @ k.t()).softmax(-1) @ v
+        return y, k.t(), v[1:], y[:, :2], x, x.t()
+
+
+class Inverse(nn.Module):
+    """An operator that checks its result, which torch takes for an effect."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.layer(x)
+        return torch.linalg.inv(y.t() @ y + torch.eye(4))  # type: ignore[no-any-return]
+
+
+class Statistics(nn.Module):
+    """Every call writes buffers that no result depends on."""
+
+    seen: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.norm = nn.Linear(4, 4), nn.BatchNorm1d(4)
+        self.register_buffer("seen", torch.zeros(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen.add_(x.detach().mean(0))
+        return self.norm(self.layer(x)).tanh()  # type: ignore[no-any-return]
+
+
 class Curved(nn.Module):
     """Derivatives with respect to its input, inside what is compiled."""
 
@@ -130,6 +170,46 @@ def of_several(run: Any, model: nn.Module, x: Tensor) -> list[Any]:
     return [slope]
 
 
+def of_views(run: Any, model: nn.Module, x: Tensor) -> list[Any]:
+    results = run(x)
+    loss = sum((place * one.sin()).sum() for place, one in enumerate(results, 1))
+    (slope,) = torch.autograd.grad(loss, x, create_graph=True)
+    slope.pow(2).sum().backward()
+    (part,) = torch.autograd.grad(run(x)[2].pow(2).sum(), x, create_graph=True)
+    return [slope, part, *torch.autograd.grad(part.sum(), x)]
+
+
+def of_turned_results(run: Any, model: nn.Module, x: Tensor) -> list[Any]:
+    """The gradient of a result comes in another layout than the result has."""
+    y = run(x)
+    (slope,) = torch.autograd.grad((y.t().contiguous().t() * y).sum(), x, create_graph=True)
+    slope.pow(2).sum().backward()
+    return [slope]
+
+
+def after_another_call(run: Any, model: nn.Module, x: Tensor) -> list[Any]:
+    y = run(x)
+    fake = run(x.detach() + 1)
+    (slope,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+    (y.pow(2).mean() - fake.mean() + slope.pow(2).sum()).backward()
+    return [y, slope, *(one.clone() for one in model.buffers())]
+
+
+def of_one_matrix(run: Any, model: nn.Module, x: Tensor) -> list[Any]:
+    (slope,) = torch.autograd.grad(run(x).diagonal().sum(), x, create_graph=True)
+    slope.pow(2).mean().backward()
+    return [slope]
+
+
+def under_autocast(run: Any, model: nn.Module, x: Tensor) -> list[Any]:
+    """As torch's documentation has it: gradients are asked for outside."""
+    with torch.autocast("cpu", torch.bfloat16):
+        y = run(x)
+    (slope,) = torch.autograd.grad(y.float().sum(), x, create_graph=True)
+    slope.pow(2).sum().backward()
+    return [y, slope]
+
+
 def inside(run: Any, model: nn.Module, x: Tensor) -> list[Any]:
     y = run(x)
     y.pow(2).sum().backward()
@@ -145,6 +225,12 @@ PROGRAMS: Final[dict[str, tuple[Callable[[], nn.Module], Program]]] = {
     "hooks": (Critic, with_hooks),
     "one argument twice": (Pair, one_argument_twice),
     "inside": (Curved, inside),
+    "views": (Attention, of_views),
+    "turned results": (Critic, of_turned_results),
+    "autocast": (Critic, under_autocast),
+    "checked results": (Inverse, of_one_matrix),
+    "statistics": (Statistics, after_another_call),
+    "statistics under autocast": (Statistics, under_autocast),
 }
 
 
@@ -157,9 +243,9 @@ def compiled(mode: Any, model: Any, *, kept: bool = False) -> Any:
 
 
 def seen(program: Program, run: Any, model: nn.Module, seed: int) -> list[Any]:
-    """What a program gives, and the gradients that it leaves."""
+    """What a program gives, and the gradients that it leaves; each seed has a size of its own."""
     model.zero_grad()
-    x = torch.randn(5, 4, generator=torch.Generator().manual_seed(seed)).requires_grad_()
+    x = torch.randn(5 + seed, 4, generator=torch.Generator().manual_seed(seed)).requires_grad_()
     results = program(run, model, x)
     return [*results, x.grad, *(parameter.grad for parameter in model.parameters())]
 
@@ -187,7 +273,7 @@ def test_such_calls_are_said_once_with_the_line_where_the_graph_begins() -> None
         seen(penalty, run, model, 0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        seen(penalty, run, model, 1)
+        seen(penalty, run, model, 0)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -200,15 +286,31 @@ def test_a_forward_that_draws_random_numbers_does_not_run_again(mode: str) -> No
         functional.hessian(lambda x: run(x).sum(), torch.ones(5, 4))
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_nor_does_one_whose_result_is_a_view(mode: str) -> None:
-    def turned(x: Tensor) -> Tensor:
-        y = x.exp()
-        return y.t()
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x * x
 
-    run = compiled(mode, turned)
-    with pytest.raises(SecondDerivativeRefused):
-        functional.hessian(lambda x: run(x).sum(), torch.ones(2, 3))
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return 2 * ctx.saved_tensors[0] * gradient  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nor_does_one_with_a_gradient_of_its_own_which_torch_would_take_for_a_constant(mode: str) -> None:
+    def step(x: Tensor) -> Tensor:
+        return Square.apply(x.sin()).cos()  # type: ignore[no-any-return,no-untyped-call]
+
+    with pytest.raises(SecondDerivativeRefused, match=r"torch\.autograd\.Function"):
+        functional.hessian(lambda x: compiled(mode, step)(x).sum(), torch.ones(4))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nor_does_one_that_reads_what_it_writes(mode: str) -> None:
+    model = nn.utils.parametrizations.spectral_norm(nn.Linear(4, 4))
+    with pytest.raises(SecondDerivativeRefused, match="reads what it writes"):
+        seen(penalty, compiled(mode, model), model, 0)
 
 
 @pytest.mark.parametrize("mode", MODES)

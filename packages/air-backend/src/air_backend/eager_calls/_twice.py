@@ -14,66 +14,42 @@ from __future__ import annotations
 import operator
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
 from torch import Tensor, fx
-from torch._functorch._aot_autograd.schemas import OutputType
-from torch._guards import TracingContext
-from torch._ops import OpOverload
 from torch.autograd.graph import get_gradient_edge
 from torch.nn import Parameter
 
 from air_aclgraph import outside_modes
+from air_backend.eager_calls._repeats import Repeats, has_gradients_of_its_own
 from air_backend.eager_calls._running import Run, as_it_came, running_eagerly
 from air_backend.eager_calls.errors import GradientsOfGradients, SecondDerivativeRefused
 from air_graph import SourceLine, start_of
 
-_OWN: Final = ("aten", "prims")
 _version_of: Final = operator.attrgetter("_version")
 #: The attribute of a node of autograd's that its forward call is remembered in.
 _REMEMBERED: Final = "air_forward"
 
-#: torch's function for a backward whose results are to be differentiated: `(node, compute, inputs)`.
-_NAME: Final = "_double_backward"
-
 
 @dataclass
 class Repeatable:
-    """Whether the forward of one compilation may run again; None where there is none, or it is not compiled."""
+    """What is known of the forward half of one compilation."""
 
-    known: bool | None = None
-
-
-def repeats_itself(gm: fx.GraphModule) -> bool:
-    """Whether the forward half in compilation draws no random numbers, writes nothing, and makes all of its results."""
-    context = TracingContext.try_get()
-    metadata = None if context is None else context.fw_metadata
-    if metadata is None or metadata.tokens or metadata.num_intermediate_bases:
-        return False
-    writes = any(one.mutates_data or one.mutates_metadata for one in metadata.input_info)
-    makes_all = all(one.output_type is OutputType.non_alias for one in metadata.output_info)
-    return makes_all and not writes and all(map(_gives_the_same, gm.graph.nodes))
+    is_compiled: bool = False
+    repeats: Repeats | None = None
 
 
-def _gives_the_same(node: fx.Node) -> bool:
-    """Whether a node gives the same again; of operators that are not torch's own nobody knows."""
-    target = node.target
-    if not isinstance(target, OpOverload):
-        return node.op != "call_function" or target is operator.getitem
-    return target.namespace in _OWN and torch.Tag.nondeterministic_seeded not in target.tags
+class _Tensors:
+    """Which arguments of a graph are tensors: they are of the same kinds in every call."""
 
-
-class _Places:
-    """Where tensors are among the arguments of a graph, which are of the same kinds in every call."""
-
-    def __init__(self, args: Sequence[Any]) -> None:
+    def __init__(self, args: Sequence[Any], written: Sequence[int]) -> None:
         tensors = [place for place, one in enumerate(args) if isinstance(one, Tensor)]
         self.loose = [place for place in tensors if type(args[place]) is not Parameter]
-        self.counted = [
-            place for place in tensors if not args[place].is_inference()
-        ]  # those have no versions
+        unread = [place for place in tensors if place in written or args[place].is_inference()]
+        self.counted = [place for place in tensors if place not in unread]
 
     def versions(self, args: Sequence[Any]) -> tuple[int, ...]:
         every = len(self.counted) == len(args)
@@ -85,52 +61,80 @@ class _Forward:
     """One call: its arguments, all tensors but parameters weakly, and what runs it again."""
 
     arguments: list[Any]
-    places: _Places
+    tensors: _Tensors
     versions: tuple[int, ...]
-    results: int
-    """How many have a gradient."""
-    again: Run | None
+    again: Run
+    repeats: Repeats | None
+    casts: tuple[tuple[str, torch.dtype], ...]
+    """The devices that it ran under autocast for, and the types."""
 
     @classmethod
-    def of(cls, args: Sequence[Any], places: _Places, results: int, again: Run | None) -> _Forward:
+    def of(cls, args: Sequence[Any], tensors: _Tensors, again: Run, repeats: Repeats | None) -> _Forward:
         arguments = list(args)
-        for place in places.loose:
+        for place in tensors.loose:
             arguments[place] = weakref.ref(args[place])
-        return cls(arguments, places, places.versions(args), results, again)
+        casts = _casts_of(args) if torch._C._is_any_autocast_enabled() else ()
+        return cls(arguments, tensors, tensors.versions(args), again, repeats, casts)
 
     def alive(self) -> list[Any] | None:
         """The arguments, if all tensors are there and unwritten."""
         args = list(self.arguments)
-        for place in self.places.loose:
+        for place in self.tensors.loose:
             args[place] = args[place]()
             if args[place] is None:
                 return None
-        return args if self.places.versions(args) == self.versions else None
+        return args if self.tensors.versions(args) == self.versions else None
 
-    def gradients(self, node: Any, inputs: Sequence[Any]) -> list[Tensor | None] | None:
+    def differentiated(self, node: Any, given: Sequence[Tensor | None]) -> list[Tensor | None] | None:
         """The gradients for the inputs of a node of autograd's, differentiable; None where they cannot be had."""
-        args = None if self.again is None else self.alive()
-        places = None if args is None else _places_of(node, args)
-        if self.again is None or args is None or places is None:
+        repeats = self.repeats
+        args = None if repeats is None or len(repeats.gradients) != len(given) else self.alive()
+        places = None if args is None else _inputs_of(node, args)
+        if repeats is None or args is None or places is None:
             return None
+        asked = [place for place in places if place is not None]
         with torch.enable_grad():
-            same = {
-                id(args[place]): args[place].view_as(args[place]) for place in places if place is not None
-            }
+            for place in repeats.written:
+                args[place] = args[place].clone()
             # not the arguments themselves: their hooks are for the caller's gradients
+            same = {id(args[place]): args[place].view_as(args[place]) for place in asked}
             args = [same.get(id(one), one) for one in args]
-            results = [one for one in self.again(*args) if isinstance(one, Tensor) and one.requires_grad]
-            given = [one for one in inputs[-self.results :] if isinstance(one, Tensor)]
-            if [one.shape for one in given] != [one.shape for one in results]:
-                return None
-            asked = [args[place] for place in places if place is not None]
-            found = iter(torch.autograd.grad(results, asked, given, create_graph=True, allow_unused=True))
+            results = self._run(args)
+        pairs = [
+            (of.tensor_in(results), one)
+            for of, one in zip(repeats.gradients, given, strict=True)
+            if of is not None and one is not None
+        ]
+        reached = [(to, one) for to, one in pairs if isinstance(to, Tensor) and to.requires_grad]
+        if any(to.shape != one.shape for to, one in reached):
+            return None
+        found = iter(
+            torch.autograd.grad(
+                [to for to, _ in reached],
+                [args[place] for place in asked],
+                [one for _, one in reached],
+                create_graph=True,
+                allow_unused=True,
+            )
+        )
         return [None if place is None else next(found) for place in places]
+
+    def _run(self, args: Sequence[Any]) -> Any:
+        with ExitStack() as casts:
+            for device, dtype in self.casts:
+                casts.enter_context(torch.autocast(device, dtype, cache_enabled=False))
+            return self.again(*args)
 
     def anchors(self) -> list[Tensor]:
         """The arguments that are there and may have a gradient."""
         found = [one() if isinstance(one, weakref.ref) else one for one in self.arguments]
         return [one for one in found if isinstance(one, Tensor) and one.requires_grad]
+
+
+def _casts_of(args: Sequence[Any]) -> tuple[tuple[str, torch.dtype], ...]:
+    devices = {one.device.type for one in args if isinstance(one, Tensor)} | {"cpu"}
+    known = [device for device in sorted(devices) if torch.amp.is_autocast_available(device)]
+    return tuple((one, torch.get_autocast_dtype(one)) for one in known if torch.is_autocast_enabled(one))
 
 
 class _Refused(torch.autograd.Function):
@@ -146,27 +150,27 @@ class _Refused(torch.autograd.Function):
         raise SecondDerivativeRefused(ctx.line)
 
 
-def _places_of(node: Any, args: Sequence[Any]) -> list[int | None] | None:
+def _inputs_of(node: Any, args: Sequence[Any]) -> list[int | None] | None:
     """For each input of a node, the argument that it is; None for an input that has no gradient."""
     edges = {
         tuple(get_gradient_edge(one))[:2]: place
         for place, one in enumerate(args)
         if isinstance(one, Tensor) and one.requires_grad
     }
-    if len(node.needs_input_grad) != len(node.next_functions):
-        return None
-    asked = [None if edge[0] is None else edges.get(edge, -1) for edge in node.next_functions]
-    return None if -1 in asked else asked
+    into = iter([edges.get(edge, -1) for edge in node.next_functions if edge[0] is not None])
+    asked = [next(into, -1) if needs else None for needs in node.needs_input_grad]
+    return None if -1 in asked or next(into, None) is not None else asked
 
 
 def twice_differentiable(compiled: Run, gm: fx.GraphModule, repeatable: Repeatable) -> Run:
     """`compiled`, whose gradients can be differentiated where its forward `gm` can run again."""
-    if repeatable.known is None:
+    if not repeatable.is_compiled:
         return compiled
-    original, line = as_it_came(gm) if repeatable.known else None, start_of(gm.graph)
+    repeats = None if has_gradients_of_its_own(gm) else repeatable.repeats
+    original, line = None if repeats is None else as_it_came(gm), start_of(gm.graph)
     eager: Run | None = None
     changed: Any = None
-    places: Any = None
+    tensors: Any = None
 
     def again(*args: Any) -> Any:
         nonlocal eager
@@ -176,52 +180,63 @@ def twice_differentiable(compiled: Run, gm: fx.GraphModule, repeatable: Repeatab
         return eager(*args)
 
     def call(*args: Any) -> Any:
-        nonlocal changed, places
+        nonlocal changed, tensors
         results = compiled(*args)
-        count, node, is_direct = _node_of(results)
-        if node is not None and not torch._C._is_any_autocast_enabled():
+        node = _node_of(results)
+        if node is not None:
             if changed is not node._forward_cls:
-                changed, places = node._forward_cls, _Places(args)
+                changed, tensors = (
+                    node._forward_cls,
+                    _Tensors(args, () if repeats is None else repeats.written),
+                )
                 _change(changed, line)
-            repeated = again if is_direct and original is not None else None
-            setattr(node, _REMEMBERED, _Forward.of(args, places, count, repeated))
+            setattr(node, _REMEMBERED, _Forward.of(args, tensors, again, repeats))
         return results
 
     return call
 
 
-def _node_of(results: Any) -> tuple[int, Any, bool]:
-    """How many results have a gradient, the node of autograd's that all of them come from, and whether at once."""
-    found: list[Any] = [one.grad_fn for one in results if isinstance(one, Tensor) and one.requires_grad]
-    nodes = [one if one is None or _is_compiled(one) else _before(one) for one in found]
-    node = nodes[0] if nodes and all(one is nodes[0] for one in nodes) and _is_compiled(nodes[0]) else None
-    return len(found), node, nodes == found
-
-
-def _before(node: Any) -> Any:
-    """The node that one of a view comes from."""
-    return next((to for to, _ in node.next_functions), None)
+def _node_of(results: Any) -> Any:
+    """The node of a compiled function that results with a gradient come from; None where that is not one."""
+    for one in results:
+        if isinstance(one, Tensor) and one.requires_grad:
+            node = one.grad_fn
+            while node is not None and not _is_compiled(node):  # a view of what the node gives
+                before = node.next_functions
+                node = before[0][0] if len(before) == 1 else None
+            if node is not None:
+                return node
+    return None
 
 
 def _is_compiled(node: Any) -> bool:
-    return hasattr(getattr(node, "_forward_cls", None), _NAME)
+    return hasattr(getattr(node, "_forward_cls", None), "compiled_bw")
 
 
 def _change(function: Any, line: SourceLine | None) -> None:
-    """Asks for the remembered forward first, where torch would refuse a second derivative later, or give none.
+    """Asks the remembered forward for gradients that are to be differentiated, which torch would refuse, or not give.
 
     Dynamo leaves it alone: a gradient is asked for inside compiled functions as well.
     """
-    refusing: Callable[..., Any] = getattr(function, _NAME)
+    once: Callable[..., Any] = function.backward
 
-    @torch._dynamo.disable  # type: ignore[untyped-decorator]  # torch does not say what it gives
-    def differentiable(node: Any, compute: Callable[[], Any], inputs: list[Any]) -> Any:
+    def differentiable(node: Any, *given: Any) -> Any:
+        gradients = given[0] if len(given) == 1 and isinstance(given[0], list) else given
         forward = getattr(node, _REMEMBERED, None)
-        found = None if forward is None else forward.gradients(node, inputs)
+        if forward is None:
+            return once(node, *given)
+        found = forward.differentiated(node, gradients)
         if found is not None:
             return tuple(found)
-        given, anchors = refusing(node, compute, inputs), [] if forward is None else forward.anchors()
+        before = [one for one in gradients if isinstance(one, Tensor) and one.requires_grad]
+        with torch.no_grad():
+            results = once(node, *given)
         refused: Any = _Refused.apply
-        return tuple(refused(line, one, *anchors) if isinstance(one, Tensor) else one for one in given)
+        anchors = [*before, *forward.anchors()]
+        return tuple(refused(line, one, *anchors) if isinstance(one, Tensor) else one for one in results)
 
-    setattr(function, _NAME, staticmethod(differentiable))
+    @torch._dynamo.disable  # type: ignore[untyped-decorator]  # torch does not say what it gives
+    def backward(node: Any, *given: Any) -> Any:
+        return differentiable(node, *given) if torch.is_grad_enabled() else once(node, *given)
+
+    function.backward = staticmethod(backward)

@@ -124,6 +124,7 @@ class SecondDerivativeRefused(AirError, RuntimeError):
     where: SourceLine | None = None
     what = (
         "a gradient of a compiled function is differentiated, and its forward cannot run again: it draws random "
-        "numbers, writes, gives views, calls operators that are not torch's, or an argument is gone or was written"
+        "numbers, reads what it writes, calls operators that are not torch's or a torch.autograd.Function, or an "
+        "argument is gone or was written"
     )
     advice = "leave the function uncompiled there (torch.compiler.disable)"
