@@ -129,7 +129,8 @@ class Cached(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         y = self.layer(x)
         self.kept.index_copy_(0, torch.arange(x.shape[0], device=x.device), y.detach())
-        return y @ self.kept.t() @ self.kept
+        result: Tensor = y @ self.kept.t() @ self.kept
+        return result
 
 
 Chosen = namedtuple("Chosen", ["values", "places", "rows"])
@@ -167,7 +168,7 @@ class OwnGradient(nn.Module):
         self.layer = nn.Linear(4, 4)
 
     def forward(self, x: Tensor) -> Tensor:
-        result: Tensor = Scaled.apply(self.layer(x), 3.0).cos()
+        result: Tensor = Scaled.apply(self.layer(x), 3.0).cos()  # type: ignore[no-untyped-call]
         return result
 
 

@@ -28,7 +28,7 @@ Step = Callable[..., Any]
 
 class Counting(TorchDispatchMode):
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's has no types
         self.seen = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -89,7 +89,7 @@ SURROUNDINGS: Final[dict[str, Callable[[str], AbstractContextManager[Any]]]] = {
     "writes of saved": lambda device: torch.autograd.graph.allow_mutation_on_saved_tensors(),
     "one thread": lambda device: torch.autograd.set_multithreading_enabled(False),
     "operators counted": lambda device: Counting(),
-    "operators changed": lambda device: Negating(),
+    "operators changed": lambda device: Negating(),  # type: ignore[no-untyped-call]
     "functions changed": lambda device: NegatingFunctions(),
     "functions passed on": lambda device: PassingFunctions(),
     "default device": lambda device: torch.device(device),
@@ -110,9 +110,8 @@ def floats(results: Any) -> list[Tensor]:
     return [one for one in tree_leaves(results) if isinstance(one, Tensor) and one.is_floating_point()]
 
 
-def total(results: Any) -> Tensor:
-    found: Any = sum(one.float().square().sum() for one in floats(results))
-    return found
+def total(results: Any) -> Any:
+    return sum(one.float().square().sum() for one in floats(results))
 
 
 def straight(model: nn.Module, step: Step, x: Tensor) -> Any:
@@ -140,7 +139,7 @@ def prefixed(step: Step, weights: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def gradient_of_weights(model: nn.Module, step: Step, x: Tensor) -> Any:
-    def loss(weights: dict[str, Tensor]) -> Tensor:
+    def loss(weights: dict[str, Tensor]) -> Any:
         return total(torch.func.functional_call(step, prefixed(step, weights), (x,)))  # type: ignore[arg-type]
 
     return torch.func.grad(loss)(dict(model.named_parameters()))
@@ -205,9 +204,10 @@ def hooked_inside(model: nn.Module) -> None:
 
 
 def hooked_backward(model: nn.Module) -> None:
-    layer_of(model).register_full_backward_hook(
-        lambda module, given, got: tuple(None if one is None else one * 3 for one in given)
-    )
+    def tripled(module: nn.Module, given: Any, got: Any) -> tuple[Tensor | None, ...]:
+        return tuple(None if one is None else one * 3 for one in given)
+
+    layer_of(model).register_full_backward_hook(tripled)
 
 
 def weight_hooked(model: nn.Module) -> None:

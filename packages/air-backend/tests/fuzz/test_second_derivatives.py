@@ -71,7 +71,7 @@ def derivatives(call: Callable[..., Any], operands: Any) -> tuple[Gradients, Gra
     if not results or not inputs:
         return None
     weights = [weight_of(x) for x in results]
-    first = torch.autograd.grad(results, inputs, weights, create_graph=True, allow_unused=True)
+    first: Any = torch.autograd.grad(results, inputs, weights, create_graph=True, allow_unused=True)
     again = [x for x in first if x is not None and x.requires_grad]
     plain: Gradients = [None if x is None else x.detach().clone() for x in first]
     if not again:
