@@ -22,8 +22,8 @@ MODES = ("reduce-overhead", "max-autotune")
 
 def compiled(model: nn.Module, backend: str, mode: str | None = None) -> Any:
     torch._dynamo.reset()
-    options = None if mode is None else {"mode": mode}
-    return torch.compile(model, backend=backend, options=options)  # type: ignore[call-overload]
+    options: Any = None if mode is None else {"mode": mode}
+    return torch.compile(model, backend=backend, options=options)
 
 
 def difference_of(script: Script, mode: str, device: str) -> str | None:
