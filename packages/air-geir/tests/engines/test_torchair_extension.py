@@ -111,6 +111,21 @@ def test_session_options_cannot_change_and_the_error_names_them(make: Made) -> N
         engine.compile(made, other)
 
 
+def test_determinism_is_an_option_of_each_graph_and_may_differ_from_the_sessions(make: Made) -> None:
+    made = layer()
+    engine = make()
+    engine.compile(made, options(made))
+    torch.use_deterministic_algorithms(True)
+    try:
+        strict = options(made)
+        run = bind(made, engine.compile(made, strict))
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert strict.graph["ge.deterministic"] == "1"
+    x, w = random(4), random(4)
+    torch.testing.assert_close(run(x, w)[0], expected(x, w))
+
+
 def test_an_operator_the_engine_lacks_is_an_engine_error(make: Made) -> None:
     graph = Graph("odd")
     x = graph.data("x", WEIGHT)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import torch
 
@@ -119,6 +119,9 @@ def session_options(settings: Any, device: DeviceFacts) -> dict[str, str]:
     }
 
 
+_DETERMINISM: Final = frozenset(("ge.deterministic", "ge.deterministicLevel"))
+
+
 def _determinism(device: DeviceFacts) -> dict[str, str]:
     return {
         "ge.deterministic": _digit(torch.are_deterministic_algorithms_enabled()),
@@ -147,10 +150,13 @@ def graph_options(settings: Any, program: Program, device: DeviceFacts) -> dict[
 
 
 def refuse_change(known: Mapping[str, str], wanted: Mapping[str, str]) -> None:
-    """The engine has one session in a process: an error that names the options a later graph wants otherwise."""
+    """The engine has one session in a process: an error that names the options a later graph wants otherwise.
+
+    Determinism is an option of each graph as well, which goes before that of the session.
+    """
     changed = [
         f"{key} = {wanted.get(key, 'unset')} (the first graph set {known.get(key, 'nothing')})"
-        for key in sorted(wanted.keys() | known.keys())
+        for key in sorted((wanted.keys() | known.keys()) - _DETERMINISM)
         if wanted.get(key) != known.get(key)
     ]
     if changed:
