@@ -79,6 +79,21 @@ class Inverse(nn.Module):
         return torch.linalg.inv(y.t() @ y + torch.eye(4))  # type: ignore[no-any-return]
 
 
+class Parts(nn.Module):
+    """Several graphs: what one gives the next is nobody's after the call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        near = (x[:, 0] > 0).nonzero().flatten()
+        torch._dynamo.graph_break()
+        y = self.first(x[near]).tanh()[:, None].expand(-1, 3, 4)
+        torch._dynamo.graph_break()
+        return self.last(y.sin() + 1).sum(1)  # type: ignore[no-any-return]
+
+
 class Statistics(nn.Module):
     """Every call writes buffers that no result depends on."""
 
@@ -229,6 +244,7 @@ PROGRAMS: Final[dict[str, tuple[Callable[[], nn.Module], Program]]] = {
     "turned results": (Critic, of_turned_results),
     "autocast": (Critic, under_autocast),
     "checked results": (Inverse, of_one_matrix),
+    "parts": (Parts, penalty),
     "statistics": (Statistics, after_another_call),
     "statistics under autocast": (Statistics, under_autocast),
 }
@@ -359,10 +375,24 @@ def test_an_argument_of_inference_mode_is_no_obstacle(mode: str) -> None:
         torch.testing.assert_close(*(torch.autograd.grad(one.sum(), x)[0] for one in (found, expected)))
 
 
-def test_a_forward_keeps_no_argument_alive() -> None:
+def test_a_forward_keeps_its_arguments_until_its_backward() -> None:
     run = compiled("reduce-overhead", Shift())
     x = torch.ones(4)
     result, gone = run(x), weakref.ref(x)
+    del x
+    assert gone() is not None
+    result.sum().backward(retain_graph=True)
+    assert gone() is not None
+    result.sum().backward()
+    assert gone() is None
+
+
+def test_nor_does_it_keep_one_where_what_it_saves_is_put_elsewhere() -> None:
+    run = compiled("reduce-overhead", Shift())
+    x = torch.ones(4)
+    with torch.autograd.graph.save_on_cpu():
+        result = run(x)
+    gone = weakref.ref(x)
     del x
     assert gone() is None
     assert result.requires_grad

@@ -21,6 +21,7 @@ from torch._functorch.autograd_function import autograd_function_apply
 from torch._guards import TracingContext
 from torch._higher_order_ops.effects import with_effects
 from torch._ops import OpOverload
+from torch.fx.experimental.proxy_tensor import py_sym_types
 from torch.utils._pytree import tree_leaves
 
 _OWN: Final = ("aten", "prims")
@@ -83,7 +84,8 @@ def _gives_the_same(node: fx.Node) -> bool:
     if target is with_effects:
         return node.args[1] in _CHECKS
     if not isinstance(target, OpOverload):
-        return node.op != "call_function" or target is operator.getitem
+        of_sizes = isinstance(node.meta.get("val"), py_sym_types)
+        return node.op != "call_function" or target is operator.getitem or of_sizes
     return target.namespace in _OWN and torch.Tag.nondeterministic_seeded not in target.tags
 
 

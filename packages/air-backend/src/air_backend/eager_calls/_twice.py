@@ -3,10 +3,9 @@
     (slope,) = torch.autograd.grad(step(x).sum(), x, create_graph=True)
     slope.pow(2).sum().backward()
 
-What AOTAutograd makes cannot be differentiated twice. When autograd asks for a gradient that can be, the arguments of
-the forward are mostly still there: the parameters, and whatever the gradient is for. They are remembered weakly, so
-nothing lives longer than it would. Where one is gone, or was written since, or where the forward writes or draws random
-numbers, the second derivative is an error.
+What AOTAutograd makes cannot be differentiated twice. The arguments of the forward are kept as long as the tensors that
+it saved for its backward; where hooks put those elsewhere, to have the memory, weakly. Where one is gone, or was written
+since, or where the forward reads what it writes or draws random numbers, the second derivative is an error.
 """
 
 from __future__ import annotations
@@ -32,6 +31,8 @@ from air_graph import SourceLine, start_of
 _version_of: Final = operator.attrgetter("_version")
 #: The attribute of a node of autograd's that its forward call is remembered in.
 _REMEMBERED: Final = "air_forward"
+_hooks_of_saved: Final = torch._C._autograd._top_saved_tensors_default_hooks
+_keeps_graph: Final = torch._C._autograd._get_current_graph_task_keep_graph
 
 
 @dataclass
@@ -58,7 +59,7 @@ class _Tensors:
 
 @dataclass(frozen=True, slots=True)
 class _Forward:
-    """One call: its arguments, all tensors but parameters weakly, and what runs it again."""
+    """One call: its arguments, and what runs it again."""
 
     arguments: list[Any]
     tensors: _Tensors
@@ -71,18 +72,17 @@ class _Forward:
     @classmethod
     def of(cls, args: Sequence[Any], tensors: _Tensors, again: Run, repeats: Repeats | None) -> _Forward:
         arguments = list(args)
-        for place in tensors.loose:
-            arguments[place] = weakref.ref(args[place])
+        if repeats is None or _hooks_of_saved(True) is not None:
+            for place in tensors.loose:
+                arguments[place] = weakref.ref(args[place])
         casts = _casts_of(args) if torch._C._is_any_autocast_enabled() else ()
         return cls(arguments, tensors, tensors.versions(args), again, repeats, casts)
 
     def alive(self) -> list[Any] | None:
         """The arguments, if all tensors are there and unwritten."""
-        args = list(self.arguments)
-        for place in self.tensors.loose:
-            args[place] = args[place]()
-            if args[place] is None:
-                return None
+        args = list(map(_there, self.arguments))
+        if any(args[place] is None for place in self.tensors.loose):
+            return None
         return args if self.tensors.versions(args) == self.versions else None
 
     def differentiated(self, node: Any, given: Sequence[Tensor | None]) -> list[Tensor | None] | None:
@@ -127,8 +127,12 @@ class _Forward:
 
     def anchors(self) -> list[Tensor]:
         """The arguments that are there and may have a gradient."""
-        found = [one() if isinstance(one, weakref.ref) else one for one in self.arguments]
+        found = map(_there, self.arguments)
         return [one for one in found if isinstance(one, Tensor) and one.requires_grad]
+
+
+def _there(argument: Any) -> Any:
+    return argument() if isinstance(argument, weakref.ref) else argument
 
 
 def _casts_of(args: Sequence[Any]) -> tuple[tuple[str, torch.dtype], ...]:
@@ -221,22 +225,27 @@ def _change(function: Any, line: SourceLine | None) -> None:
     once: Callable[..., Any] = function.backward
 
     def differentiable(node: Any, *given: Any) -> Any:
-        gradients = given[0] if len(given) == 1 and isinstance(given[0], list) else given
+        is_boxed = len(given) == 1 and isinstance(given[0], list)
+        gradients = given[0] if is_boxed else given
         forward = getattr(node, _REMEMBERED, None)
         if forward is None:
             return once(node, *given)
         found = forward.differentiated(node, gradients)
         if found is not None:
             return tuple(found)
-        before = [one for one in gradients if isinstance(one, Tensor) and one.requires_grad]
-        with torch.no_grad():
-            results = once(node, *given)
+        plain = [one.detach() if isinstance(one, Tensor) else one for one in gradients]
+        results = once(node, plain) if is_boxed else once(node, *plain)
+        anchors = [one for one in gradients if isinstance(one, Tensor) and one.requires_grad]
+        anchors += forward.anchors()
         refused: Any = _Refused.apply
-        anchors = [*before, *forward.anchors()]
         return tuple(refused(line, one, *anchors) if isinstance(one, Tensor) else one for one in results)
 
     @torch._dynamo.disable  # type: ignore[untyped-decorator]  # torch does not say what it gives
     def backward(node: Any, *given: Any) -> Any:
-        return differentiable(node, *given) if torch.is_grad_enabled() else once(node, *given)
+        if torch.is_grad_enabled():
+            return differentiable(node, *given)
+        if hasattr(node, _REMEMBERED) and not _keeps_graph():
+            delattr(node, _REMEMBERED)
+        return once(node, *given)
 
     function.backward = staticmethod(backward)
