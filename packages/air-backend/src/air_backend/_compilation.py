@@ -42,8 +42,8 @@ class GraphFacts:
     written: Written
     declared: Mapping[str, Mapping[int, Declared]]
     """Buckets and gears of the inputs: attribute, position, dim -> sizes."""
-    repeats: Repeats | None = None
-    """How a forward half runs again; None where it may not."""
+    repeats: Repeats | str = ""
+    """How a forward half runs again, or why it may not."""
 
     @classmethod
     def now(cls, role: Role, gm: fx.GraphModule) -> GraphFacts:
@@ -52,7 +52,7 @@ class GraphFacts:
         if JOINED in gm.meta:
             role = "joint"
         wrapped, declared = air_aclgraph.Wrapped.now(), declared_sizes_of(values)
-        repeats = repeats_of(gm) if role == "forward" else None
+        repeats = repeats_of(gm) if role == "forward" else ""
         return cls(role, air_graph.static_inputs(gm), wrapped, Written.now(), declared, repeats)
 
     def declare(self, inputs: Sequence[Any]) -> None:

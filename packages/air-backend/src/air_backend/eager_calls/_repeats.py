@@ -63,30 +63,35 @@ def has_gradients_of_its_own(gm: fx.GraphModule) -> bool:
     return any(graph.find_nodes(op="call_function", target=autograd_function_apply) for graph in graphs)
 
 
-def repeats_of(gm: fx.GraphModule) -> Repeats | None:
-    """How the forward half in compilation runs again; None where it may not."""
+def repeats_of(gm: fx.GraphModule) -> Repeats | str:
+    """How the forward half in compilation runs again, or why it may not."""
     context = TracingContext.try_get()
     metadata = None if context is None else context.fw_metadata
-    if metadata is None or not all(map(_gives_the_same, gm.graph.nodes)):
-        return None
+    if metadata is None:
+        return "AOTAutograd said nothing about it"
+    reason = next(filter(None, map(_reason, gm.graph.nodes)), None)
+    if reason is not None:
+        return reason
     written = tuple(place for place, one in enumerate(metadata.input_info) if one.mutates_data)
     if any(one.mutates_metadata or (one.mutates_data and one.requires_grad) for one in metadata.input_info):
-        return None
+        return "it changes an argument that has a gradient, or the form of one"
     if written and _reaches_results(gm, written, metadata):
-        return None
+        return "it reads what it writes"
     before: tuple[None, ...] = (None,) * len(metadata.mutated_inp_runtime_indices)
     return Repeats((*before, *_of_results(metadata), *_of_values(metadata)), written)
 
 
-def _gives_the_same(node: fx.Node) -> bool:
-    """Whether a node gives the same again; of operators that are not torch's own nobody knows."""
-    target = node.target
-    if target is with_effects:
-        return node.args[1] in _CHECKS
-    if not isinstance(target, OpOverload):
-        of_sizes = isinstance(node.meta.get("val"), py_sym_types)
-        return node.op != "call_function" or target is operator.getitem or of_sizes
-    return target.namespace in _OWN and torch.Tag.nondeterministic_seeded not in target.tags
+def _reason(node: fx.Node) -> str | None:
+    """Why a node may give something else another time; of operators that are not torch's own nobody knows."""
+    target = node.args[1] if node.target is with_effects else node.target
+    of_sizes = isinstance(node.meta.get("val"), py_sym_types)
+    if node.op != "call_function" or target is operator.getitem or target in _CHECKS or of_sizes:
+        return None
+    if not isinstance(target, OpOverload) or target.namespace not in _OWN or node.target is with_effects:
+        return f"it calls {target}, which is no plain operator of torch's own"
+    if torch.Tag.nondeterministic_seeded in target.tags:
+        return f"it draws random numbers ({target})"
+    return None
 
 
 def _reaches_results(gm: fx.GraphModule, written: Sequence[int], metadata: Any) -> bool:

@@ -4,7 +4,7 @@
     slope.pow(2).sum().backward()
 
 What AOTAutograd makes cannot be differentiated twice. The arguments of the forward are kept as long as the tensors that
-it saved for its backward; where hooks put those elsewhere, to have the memory, weakly. Where one is gone, or was written
+it saved for its backward; where hooks put those elsewhere, to have the memory, weakly. Where one is gone or was written
 since, or where the forward reads what it writes or draws random numbers, the second derivative is an error.
 """
 
@@ -40,7 +40,8 @@ class Repeatable:
     """What is known of the forward half of one compilation."""
 
     is_compiled: bool = False
-    repeats: Repeats | None = None
+    repeats: Repeats | str = ""
+    """How it runs again, or why it may not."""
 
 
 class _Tensors:
@@ -65,33 +66,37 @@ class _Forward:
     tensors: _Tensors
     versions: tuple[int, ...]
     again: Run
-    repeats: Repeats | None
+    repeats: Repeats | str
     casts: tuple[tuple[str, torch.dtype], ...]
     """The devices that it ran under autocast for, and the types."""
 
     @classmethod
-    def of(cls, args: Sequence[Any], tensors: _Tensors, again: Run, repeats: Repeats | None) -> _Forward:
+    def of(cls, args: Sequence[Any], tensors: _Tensors, again: Run, repeats: Repeats | str) -> _Forward:
         arguments = list(args)
-        if repeats is None or _hooks_of_saved(True) is not None:
+        if isinstance(repeats, str) or _hooks_of_saved(True) is not None:
             for place in tensors.loose:
                 arguments[place] = weakref.ref(args[place])
         casts = _casts_of(args) if torch._C._is_any_autocast_enabled() else ()
         return cls(arguments, tensors, tensors.versions(args), again, repeats, casts)
 
-    def alive(self) -> list[Any] | None:
-        """The arguments, if all tensors are there and unwritten."""
+    def alive(self) -> list[Any] | str:
+        """The arguments, if all tensors are there and unwritten; else what is with them."""
         args = list(map(_there, self.arguments))
         if any(args[place] is None for place in self.tensors.loose):
-            return None
-        return args if self.tensors.versions(args) == self.versions else None
+            return "an argument is gone"
+        return args if self.tensors.versions(args) == self.versions else "an argument was written since"
 
-    def differentiated(self, node: Any, given: Sequence[Tensor | None]) -> list[Tensor | None] | None:
-        """The gradients for the inputs of a node of autograd's, differentiable; None where they cannot be had."""
+    def differentiated(self, node: Any, given: Sequence[Tensor | None]) -> list[Tensor | None] | str:
+        """The gradients for the inputs of a node of autograd's, differentiable, or why they cannot be had."""
         repeats = self.repeats
-        args = None if repeats is None or len(repeats.gradients) != len(given) else self.alive()
-        places = None if args is None else _inputs_of(node, args)
-        if repeats is None or args is None or places is None:
-            return None
+        if isinstance(repeats, str):
+            return repeats
+        args = self.alive()
+        if isinstance(args, str):
+            return args
+        places = _inputs_of(node, args) if len(repeats.gradients) == len(given) else None
+        if places is None:
+            return "its arguments have another history now"
         asked = [place for place in places if place is not None]
         with torch.enable_grad():
             for place in repeats.written:
@@ -107,7 +112,7 @@ class _Forward:
         ]
         reached = [(to, one) for to, one in pairs if isinstance(to, Tensor) and to.requires_grad]
         if any(to.shape != one.shape for to, one in reached):
-            return None
+            return "it gave results of other sizes"
         found = iter(
             torch.autograd.grad(
                 [to for to, _ in reached],
@@ -145,13 +150,13 @@ class _Refused(torch.autograd.Function):
     """A gradient that depends on some tensors in a way that nobody can differentiate."""
 
     @staticmethod
-    def forward(ctx: Any, line: SourceLine | None, gradient: Tensor, *anchors: Tensor) -> Tensor:
-        ctx.line = line
+    def forward(ctx: Any, told: SecondDerivativeRefused, gradient: Tensor, *anchors: Tensor) -> Tensor:
+        ctx.told = told
         return gradient.clone()
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        raise SecondDerivativeRefused(ctx.line)
+        raise ctx.told
 
 
 def _inputs_of(node: Any, args: Sequence[Any]) -> list[int | None] | None:
@@ -170,8 +175,8 @@ def twice_differentiable(compiled: Run, gm: fx.GraphModule, repeatable: Repeatab
     """`compiled`, whose gradients can be differentiated where its forward `gm` can run again."""
     if not repeatable.is_compiled:
         return compiled
-    repeats = None if has_gradients_of_its_own(gm) else repeatable.repeats
-    original, line = None if repeats is None else as_it_came(gm), start_of(gm.graph)
+    repeats = "it calls a torch.autograd.Function" if has_gradients_of_its_own(gm) else repeatable.repeats
+    original, line = as_it_came(gm) if isinstance(repeats, Repeats) else None, start_of(gm.graph)
     eager: Run | None = None
     changed: Any = None
     tensors: Any = None
@@ -191,7 +196,7 @@ def twice_differentiable(compiled: Run, gm: fx.GraphModule, repeatable: Repeatab
             if changed is not node._forward_cls:
                 changed, tensors = (
                     node._forward_cls,
-                    _Tensors(args, () if repeats is None else repeats.written),
+                    _Tensors(args, repeats.written if isinstance(repeats, Repeats) else ()),
                 )
                 _change(changed, line)
             setattr(node, _REMEMBERED, _Forward.of(args, tensors, again, repeats))
@@ -231,14 +236,15 @@ def _change(function: Any, line: SourceLine | None) -> None:
         if forward is None:
             return once(node, *given)
         found = forward.differentiated(node, gradients)
-        if found is not None:
+        if not isinstance(found, str):
             return tuple(found)
         plain = [one.detach() if isinstance(one, Tensor) else one for one in gradients]
         results = once(node, plain) if is_boxed else once(node, *plain)
         anchors = [one for one in gradients if isinstance(one, Tensor) and one.requires_grad]
         anchors += forward.anchors()
         refused: Any = _Refused.apply
-        return tuple(refused(line, one, *anchors) if isinstance(one, Tensor) else one for one in results)
+        told = SecondDerivativeRefused(found, line)
+        return tuple(refused(told, one, *anchors) if isinstance(one, Tensor) else one for one in results)
 
     @torch._dynamo.disable  # type: ignore[untyped-decorator]  # torch does not say what it gives
     def backward(node: Any, *given: Any) -> Any:

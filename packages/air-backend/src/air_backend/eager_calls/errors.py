@@ -121,10 +121,7 @@ class SecondDerivativeRefused(AirError, RuntimeError):
     Leave the function uncompiled (`torch.compiler.disable`) where a gradient of its gradient is needed.
     """
 
+    reason: str = ""
     where: SourceLine | None = None
-    what = (
-        "a gradient of a compiled function is differentiated, and its forward cannot run again: it draws random "
-        "numbers, reads what it writes, calls operators that are not torch's or a torch.autograd.Function, or an "
-        "argument is gone or was written"
-    )
+    what = "a gradient of a compiled function is differentiated, and its forward cannot run again: {reason}"
     advice = "leave the function uncompiled there (torch.compiler.disable)"
