@@ -128,7 +128,7 @@ class Cached(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.layer(x)
-        self.kept.index_copy_(0, torch.arange(x.shape[0], device=x.device), y.detach())
+        self.kept.index_copy_(0, torch.arange(x.shape[0], device=x.device), y.detach().to(self.kept.dtype))
         result: Tensor = y @ self.kept.t() @ self.kept
         return result
 

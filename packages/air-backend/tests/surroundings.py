@@ -7,6 +7,7 @@ functions among them; events change the model.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import copy
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -179,7 +180,7 @@ def fed_back(model: nn.Module, step: Step, x: Tensor) -> Any:
 
 def in_a_thread(model: nn.Module, step: Step, x: Tensor) -> Any:
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(step, x).result()
+        return pool.submit(contextvars.copy_context().run, step, x).result()  # torch's settings are in it
 
 
 CALLS: Final[tuple[Callable[[nn.Module, Step, Tensor], Any], ...]] = (

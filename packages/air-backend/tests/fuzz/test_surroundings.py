@@ -1,7 +1,7 @@
 """Models that are called in random surroundings give what eager gives.
 
 `--fuzz-programs N` sets how many scripts each mode runs, `--fuzz-seed S` with which one it begins. What torch alone
-gets wrong in the same step, or before, is left out, and so are random numbers in max-autotune: engines draw their own.
+gets wrong alike in the same step or before is left out, and so are random numbers in max-autotune: engines draw their own.
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ def compiled(model: nn.Module, backend: str, mode: str | None = None) -> Any:
     return torch.compile(model, backend=backend, options=options)
 
 
+def is_error(found: tuple[int, str]) -> bool:
+    """Whether a step is another one because it raised, or did not."""
+    return "raise" in found[1].partition(" ")[0] or found[1].startswith("did not raise")
+
+
 def difference_of(script: Script, mode: str, device: str) -> str | None:
     """How a script differs from eager, where torch alone does not."""
     if mode == "max-autotune" and script.model is Dropping:
@@ -36,7 +41,7 @@ def difference_of(script: Script, mode: str, device: str) -> str | None:
         if found is None:
             return None
         alone = difference(script, expected, play(script, lambda model: compiled(model, "aot_eager"), device))
-    if alone is not None and alone[0] <= found[0]:
+    if alone is not None and alone[0] <= found[0] and is_error(alone) == is_error(found):
         return None
     return f"step {found[0]}: {found[1]}\n{script}"
 
