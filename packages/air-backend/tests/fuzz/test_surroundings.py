@@ -1,7 +1,8 @@
 """Models that are called in random surroundings give what eager gives.
 
 `--fuzz-programs N` sets how many scripts each mode runs, `--fuzz-seed S` with which one it begins. What torch alone
-gets wrong alike in the same step or before is left out, and so are random numbers in max-autotune: engines draw their own.
+gets wrong alike in the same step or before is left out, and so are random numbers in max-autotune, where engines draw
+their own.
 """
 
 from __future__ import annotations
