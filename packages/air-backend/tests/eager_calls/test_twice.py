@@ -109,6 +109,17 @@ class Statistics(nn.Module):
         return self.norm(self.layer(x)).tanh()  # type: ignore[no-any-return]
 
 
+class Passing(nn.Module):
+    """Gives its argument and a view of it before what it makes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        return x, x[1:], self.layer(x).sin()
+
+
 class Curved(nn.Module):
     """Derivatives with respect to its input, inside what is compiled."""
 
@@ -194,6 +205,15 @@ def of_views(run: Any, model: nn.Module, x: Tensor) -> list[Any]:
     return [slope, part, *torch.autograd.grad(part.sum(), x)]
 
 
+def of_results_fed_back(run: Any, model: nn.Module, x: Tensor) -> list[Any]:
+    *_, first = run(x)
+    before, rest, last = run(first)
+    loss = (before.sin() * last).sum() + rest.sum()
+    (slope,) = torch.autograd.grad(loss, x, create_graph=True)
+    slope.pow(2).sum().backward()
+    return [slope]
+
+
 def of_turned_results(run: Any, model: nn.Module, x: Tensor) -> list[Any]:
     """The gradient of a result comes in another layout than the result has."""
     y = run(x)
@@ -241,6 +261,7 @@ PROGRAMS: Final[dict[str, tuple[Callable[[], nn.Module], Program]]] = {
     "one argument twice": (Pair, one_argument_twice),
     "inside": (Curved, inside),
     "views": (Attention, of_views),
+    "results fed back": (Passing, of_results_fed_back),
     "turned results": (Critic, of_turned_results),
     "autocast": (Critic, under_autocast),
     "checked results": (Inverse, of_one_matrix),

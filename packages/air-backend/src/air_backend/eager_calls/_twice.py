@@ -10,6 +10,7 @@ since, or where the forward reads what it writes or draws random numbers, the se
 
 from __future__ import annotations
 
+import functools
 import operator
 import weakref
 from collections.abc import Callable, Sequence
@@ -24,7 +25,7 @@ from torch.nn import Parameter
 
 from air_aclgraph import outside_modes
 from air_backend.eager_calls._repeats import Repeats, has_gradients_of_its_own
-from air_backend.eager_calls._running import Run, as_it_came, running_eagerly
+from air_backend.eager_calls._running import Run, as_it_came, eager_or_refused
 from air_backend.eager_calls.errors import GradientsOfGradients, SecondDerivativeRefused
 from air_graph import SourceLine, start_of
 
@@ -176,28 +177,23 @@ def twice_differentiable(compiled: Run, gm: fx.GraphModule, repeatable: Repeatab
     if not repeatable.is_compiled:
         return compiled
     repeats = "it calls a torch.autograd.Function" if has_gradients_of_its_own(gm) else repeatable.repeats
-    original, line = as_it_came(gm) if isinstance(repeats, Repeats) else None, start_of(gm.graph)
-    eager: Run | None = None
+    original = as_it_came(gm) if isinstance(repeats, Repeats) else None
+    line = start_of(gm.graph)
+    refused = functools.partial(SecondDerivativeRefused, str(repeats))
+    again = outside_modes(eager_or_refused(original, line, GradientsOfGradients, refused))
+    written = repeats.written if isinstance(repeats, Repeats) else ()
     changed: Any = None
     tensors: Any = None
-
-    def again(*args: Any) -> Any:
-        nonlocal eager
-        if eager is None:
-            assert original is not None
-            eager = outside_modes(running_eagerly(original, GradientsOfGradients(line)))
-        return eager(*args)
+    place: int | None = None
 
     def call(*args: Any) -> Any:
-        nonlocal changed, tensors
+        nonlocal changed, tensors, place
         results = compiled(*args)
-        node = _node_of(results)
+        place = _place_of_own(results, args) if place is None else place
+        node = None if place is None else _node_of(results[place])
         if node is not None:
             if changed is not node._forward_cls:
-                changed, tensors = (
-                    node._forward_cls,
-                    _Tensors(args, repeats.written if isinstance(repeats, Repeats) else ()),
-                )
+                changed, tensors = node._forward_cls, _Tensors(args, written)
                 _change(changed, line)
             setattr(node, _REMEMBERED, _Forward.of(args, tensors, again, repeats))
         return results
@@ -205,16 +201,21 @@ def twice_differentiable(compiled: Run, gm: fx.GraphModule, repeatable: Repeatab
     return call
 
 
-def _node_of(results: Any) -> Any:
-    """The node of a compiled function that results with a gradient come from; None where that is not one."""
-    for one in results:
-        if isinstance(one, Tensor) and one.requires_grad:
-            node = one.grad_fn
-            while node is not None and not _is_compiled(node):  # a view of what the node gives
-                before = node.next_functions
-                node = before[0][0] if len(before) == 1 else None
-            if node is not None:
-                return node
+def _place_of_own(results: Sequence[Any], args: Sequence[Any]) -> int | None:
+    """Where a result is that the call made: no argument, nor a view of one; the same place in every call."""
+    given = [one.grad_fn for one in args if isinstance(one, Tensor) and one.grad_fn is not None]
+    made = (place for place, one in enumerate(results) if isinstance(one, Tensor) and one.requires_grad)
+    return next((place for place in made if _node_of(results[place], given) is not None), None)
+
+
+def _node_of(result: Any, given: Sequence[Any] = ()) -> Any:
+    """The node of a compiled function that a result comes from, or what it is a view of; None beyond those given."""
+    node = result.grad_fn if isinstance(result, Tensor) else None
+    while node is not None and not any(node is one for one in given):
+        if _is_compiled(node):
+            return node
+        before = node.next_functions
+        node = before[0][0] if len(before) == 1 else None
     return None
 
 
