@@ -250,7 +250,7 @@ def _fed_back(session: Session) -> None:
 
 
 def _backward(session: Session) -> None:
-    """Gradients of an output: into the leaves, or taken, or taken away from the leaves and kept."""
+    """Gradients of an output: into the leaves, or taken, or taken away from the leaves and kept, or differentiated."""
     outputs = [path for path in session.outputs() if session.value(path).requires_grad]
     leaves = [n for n, v in session.names.items() if isinstance(v, Tensor) and v.requires_grad and v.is_leaf]
     if "m" in session.names and session.names["m"].w.requires_grad:
@@ -259,8 +259,12 @@ def _backward(session: Session) -> None:
         return
     path = session.chance.choice(outputs)
     keep = f"g{len(session.lines)}"
-    kind = session.chance.randrange(3)
-    if kind == 0:
+    kind = session.chance.randrange(4)
+    if kind == 3:
+        wanted = f"{path}.real.sin().sum(), [{', '.join(leaves)}], create_graph=True, allow_unused=True"
+        session.add(f"{keep} = torch.autograd.grad({wanted})")
+        session.add(f"sum(g.abs().square().sum() for g in {keep} if g is not None).backward()")
+    elif kind == 0:
         session.add(f"{keep} = torch.autograd.grad({path}.sum(), [{', '.join(leaves)}], allow_unused=True)")
     else:
         session.add(f"{path}.sum().backward()")

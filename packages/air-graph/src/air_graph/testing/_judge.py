@@ -159,11 +159,16 @@ def _shared(difference: Difference, torchs: list[Difference]) -> bool:
     """Whether torch alone differs there as well, or has gone wrong before in a way that later values show."""
     if any(t.step < difference.step for t in torchs if t.kind not in UNSEEN):
         return True
-    if any(t.kind == "raises" and t.step <= difference.step for t in torchs):
+    if any(t.kind == "raises" and _excuses(t, difference) for t in torchs):
         return True
     return any(
         (t.step, t.path, t.kind) == (difference.step, difference.path, difference.kind) for t in torchs
     )
+
+
+def _excuses(error: Difference, difference: Difference) -> bool:
+    """Whether an error of torch's goes before a difference; in the same step it excuses no wrong value."""
+    return error.step < difference.step or (error.step == difference.step and difference.kind == "raises")
 
 
 def refusal(difference: Difference) -> str | None:
