@@ -303,6 +303,30 @@ def test_N25_gradients_of_gradients_are_those_of_eager(mode: str, name: str) -> 
             torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("asked", ["torch.func", "autograd"])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_gradient_that_the_compiled_function_asks_for_is_part_of_its_graph(mode: str, asked: str) -> None:
+    model = Critic()
+
+    def by_function(x: Tensor) -> Tensor:
+        return torch.func.grad(lambda x: model(x).sum())(x)  # type: ignore[no-any-return]
+
+    def by_autograd(x: Tensor) -> Tensor:
+        return torch.autograd.grad(model(x).sum(), x, create_graph=True)[0]
+
+    function = by_function if asked == "torch.func" else by_autograd
+    with warnings.catch_warnings(), torch._dynamo.config.patch(trace_autograd_ops=True):
+        warnings.simplefilter("error", GradientsOfGradients)
+        run = compiled(mode, function)
+        slopes = []
+        for step in (run, function):
+            model.zero_grad()
+            slope = step(torch.ones(5, 4).requires_grad_())
+            slope.pow(2).sum().backward()
+            slopes += [slope.detach(), [one.grad for one in model.parameters()]]
+    torch.testing.assert_close(slopes[:2], slopes[2:])
+
+
 def test_such_calls_are_said_once_with_the_line_where_the_graph_begins() -> None:
     model = Critic()
     run = compiled("reduce-overhead", model)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from air_config.errors import AirError
 
 if TYPE_CHECKING:
     from air_backend.errors import SharingRefused
     from air_graph import SourceLine  # with torch, which `air --help` does without
+
+
+_INSIDE: Final = "compile a function that asks for the gradient itself (torch.func.grad)"
 
 
 class RunsEagerly(UserWarning):
@@ -106,22 +109,24 @@ class GradientsRefused(AirError, RuntimeError):
 class GradientsOfGradients(RunsEagerly):
     """A gradient that is to be differentiated (`create_graph=True`) is computed eagerly, from the forward run again.
 
-    Nothing has to be done; the gradients are those of eager. A function that is mostly used so is better not compiled.
+    Nothing has to be done; the gradients are those of eager. They are compiled where the compiled function itself asks for
+    them: `torch.func.grad`, or `torch.autograd.grad` with `torch._dynamo.config.trace_autograd_ops = True`.
     """
 
     def __init__(self, place: SourceLine | None) -> None:
         what = "gradients to be differentiated are computed eagerly: what torch compiles has no second derivative"
-        super().__init__(what, place, label="begins")
+        super().__init__(what, place, _INSIDE, "begins")
 
 
 @dataclass(eq=False)
 class SecondDerivativeRefused(AirError, RuntimeError):
     """A gradient of a compiled function is differentiated, and the forward cannot run again for that.
 
-    Leave the function uncompiled (`torch.compiler.disable`) where a gradient of its gradient is needed.
+    Compile a function that asks for the gradient itself, by `torch.func.grad`; or leave the function uncompiled
+    (`torch.compiler.disable`) where a gradient of its gradient is needed.
     """
 
     reason: str = ""
     where: SourceLine | None = None
     what = "a gradient of a compiled function is differentiated, and its forward cannot run again: {reason}"
-    advice = "leave the function uncompiled there (torch.compiler.disable)"
+    advice = f"{_INSIDE}, or leave it uncompiled there (torch.compiler.disable)"
