@@ -109,8 +109,8 @@ class GradientsRefused(AirError, RuntimeError):
 class GradientsOfGradients(RunsEagerly):
     """A gradient that is to be differentiated (`create_graph=True`) is computed eagerly, from the forward run again.
 
-    Nothing has to be done; the gradients are those of eager. They are compiled where the compiled function itself asks for
-    them: `torch.func.grad`, or `torch.autograd.grad` with `torch._dynamo.config.trace_autograd_ops = True`.
+    Nothing has to be done; the gradients are those of eager. They are compiled where the compiled function itself asks
+    for them: `torch.func.grad`, or `torch.autograd.grad` with `torch._dynamo.config.trace_autograd_ops = True`.
     """
 
     def __init__(self, place: SourceLine | None) -> None:
