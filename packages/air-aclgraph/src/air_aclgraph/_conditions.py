@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from air_aclgraph.errors import IllegalDuringCapture
 from air_fxpasses.tables import updatable_of
-from air_graph import attribute, bodies_of, operator_of
+from air_graph import attribute, bodies_of, draws_random_numbers, operator_of
 from air_graph import source_of as where
 from air_graph.pieces import is_unbacked
 
@@ -80,7 +80,7 @@ def _is_plain(body: GraphModule, device: torch.device) -> bool:
         called = operator_of(node)
         if called is None:
             continue
-        if torch.Tag.nondeterministic_seeded in called[0].tags or called[0].namespace in _COLLECTIVES:
+        if draws_random_numbers(node) or called[0].namespace in _COLLECTIVES:
             return False
         if updatable_of(node.target) is not None:
             return False

@@ -46,6 +46,7 @@ from air_graph._owning import (
     restore_detached,
 )
 from air_graph._places import copied, placed, same_place, with_bits_of
+from air_graph._random import call_draws, draws_random_numbers
 from air_graph._reach import addresses_storage, copies_with_gaps, surroundings_of
 from air_graph._recompute import recompute_views
 from air_graph._region import (
@@ -118,12 +119,14 @@ __all__ = [
     "attribute",
     "bodies_of",
     "bytes_of",
+    "call_draws",
     "calling_line",
     "collector_paused",
     "copied",
     "copies_with_gaps",
     "decided_by_sizes",
     "device_kinds",
+    "draws_random_numbers",
     "effects_of",
     "effects_of_node",
     "example_tensors",

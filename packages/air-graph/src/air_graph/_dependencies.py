@@ -9,10 +9,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator
 
-import torch
 from torch._ops import OpOverload
 from torch.fx import Graph, Node
 
+from air_graph._random import draws_random_numbers
 from air_graph._uses import effects_of_node, uses_of
 
 Roots = frozenset[Node]
@@ -64,7 +64,7 @@ class _Reader:
         self._readers[root] = []
 
     def _in_turn(self, node: Node) -> Iterator[Node]:
-        if isinstance(node.target, OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags:
+        if draws_random_numbers(node):
             if self._last_draw is not None:
                 yield self._last_draw
             self._last_draw = node

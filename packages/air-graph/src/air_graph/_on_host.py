@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
-import torch
 from torch._ops import OpOverload
 from torch.fx import Graph, Node
 
 from air_graph._examples import device_kinds, example_tensors
+from air_graph._random import draws_random_numbers
 from air_graph._uses import uses_of
 
 _COPIED: Final = "it copies from the device to the host, which waits for it"
@@ -40,7 +40,7 @@ def is_made_anew(node: Node) -> bool:
     op = node.target
     if not isinstance(op, OpOverload) or not is_on_host(node):
         return False
-    return torch.Tag.nondeterministic_seeded in op.tags or op.namespace not in _KNOWN
+    return draws_random_numbers(node) or op.namespace not in _KNOWN
 
 
 def needed_on_host(graph: Graph) -> dict[Node, str]:

@@ -26,7 +26,7 @@ from air_aclgraph.errors import IllegalDuringCapture, Where
 from air_aclgraph.host._higher_order import ResultTargets, own_results, run_below_autograd
 from air_aclgraph.host._rewrites import REWRITES
 from air_aclgraph.host._stand_ins import Block, StandIns, storage_id
-from air_graph import effects_of, out_form_of, same_place, written_values
+from air_graph import call_draws, effects_of, out_form_of, same_place, written_values
 
 
 @dataclass
@@ -274,7 +274,7 @@ def gives_the_same(task: Task) -> bool:
     """Whether a call gives the same values whenever it is given the same."""
     if task.patched or not isinstance(task.overload, OpOverload):
         return False
-    return task.overload.namespace == "aten" and torch.Tag.nondeterministic_seeded not in task.overload.tags
+    return task.overload.namespace == "aten" and not call_draws(task.overload, task.args, task.kwargs)
 
 
 def _refuse_layouts(func: OpOverload, outs: Sequence[Tensor]) -> None:

@@ -24,7 +24,9 @@ from torch._ops import OpOverload
 from torch.fx.experimental.proxy_tensor import py_sym_types
 from torch.utils._pytree import tree_leaves
 
-_OWN: Final = ("aten", "prims")
+from air_graph import draws_random_numbers, effects_of_node
+
+_OWN: Final = ("aten", "prims", "npu")
 _ITSELF: Final = (OutputType.non_alias, OutputType.unsafe_view_alias, OutputType.custom_function_view)
 _OF_A_VALUE: Final = (OutputType.alias_of_intermediate, OutputType.alias_of_intermediate_save_as_output)
 
@@ -89,7 +91,9 @@ def _reason(node: fx.Node) -> str | None:
         return None
     if not isinstance(target, OpOverload) or target.namespace not in _OWN or node.target is with_effects:
         return f"it calls {target}, which is no plain operator of torch's own"
-    if torch.Tag.nondeterministic_seeded in target.tags:
+    if effects_of_node(node).hides_writes or effects_of_node(node).is_unsure:
+        return f"it calls {target}, of which it is not known what it writes"
+    if draws_random_numbers(node):
         return f"it draws random numbers ({target})"
     return None
 

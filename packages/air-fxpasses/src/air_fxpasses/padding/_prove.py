@@ -18,6 +18,7 @@ from air_fxpasses.padding._call import Call, LabelsOfNode, NodeFacts
 from air_fxpasses.padding._labels import Labels, PaddedSize, Unproven, without
 from air_fxpasses.padding._rules import SIZES, SIZES_OF, holds_positions, pointwise, rule_of
 from air_fxpasses.padding._writes import depends_on_place, own_rows
+from air_graph import draws_random_numbers
 
 aten = torch.ops.aten
 
@@ -180,7 +181,7 @@ def _by_rule(call: Call, reached: bool) -> tuple[Labels, ...]:
         return ()
     for argument in _numbers(call):
         raise Unproven(f"its {argument} is computed from the padded size")
-    if torch.Tag.nondeterministic_seeded in target.tags and call["dropout_p"] != 0:
+    if draws_random_numbers(call.node):
         raise Unproven("it draws random numbers, more of them for a larger input")
     rule = rule_of(namespace, name)
     if rule is None and torch.Tag.pointwise in target.tags:

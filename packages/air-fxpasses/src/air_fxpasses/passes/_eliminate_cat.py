@@ -23,7 +23,7 @@ from air_fxpasses._extents import ExtentWriter
 from air_fxpasses._facts import Facts
 from air_fxpasses._pass import Pass, PassResult, tried
 from air_fxpasses._refusal import Refusal
-from air_graph import Extent, OutForm, out_form_of, same_extents, surely
+from air_graph import Extent, OutForm, draws_random_numbers, out_form_of, same_extents, surely
 
 aten = torch.ops.aten
 
@@ -83,7 +83,7 @@ def _operand(facts: Facts, cat: Node, item: Any) -> tuple[Node, OutForm] | Refus
     if list(item.users) != [cat]:
         other = next(u for u in item.users if u is not cat) if len(item.users) > 1 else item
         return Refusal.of(f"operand '{item.name}' is used elsewhere", cat, other)
-    if torch.Tag.nondeterministic_seeded in item.target.tags:
+    if draws_random_numbers(item):
         return Refusal.of(f"operand '{item.name}' draws random numbers", cat, item)
     if value is None or result is None:
         return Refusal.of(f"operand '{item.name}' is not a plain strided tensor", cat, item)

@@ -11,13 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 
 from air_fxpasses._facts import Facts
 from air_fxpasses._pass import Pass, PassResult
-from air_graph import effects_of
+from air_graph import draws_random_numbers, effects_of
 
 
 @dataclass(frozen=True)
@@ -42,6 +41,5 @@ def _is_removable(node: Node) -> bool:
     if effects_of(target).hides_writes:
         return False
     if isinstance(target, OpOverload):
-        schema = target._schema
-        return bool(schema.returns) and torch.Tag.nondeterministic_seeded not in target.tags
+        return bool(target._schema.returns) and not draws_random_numbers(node)
     return node.op in ("get_attr", "call_function")

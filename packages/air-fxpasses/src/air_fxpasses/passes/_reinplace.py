@@ -26,7 +26,7 @@ from air_fxpasses._scatters import SCATTERS, is_in_slot, slot_region, view_argum
 from air_fxpasses._sharing import share
 from air_fxpasses.passes._mutators import conflict, write_in_place, written_by
 from air_fxpasses.tables import Twin, twin_of
-from air_graph import named_arguments, repeated_element
+from air_graph import draws_random_numbers, named_arguments, repeated_element
 
 aten = torch.ops.aten
 
@@ -138,7 +138,7 @@ class Reinplacing(Pass):
 
 def _draws_differ(node: Node) -> Refusal | None:
     target = node.target
-    if not isinstance(target, OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:
+    if not isinstance(target, OpOverload) or not draws_random_numbers(node):
         return None
     if target._schema.name in _SAME_DRAWS:
         return None

@@ -25,7 +25,7 @@ from air_fxpasses._facts import Facts
 from air_fxpasses._pass import Pass, PassResult, tried
 from air_fxpasses._refusal import Refusal
 from air_fxpasses._returned import returned_by
-from air_graph import bytes_of, effects_of_node
+from air_graph import bytes_of, draws_random_numbers, effects_of_node
 
 aten = torch.ops.aten
 
@@ -73,7 +73,7 @@ def _may_go(facts: Facts, node: Node) -> bool:
     effects = effects_of_node(node)
     if target._schema.is_mutable or effects.hides_writes or effects.is_unsure:
         return False
-    if torch.Tag.nondeterministic_seeded in target.tags:
+    if draws_random_numbers(node):
         return False
     value = facts.tensor(node)
     return value is not None and (bool(node.all_input_nodes) or _is_one_number(value))
