@@ -89,9 +89,9 @@ class Parts(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         near = (x[:, 0] > 0).nonzero().flatten()
         torch._dynamo.graph_break()
-        y = self.first(x[near]).tanh()[:, None].expand(-1, 3, 4)
+        y = self.first(x[near]).tanh()[:, None]
         torch._dynamo.graph_break()
-        return self.last(y.sin() + 1).sum(1)  # type: ignore[no-any-return]
+        return self.last(y.expand(-1, 3, 4).sin() + 1).sum(1)  # type: ignore[no-any-return]
 
 
 class Statistics(nn.Module):
