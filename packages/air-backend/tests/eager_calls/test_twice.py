@@ -236,6 +236,14 @@ def of_one_matrix(run: Any, model: nn.Module, x: Tensor) -> list[Any]:
     return [slope]
 
 
+def asked_under_autocast(run: Any, model: nn.Module, x: Tensor) -> list[Any]:
+    y = run(x)
+    with torch.autocast("cpu", torch.bfloat16):
+        (slope,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+    slope.pow(2).sum().backward()
+    return [y, slope]
+
+
 def under_autocast(run: Any, model: nn.Module, x: Tensor) -> list[Any]:
     """As torch's documentation has it: gradients are asked for outside."""
     with torch.autocast("cpu", torch.bfloat16):
@@ -264,6 +272,7 @@ PROGRAMS: Final[dict[str, tuple[Callable[[], nn.Module], Program]]] = {
     "results fed back": (Passing, of_results_fed_back),
     "turned results": (Critic, of_turned_results),
     "autocast": (Critic, under_autocast),
+    "autocast later": (Critic, asked_under_autocast),
     "checked results": (Inverse, of_one_matrix),
     "parts": (Parts, penalty),
     "statistics": (Statistics, after_another_call),
@@ -372,6 +381,22 @@ def test_nor_does_one_that_reads_what_it_writes(mode: str) -> None:
     model = nn.utils.parametrizations.spectral_norm(nn.Linear(4, 4))
     with pytest.raises(SecondDerivativeRefused, match="reads what it writes"):
         seen(penalty, compiled(mode, model), model, 0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nor_does_one_that_writes_arguments_of_one_memory(mode: str) -> None:
+    def step(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        a.add_(b.sum())
+        return x.sin()
+
+    run, memory = compiled(mode, step), torch.ones(4)
+    expected = torch.ones(4)
+    step(torch.ones(3), expected[:3], expected[1:])
+    x = torch.ones(3).requires_grad_()
+    (slope,) = torch.autograd.grad(run(x, memory[:3], memory[1:]).sum(), x, create_graph=True)
+    torch.testing.assert_close(memory, expected)
+    with pytest.raises(SecondDerivativeRefused, match="share memory"):
+        slope.sum().backward()
 
 
 @pytest.mark.parametrize("mode", MODES)

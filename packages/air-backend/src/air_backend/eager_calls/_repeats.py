@@ -57,12 +57,22 @@ class Repeats:
     """What each gradient is of that autograd hands to the backward half."""
     written: tuple[int, ...] = ()
     """The arguments that it writes; no result depends on what they held."""
+    arguments: int = 0
+    """How many it has; fewer than Dynamo's graph where some share memory, and then they are others."""
 
 
-def has_gradients_of_its_own(gm: fx.GraphModule) -> bool:
-    """Whether a graph of Dynamo's calls a `torch.autograd.Function`, whose backward it holds without its gradients."""
+def repeats_as(gm: fx.GraphModule, forward: Repeats | str) -> Repeats | str:
+    """How Dynamo's graph runs in the place of the forward half that was made of it, or why it may not."""
+    if isinstance(forward, str):
+        return forward
     graphs = [one.graph for one in gm.modules() if isinstance(one, fx.GraphModule)]
-    return any(graph.find_nodes(op="call_function", target=autograd_function_apply) for graph in graphs)
+    if any(graph.find_nodes(op="call_function", target=autograd_function_apply) for graph in graphs):
+        return (
+            "it calls a torch.autograd.Function"  # of which Dynamo keeps the backward without its gradients
+        )
+    if forward.written and len(gm.graph.find_nodes(op="placeholder")) != forward.arguments:
+        return "it writes arguments that share memory"
+    return forward
 
 
 def repeats_of(gm: fx.GraphModule) -> Repeats | str:
@@ -74,13 +84,14 @@ def repeats_of(gm: fx.GraphModule) -> Repeats | str:
     reason = next(filter(None, map(_reason, gm.graph.nodes)), None)
     if reason is not None:
         return reason
-    written = tuple(place for place, one in enumerate(metadata.input_info) if one.mutates_data)
-    if any(one.mutates_metadata or (one.mutates_data and one.requires_grad) for one in metadata.input_info):
+    arguments = metadata.input_info
+    written = tuple(place for place, one in enumerate(arguments) if one.mutates_data)
+    if any(one.mutates_metadata or (one.mutates_data and one.requires_grad) for one in arguments):
         return "it changes an argument that has a gradient, or the form of one"
     if written and _reaches_results(gm, written, metadata):
         return "it reads what it writes"
     before: tuple[None, ...] = (None,) * len(metadata.mutated_inp_runtime_indices)
-    return Repeats((*before, *_of_results(metadata), *_of_values(metadata)), written)
+    return Repeats((*before, *_of_results(metadata), *_of_values(metadata)), written, len(arguments))
 
 
 def _reason(node: fx.Node) -> str | None:

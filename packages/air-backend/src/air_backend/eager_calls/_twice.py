@@ -24,7 +24,7 @@ from torch.autograd.graph import get_gradient_edge
 from torch.nn import Parameter
 
 from air_aclgraph import outside_modes
-from air_backend.eager_calls._repeats import Repeats, has_gradients_of_its_own
+from air_backend.eager_calls._repeats import Repeats, repeats_as
 from air_backend.eager_calls._running import Run, as_it_came, eager_or_refused
 from air_backend.eager_calls.errors import GradientsOfGradients, SecondDerivativeRefused
 from air_graph import SourceLine, start_of
@@ -127,6 +127,8 @@ class _Forward:
 
     def _run(self, args: Sequence[Any]) -> Any:
         with ExitStack() as casts:
+            if not self.casts:
+                casts.enter_context(torch._C._DisableAutocast())
             for device, dtype in self.casts:
                 casts.enter_context(torch.autocast(device, dtype, cache_enabled=False))
             return self.again(*args)
@@ -176,7 +178,7 @@ def twice_differentiable(compiled: Run, gm: fx.GraphModule, repeatable: Repeatab
     """`compiled`, whose gradients can be differentiated where its forward `gm` can run again."""
     if not repeatable.is_compiled:
         return compiled
-    repeats = "it calls a torch.autograd.Function" if has_gradients_of_its_own(gm) else repeatable.repeats
+    repeats = repeats_as(gm, repeatable.repeats)
     original = as_it_came(gm) if isinstance(repeats, Repeats) else None
     line = start_of(gm.graph)
     refused = functools.partial(SecondDerivativeRefused, str(repeats))
@@ -193,7 +195,10 @@ def twice_differentiable(compiled: Run, gm: fx.GraphModule, repeatable: Repeatab
         node = None if place is None else _node_of(results[place])
         if node is not None:
             if changed is not node._forward_cls:
-                changed, tensors = node._forward_cls, _Tensors(args, written)
+                tensors, changed = (
+                    _Tensors(args, written),
+                    node._forward_cls,
+                )  # in this order for other threads
                 _change(changed, line)
             setattr(node, _REMEMBERED, _Forward.of(args, tensors, again, repeats))
         return results
