@@ -46,17 +46,24 @@ class Repeatable:
 
 
 class _Tensors:
-    """Which arguments of a graph are tensors: they are of the same kinds in every call."""
+    """Which arguments of a graph are tensors, and of which devices: they are of the same kinds in every call."""
 
     def __init__(self, args: Sequence[Any], written: Sequence[int]) -> None:
         tensors = [place for place, one in enumerate(args) if isinstance(one, Tensor)]
         self.loose = [place for place in tensors if type(args[place]) is not Parameter]
         unread = [place for place in tensors if place in written or args[place].is_inference()]
         self.counted = [place for place in tensors if place not in unread]
+        devices = {args[place].device.type for place in tensors} | {"cpu"}
+        self._casting = [one for one in sorted(devices) if torch.amp.is_autocast_available(one)]
 
     def versions(self, args: Sequence[Any]) -> tuple[int, ...]:
         every = len(self.counted) == len(args)
         return tuple(map(_version_of, args if every else [args[place] for place in self.counted]))
+
+    def casts(self) -> tuple[tuple[str, torch.dtype], ...]:
+        """The devices that autocast is on for now, and the types."""
+        on = [one for one in self._casting if torch.is_autocast_enabled(one)]
+        return tuple((one, torch.get_autocast_dtype(one)) for one in on)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +84,7 @@ class _Forward:
         if isinstance(repeats, str) or _hooks_of_saved(True) is not None:
             for place in tensors.loose:
                 arguments[place] = weakref.ref(args[place])
-        casts = _casts_of(args) if torch._C._is_any_autocast_enabled() else ()
+        casts = tensors.casts() if torch._C._is_any_autocast_enabled() else ()
         return cls(arguments, tensors, tensors.versions(args), again, repeats, casts)
 
     def alive(self) -> list[Any] | str:
@@ -141,12 +148,6 @@ class _Forward:
 
 def _there(argument: Any) -> Any:
     return argument() if isinstance(argument, weakref.ref) else argument
-
-
-def _casts_of(args: Sequence[Any]) -> tuple[tuple[str, torch.dtype], ...]:
-    devices = {one.device.type for one in args if isinstance(one, Tensor)} | {"cpu"}
-    known = [device for device in sorted(devices) if torch.amp.is_autocast_available(device)]
-    return tuple((one, torch.get_autocast_dtype(one)) for one in known if torch.is_autocast_enabled(one))
 
 
 class _Refused(torch.autograd.Function):
