@@ -57,9 +57,8 @@ def _called(operator: Any, first: Any, args: Any, kwargs: Any) -> Any:
 
 def weight_of(result: Tensor) -> Tensor:
     """Another number for each element, so that none is like another."""
-    return (
-        torch.linspace(0.5, 1.5, result.numel(), dtype=torch.float64).reshape(result.shape).to(result.dtype)
-    )
+    numbers = torch.linspace(0.5, 1.5, result.numel(), dtype=torch.float64)
+    return numbers.reshape(result.shape).to(result.dtype)
 
 
 def derivatives(call: Callable[..., Any], operands: Any) -> tuple[Gradients, Gradients] | None:

@@ -29,7 +29,7 @@ def compiled(model: nn.Module, backend: str, mode: str | None = None) -> Any:
 
 def is_error(found: tuple[int, str]) -> bool:
     """Whether a step is another one because it raised, or did not."""
-    return "raise" in found[1].partition(" ")[0] or found[1].startswith("did not raise")
+    return found[1].startswith(("raised ", "did not raise "))
 
 
 def difference_of(script: Script, mode: str, device: str) -> str | None:

@@ -66,10 +66,9 @@ def repeats_as(gm: fx.GraphModule, forward: Repeats | str) -> Repeats | str:
     if isinstance(forward, str):
         return forward
     graphs = [one.graph for one in gm.modules() if isinstance(one, fx.GraphModule)]
+    # of such a function Dynamo keeps the backward without its gradients
     if any(graph.find_nodes(op="call_function", target=autograd_function_apply) for graph in graphs):
-        return (
-            "it calls a torch.autograd.Function"  # of which Dynamo keeps the backward without its gradients
-        )
+        return "it calls a torch.autograd.Function"
     if forward.written and len(gm.graph.find_nodes(op="placeholder")) != forward.arguments:
         return "it writes arguments that share memory"
     return forward
