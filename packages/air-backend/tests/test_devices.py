@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 from torch._dynamo.exc import BackendCompilerFailed
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn import functional
+from torch.utils._pytree import tree_leaves
 
 from air_backend import _devices
 from air_backend.errors import MixedDevices, UnsupportedDevice
@@ -71,10 +76,70 @@ else:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_meta_tensor_computation_reaches_the_user_as_a_backend_error() -> None:
-    @torch.compile(backend="air", mode="reduce-overhead")
-    def function(x: torch.Tensor) -> torch.Tensor:
-        return x + 1
+def beside(x: Tensor) -> tuple[Tensor, Tensor]:
+    shapes = x.to("meta")
+    return x.cos() * 2, (shapes @ shapes.t()).relu()
 
-    with pytest.raises(BackendCompilerFailed, match="meta"):
-        function(torch.empty(2, device="meta"))
+
+def alone(x: Tensor) -> Tensor:
+    return torch.empty(x.shape, device="meta").t() + 1
+
+
+def back(x: Tensor) -> Tensor:
+    return torch.zeros_like(x.to("meta"), device=x.device) + x
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+@pytest.mark.parametrize("function", [beside, alone, back])
+@pytest.mark.filterwarnings("ignore:.*GraphSplit")
+def test_what_has_no_memory_runs_eagerly_between(function: Callable[..., Any], mode: Any) -> None:
+    compiled = torch.compile(function, backend="air", mode=mode)
+    for _ in range(3):
+        x = torch.randn(3, 4)
+        for found, expected in zip(tree_leaves(compiled(x)), tree_leaves(function(x)), strict=True):
+            assert (found.device, found.shape, found.stride()) == (
+                expected.device,
+                expected.shape,
+                expected.stride(),
+            )
+            if not found.is_meta:
+                torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+def test_a_model_on_meta_runs_eagerly_and_says_so(mode: Any) -> None:
+    model = torch.nn.Linear(4, 3, device="meta")
+    compiled = torch.compile(model, backend="air", mode=mode)
+    with pytest.warns(UserWarning, match="a tensor on 'meta' has no memory"):
+        result = compiled(torch.empty(2, 4, device="meta"))
+    assert result.is_meta
+    assert result.shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("mode", "option"),
+    [("reduce-overhead", "air.uncapturable"), ("max-autotune", "air.unsupported")],
+)
+def test_a_tensor_on_meta_is_an_error_where_one_is_asked_for(mode: str, option: str) -> None:
+    options: Any = {"mode": mode, option: "error"}
+    compiled = torch.compile(beside, backend="air", options=options)
+    with pytest.raises(BackendCompilerFailed, match="a tensor on 'meta' has no memory"):
+        compiled(torch.ones(2, 2))
+
+
+def test_marks_that_forward_mode_saves_for_the_backward_half_are_left_out() -> None:
+    def slope(x: Tensor, w: Tensor) -> Tensor:
+        def layer(x: Tensor) -> Tensor:
+            attended = functional.scaled_dot_product_attention(w[None] * (w @ x), w[None], w[None])
+            return functional.group_norm(attended[0, :1], 2)[0]
+
+        value, along = torch.func.linearize(layer, x)
+        return value + torch.as_tensor(along(torch.ones_like(x)))
+
+    x, w = torch.randn(4, requires_grad=True), torch.randn(4, 4, requires_grad=True)
+    compiled = torch.compile(slope, backend="air", mode="reduce-overhead", dynamic=True)
+    for _ in range(2):
+        found, expected = compiled(x, w), slope(x, w)
+        torch.testing.assert_close(found, expected)
+        mine, theirs = (torch.autograd.grad(y.sum(), (x, w)) for y in (found, expected))
+        torch.testing.assert_close(mine, theirs)

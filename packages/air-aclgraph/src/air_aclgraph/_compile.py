@@ -25,7 +25,7 @@ from air_aclgraph._reshaped import refuse_reshaped_inputs
 from air_aclgraph._runtime import Runtime
 from air_aclgraph._slots import Slot, classify
 from air_aclgraph._straight import Lowering, straighten
-from air_aclgraph._uncapturable import refuse_made_anew, refuse_registered
+from air_aclgraph._uncapturable import refuse_made_anew, refuse_no_memory, refuse_registered
 from air_aclgraph._update import UpdatePlan, accepts, plan_updates
 from air_aclgraph.buckets import Bucket, find_buckets, proven_buckets
 from air_aclgraph.buckets._padded import PaddedExecutable
@@ -107,6 +107,7 @@ def compile_graph(
     options = Options.of(settings)
     refuse_reshaped_inputs(gm)
     refuse_registered(gm)
+    refuse_no_memory(gm)
     if runtime.device.type != "cpu":
         refuse_frozen_state(gm, runtime.device.type)
         refuse_made_anew(gm)

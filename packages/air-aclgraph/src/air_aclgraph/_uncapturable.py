@@ -34,6 +34,7 @@ from air_graph import (
     is_made_anew,
     is_on_host,
     name_of,
+    no_memory,
     operator_of,
     place_of,
     qualified,
@@ -118,6 +119,13 @@ def refuse_registered(gm: GraphModule) -> None:
             raise IllegalDuringCapture.of(*found, source_of(node))
 
 
+def refuse_no_memory(gm: GraphModule) -> None:
+    """Raises for values that no capture can hold: tensors on `meta`, and sparse ones."""
+    for node in gm.graph.nodes:
+        if (why := no_memory(node)) is not None:
+            raise IllegalDuringCapture.of(node.target, why, source_of(node))
+
+
 def refuse_made_anew(gm: GraphModule) -> None:
     """Raises for what a capture would freeze: random numbers of the host, and what its operators look up."""
     for node in gm.graph.nodes:
@@ -152,7 +160,7 @@ def uncapturable(gm: GraphModule, device: torch.device) -> dict[Node, LeftOut]:
     """The nodes of a graph that cannot be captured on a device, with what leads to and from them on the host."""
     found: dict[Node, LeftOut] = {}
     for node in gm.graph.nodes:
-        if (why := _no_plain_memory(node)) is not None:
+        if (why := no_memory(node)) is not None:
             found[node] = _entry(node, why)
             continue
         called = operator_of(node)
@@ -170,18 +178,6 @@ def uncapturable(gm: GraphModule, device: torch.device) -> dict[Node, LeftOut]:
     if device.type != "cpu":
         _add_host_parts(gm, found)
     return found
-
-
-def _no_plain_memory(node: Node) -> str | None:
-    """Why no capture can hold the values of a call: sparse ones are several tensors of sizes that data decides."""
-    if not node.op.startswith("call_"):
-        return None
-    values = [
-        *example_tensors(node),
-        *(v for operand in node.all_input_nodes for v in example_tensors(operand)),
-    ]
-    other = next((value.layout for value in values if value.layout is not torch.strided), None)
-    return None if other is None else f"a tensor of layout {other} is no memory of one size"
 
 
 def _entry(node: Node, reason: str) -> LeftOut:

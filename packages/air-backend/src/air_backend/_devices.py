@@ -41,7 +41,7 @@ def ground_of(gm: fx.GraphModule) -> torch.device:
     """The device a graph runs on; raises where no mode serves it or where it uses several."""
     first: dict[torch.device, fx.Node] = {}
     for device, node in devices_of(gm):
-        if device.type != "cpu" and (device not in first or not source_of(first[device])):
+        if device.type not in ("cpu", "meta") and (device not in first or not source_of(first[device])):
             first[device] = node  # an input has no line of its own: its first use does
     for device, node in first.items():
         if device.type not in KNOWN:

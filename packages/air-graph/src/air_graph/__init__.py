@@ -21,6 +21,7 @@ from air_graph._linear import NotLinear, followers_of, why_not_linear
 from air_graph._links import Link, link_of, links_of, owner_of, shares_storage
 from air_graph._long_products import mend_long_products
 from air_graph._misstated import mend_layouts
+from air_graph._no_memory import no_memory
 from air_graph._offsets import mend_offsets
 from air_graph._on_host import is_in_both, is_made_anew, is_on_host, needed_on_host
 from air_graph._operators import (
@@ -157,6 +158,7 @@ __all__ = [
     "named_arguments",
     "nearest_source_of",
     "needed_on_host",
+    "no_memory",
     "nodes_in",
     "note_owning_results",
     "operator_of",

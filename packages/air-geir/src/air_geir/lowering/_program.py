@@ -34,7 +34,7 @@ from air_geir.program import (
     Program,
     SymbolSource,
 )
-from air_graph import device_kinds, needed_on_host, unknown_ranks
+from air_graph import device_kinds, needed_on_host, no_memory, unknown_ranks
 from air_graph.pieces import LeftOut
 
 _SIZE_READERS = {
@@ -113,7 +113,7 @@ class _ProgramBuilder:
         self.kinds = device_kinds(self.gm.graph)
         self.wanted = ResultPlan(self.gm) if self.hosted else None
         self.caller = Caller(self.positions, self._host_placement()) if self.hosted else None
-        by_data = unknown_ranks(self.gm)
+        by_data = {**unknown_ranks(self.gm), **_without_memory(self.gm)}
         self.lowering = Lowering(
             self.ctx,
             self.expansions,
@@ -277,6 +277,10 @@ class _ProgramBuilder:
             parameter=isinstance(example, torch.nn.Parameter),
             static=arg in self.static,
         )
+
+
+def _without_memory(gm: fx.GraphModule) -> dict[fx.Node, str]:
+    return {node: why for node in gm.graph.nodes if (why := no_memory(node)) is not None}
 
 
 def _left_out(reasons: Mapping[fx.Node, str]) -> dict[fx.Node, LeftOut]:
