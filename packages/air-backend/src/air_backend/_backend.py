@@ -169,12 +169,14 @@ def _through_aot(
             **compilation.front,
         )(gm, example_inputs)
     compiled = around(_minifier.unboxed(compiled))
-    if torch._dynamo.config.repro_after is None:  # else the minifier wants to see every call
+    is_watched = _minifier.is_watching()
+    if not is_watched:
         inside_levels = with_tangents(original, compilation.config)
         compiled = without_check_of_classes(compiled)
         compiled = twice_differentiable(compiled, original, compilation.repeatable)
         compiled = compilation.direct_call.around(compiled, inside_levels)
-    return shared_as_traced(compiled, original, compilation.sharing, compilation.config)
+    run = shared_as_traced(compiled, original, compilation.sharing, compilation.config)
+    return _minifier.compared(run, gm) if is_watched else run
 
 
 def get_npu_backend(

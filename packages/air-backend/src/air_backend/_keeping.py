@@ -11,6 +11,7 @@ import torch
 from torch import fx
 from torch._dynamo import config as dynamo_config
 
+from air_backend import _minifier
 from air_backend._native_objects import being_written
 from air_backend.errors import CannotSave
 from air_config import CompilerConfig
@@ -48,7 +49,7 @@ def _obstacle(gm: fx.GraphModule, decompositions: Mapping[Any, Any], to_file: bo
         return switched_off
     if to_file and _holds_no_parameters(gm):
         return "files of torch 2.11 hold no parameters where torch._dynamo.config.inline_inbuilt_nn_modules is off"
-    if dynamo_config.repro_after is not None:
+    if _minifier.is_watching():
         return "torch's minifier (repro_after) takes the place of the compiler"
     seen = [node.meta.get("example_value") for node in gm.graph.find_nodes(op="placeholder")]
     if not to_file and find_gears(seen):

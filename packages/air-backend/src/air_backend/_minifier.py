@@ -32,10 +32,13 @@ COMPILER = "inductor"
 
 _EXTRA: Final = "extra_imports"  # in both modules: what the scripts that they write begin with
 _BEFORE: Final = {module: getattr(module, _EXTRA) for module in (after_aot, after_dynamo)}
+_begun: Final[list[CompilerConfig]] = []
+"""The options of the script that this process runs, where torch's minifier wrote it."""
 
 
 def begin_with_install(config: CompilerConfig) -> None:
     """Has all scripts that torch writes from now on begin with the options."""
+    _begun[:] = [config]
     for module in _BEFORE:
         _begin_scripts_of(module, config)
 
@@ -54,6 +57,17 @@ def unboxed(compiled: Callable[..., Any]) -> Callable[..., Any]:
     """
     vars(compiled).pop("_boxed_call", None)
     return compiled
+
+
+def is_watching() -> bool:
+    """Whether torch's minifier wants to see every call: it was asked for, or this is a script that it wrote."""
+    return dynamo_config.repro_after is not None or bool(_begun)
+
+
+def compared(run: Callable[..., Any], gm: fx.GraphModule) -> Callable[..., Any]:
+    """`run` with what torch's minifier asks of one: it compares a compiled graph with the module it is of."""
+    vars(run).update(named_parameters=gm.named_parameters, named_buffers=gm.named_buffers)
+    return run
 
 
 def watched(
