@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 import torch
-from torch._dynamo.debug_utils import AccuracyError
+from torch._dynamo.debug_utils import AccuracyError, same_two_models
 from torch._dynamo.exc import BackendCompilerFailed
 
-from air_backend import CompilerConfig, get_npu_backend
+from air_backend import CompilerConfig, _minifier, get_npu_backend
 from air_backend._minifier import script
 
 WRONG = """
@@ -36,7 +36,7 @@ import sys
 
 import torch
 import wrong
-from air_backend import CompilerConfig, get_npu_backend
+from air_backend import CompilerConfig, _minifier, get_npu_backend
 
 
 def model(x, w):
@@ -132,6 +132,22 @@ def test_a_wrong_pass_stops_the_call_and_leaves_a_launcher_that_compiles_with_ai
     assert "air_backend.repro.install(" in text
     assert "wrong_here:tanh_becomes_sin" in text
     assert shown in text  # the graph as it was before the pass
+
+
+def test_a_script_s_graph_of_several_arguments_is_compared_with_the_module_it_is_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "wrong_there.py").write_text(WRONG)
+    monkeypatch.syspath_prepend(tmp_path)
+    wrong = importlib.import_module("wrong_there")
+    monkeypatch.setattr(_minifier, "is_watching", lambda: True)  # as in a script that the minifier wrote
+    gm = torch.fx.symbolic_trace(lambda x, w: (torch.tanh(x + w),))
+    inputs = [torch.randn(4), torch.randn(4)]
+    for function, is_same in ((wrong.tanh_becomes_sin, False), (None, True)):
+        options = {} if function is None else {"post_grad_custom_post_pass": function}
+        config = CompilerConfig.from_options(options, mode="reduce-overhead")
+        compiled = get_npu_backend(compiler_config=config)(gm, inputs)
+        assert same_two_models(gm, compiled, inputs) is is_same
 
 
 def test_options_that_no_other_process_can_import_are_left_out_of_a_script(
