@@ -33,6 +33,7 @@ FUZZ: Final = {
     "documents": f"{FOLDER}/test_documented_examples.py",
     "surroundings": f"{FOLDER}/test_surroundings.py",
     "derivatives": f"{FOLDER}/test_second_derivatives.py",
+    "transforms": f"{FOLDER}/test_transforms.py",
     "passes": "packages/air-fxpasses/tests/fuzz",
 }
 ZOO: Final = ("diffusers>=0.42", "timm>=1.0")  # libraries of models, beside the one that tests declare

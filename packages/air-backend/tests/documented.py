@@ -96,7 +96,8 @@ def call_of(file: str, statement: str, names: dict[str, Any]) -> Call | None:
     values = {name: names[name] for name in read if not _is_code(names[name])}
     source = f"def example({', '.join(values)}):\n    return ({ast.unparse(expression)})\n"
     linecache.cache[file] = len(source), None, source.splitlines(True), file
-    scope = dict(names)
+    # Dynamo keeps a compiled function, and with it the scope: tensors in there were gigabytes
+    scope = {name: value for name, value in names.items() if _is_code(value) or name.startswith("__")}
     exec(compile(source, file, "exec"), scope)
     return Call(statement.strip(), scope["example"], values)
 

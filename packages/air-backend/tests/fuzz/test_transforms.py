@@ -1,0 +1,101 @@
+"""Compositions of `torch.func` that nobody chose give in a compiled function what they give in eager.
+
+`--fuzz-programs N` sets how many of them each mode runs, `--fuzz-seed S` with which one it begins. What eager refuses
+is not judged, and what torch alone refuses or gets wrong is left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from transforms import Composition, batched, slope
+
+SHARDS = 2  # so that several workers share the compositions of a mode
+ON_NPU = 10  # so many times fewer there
+MODES = ("reduce-overhead", "max-autotune")
+
+
+def is_same(expected: Tensor | None, found: Tensor | None) -> bool:
+    """No gradient is one of zeros."""
+    if expected is None or found is None:
+        one = found if expected is None else expected
+        return one is None or not bool(one.abs().sum() > 1e-6)
+    return expected.shape == found.shape and torch.allclose(
+        expected, found, rtol=2e-3, atol=1e-4, equal_nan=True
+    )
+
+
+def told(drawn: Composition, device: str, expected: list[Tensor | None], **backend: Any) -> str | None:
+    """How a composition that is compiled differs from eager."""
+    torch._dynamo.reset()
+    run: Any = torch.compile(drawn.function, dynamic=drawn.dynamic, **backend)
+    try:
+        found = drawn.played(run, device)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    if len(found) != len(expected):
+        return f"{len(found)} values instead of {len(expected)}"
+    wrong = [number for number, pair in enumerate(zip(expected, found, strict=True)) if not is_same(*pair)]
+    return f"values {wrong} differ" if wrong else None
+
+
+def difference_of(drawn: Composition, mode: str, device: str) -> str | None:
+    """How a composition differs from eager, where torch alone does not."""
+    try:
+        expected = drawn.played(drawn.function, device)
+    except Exception:  # eager has no such derivative
+        return None
+    with torch._dynamo.config.patch(trace_autograd_ops=True):
+        found = told(drawn, device, expected, backend="air", options={"mode": mode})
+        if found is None or told(drawn, device, expected, backend="aot_eager") is not None:
+            return None
+    return f"{drawn}: {found}"
+
+
+def check(mode: str, seeds: range, device: str) -> None:
+    found = [difference_of(Composition.drawn(seed), mode, device) for seed in seeds]
+    assert [text for text in found if text is not None] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.filterwarnings("ignore")
+def test_random_compositions_of_transforms_give_what_eager_gives(
+    mode: str, shard: int, request: pytest.FixtureRequest
+) -> None:
+    first, programs = (request.config.getoption(name) for name in ("--fuzz-seed", "--fuzz-programs"))
+    check(mode, range(first + shard, first + programs, SHARDS), "cpu")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.filterwarnings("ignore")
+def test_random_compositions_of_transforms_on_a_device_give_what_eager_gives(
+    accelerator: str, mode: str, request: pytest.FixtureRequest
+) -> None:
+    first, programs = (request.config.getoption(name) for name in ("--fuzz-seed", "--fuzz-programs"))
+    check(mode, range(first, first + max(programs // ON_NPU, 1)), accelerator)
+
+
+def test_the_judge_sees_a_derivative_that_is_wrong() -> None:
+    drawn = Composition(0, (9, 12), (slope, batched), False, (True, True))
+    expected = drawn.played(drawn.function, "cpu")
+    assert told(drawn, "cpu", expected, backend="eager") is None
+    spoilt = [None if one is None else one * 1.01 + 0.01 for one in expected]
+    assert told(drawn, "cpu", spoilt, backend="eager") is not None
+
+
+def test_most_compositions_have_derivatives_in_eager() -> None:
+    refused = 0
+    for seed in range(40):
+        drawn = Composition.drawn(seed)
+        try:
+            drawn.played(drawn.function, "cpu", calls=1)
+        except Exception:
+            refused += 1
+    assert refused < 20
