@@ -34,6 +34,7 @@ FUZZ: Final = {
     "surroundings": f"{FOLDER}/test_surroundings.py",
     "derivatives": f"{FOLDER}/test_second_derivatives.py",
     "transforms": f"{FOLDER}/test_transforms.py",
+    "generations": f"{FOLDER}/test_generations.py",
     "passes": "packages/air-fxpasses/tests/fuzz",
 }
 ZOO: Final = ("diffusers>=0.42", "timm>=1.0")  # libraries of models, beside the one that tests declare
