@@ -67,7 +67,8 @@ def speaker(name: str, device: str) -> Any:
 
 def _speaker(model_class: Any, name: str, step: Any, device: str) -> Any:
     config = small(name, step)
-    for part in (config, getattr(config, "text_config", None), getattr(config, "decoder", None)):
+    parts: list[Any] = [config, getattr(config, "text_config", None), getattr(config, "decoder", None)]
+    for part in parts:
         if hasattr(part, "use_cache"):
             part.use_cache = True
     with torch.device("meta"):

@@ -131,7 +131,7 @@ def test_marks_that_forward_mode_saves_for_the_backward_half_are_left_out() -> N
     def slope(x: Tensor, w: Tensor) -> Tensor:
         def layer(x: Tensor) -> Tensor:
             attended = functional.scaled_dot_product_attention(w[None] * (w @ x), w[None], w[None])
-            return functional.group_norm(attended[0, :1], 2)[0]
+            return torch.as_tensor(functional.group_norm(attended[0, :1], 2)[0])
 
         value, along = torch.func.linearize(layer, x)
         return value + torch.as_tensor(along(torch.ones_like(x)))

@@ -146,7 +146,7 @@ def test_a_script_s_graph_of_several_arguments_is_compared_with_the_module_it_is
     for function, is_same in ((wrong.tanh_becomes_sin, False), (None, True)):
         options = {} if function is None else {"post_grad_custom_post_pass": function}
         config = CompilerConfig.from_options(options, mode="reduce-overhead")
-        compiled = get_npu_backend(compiler_config=config)(gm, inputs)
+        compiled: Any = get_npu_backend(compiler_config=config)(gm, inputs)
         assert same_two_models(gm, compiled, inputs) is is_same
 
 

@@ -35,11 +35,12 @@ class Cube(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
         (x,) = ctx.saved_tensors
-        return gradients[0] * 3 * x**2
+        return torch.as_tensor(gradients[0] * 3 * x**2)
 
 
 def cube(x: Tensor, w: Tensor) -> Tensor:
-    return torch.as_tensor(Cube.apply(x)) * 0.1
+    apply: Any = Cube.apply
+    return torch.as_tensor(apply(x) * 0.1)
 
 
 def written(x: Tensor, w: Tensor) -> Tensor:
@@ -52,7 +53,8 @@ def written(x: Tensor, w: Tensor) -> Tensor:
 def shifted(x: Tensor, w: Tensor) -> Tensor:
     y = torch.zeros_like(x)
     y[1:] += x[:-1]
-    return y.copy_(y * w[0].sum() + x)
+    y.copy_(y * w[0].sum() + x)
+    return y
 
 
 def attended(x: Tensor, w: Tensor) -> Tensor:
@@ -171,7 +173,11 @@ def curvature(layer: Layer) -> Layer:
 
 
 def curvature_along(layer: Layer) -> Layer:
-    return lambda x, w: func.jvp(func.grad(lambda x: total(layer)(x, w)), (x,), (x.cos(),))[1]
+    def product(x: Tensor, w: Tensor) -> Tensor:
+        pair: Any = func.jvp(func.grad(lambda x: total(layer)(x, w)), (x,), (x.cos(),))
+        return torch.as_tensor(pair[1])
+
+    return product
 
 
 def batched(layer: Layer) -> Layer:
@@ -194,17 +200,17 @@ def slopes_of_samples(layer: Layer) -> Layer:
 
 def along(layer: Layer) -> Layer:
     def both(x: Tensor, w: Tensor) -> Tensor:
-        value, tangent = func.jvp(layer, (x, w), (x.cos(), w * 0.5))
-        return torch.as_tensor(value + tangent)
+        pair: Any = func.jvp(layer, (x, w), (x.cos(), w * 0.5))
+        return torch.as_tensor(pair[0] + pair[1])
 
     return both
 
 
 def back(layer: Layer) -> Layer:
     def both(x: Tensor, w: Tensor) -> Tensor:
-        value, pull = func.vjp(layer, x, w)
-        first, second = pull(value.sin())
-        return torch.as_tensor(first + folded(second) + value)
+        pair: Any = func.vjp(layer, x, w)
+        first, second = pair[1](pair[0].sin())
+        return torch.as_tensor(first + folded(second) + pair[0])
 
     return both
 
@@ -249,7 +255,10 @@ class Composition:
         def chain(x: Tensor, w: Tensor) -> Tensor:
             return reduce(lambda value, layer: layer(value, w), chosen, x)
 
-        return reduce(lambda layer, transform: transform(layer), self.transforms, chain)
+        made: Layer = chain
+        for transform in self.transforms:
+            made = transform(made)
+        return made
 
     def __str__(self) -> str:
         names = ", ".join(transform.__name__ for transform in self.transforms)
