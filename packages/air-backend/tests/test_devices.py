@@ -134,7 +134,7 @@ def test_marks_that_forward_mode_saves_for_the_backward_half_are_left_out() -> N
             return torch.as_tensor(functional.group_norm(attended[0, :1], 2)[0])
 
         value, along = torch.func.linearize(layer, x)
-        return value + torch.as_tensor(along(torch.ones_like(x)))
+        return torch.as_tensor(value + along(torch.ones_like(x)))
 
     x, w = torch.randn(4, requires_grad=True), torch.randn(4, 4, requires_grad=True)
     compiled = torch.compile(slope, backend="air", mode="reduce-overhead", dynamic=True)

@@ -62,7 +62,7 @@ def attended(x: Tensor, w: Tensor) -> Tensor:
 
 
 def solved(x: Tensor, w: Tensor) -> Tensor:
-    return torch.linalg.solve(w + SIZE * torch.eye(SIZE, dtype=x.dtype, device=x.device), x)
+    return torch.as_tensor(torch.linalg.solve(w + SIZE * torch.eye(SIZE, dtype=x.dtype, device=x.device), x))
 
 
 def convolved(x: Tensor, w: Tensor) -> Tensor:
