@@ -174,7 +174,10 @@ def curvature(layer: Layer) -> Layer:
 
 def curvature_along(layer: Layer) -> Layer:
     def product(x: Tensor, w: Tensor) -> Tensor:
-        pair: Any = func.jvp(func.grad(lambda x: total(layer)(x, w)), (x,), (x.cos(),))
+        def at(x: Tensor) -> Tensor:
+            return total(layer)(x, w)
+
+        pair: Any = func.jvp(func.grad(at), (x,), (x.cos(),))
         return torch.as_tensor(pair[1])
 
     return product
