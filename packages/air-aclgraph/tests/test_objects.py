@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch._library.opaque_object import register_opaque_type
 from torch._opaque_base import OpaqueBase
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from aclgraph_backend import Backend
 from air_aclgraph import compile_graph, uncapturable
@@ -110,18 +111,20 @@ class Reading(nn.Module):
     gain = Gain(2.0)
 
 
-def reading(op: Any, *, owned: bool) -> torch.fx.GraphModule:
+def reading(op: Any, *, owned: bool, device: str = "cuda") -> torch.fx.GraphModule:
     """A graph with one operator that is given an object: an input, or an attribute of the module.
 
-    Its tensors are of the meta device: not in the memory of the host, on any machine.
+    Its tensors are fake ones: not in the memory of the host, on any machine.
     """
     graph = torch.fx.Graph()
     x = graph.placeholder("x")
-    x.meta["val"] = torch.ones(3, device="meta")
+    with FakeTensorMode():
+        value = torch.empty(3, device=device)
+    x.meta["val"] = value
     given = graph.get_attr("gain") if owned else graph.placeholder("given")
     given.meta["val"] = None if owned else (Gain(2.0) if op is torch.ops.objects.amplified else Power(2))
     made = graph.call_function(op.default, (x, given))
-    made.meta["val"] = torch.ones(3, device="meta")
+    made.meta["val"] = value
     graph.output((made,))
     return torch.fx.GraphModule(Reading(), graph)
 
@@ -140,7 +143,7 @@ def test_on_a_device_what_reads_a_value_is_captured() -> None:
 
 
 def test_other_things_than_tensors_numbers_and_objects_are_refused() -> None:
-    gm = reading(torch.ops.objects.raised, owned=False)
+    gm = reading(torch.ops.objects.raised, owned=False, device="cpu")
     with pytest.raises(InputRefused, match="input 'given' is a list"):
         compile_graph(gm, [torch.ones(3), [torch.ones(1)]])
 

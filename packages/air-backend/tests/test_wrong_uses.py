@@ -60,9 +60,6 @@ CASES = (
         wrong.option_of_torch_compile_with_a_wrong_value, "WrongValue", "capture_limit", "an int from 1 up"
     ),
     Wrong(wrong.function_for_compile_fx, "NotAGraphModule", "got a function", "torch.compile(model"),
-    Wrong(
-        wrong.device_that_nobody_serves, "UnsupportedDevice", "'meta'", "move the model and its inputs", True
-    ),
     Wrong(wrong.graph_break_in_a_stream_scope, "Unsupported", "graph_break", "Remove the", True),
     Wrong(
         wrong.graph_break_in_a_stream_scope_without_fullgraph,

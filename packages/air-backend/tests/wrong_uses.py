@@ -124,16 +124,6 @@ def function_for_compile_fx() -> None:
     air.compile_fx(lambda x: x)  # type: ignore[arg-type]  # here
 
 
-# Devices ----------------------------------------------------------------------------------------------------
-
-
-def device_that_nobody_serves() -> None:
-    def function(x: Tensor) -> Tensor:
-        return x + 1  # here
-
-    run(function, torch.empty(2, device="meta"))
-
-
 # Streams ----------------------------------------------------------------------------------------------------
 
 
