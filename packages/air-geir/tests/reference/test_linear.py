@@ -71,7 +71,17 @@ def test_one_call_computes_transpose_and_product(function: Callable[..., Any], e
     assert operators == expected
 
 
-@pytest.mark.parametrize("function", [read_elsewhere])
+def multiplied_by_itself(x: Tensor, w: Tensor, b: Tensor) -> tuple[Tensor, ...]:
+    turned = w[:4].t()
+    return (turned @ turned,)
+
+
+def left_of_another(x: Tensor, w: Tensor, b: Tensor) -> tuple[Tensor, ...]:
+    turned = w.t()
+    return x @ turned, turned @ w[:, :1].t().t() @ w[:1, :3].t().t()
+
+
+@pytest.mark.parametrize("function", [read_elsewhere, multiplied_by_itself, left_of_another])
 def test_a_transpose_that_somebody_else_reads_stays(function: Callable[..., Any]) -> None:
     args = (torch.randn(3, 4), torch.randn(5, 4), torch.randn(5))
     run, operators = compiled(function, *args)

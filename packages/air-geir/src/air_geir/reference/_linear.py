@@ -41,7 +41,7 @@ class Linear:
         results = set(graph.outputs)
         transposes = {node.input("x2") for node in found}
         alone = {port for port in transposes if port is not None and port not in results
-                 and all(user in found for user in port.users)}  # fmt: skip
+                 and all(user in found and user.input("x1") != port for user in port.users)}  # fmt: skip
         kept = {node: weight for node, weight in found.items() if node.input("x2") in alone}
         return cls(kept, frozenset(port.node for port in alone))
 
