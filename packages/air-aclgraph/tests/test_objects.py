@@ -114,7 +114,7 @@ class Reading(nn.Module):
 def reading(op: Any, *, owned: bool, device: str = "cuda") -> torch.fx.GraphModule:
     """A graph with one operator that is given an object: an input, or an attribute of the module.
 
-    Its tensors are fake ones: not in the memory of the host, on any machine.
+    Its tensors are fake ones, so that they can be of a device on any machine.
     """
     graph = torch.fx.Graph()
     x = graph.placeholder("x")

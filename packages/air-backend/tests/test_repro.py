@@ -36,7 +36,7 @@ import sys
 
 import torch
 import wrong
-from air_backend import CompilerConfig, _minifier, get_npu_backend
+from air_backend import CompilerConfig, get_npu_backend
 
 
 def model(x, w):

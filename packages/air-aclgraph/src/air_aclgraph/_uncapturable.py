@@ -3,6 +3,7 @@
     nonzero, unique         the shape of the result depends on the data
     item, equal             the host waits for a value
     x.cpu(), cpu.to(npu)    memory of the host, on a device: a capture would freeze what was in it
+    x.to_sparse()           no piece of memory (`air_graph.no_memory`), as little as a tensor on `meta`
     x[mask] = v             on a device the host counts the mask first
     cond, while_loop        on a device the host looks at the predicate (`_decisions`), unless it is a conditional node
     your::op(x, object)     on a device the host reads the object, whose state may be another (`_objects`)

@@ -36,9 +36,7 @@ def told(drawn: Composition, device: str, expected: list[Tensor | None], **backe
     run: Any = torch.compile(drawn.function, dynamic=drawn.dynamic, **backend)
     try:
         found = drawn.played(run, device)
-    except (
-        TorchRuntimeError
-    ):  # Dynamo's own while it traces, also after what it refused before: no backend was asked
+    except TorchRuntimeError:  # Dynamo's own while it traces: no backend was asked
         return None
     except Exception as error:
         return f"{type(error).__name__}: {error}"
