@@ -9,6 +9,9 @@ the guards of each graph with the processor's caches flushed, for its log: an ei
 Here it does not. pytest listens to every logger that hands nothing up, also to the one for torch's structured trace;
 torch then prints each graph for it. Here that logger hands up, and nobody listens unless TORCH_TRACE asks for it. For
 each sample of an operator torch looks for a unittest on the stack, and there is none.
+
+A test that leaves the process changed (gradients off, another default dtype, a device's autocast) is an error of that
+test: the tests that follow it in the process would fail, and which ones is up to chance.
 """
 
 from __future__ import annotations
@@ -18,7 +21,8 @@ import logging
 import os
 import sys
 from collections import defaultdict
-from typing import Final
+from collections.abc import Generator
+from typing import Any, Final
 
 import pytest
 
@@ -30,6 +34,8 @@ INSTEAD: Final = (
     ("torch.testing._internal.common_utils", "extract_test_fn", lambda: None),
     ("torch.testing._internal.opinfo.core", "extract_test_fn", lambda: None),
 )
+#: What torch had set before a test.
+BEFORE: Final = pytest.StashKey[Any]()
 
 
 def pytest_collection_finish() -> None:
@@ -56,3 +62,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             sampled = item.get_closest_marker("sampled")
             if sampled and number % sampled.args[0] != first:
                 item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    item.stash[BEFORE] = _state()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
+    done = yield
+    before = item.stash[BEFORE]
+    if before is not None and not before.check():
+        changed = before.reason().strip()
+        if "grad_mode" in changed:
+            sys.modules["torch"].set_grad_enabled(True)
+        pytest.fail(f"the test leaves torch changed: {changed}", pytrace=False)
+    return done
+
+
+def _state() -> Any:
+    """What torch has set for the whole process, as Dynamo guards it; None before torch is imported."""
+    guards = sys.modules.get("torch._C._dynamo.guards")
+    return guards.GlobalStateGuard() if guards else None

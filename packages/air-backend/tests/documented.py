@@ -51,20 +51,21 @@ class Example:
     def calls(self, judge: Callable[[Call], None]) -> None:
         """Runs the statements in turn; `judge` is given those that call something before. A failure is the end."""
         names = self.names()
-        for at, statement in enumerate(self.statements):
-            if any(word in statement for word in FORBIDDEN):
-                return
-            try:
-                code = compile(statement, f"<{self.name}>", "exec")
-            except SyntaxError:  # not all lines begin as a doctest wants it
-                return
-            call = call_of(f"<{self.name}, statement {at}>", statement, names)
-            if call is not None:
-                judge(call)
-            try:
-                exec(code, names)
-            except Exception:  # documentation that is old, or shows an error
-                return
+        with torch.set_grad_enabled(True):  # an example switches gradients off
+            for at, statement in enumerate(self.statements):
+                if any(word in statement for word in FORBIDDEN):
+                    return
+                try:
+                    code = compile(statement, f"<{self.name}>", "exec")
+                except SyntaxError:  # not all lines begin as a doctest wants it
+                    return
+                call = call_of(f"<{self.name}, statement {at}>", statement, names)
+                if call is not None:
+                    judge(call)
+                try:
+                    exec(code, names)
+                except Exception:  # documentation that is old, or shows an error
+                    return
 
 
 @dataclass(frozen=True)
