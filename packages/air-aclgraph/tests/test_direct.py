@@ -391,3 +391,33 @@ def test_N25_calls_of_other_threads_are_no_part_of_what_a_thread_witnesses() -> 
         pass
     assert mine(torch.ones(3)).tolist() == [2.0] * 3
     assert not seen
+
+
+def test_first_calls_of_two_threads_may_wait_for_each_other() -> None:
+    """As collectives between threads do: an operator ends when the other thread has come to it."""
+    barrier = threading.Barrier(2, timeout=60)
+    entered = threading.Event()
+
+    def meet(x: Tensor) -> Tensor:
+        entered.set()
+        barrier.wait()
+        return x.clone()
+
+    with torch.library._scoped_library("air_test_meeting", "FRAGMENT") as library:
+        library.define("meet(Tensor x) -> Tensor")
+        library.impl("meet", meet, "CompositeExplicitAutograd")
+        torch.library.register_fake("air_test_meeting::meet", torch.empty_like, lib=library)
+        run = torch.compile(lambda x: torch.ops.air_test_meeting.meet(x * 2) + 1, backend=Watched())
+        made: dict[int, list[float]] = {}
+
+        def call(number: int) -> None:
+            with torch.no_grad():
+                made[number] = run(torch.full((2,), float(number))).tolist()
+
+        threads = [threading.Thread(target=call, args=(number,)) for number in range(2)]
+        threads[0].start()
+        assert entered.wait(60)  # the first call is under way: its graph is compiled
+        threads[1].start()
+        for thread in threads:
+            thread.join(120)
+    assert made == {0: [1.0, 1.0], 1: [3.0, 3.0]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -280,3 +281,28 @@ def test_a_parameter_that_moved_and_stays_is_used_where_it_is(
     for _ in range(6):
         run(weights[-1], x)
     assert run.stats()["captures"] == captures == 4
+
+
+@pytest.mark.parametrize("kind", ["array", "part of a storage", "shared"])
+def test_memory_that_others_may_have_is_not_carried_through(kind: str) -> None:
+    """An array lives on without any tensor over it: what a later request writes is not for it."""
+    memories: list[Any] = []
+
+    def cache() -> Tensor:
+        if kind == "array":
+            memories.append(np.zeros(4, np.float32))
+            return torch.from_numpy(memories[-1])
+        if kind == "shared":
+            memories.append(torch.zeros(4).share_memory_().untyped_storage())
+            return torch.empty(0).set_(memories[-1])
+        memories.append(torch.zeros(8).untyped_storage())
+        return torch.empty(0).set_(memories[-1][:16])  # type: ignore[arg-type]  # a part of a storage is one
+
+    run = compiled("cpu")
+    for number in range(4):
+        run(cache(), torch.full((4,), float(number)))
+    values = [
+        memory if isinstance(memory, np.ndarray) else torch.empty(0).set_(memory)[:4].numpy()
+        for memory in memories
+    ]
+    assert [value.tolist() for value in values] == [[float(number)] * 4 for number in range(4)]

@@ -279,3 +279,21 @@ def test_N25_a_part_of_an_input_is_another_type_whatever_the_strides_of_the_inpu
         assert torch.equal(run(x), bits(x))
         assert run(x).data_ptr() == bits(x).data_ptr()
         assert (run(x).stride(), run(x).storage_offset()) == (bits(x).stride(), bits(x).storage_offset())
+
+
+@pytest.mark.parametrize("outputs", ["kept", "clone"])
+def test_N25_results_of_one_memory_count_their_versions_together(outputs: str, device: str) -> None:
+    """As in eager: autograd refuses a value that it saved when another tensor of that memory was written."""
+
+    def several(x: Tensor) -> tuple[Any, ...]:
+        y = torch.complex(x * 2, x)
+        return y, y.detach(), y[0], torch.view_as_real(y), y.conj()
+
+    x = torch.ones(2, 2, device=device)
+    run = executable(several, x, device=device, air__outputs=outputs)
+    for _ in range(8):  # "kept" lends from the sixth call on
+        made = run(x)
+        before = [result._version for result in made]
+        made[2].zero_()
+        assert [result._version for result in made] == [version + 1 for version in before]
+        del made

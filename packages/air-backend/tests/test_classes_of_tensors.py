@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._subclasses import FakeTensor, FakeTensorMode
 
 MODES = ["reduce-overhead", "max-autotune"]
 
@@ -124,3 +125,43 @@ def test_arguments_of_another_class_are_computed_with_as_in_eager(mode: str, tra
         if trains:
             gradients = [torch.autograd.grad(one.sum(), layer.weight)[0] for one in (found, expected)]
             torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_fake_tensors_are_computed_with_as_fake_ones(mode: str) -> None:
+    run = torch.compile(lambda x: (x @ x).relu(), backend="air", options={"mode": mode})
+    with torch.no_grad():
+        for _ in range(2):
+            with FakeTensorMode() as fake:
+                made = run(fake.from_tensor(torch.eye(4)))
+            assert isinstance(made, FakeTensor)
+            assert made.shape == (4, 4)
+            assert torch.equal(run(torch.eye(4)), torch.eye(4))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_tensor_of_inference_mode_is_written_inside_it_alone(mode: str, device: str) -> None:
+    def written(cache: Tensor, x: Tensor) -> Tensor:
+        cache.add_(x)
+        return cache * 2
+
+    run = torch.compile(written, backend="air", options={"mode": mode})
+    with torch.inference_mode():
+        cache = torch.zeros(2, device=device)
+    for _ in range(3):
+        with torch.no_grad(), pytest.raises(RuntimeError, match="inference"):
+            run(cache, torch.ones(2, device=device))
+    with torch.inference_mode():  # torch refuses when it has written
+        cache = torch.zeros(2, device=device)
+        assert run(cache, torch.ones(2, device=device)).tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_conjugates_are_taken_apart_as_in_eager(mode: str, device: str) -> None:
+    run = torch.compile(lambda x: (x.real + 1, x.imag * 2), backend="air", options={"mode": mode})
+    with torch.no_grad():
+        for number in range(3):
+            x = torch.complex(torch.arange(3.0) + number, torch.ones(3)).to(device)
+            for given in (x, x.conj()):
+                made = run(given)
+                torch.testing.assert_close(made, (given.real + 1, given.imag * 2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
@@ -90,3 +91,23 @@ def test_S24_with_a_registered_twin_the_result_is_written_in_place() -> None:
         torch.compile(chain, backend=get_npu_backend(compiler_config=eagerly))(x, y), chain(x, y)
     )
     assert len(WRITTEN) == 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_an_operator_gives_back_and_keeps_is_not_written(mode: str) -> None:
+    """A table or a workspace of the operator: only the program may write it."""
+    state = torch.zeros(2)
+    with torch.library._scoped_library("air_backend_state", "FRAGMENT") as library:
+        library.define("fetch(Tensor x) -> Tensor")
+        library.impl("fetch", lambda x: state, "CompositeExplicitAutograd")
+        torch.library.register_fake("air_backend_state::fetch", lambda x: torch.empty(2), lib=library)
+
+        def added(x: Tensor) -> Tensor:
+            return torch.ops.air_backend_state.fetch(x) + x
+
+        run = torch.compile(added, backend="air", options={"mode": mode})
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made = [run(torch.ones(2)).tolist() for _ in range(7)]
+    assert made == [[1.0, 1.0]] * 7
+    assert state.tolist() == [0.0, 0.0]

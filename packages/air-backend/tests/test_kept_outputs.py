@@ -169,3 +169,37 @@ def test_N25_what_is_detached_needs_no_gradient_beside_a_view_of_the_same_memory
     assert (detached.requires_grad, detached._is_view()) == (False, False)
     assert part.requires_grad
     assert detached.untyped_storage().data_ptr() == part.untyped_storage().data_ptr()
+
+
+@pytest.mark.parametrize("function", [torch.exp, torch.relu, torch.sigmoid, lambda x: torch.softmax(x, 0)])
+def test_N25_a_result_that_is_written_before_its_backward_is_refused_as_in_eager(
+    function: Callable[..., Any], device: str, mode: str
+) -> None:
+    run = compiled(function, mode)
+    for _ in range(8):
+        x = torch.zeros(3, device=device, requires_grad=True)
+        y = run(x)
+        loss = y.sum()
+        with torch.no_grad():
+            y.mul_(-2)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            loss.backward()
+        del x, y, loss
+
+
+def test_N25_a_view_among_results_tells_autograd_of_writes(device: str, mode: str) -> None:
+    def with_row(x: Tensor) -> tuple[Tensor, Tensor]:
+        doubled = x * 2
+        return doubled, doubled[0]
+
+    run = compiled(with_row, mode)
+    for _ in range(8):
+        with torch.no_grad():
+            whole, row = run(torch.ones(2, 2, device=device))
+        whole.requires_grad_()
+        loss = (whole * whole).sum()
+        with torch.no_grad():
+            row.zero_()
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            loss.backward()
+        del whole, row, loss

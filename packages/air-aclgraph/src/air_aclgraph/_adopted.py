@@ -18,6 +18,7 @@ from torch import Tensor
 
 from air_aclgraph._captured import Captured
 from air_aclgraph._kept import Loan
+from air_aclgraph._memory import is_of_others
 from air_aclgraph._moved import are_free, can_be_carried, claims_of_recordings
 
 _ALONE: Final = torch.empty(1)._use_count()  # type: ignore[attr-defined]  # torch declares no types of it
@@ -56,14 +57,7 @@ def adopted(
 def _is_alone(tensor: Tensor) -> bool:
     """Whether nothing that torch knows of would notice that this tensor has other memory."""
     plain = type(tensor) is Tensor and not tensor.requires_grad and not tensor.is_inference()
-    if not plain or tensor._base is not None or _is_of_others(tensor):
+    if not plain or tensor._base is not None or is_of_others(tensor):
         return False
     holders: int = tensor._use_count()  # type: ignore[attr-defined]
     return holders == _ALONE and not Loan.of(tensor, 1).is_held()
-
-
-def _is_of_others(tensor: Tensor) -> bool:
-    """Whether its memory was made by another library, or is another process's or the host's driver's as well."""
-    if not tensor.untyped_storage().resizable():
-        return True
-    return tensor.device.type == "cpu" and (tensor.is_shared() or tensor.is_pinned())

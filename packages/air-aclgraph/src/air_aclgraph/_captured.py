@@ -41,7 +41,7 @@ from air_aclgraph._copies import Copies, back, batched
 from air_aclgraph._kept import REFERENCES, Loan, owners, references
 from air_aclgraph._key import Key
 from air_aclgraph._memory import flat, overlaps_itself, place_in_storage, whole
-from air_aclgraph._outputs import Constant, Finish, InputView, Output, OwnMemory, Repeated, SameInput
+from air_aclgraph._outputs import Constant, Finish, InputView, Output, OwnMemory, Repeated, SameInput, related
 from air_aclgraph._runtime import Recording, StreamTest
 from air_aclgraph._slots import Kind
 from air_aclgraph.errors import InputRefused
@@ -77,6 +77,8 @@ class Captured:
     values: Callable[[Sequence[Any]], Any] | None = None
     wholes: frozenset[int] = frozenset()
     """The inputs whose whole storage the graph addresses."""
+    awaited: frozenset[int] = frozenset()
+    """The inputs on the host whose copy to the device has to be done before the call returns."""
     settled: Callable[[], bool] | None = None
     """Asked before a replay; ends the call when it says yes."""
     loans: tuple[Loan, ...] | None = None
@@ -274,13 +276,33 @@ def _loan_lines(loan: Loan, lines: _Lines) -> None:
 
 
 def _lent_lines(lines: _Lines, outputs: Sequence[Output]) -> None:
-    """Returns the outputs without copies; what is returned twice is made once."""
+    """Returns the outputs without copies; what is returned twice is made once, and what shares memory together."""
     twice = {output.place for output in outputs if isinstance(output, Repeated)}
+    texts = {place: _lent(output, lines) for place, output in enumerate(outputs) if place not in twice}
     for place in sorted(twice):
         lines.add(f"made{place} = {_lent(outputs[place], lines)}")
+        texts[place] = f"made{place}"
+    for number, group in enumerate(_of_one_storage(outputs)):
+        own = [output for output in (outputs[place] for place in group) if isinstance(output, OwnMemory)]
+        lines.add(f"group{number} = {lines.bind(_lent_together(own))}()")
+        texts |= {place: f"group{number}[{at}]" for at, place in enumerate(group)}
     places = [output.place if isinstance(output, Repeated) else place for place, output in enumerate(outputs)]
-    made = (f"made{place}" if place in twice else _lent(outputs[place], lines) for place in places)
-    lines.add(f"return ({''.join(one + ', ' for one in made)})")
+    lines.add(f"return ({''.join(texts[place] + ', ' for place in places)})")
+
+
+def _lent_together(own: Sequence[OwnMemory]) -> Callable[[], list[Tensor]]:
+    """New tensors over memory that several outputs share, which are to each other what they are in eager."""
+    tensors, owning = [one.tensor for one in own], [one.result.owning for one in own]
+    return lambda: related(tensors, owning, tensors[0].untyped_storage())
+
+
+def _of_one_storage(outputs: Sequence[Output]) -> list[list[int]]:
+    """The places of the outputs that share memory of the capture with others."""
+    groups: dict[int, list[int]] = {}
+    for place, output in enumerate(outputs):
+        if isinstance(output, OwnMemory):
+            groups.setdefault(output.tensor.untyped_storage()._cdata, []).append(place)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def _lent(output: Output, lines: _Lines) -> str:
@@ -291,8 +313,7 @@ def _lent(output: Output, lines: _Lines) -> str:
         return f"args[{output.index}]"
     if isinstance(output, InputView):
         return f"{lines.bind(output.of)}(args[{output.index}])"
-    assert isinstance(output, Constant)
-    return lines.bind(output.value)
+    return lines.bind(output.value) if isinstance(output, Constant) else "None"  # `Repeated` is made by its first
 
 
 def _count_lines(lines: _Lines, captured: Captured) -> None:
@@ -312,9 +333,12 @@ def _copy_lines(lines: _Lines, captured: Captured) -> None:
             continue
         if kind not in COPIES or not target.numel():
             continue
+        goes_on = f"not args[{index}].is_pinned()" if index in captured.awaited else "True"
         if overlaps_itself(target):
             into = lines.bind(flat(target).copy_)
-            lines.add(f"{into}({lines.bind(flat)}(args[{index}]), True)")
+            lines.add(f"{into}({lines.bind(flat)}(args[{index}]), {goes_on})")
+        elif index in captured.awaited:
+            lines.add(f"{lines.bind(target.copy_)}(args[{index}], {goes_on})")
         else:
             plain.append((index, target))
     sources = ", ".join(f"args[{index}]" for index, _ in plain)

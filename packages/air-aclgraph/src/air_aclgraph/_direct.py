@@ -225,13 +225,18 @@ def _call(
 
     def first(args: tuple[Any, ...]) -> Any:
         nonlocal decided
-        with lock:
+        # an operator of one thread may wait for the call of another one; only who writes calls down waits for his turn
+        if not lock.acquire(blocking=_witness.seen is not None):
+            return compiled(*args)
+        try:
             results, direct = direct_call.try_out(compiled, args)
             with _deciding:
                 if not _witnesses:
                     cell[0], decided = run if direct else None, True
             if direct and _witness.seen is not None:
                 _witness.seen.append(WitnessedCall(direct_call.executor, args, results))
+        finally:
+            lock.release()
         return results
 
     def look_again() -> None:

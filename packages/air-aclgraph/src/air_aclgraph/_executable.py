@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
+from torch._subclasses import FakeTensor
 
 from air_aclgraph._adopted import adopted
 from air_aclgraph._captured import Captured
@@ -35,7 +36,7 @@ from air_aclgraph._policy import KeyPolicy
 from air_aclgraph._replayer import Replayer
 from air_aclgraph._runtime import Recording
 from air_aclgraph._siblings import Siblings
-from air_aclgraph._slots import Kind, refuse_layout, refuse_subclass
+from air_aclgraph._slots import Kind, refuse_inference, refuse_layout, refuse_subclass
 from air_aclgraph._stats import Stats
 from air_aclgraph.errors import Closed, IllegalDuringCapture, InputRefused
 from air_aclgraph.fused import Fused
@@ -110,6 +111,8 @@ class Executable(Replayer, WholeGraph):
         self._refuse_closed()
         if self.runtime.is_recording():
             return self.beside(args)
+        if any(isinstance(value, FakeTensor) for value in args):
+            return self._eagerly(args, "an input is fake: it has no memory")
         if self._instead is not None:
             return tuple(self._instead(*args))
         key = self._siblings.key_of(key, args, self._captured, self.options.limit)
@@ -277,6 +280,8 @@ class Executable(Replayer, WholeGraph):
             if isinstance(value, Tensor):
                 refuse_subclass(slot.name, value)
                 refuse_layout(slot.name, value)
+                if slot.is_written:
+                    refuse_inference(slot.name, value)
         return tuple(policy.kinds)
 
     def _eagerly(self, args: list[Any], cause: str) -> tuple[Any, ...]:

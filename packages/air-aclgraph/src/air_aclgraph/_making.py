@@ -59,6 +59,7 @@ class Making:
         self.slots = tuple(slots)
         self.updates = updates
         self.wholes = frozenset(slot.index for slot in self.slots if slot.whole)
+        self._awaited = frozenset(slot.index for slot in self.slots if slot.is_awaited)
         self.buffers = Buffers(runtime.device)
         self.guarded = GuardedOutputs(name)
         self.copies = runtime.copies()
@@ -195,6 +196,7 @@ class Making:
             check_overlap=writes and not self.options.skip_validation,
             values=None if self.updates is None else self.updates.values,
             wholes=self.wholes,
+            awaited=self._awaited,
             settled=None if keeping is None else keeping.is_settled,
             loans=loans,
             turn=self.turn,

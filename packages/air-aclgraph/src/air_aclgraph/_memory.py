@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_iter
 
-from air_graph import placed
+from air_graph import placed, with_bits_of
 
 
 def tensors_of(value: object) -> Iterator[Tensor]:
@@ -62,6 +62,16 @@ def has_gaps(tensor: Tensor) -> bool:
     return tensor.untyped_storage().nbytes() > tensor.numel() * tensor.element_size()
 
 
+def is_of_others(tensor: Tensor) -> bool:
+    """Whether its memory was made by another library, or is another process's, a file's or the host's driver's as well.
+
+    Somebody may have such memory without any tensor over it.
+    """
+    if not tensor.untyped_storage().resizable():
+        return True
+    return tensor.device.type == "cpu" and (tensor.is_shared() or tensor.is_pinned())
+
+
 def byte_range(tensor: Tensor, *, all_of_storage: bool = False) -> tuple[int, int]:
     """First address and the one after the last."""
     if all_of_storage:
@@ -85,7 +95,7 @@ class Buffers:
         if storage is None or storage.nbytes() < needed:
             storage = torch.empty(needed, dtype=torch.uint8, device=self.device).untyped_storage()
             self._storages[index] = storage
-        return placed(tensor, storage, 0)
+        return with_bits_of(tensor, placed(tensor, storage, 0))
 
     def whole_like(self, index: int, tensor: Tensor) -> Tensor:
         """A tensor that lies in a storage of its own as `tensor` does in its."""
@@ -94,7 +104,7 @@ class Buffers:
         if storage is None:
             storage = torch.empty(nbytes, dtype=torch.uint8, device=self.device).untyped_storage()
             self._storages[index, nbytes] = storage
-        return placed(tensor, storage, offset)
+        return with_bits_of(tensor, placed(tensor, storage, offset))
 
     def held(self) -> dict[int, int]:
         """The storages that the next capture may be given, and their bytes; older captures may have others."""

@@ -5,8 +5,8 @@
 
 A capture keeps the memory of what it writes. When its caller has let go of it, no tensor but the capture's own is over
 that memory, and it serves as the buffer that the input is carried through. Where somebody still has it (two caches in
-turn, a view of the old one), the key is captured again. So it is when a cache stays for so many calls that the copies
-have taken as long as a capture takes.
+turn, a view of the old one), or may have it (an array, a file: memory that torch did not make), the key is captured
+again. So it is when a cache stays for so many calls that the copies have taken as long as a capture takes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from air_aclgraph._captured import Captured
 from air_aclgraph._kept import Loan, claims_of
-from air_aclgraph._memory import has_gaps, overlaps_itself
+from air_aclgraph._memory import has_gaps, is_of_others, overlaps_itself
 from air_aclgraph._runtime import Recording, Runtime
 from air_aclgraph._slots import Kind
 
@@ -89,6 +89,7 @@ def can_be_carried(captured: Captured, index: int, given: Tensor) -> bool:
     if (
         isinstance(given, nn.Parameter)
         or buffer.is_inference()
+        or is_of_others(buffer)
         or has_gaps(buffer)
         or overlaps_itself(buffer)
     ):

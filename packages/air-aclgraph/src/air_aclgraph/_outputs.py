@@ -272,17 +272,31 @@ def _clone_together(tensors: Sequence[Tensor], owning: Sequence[Ownership]) -> l
 def related(
     tensors: Sequence[Tensor], owning: Sequence[Ownership], storage: torch.UntypedStorage
 ) -> list[Tensor]:
-    """The places of some tensors in a storage, as views of each other where they are in eager, and only there."""
-    made = {each.place: same_place(t, storage) for t, each in zip(tensors, owning, strict=True)}
+    """The places of some tensors in a storage, as views of each other where they are in eager, and only there.
+
+    All count their versions together, as in eager: autograd refuses a value that it saved when another one of that
+    memory was written.
+    """
+    first = next((at for at, each in enumerate(owning) if each.owns), 0)
+    root = same_place(tensors[first], storage)
+    made = {
+        each.place: root if at == first else _beside(root, tensor)
+        for at, (tensor, each) in enumerate(zip(tensors, owning, strict=True))
+    }
     for base, views in _views_of(tensors, owning).items():
         above = made.get(base)
         if above is None:
             below = _base_of([tensor for _, tensor in views])
-            above = None if below is None else same_place(below, storage)
+            above = None if below is None else _beside(root, below)
         for place, tensor in views:
             if above is not None and _lies_plainly_in(tensor, above):
                 made[place] = above.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
     return [made[each.place] for each in owning]
+
+
+def _beside(root: Tensor, tensor: Tensor) -> Tensor:
+    """The place of a tensor in the storage of `root`, no view of that for autograd, but of one count of versions."""
+    return _view(tensor, 0, [root]).of(root).detach()
 
 
 def _views_of(tensors: Sequence[Tensor], owning: Sequence[Ownership]) -> dict[int, list[tuple[int, Tensor]]]:

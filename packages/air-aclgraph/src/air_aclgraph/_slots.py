@@ -24,11 +24,12 @@ from typing import Final
 
 import torch
 from torch import SymBool, SymFloat, SymInt, Tensor
+from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 
 from air_aclgraph._objects import is_object, is_read, real_type
 from air_aclgraph.errors import InputRefused
-from air_graph import written_inputs
+from air_graph import named_arguments, written_inputs
 
 
 class Kind(enum.Enum):
@@ -57,6 +58,8 @@ class Slot:
     because: str
     whole: bool = False
     """Whether the graph may address its whole storage, from the start of that."""
+    is_awaited: bool = False
+    """Whether it lies on the host, and a call returns when its copy to the device has taken what it needs."""
 
     @property
     def is_written(self) -> bool:
@@ -93,7 +96,9 @@ def classify(
     slots = []
     for index, (node, example) in enumerate(zip(placeholders, example_inputs, strict=True)):
         kind, because = _kind(node, example, index in fixed, node in written, device, clone_input)
-        slots.append(Slot(index, str(node.target), kind, node, because))
+        on_host = isinstance(example, Tensor) and example.device.type == "cpu" and device.type != "cpu"
+        awaited = kind is Kind.COPIED and on_host and not all(map(_goes_on, node.users))
+        slots.append(Slot(index, str(node.target), kind, node, because, is_awaited=awaited))
     return tuple(slots)
 
 
@@ -150,6 +155,13 @@ def _host_kind(node: Node, example: Tensor, written: bool) -> tuple[Kind, str]:
     return Kind.HOST, "read on the host"
 
 
+def _goes_on(user: Node) -> bool:
+    """Whether the program asked for this copy with `non_blocking`."""
+    if not isinstance(user.target, OpOverload):
+        return False
+    return bool(named_arguments(user, user.target).get("non_blocking", False))
+
+
 def _is_marked(example: Tensor) -> bool:
     return getattr(example, "_dynamo_static_input_type", None) is not None
 
@@ -170,5 +182,15 @@ def refuse_subclass(name: str, value: Tensor) -> None:
         raise InputRefused(
             f"input {name!r} is a {type(value).__name__}, a tensor that stands for others",
             advice="compile through torch.compile, which unwraps subclasses, or pass the tensors inside it",
+            input=name,
+        )
+
+
+def refuse_inference(name: str, value: Tensor) -> None:
+    """Raises for a tensor of inference mode that the graph writes outside of it, which eager refuses as well."""
+    if value.is_inference() and not torch.is_inference_mode_enabled():
+        raise InputRefused(
+            f"input {name!r} was made in inference mode, and the graph writes it outside of inference mode",
+            advice="call inside torch.inference_mode(), or pass a clone that was made outside",
             input=name,
         )

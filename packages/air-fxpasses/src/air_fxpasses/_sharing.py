@@ -15,12 +15,14 @@ meaning when
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
 import torch
+from torch._ops import OpOverload
 from torch._prims_common import is_contiguous_or_false
 from torch.fx import Node
 from torch.fx.node import map_arg
@@ -28,6 +30,7 @@ from torch.fx.node import map_arg
 from air_fxpasses._facts import Facts, Touch
 from air_fxpasses._refusal import Refusal
 from air_fxpasses._scatters import SCATTERS, slot_region, view_arguments
+from air_fxpasses.tables import twin_of
 from air_graph import (
     DeviceLayouts,
     Region,
@@ -55,6 +58,8 @@ _READ_BY_INDEX: Final[dict[object, int]] = {
 #: Operators that do nothing but copy.
 _COPIES: Final = (aten.clone.default, aten._to_copy.default)
 
+#: The libraries whose operators give memory that nobody else has; any other operator may have kept its result.
+_MAKE_NEW_MEMORY: Final = frozenset({"aten", "prims", "prim", "npu", "_c10d_functional"})
 #: Operators that address their argument by the offset in its storage.
 _BY_OFFSET: Final = (aten.as_strided.default, aten.as_strided_scatter.default, aten.as_strided_copy.default)
 
@@ -176,7 +181,7 @@ def may_share(
     `into_inputs` allows homes in the memory of inputs that the program changes anyway.
     """
     ask = _Question(facts, node, home, value, rewrites, into_inputs)
-    for rule in (_metadata, _provenance, _input, _old_value, _escape, _later_writes):
+    for rule in (_metadata, _provenance, _maker, _input, _old_value, _escape, _later_writes):
         if (refusal := rule(ask)) is not None:
             return refusal
     absorbed = () if ask.absorbing is None else (ask.absorbing.node,)
@@ -246,6 +251,18 @@ def _provenance(ask: _Question) -> Refusal | None:
     if offset_read is not None:
         return ask.no("the result is read by absolute storage offset, which would change", offset_read)
     return None
+
+
+def _maker(ask: _Question) -> Refusal | None:
+    """What an operator of the user's gives back may be a tensor that it keeps: its state, a table, a workspace."""
+    made = ask.facts.members(ask.home_storage)[0]
+    call = made.args[0] if made.target is operator.getitem else made
+    target = call.target if isinstance(call, Node) else None
+    if not isinstance(target, OpOverload) or target.namespace in _MAKE_NEW_MEMORY:
+        return None
+    if twin_of(target) is not None:  # registered as new values of what its in-place form writes
+        return None
+    return ask.no(f"{target} gave the memory it would write, and may have kept it", made)
 
 
 def _reads_absolute_offset(ask: _Question) -> Node | None:

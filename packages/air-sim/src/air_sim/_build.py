@@ -47,7 +47,7 @@ _EMPTY = (
 )
 """Libraries that torch_npu names but whose functions live in libascendcl: they only have to exist."""
 
-_FLAGS = ("-std=c++17", "-O1", "-g0", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wno-unused-function")
+_FLAGS = ("-std=c++20", "-O1", "-g0", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wno-unused-function")
 _PARTS = {"runtime": False, "hccl": True, "ge": True, "opapi": True, "static_kernel": False}
 """Folder of sources -> whether it is written against libtorch."""
 _PRECOMPILED = {"opapi", "ge"}
