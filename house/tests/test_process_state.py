@@ -39,7 +39,11 @@ def test_the_test_that_changed_the_process_is_named(tmp_path: Path) -> None:
     (tmp_path / "test_states.py").write_text(TESTS)
     command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore")
     ran = subprocess.run(
-        (*command, "--rootdir", str(tmp_path), str(tmp_path)), cwd=tmp_path, capture_output=True, text=True, timeout=120
+        (*command, "--rootdir", str(tmp_path), str(tmp_path)),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert "4 passed, 2 errors" in ran.stdout, ran.stdout + ran.stderr
     assert "ERROR at teardown of test_left" in ran.stdout

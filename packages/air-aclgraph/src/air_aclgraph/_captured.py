@@ -313,7 +313,9 @@ def _lent(output: Output, lines: _Lines) -> str:
         return f"args[{output.index}]"
     if isinstance(output, InputView):
         return f"{lines.bind(output.of)}(args[{output.index}])"
-    return lines.bind(output.value) if isinstance(output, Constant) else "None"  # `Repeated` is made by its first
+    return (
+        lines.bind(output.value) if isinstance(output, Constant) else "None"
+    )  # `Repeated` is made by its first
 
 
 def _count_lines(lines: _Lines, captured: Captured) -> None:

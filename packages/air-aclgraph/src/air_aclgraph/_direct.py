@@ -120,6 +120,11 @@ def witnessed() -> Iterator[list[WitnessedCall]]:
         _witness.seen = outer
 
 
+def _write_down(executor: Boxed, args: tuple[Any, ...], outputs: Any) -> None:
+    if _witness.seen is not None:
+        _witness.seen.append(WitnessedCall(executor, args, outputs))
+
+
 class DirectCall:
     """One compilation: joins what AOTAutograd was given with what Dynamo will call."""
 
@@ -233,8 +238,8 @@ def _call(
             with _deciding:
                 if not _witnesses:
                     cell[0], decided = run if direct else None, True
-            if direct and _witness.seen is not None:
-                _witness.seen.append(WitnessedCall(direct_call.executor, args, results))
+            if direct:
+                _write_down(direct_call.executor, args, results)
         finally:
             lock.release()
         return results

@@ -104,6 +104,8 @@ class Executable(Replayer, WholeGraph):
     def _off_path(self, key: Key, args: list[Any]) -> tuple[Any, ...]:
         """A call that cannot simply be replayed; what `__torch_function__` of an input does was traced."""
         with torch._C.DisableTorchFunctionSubclass():
+            if any(isinstance(value, FakeTensor) for value in args):
+                return self._eagerly(args, "an input is fake: it has no memory")
             return self._run_off_path(key, args)
 
     def _run_off_path(self, key: Key, args: list[Any]) -> tuple[Any, ...]:
@@ -111,8 +113,6 @@ class Executable(Replayer, WholeGraph):
         self._refuse_closed()
         if self.runtime.is_recording():
             return self.beside(args)
-        if any(isinstance(value, FakeTensor) for value in args):
-            return self._eagerly(args, "an input is fake: it has no memory")
         if self._instead is not None:
             return tuple(self._instead(*args))
         key = self._siblings.key_of(key, args, self._captured, self.options.limit)

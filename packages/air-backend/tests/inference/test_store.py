@@ -12,7 +12,7 @@ import air_backend
 import cached_step
 from air_backend.errors import NotACache
 from air_backend.inference import readable_cache
-from air_backend.inference._store import plain_values
+from air_backend.inference._store import global_values
 
 
 @pytest.fixture(scope="module")
@@ -65,16 +65,18 @@ def test_a_file_of_something_else_is_refused(content: bytes | None, tmp_path: Pa
         readable_cache(path)
 
 
-def test_numbers_and_strings_among_globals_are_found_by_the_names_that_dynamo_gives_them() -> None:
+def test_global_values_are_found_by_the_names_that_dynamo_gives_them() -> None:
     names = (
         "G['SCALE']",
         "G['__import_cached_step'].SCALE",
         "G['torch']",
         "G['missing']",
         "G['json'].__name__",
+        "G['__builtins_dict__1']['len']",
     )
-    assert plain_values(names, cached_step.main) == {
+    assert global_values(names, cached_step.main) == {
         "G['SCALE']": "2",
         "G['__import_cached_step'].SCALE": "2",
+        "G['torch']": "torch",
         "G['json'].__name__": "'json'",
     }

@@ -268,7 +268,7 @@ class CachedFunction:
         ]
         self._marks = marks_of(guards)
         dropped = [g for g, keep in zip(guards, keeps, strict=True) if not keep and g.is_global]
-        self._globals = _store.plain_values((g.name for g in dropped), self._func)
+        self._globals = _store.global_values((g.name for g in dropped), self._func)
         return keeps
 
     def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

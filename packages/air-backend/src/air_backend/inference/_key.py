@@ -146,7 +146,7 @@ def _named(hook: Any, place: str, what: str = "has a forward hook that ") -> str
     if isinstance(hook, MethodType) and isinstance(hook.__self__, nn.Module):
         hook = hook.__func__
     if isinstance(hook, FunctionType):
-        code = hashlib.sha256(repr(_code(hook.__code__)).encode()).hexdigest()[:16]
+        code = hashlib.sha256(repr(code_of(hook.__code__)).encode()).hexdigest()[:16]
         return f"{hook.__module__}.{hook.__qualname__} {code} {json.dumps(_captured(hook), sort_keys=True)}"
     held = getattr(hook, "__dict__", None)
     if isinstance(held, dict) and held and all(isinstance(value, PLAIN) for value in held.values()):
@@ -154,9 +154,10 @@ def _named(hook: Any, place: str, what: str = "has a forward hook that ") -> str
     raise CannotSave(f"{place} {what}has no name in a file, a {type(hook).__name__}")
 
 
-def _code(code: CodeType) -> tuple[object, ...]:
+def code_of(code: CodeType) -> tuple[object, ...]:
+    """What a function does, without the lines it stands in."""
     constants = [
-        _code(value) if isinstance(value, CodeType) else _constant(value) for value in code.co_consts
+        code_of(value) if isinstance(value, CodeType) else _constant(value) for value in code.co_consts
     ]
     return code.co_code, code.co_names, code.co_varnames, constants
 

@@ -33,7 +33,8 @@ import torch
 from torch._guards import TracingContext, tracing
 
 from air_backend.errors import CacheWarning, NotACache, UnsafeCache
-from air_backend.inference._key import PLAIN, Key, cells_of, hooks_of
+from air_backend.inference._described import described
+from air_backend.inference._key import Key, cells_of, hooks_of
 from air_backend.inference._marks import Marks, put_back
 from air_config.trust import Untrusted, open_trusted, why_untrusted
 from air_graph.errors import CannotWrite
@@ -49,6 +50,8 @@ HOOKS: Final = "hooks"
 MARKS: Final = "marks"
 MODULES: Final = "modules"
 _IMPORT: Final = "__import_"
+#: Names that Dynamo gives to globals of its own, which another process does not have.
+_OF_DYNAMO: Final = ("G['__builtins_dict__", "G['___")
 #: What a file system says that has no second names for files.
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 
@@ -191,7 +194,7 @@ def _loaded(file: BinaryIO, path: Path, key: Key, func: Callable[..., Any]) -> A
         ):
             raise NotACache(str(path), f"it was traced with other hooks: {', '.join(others)}")
         values = about[GLOBALS]
-        now = plain_values(values, func)
+        now = global_values(values, func)
         if changed := sorted(name for name, value in values.items() if now.get(name) != value):
             raise NotACache(str(path), f"{changed[0]} is not {values[changed[0]]} any more")
         data = io.BytesIO(archive.read(FUNCTION))
@@ -229,22 +232,23 @@ class _Globals(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         if not name.startswith(_IMPORT):
-            raise KeyError(name)
+            return sys.modules[name]  # as `torch`, which Dynamo puts there under its own name
         return importlib.import_module(name.removeprefix(_IMPORT).replace("_dot_", "."))
 
 
-def plain_values(names: Iterable[str], func: Callable[..., Any]) -> dict[str, str]:
-    """The numbers and strings among global values, which Dynamo names by expressions, as they are now."""
+def global_values(names: Iterable[str], func: Callable[..., Any]) -> dict[str, str]:
+    """What global values are now, by the expressions that Dynamo names them by."""
     scope = {"G": _Globals(_function(func).__globals__)}
     found = {}
     for name in names:
+        if name.startswith(_OF_DYNAMO):
+            continue
         try:
             value = eval(name, scope)  # an expression of Dynamo's, from a file that only this user writes
         except Exception as error:  # whatever the attributes and keys in it raise
             log.debug("%s cannot be looked up: %s", name, error)
             continue
-        if isinstance(value, PLAIN):
-            found[name] = repr(value)
+        found[name] = described(value)
     return found
 
 

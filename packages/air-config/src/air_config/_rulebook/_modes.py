@@ -105,7 +105,7 @@ MODES: Final = (
         ("context.multi_stream",),
         "overridden",
         "a graph runs on streams of its own in reduce-overhead; here a tag is a label of the operators, by which the "
-        "graph engine may place them, and a tagged event is refused",
+        "graph engine may place them, and a tagged event runs eagerly between compiled pieces",
         STREAMS,
         to=False,
     ),

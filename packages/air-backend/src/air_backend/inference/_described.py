@@ -1,0 +1,80 @@
+"""What a global value was when a graph was traced, as text that a later process can compare with its own.
+
+Dynamo guards on globals, and torch compares none of these guards when it reads a file. What is read of a value has a
+guard of its own (an element, an attribute), so each value is described by itself alone.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import numbers
+from collections.abc import Callable
+from functools import partial
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, Final
+
+import torch
+
+from air_backend.inference._key import PLAIN, code_of
+
+_OF_TORCH: Final = (torch.dtype, torch.device, torch.layout, torch.memory_format)
+
+
+def described(value: object) -> str:
+    """The value, where text can hold it; else what it is, its length and its names."""
+    for kinds, describe in _KINDS:
+        if isinstance(value, kinds):
+            return describe(value)
+    return f"a {_named(type(value))}"
+
+
+def _named(value: Any) -> str:
+    owner = getattr(value, "__module__", None) or getattr(value, "__self__", None)
+    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", type(value).__qualname__)
+    return f"{owner}.{name}"
+
+
+def _code(value: CodeType) -> str:
+    return f"{value.co_name} {hashlib.sha256(repr(code_of(value)).encode()).hexdigest()[:16]}"
+
+
+def _function(value: FunctionType) -> str:
+    return f"{value.__module__}.{value.__qualname__} {_code(value.__code__)}"
+
+
+def _partial(value: partial[Any]) -> str:
+    return f"a partial of {described(value.func)}"
+
+
+def _set(value: set[Any] | frozenset[Any]) -> str:
+    return f"{type(value).__name__} of {sorted(map(described, value))}"
+
+
+def _dict(value: dict[Any, Any]) -> str:
+    return f"{type(value).__name__} with {[described(key) for key in value]}"
+
+
+def _sequence(value: list[Any] | tuple[Any, ...]) -> str:
+    return f"{type(value).__name__} of {len(value)}"
+
+
+def _tensor(value: torch.Tensor) -> str:
+    place = f"{value.dtype} {tuple(value.shape)} {value.device} {value.layout}"
+    return f"a {_named(type(value))} {place} {'with' if value.requires_grad else 'without'} gradients"
+
+
+_KINDS: Final[tuple[tuple[Any, Callable[[Any], str]], ...]] = (
+    (enum.Enum, lambda value: f"{_named(type(value))}.{value.name}"),
+    ((*PLAIN, numbers.Number, range, slice, *_OF_TORCH), repr),
+    (FunctionType, _function),
+    (MethodType, lambda value: f"a method {described(value.__func__)}"),
+    (CodeType, _code),
+    (partial, _partial),
+    (ModuleType, lambda value: str(value.__name__)),
+    ((type, BuiltinFunctionType, torch._ops.OpOverload, torch._ops.OpOverloadPacket), _named),
+    ((set, frozenset), _set),
+    (dict, _dict),
+    ((list, tuple), _sequence),
+    (torch.Tensor, _tensor),
+)
