@@ -210,7 +210,7 @@ def _call(
         if cell[0] is None or forward_ad._current_level >= 0:  # `compiled` knows what to do inside a level
             return compiled(*args) if decided or forward_ad._current_level >= 0 else first(args)
         if casts() or has_function_modes():
-            return plainly(args)
+            return _plainly(run, args)
         if not has_gradients():
             return run(args)
         try:
@@ -218,15 +218,6 @@ def _call(
             return run(args)
         finally:
             set_gradients(True)
-
-    def plainly(args: tuple[Any, ...]) -> Any:
-        before = has_gradients()
-        try:
-            set_gradients(False)
-            with torch._C._DisableAutocast(), without_function_modes():
-                return run(args)
-        finally:
-            set_gradients(before)
 
     def first(args: tuple[Any, ...]) -> Any:
         nonlocal decided
@@ -252,6 +243,17 @@ def _call(
     _direct_calls.add(direct_call)
     call.__dict__["air_direct_call"] = direct_call  # which lives as long as what Dynamo calls
     return _without_frames(cell, casts, has_gradients, call) or call
+
+
+def _plainly(run: Callable[[Sequence[Any]], Any], args: tuple[Any, ...]) -> Any:
+    """A call without gradients, casts and modes of functions."""
+    before = torch.is_grad_enabled()
+    try:
+        torch._C._set_grad_enabled(False)
+        with torch._C._DisableAutocast(), without_function_modes():
+            return run(args)
+    finally:
+        torch._C._set_grad_enabled(before)
 
 
 def _without_frames(
