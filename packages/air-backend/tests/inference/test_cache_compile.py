@@ -98,35 +98,6 @@ def test_W28_a_global_number_that_changed_is_noticed(
     assert any("is not 2 any more" in said for said in read_again(tmp_path, caplog))
 
 
-@pytest.mark.parametrize(
-    ("value", "other", "text"),
-    [
-        ("torch.float64", "torch.float16", "x.to(VALUE)"),
-        ("torch.relu", "torch.neg", "VALUE(x)"),
-        ("torch.nn.functional.relu", "torch.nn.functional.silu", "VALUE(x)"),
-        ("[1, 2]", "[1, 2, 3]", "x * len(VALUE)"),
-        ("{'b'}", "{'a'}", "x * 2 if 'a' in VALUE else x * 3"),
-        ("2j", "3j", "x * VALUE"),
-    ],
-)
-def test_W28_a_global_value_of_any_kind_that_changed_is_noticed(
-    value: str, other: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    name = f"program_of_{tmp_path.name.replace('-', '_')}"
-    (tmp_path / f"{name}.py").write_text(f"VALUE = None\n\ndef program(x):\n    return {text}\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    program = importlib.import_module(name)
-    x = torch.tensor([-1.0, 1.0])
-    for now, count in ((value, 1), (value, 1), (other, 2), (other, 2)):
-        vars(program)["VALUE"] = eval(now)
-        torch._dynamo.reset()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CacheWarning)
-            made = cache_compile(program.program, cache_dir=tmp_path)(x)
-        torch.testing.assert_close(made, program.program(x))
-        assert len([path for path in tmp_path.rglob("compiled_module*") if path.is_file()]) == count
-
-
 def test_W28_source_code_that_changed_is_noticed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
