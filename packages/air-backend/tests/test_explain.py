@@ -134,3 +134,19 @@ def test_N07_streams_have_their_operators_and_findings() -> None:
     (graph,) = report.data["graphs"]
     assert graph["streams"]["operators"] == {"entry stream": 2, "stream '1'": 1}
     assert any("torch.cos(y)" in finding for finding in graph["streams"]["findings"])
+
+
+def test_a_call_of_which_torch_makes_no_graph_is_said_to_run_eagerly() -> None:
+    def by_expert(x: torch.Tensor, expert: torch.Tensor) -> torch.Tensor:
+        out = torch.zeros_like(x)
+        for number in range(3):
+            (rows,) = torch.where(expert == number)
+            if rows.numel() == 0:
+                continue
+            out.index_add_(0, rows, x[rows] * 2)
+        return out
+
+    report = explain(by_expert, torch.randn(4, 8), torch.tensor([0, 1, 1, 0]))
+    assert report.data["graphs"] == []
+    assert "torch made no graph of it" in report.to_text()
+    assert "torch made no graph of it" in report.to_html()

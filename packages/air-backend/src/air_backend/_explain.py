@@ -27,6 +27,7 @@ from air_graph.files import write_text
 from air_streams import StreamPlan
 
 BREAKS: Final = "graph_break"
+NO_GRAPH: Final = "torch made no graph of it (TORCH_LOGS=graph_breaks,dynamo says why)"
 ENDINGS: Final = (".html", ".json", ".txt")
 
 
@@ -79,6 +80,8 @@ def explain(
     graphs = [describe(record, run) for record, run in records]
     plans = {record.name: record.plan for record, _ in records}
     happened = {"graph breaks": _since(breaks, BREAKS), "calls run eagerly": _since(eager_calls, EAGER_CALLS)}
+    if not graphs and not happened["calls run eagerly"]:
+        happened["calls run eagerly"] = {NO_GRAPH: 1}
     return Explanation({"function": name, **happened, "graphs": graphs}, watches, plans)
 
 

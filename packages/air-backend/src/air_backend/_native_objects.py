@@ -3,12 +3,16 @@
 What Dynamo checks of such an object in another process is its type; the object itself is always the one of the process
 that runs. So while a graph is written, pickle takes a new object of the same type for it. Torch leaves streams out of
 what it writes, and then compares the type of a stream with that of what it has left: no call would meet that condition.
+
+Torch also leaves out the values of attributes that a trace has not read, by their identity. There is one `torch.float32`
+only: where a model has it as an attribute, the type of every tensor would be left out.
 """
 
 from __future__ import annotations
 
 import contextlib
 import copyreg
+import enum
 from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any, Final
@@ -24,6 +28,25 @@ being_written: Final[ContextVar[bool]] = ContextVar("air_backend_native_objects"
 _lock = forks.new_lock()
 _LEFT_OUT: Final = "_get_unsupported_types"
 _WITH_DEVICE: Final = (torch.Stream, torch.Event)
+_ONE_FOR_ALL: Final = (torch.dtype, torch.layout, torch.memory_format, enum.Enum)
+
+
+class _Missing(dict[int, Any]):
+    """The values that are left out, by identity, without those that others use as well."""
+
+    def __setitem__(self, key: int, value: Any) -> None:
+        if not isinstance(value, _ONE_FOR_ALL):
+            super().__setitem__(key, value)
+
+
+class _Pickler(guards.GuardsStatePickler):
+    """Torch's, which leaves nothing out that others use."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        missing, self.missing_values = self.missing_values, _Missing()
+        for key, value in missing.items():
+            self.missing_values[key] = value
 
 
 @contextlib.contextmanager
@@ -35,6 +58,7 @@ def native_objects_by_type() -> Iterator[None]:
         _lock,
         patch.dict(copyreg.dispatch_table, reducers),
         patch.object(guards, _LEFT_OUT, lambda: left_out),
+        patch.object(guards, "GuardsStatePickler", _Pickler),
     ):
         token = being_written.set(True)
         try:

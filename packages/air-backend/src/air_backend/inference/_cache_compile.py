@@ -40,6 +40,7 @@ from air_backend.errors import (
     TwoConfigurations,
 )
 from air_backend.inference import _store
+from air_backend.inference._conditions import Conditions, Traced, arguments, texts_of
 from air_backend.inference._key import Key, cells_of, hooks_of
 from air_backend.inference._local_classes import importable
 from air_backend.inference._marks import Marks, marks_of
@@ -146,6 +147,8 @@ class CachedFunction:
             self._in_process = self._compile()
             return
         self._self = (func.__self__,) if isinstance(func, MethodType) else ()
+        self._function = getattr(func, "__func__", func)
+        self._named: dict[str, Any] = {}  # while a graph is traced: what its conditions are about
         asked: dict[str, Any] = {"guard_filter_fn": self._kept}
         with torch._dynamo.config.patch(enable_aot_compile=True):  # hangs `aot_compile` on what torch returns
             self._compiled: Any = torch.compile(
@@ -155,7 +158,8 @@ class CachedFunction:
         self._marks: Marks = {}
         self._store = store
         self._ge_files = store.folder / GE_FILES if ge_cache else None
-        self._graphs: list[Any] | None = None
+        self._conditions: dict[str, str] = {}
+        self._graphs: list[Traced] | None = None
         self._keeps = True
         self._lock = forks.new_lock()
 
@@ -183,14 +187,14 @@ class CachedFunction:
         with torch.no_grad():
             graphs = self._read((args, kwargs)) if self._graphs is None else self._graphs
             for graph in graphs:
-                if graph.guard_check(*given, **kwargs):
-                    return self._run(graph, args, kwargs)
+                if graph.holds(given, kwargs):
+                    return self._run(graph.graph, args, kwargs)
             try:
                 graph = self._trace(args, kwargs)
             except Exception as error:
                 raised = error
             else:
-                return self._run(graph, args, kwargs)
+                return self._run(graph.graph, args, kwargs)
             return self._without_files(raised, args, kwargs)
 
     def _run(self, graph: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -229,14 +233,14 @@ class CachedFunction:
         _warn_not_kept(getattr(self._func, "__func__", self._func), reason)
         self._in_process = in_process
 
-    def _read(self, given: Any) -> list[Any]:
+    def _read(self, given: Any) -> list[Traced]:
         with self._lock:
             if self._graphs is None:
                 with kept_in(self._ge_files), importable(self._func, given):
                     self._graphs = self._store.read(self._func)
             return self._graphs
 
-    def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced:
         with self._lock:
             graphs = self._read((args, kwargs))
             if graphs:
@@ -248,27 +252,34 @@ class CachedFunction:
             hooks = hooks_of(self._func) if self._keeps else {}
             named = importable(self._func, (args, kwargs))
             with kept_in(self._ge_files), named, native_objects_by_type():
-                graph = self._traced(args, kwargs)
+                self._named = arguments(self._function, (*self._self, *args), kwargs)
+                try:
+                    graph = self._traced(args, kwargs)
+                finally:
+                    self._named = {}
+                facts = _store.Facts(self._globals, self._conditions, self._marks, hooks)
                 self._keeps = (
-                    self._keeps
-                    and self._store.write(graph, self._globals, self._marks, hooks, cells_of(self._func))
-                    is not None
+                    self._keeps and self._store.write(graph, facts, cells_of(self._func)) is not None
                 )
-            graphs.append(graph)
-            return graph
+            conditions = Conditions(self._conditions, self._function, _store.scope_of(self._func))
+            graphs.append(Traced(graph, conditions))
+            return graphs[-1]
 
     def _kept(self, guards: Sequence[Any]) -> list[bool]:
         """Which of Dynamo's conditions are checked in every call: all that mean something in another process.
 
-        Modules, classes and functions are known by their source code, which is compared when a file is read, and so
-        are the numbers and strings among the globals.
+        What another process knows by name alone, functions and classes among them, is compared by `Conditions`, and
+        once more, with all globals, when a file is read.
         """
         keeps = [
             not g.is_global and not CANNOT_BE_KEPT & {g.guard_type, *g.derived_guard_types} for g in guards
         ]
         self._marks = marks_of(guards)
-        dropped = [g for g, keep in zip(guards, keeps, strict=True) if not keep and g.is_global]
-        self._globals = _store.global_values((g.name for g in dropped), self._func)
+        dropped = [g for g, keep in zip(guards, keeps, strict=True) if not keep]
+        self._globals = _store.global_values((g.name for g in dropped if g.is_global), self._func)
+        self._conditions = texts_of(
+            (g.name for g in dropped if _store.is_known(g.name)), _store.scope_of(self._func), self._named
+        )
         return keeps
 
     def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -15,6 +15,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, Modul
 from typing import Any, Final
 
 import torch
+from torch import nn
 
 from air_backend.inference._key import PLAIN, code_of
 
@@ -26,7 +27,7 @@ def described(value: object) -> str:
     for kinds, describe in _KINDS:
         if isinstance(value, kinds):
             return describe(value)
-    return f"a {_named(type(value))}"
+    return f"a {_named(type(value))} with {sorted(getattr(value, '__dict__', ()))}"
 
 
 def _named(value: Any) -> str:
@@ -77,4 +78,5 @@ _KINDS: Final[tuple[tuple[Any, Callable[[Any], str]], ...]] = (
     (dict, _dict),
     ((list, tuple), _sequence),
     (torch.Tensor, _tensor),
+    (nn.Module, lambda value: f"a {_named(type(value))}"),  # its attributes have conditions of their own
 )

@@ -33,6 +33,7 @@ import torch
 from torch._guards import TracingContext, tracing
 
 from air_backend.errors import CacheWarning, NotACache, UnsafeCache
+from air_backend.inference._conditions import Conditions, Traced
 from air_backend.inference._described import described
 from air_backend.inference._key import Key, cells_of, hooks_of
 from air_backend.inference._marks import Marks, put_back
@@ -49,11 +50,27 @@ GLOBALS: Final = "globals"
 HOOKS: Final = "hooks"
 MARKS: Final = "marks"
 MODULES: Final = "modules"
+CONDITIONS: Final = "conditions"
 _IMPORT: Final = "__import_"
 #: Names that Dynamo gives to globals of its own, which another process does not have.
 _OF_DYNAMO: Final = ("G['__builtins_dict__", "G['___")
 #: What a file system says that has no second names for files.
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a trace took in, beside what torch compares itself."""
+
+    globals: Mapping[str, str]
+    conditions: Mapping[str, str]
+    """Those among arguments, attributes and globals that are asked in each call."""
+    marks: Marks
+    hooks: Mapping[str, list[str]]
+
+    def by_name(self) -> dict[str, Any]:
+        held = ((GLOBALS, self.globals), (CONDITIONS, self.conditions), (MARKS, self.marks), (HOOKS, self.hooks))
+        return {name: dict(values) for name, values in held}
 
 
 @dataclass(frozen=True)
@@ -63,7 +80,7 @@ class Store:
     folder: Path
     key: Key
 
-    def read(self, func: Callable[..., Any]) -> list[Any]:
+    def read(self, func: Callable[..., Any]) -> list[Traced]:
         """The graphs that hold for the source code as it is; one that cannot be read is left out, with the reason."""
         graphs = []
         for path in self._files():
@@ -79,23 +96,15 @@ class Store:
         log.info("%s: %d graphs from %s", self.key.function, len(graphs), self.folder)
         return graphs
 
-    def write(
-        self,
-        graph: Any,
-        values: Mapping[str, str],
-        marks: Marks,
-        hooks: Mapping[str, list[str]],
-        cells: Mapping[str, CellType],
-    ) -> Path | None:
-        """Writes a graph, with the global values, marks and hooks it was traced with, beside those that are there.
+    def write(self, graph: Any, facts: Facts, cells: Mapping[str, CellType]) -> Path | None:
+        """Writes a graph, with the facts it was traced with, beside those that are there.
 
         None, and a warning, where the disk is full or the place cannot be used; the graph itself still works.
         """
         now = datetime.datetime.now(datetime.timezone.utc).isoformat(" ", "seconds")
-        facts = {"written": now, GLOBALS: dict(values), HOOKS: dict(hooks), MODULES: _modules(graph)}
-        facts[MARKS] = dict(marks)
+        about = {**vars(self.key), "written": now, **facts.by_name(), MODULES: _modules(graph)}
         contents = {
-            ABOUT: json.dumps({**vars(self.key), **facts}, indent=2),
+            ABOUT: json.dumps(about, indent=2),
             GRAPH: graph._artifacts.compiled_fn.text(),
             FUNCTION: type(graph).serialize(graph, cells).serialized_data,
         }
@@ -182,7 +191,7 @@ def _opened(path: Path) -> BinaryIO:
         raise UnsafeCache(str(path), place + refusal.reason) from refusal
 
 
-def _loaded(file: BinaryIO, path: Path, key: Key, func: Callable[..., Any]) -> Any:
+def _loaded(file: BinaryIO, path: Path, key: Key, func: Callable[..., Any]) -> Traced:
     with zipfile.ZipFile(file) as archive:
         about = json.loads(archive.read(ABOUT))
         ours = vars(key)
@@ -206,7 +215,7 @@ def _loaded(file: BinaryIO, path: Path, key: Key, func: Callable[..., Any]) -> A
     for source in graph.source_info().inlined_sources:  # type: ignore[attr-defined]
         if _checksum(source) != source.checksum:
             raise NotACache(str(path), f"the source code of {source.module} has changed")
-    return graph
+    return Traced(graph, Conditions(about[CONDITIONS], _function(func), scope_of(func)))
 
 
 def _modules(graph: Any) -> dict[str, str]:
@@ -227,10 +236,15 @@ def _checksum(source: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-class _Globals(dict[str, Any]):
+class _Globals:
     """What Dynamo calls `G`: the globals of the function, and modules under names of Dynamo."""
 
-    def __missing__(self, name: str) -> Any:
+    def __init__(self, scope: Mapping[str, Any]) -> None:
+        self._scope = scope
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self._scope:
+            return self._scope[name]
         if not name.startswith(_IMPORT):
             return sys.modules[name]  # as `torch`, which Dynamo puts there under its own name
         return importlib.import_module(name.removeprefix(_IMPORT).replace("_dot_", "."))
@@ -238,11 +252,9 @@ class _Globals(dict[str, Any]):
 
 def global_values(names: Iterable[str], func: Callable[..., Any]) -> dict[str, str]:
     """What global values are now, by the expressions that Dynamo names them by."""
-    scope = {"G": _Globals(_function(func).__globals__)}
+    scope = scope_of(func)
     found = {}
-    for name in names:
-        if name.startswith(_OF_DYNAMO):
-            continue
+    for name in filter(is_known, names):
         try:
             value = eval(name, scope)  # an expression of Dynamo's, from a file that only this user writes
         except Exception as error:  # whatever the attributes and keys in it raise
@@ -250,6 +262,16 @@ def global_values(names: Iterable[str], func: Callable[..., Any]) -> dict[str, s
             continue
         found[name] = described(value)
     return found
+
+
+def is_known(name: str) -> bool:
+    """Whether another process can look this expression up."""
+    return not name.startswith(_OF_DYNAMO)
+
+
+def scope_of(func: Callable[..., Any]) -> dict[str, Any]:
+    """What the expressions of global values are looked up in."""
+    return {"G": _Globals(_function(func).__globals__)}
 
 
 def _function(func: Callable[..., Any]) -> Any:

@@ -1,0 +1,104 @@
+"""The conditions of a graph that torch cannot write down: which function, class or member of an enumeration a value is.
+
+Dynamo compares such values by identity, which another process does not have. Here they are compared by what they are
+(`_described`), under the expressions that Dynamo names them by:
+
+    kind                           an argument of the call
+    self.activation                an attribute of the model
+    G['ACTIVATION']                a global
+
+The values of one process are compared by identity first.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import CodeType, ModuleType
+from typing import Any, Final
+
+from torch import Tensor, nn
+
+from air_backend.inference._described import described
+
+log = logging.getLogger(__name__)
+
+#: Whose contents may change while they stay the same object.
+_CHANGING: Final = (list, dict, set)
+#: What torch compares itself, and modules of Python, which only their names tell apart.
+_COMPARED: Final = (Tensor, nn.Module, ModuleType)
+
+
+@dataclass
+class Conditions:
+    """What some values were when a graph was traced, by the expressions that Dynamo names them by."""
+
+    texts: Mapping[str, str]
+    function: Any
+    scope: Mapping[str, Any]
+    """The globals of the function, as `G`."""
+    _seen: dict[int, object] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def _parts(self) -> list[tuple[CodeType, str]]:
+        return [(compile(name, "<condition>", "eval"), text) for name, text in self.texts.items()]
+
+    def hold(self, given: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+        """Whether they are the same for a call."""
+        if not self.texts:
+            return True
+        named = arguments(self.function, given, kwargs)
+        return all(
+            self._holds(number, code, text, named) for number, (code, text) in enumerate(self._parts)
+        )
+
+    def _holds(self, number: int, code: CodeType, text: str, named: dict[str, Any]) -> bool:
+        try:
+            value = eval(code, dict(self.scope), named)  # an expression of Dynamo's, from a file that only this user writes
+        except Exception as error:  # whatever the attributes and keys in it raise
+            log.debug("%s cannot be looked up: %s", code.co_names, error)
+            return False
+        if value is self._seen.get(number, _NOTHING) and not isinstance(value, _CHANGING):
+            return True
+        if described(value) != text:
+            return False
+        self._seen[number] = value
+        return True
+
+
+_NOTHING: Final = object()
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A graph and all conditions under which it may be called."""
+
+    graph: Any
+    conditions: Conditions
+
+    def holds(self, given: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+        return bool(self.graph.guard_check(*given, **kwargs)) and self.conditions.hold(given, kwargs)
+
+
+def arguments(function: Callable[..., Any], given: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call by the names that they have in the function."""
+    bound = inspect.signature(function).bind(*given, **kwargs)
+    bound.apply_defaults()
+    return bound.arguments
+
+
+def texts_of(names: Iterable[str], scope: Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, str]:
+    """What the values of these expressions are, where they can be looked up."""
+    found: dict[str, str] = {}
+    for name in names:
+        try:
+            value = eval(name, dict(scope), named)
+        except Exception as error:  # whatever the attributes and keys in it raise
+            log.debug("%s cannot be looked up: %s", name, error)
+            continue
+        if not isinstance(value, _COMPARED):
+            found[name] = described(value)
+    return found
