@@ -232,6 +232,24 @@ def test_N28_what_no_capture_holds_runs_between_pieces(
     assert len([one for one in told if one.category is GraphSplit]) == 1
 
 
+def selected_in_a_branch(x: Tensor) -> Any:
+    def inner(t: Tensor) -> Any:
+        return torch.cond(t[0, 0] > 0, lambda s: torch.kthvalue(s, 2)[0].clone(), lambda s: s.sum(0), (t,))
+
+    return torch.cond(x.sum() > 0, inner, lambda t: t.sum(0), (x @ x,)) + 1
+
+
+def test_a_branch_with_an_operator_of_no_translation_is_told_of_once_by_its_line() -> None:
+    torch._dynamo.reset()
+    _pieces._told.clear()
+    run = torch.compile(selected_in_a_branch, backend="air", options={"mode": "max-autotune"})
+    with pytest.warns(
+        GraphSplit, match=r"aten\.kthvalue.*\n.*test_control_flow\.py.*kthvalue\(s, 2\)"
+    ) as told:
+        equal_for(run, selected_in_a_branch, "cpu")
+    assert len([one for one in told if one.category is GraphSplit]) == 1
+
+
 @pytest.mark.npu("only CANN has conditional nodes")
 @pytest.mark.parametrize("when", ["begin", "body"])
 def test_N28_a_device_that_refuses_a_conditional_node_gets_pieces(

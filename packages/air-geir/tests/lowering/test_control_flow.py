@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
+from torch import Tensor
 from torch._dynamo.backends.common import aot_autograd
 
-from air_geir import Executable, compile_graph, lower
+from air_geir import compile_graph, lower
 from air_geir.proof import trace
+from air_geir.verify import verify
 
 
 def compiled(
-    function: Callable[..., Any], *, dynamic: bool = False
-) -> tuple[Callable[..., Any], list[Executable]]:
+    function: Callable[..., Any], *, dynamic: bool = False, fallback: Literal["error", "eager"] = "error"
+) -> tuple[Callable[..., Any], list[Any]]:
     """The function compiled through Dynamo and AOTAutograd, and the executables that were made."""
-    made: list[Executable] = []
+    made: list[Any] = []
 
     def compiler(gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
-        made.append(compile_graph(gm, inputs, engine="reference"))
-        run = made[-1]
+        run = compile_graph(gm, inputs, engine="reference", fallback=fallback)
+        made.append(run)
 
         def boxed(args: list[Any]) -> Any:
             return run(*args)
@@ -36,7 +38,7 @@ def compiled(
     return torch.compile(function, backend=backend, dynamic=dynamic, fullgraph=True), made
 
 
-def branching(x: torch.Tensor) -> Any:
+def branching(x: Tensor) -> Any:
     return torch.cond(x.sum() > 0, lambda a: a * 2 + a.shape[0], lambda a: a - 1, (x,))
 
 
@@ -51,7 +53,7 @@ def test_N04_a_branch_on_data_becomes_an_if(dynamic: bool) -> None:
 
 
 def test_a_branch_on_sizes_is_decided_per_call() -> None:
-    def by_size(x: torch.Tensor) -> Any:
+    def by_size(x: Tensor) -> Any:
         return torch.cond(x.shape[0] > 4, lambda a: a * 2, lambda a: a - 1, (x,))
 
     run, _ = compiled(by_size, dynamic=True)
@@ -61,7 +63,7 @@ def test_a_branch_on_sizes_is_decided_per_call() -> None:
 
 
 def test_a_size_that_depends_on_data_is_computed_in_the_graph() -> None:
-    def positive(x: torch.Tensor) -> Any:
+    def positive(x: Tensor) -> Any:
         y = x[x > 0]
         return y.reshape(1, -1) * 2
 
@@ -74,7 +76,7 @@ def test_a_size_that_depends_on_data_is_computed_in_the_graph() -> None:
 
 
 def test_a_number_read_from_a_tensor_can_be_a_size() -> None:
-    def head(x: torch.Tensor, n: torch.Tensor) -> Any:
+    def head(x: Tensor, n: Tensor) -> Any:
         k = n.item()
         torch._check(k >= 0)
         torch._check(k < x.shape[0])
@@ -91,9 +93,8 @@ def test_a_number_read_from_a_tensor_can_be_a_size() -> None:
 
 def test_a_graph_that_stands_alone_computes_its_sizes_with_operators() -> None:
     from air_geir.reference import run_graph
-    from air_geir.verify import verify
 
-    def shaped(x: torch.Tensor) -> Any:
+    def shaped(x: Tensor) -> Any:
         return x.reshape(x.shape[1], x.shape[0] * 2, -1) + x.shape[0] // 2
 
     gm = trace(shaped, (torch.randn(4, 6, 4),), dynamic=True)
@@ -103,3 +104,48 @@ def test_a_graph_that_stands_alone_computes_its_sizes_with_operators() -> None:
     assert any(graph.of_type("Shape"))
     x = torch.randn(2, 3, 2)
     torch.testing.assert_close(run_graph(graph, [x])[0], shaped(x))
+
+
+def selected(x: Tensor) -> Any:
+    def inner(a: Tensor) -> Any:
+        return torch.cond(a[0] > 1, lambda b: torch.kthvalue(b, 2)[0].clone(), lambda b: b.sum(), (a,))
+
+    return torch.cond(x.sum() > 0, inner, lambda a: a.sum(), (x * 2,)) + 1
+
+
+def test_an_operator_that_a_branch_cannot_lower_is_reported_as_a_part_of_it() -> None:
+    run, made = compiled(selected, fallback="eager")
+    with torch.no_grad():
+        for number in (2.0, 0.25, -1.0):
+            x = torch.full((3,), number)
+            torch.testing.assert_close(run(x), selected(x))
+    (left,) = made[0].eager
+    assert (left.target, left.node) == ("aten.kthvalue.default", "cond")
+    assert left.source is not None
+    assert "kthvalue(b, 2)" in left.source
+    assert len(made[0].pieces) == 2
+
+
+def test_two_branches_that_lack_one_operator_on_one_line_are_one_report() -> None:
+    def function(x: Tensor) -> Any:
+        first, second = (lambda a, k=k: torch.kthvalue(a, k)[0].clone() for k in (1, 2))
+        return torch.cond(x.sum() > 0, first, second, (x,))
+
+    run, made = compiled(function, fallback="eager")
+    with torch.no_grad():
+        for x in (torch.arange(3.0), -torch.arange(3.0)):
+            torch.testing.assert_close(run(x), function(x))
+    assert [left.target for left in made[0].eager] == ["aten.kthvalue.default"]
+
+
+def test_a_branch_that_gives_a_number_is_torchs_own() -> None:
+    def function(x: Tensor) -> Any:
+        return torch.cond(x.sum() > 0, lambda a: (a * 2, 4), lambda a: (a - 1, 4), (x,))
+
+    run, made = compiled(function, fallback="eager")
+    with torch.no_grad():
+        for x in (torch.ones(3), -torch.ones(3)):
+            torch.testing.assert_close(run(x), function(x))
+    assert [left.reason for left in made[0].eager] == [
+        "a branch gives a number; give a tensor, to keep it in the graph"
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import operator
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -69,7 +70,7 @@ class Lowering:
         """The body of a branch as a graph of its own, which computes its sizes itself."""
         graph = Graph(name)
         ctx = Context(graph, Sizes(graph, hosted=False))
-        inner = Lowering(ctx, self.expansions, self.found)
+        inner = Lowering(ctx, self.expansions, [])
         holders = [n for n in body.graph.nodes if n.op == "placeholder"]
         for holder, operand, value in zip(holders, operands, values, strict=True):
             port = graph.data(holder.name, TensorDesc(DataType.of(value.dtype), value.shape))
@@ -85,8 +86,21 @@ class Lowering:
         inner.walk(body)
         result = inner.read(body.graph.output_node().args[0])
         results = list(result) if isinstance(result, (list, tuple)) else [result]
-        graph.output([r.port for r in results], control=[e.port for e in inner.effects])
+        self._report_inside(inner.found)
+        tensors = [r for r in results if isinstance(r, Value)]
+        if len(tensors) < len(results) and not inner.found:
+            raise CannotConvert("a branch gives a number", advice="give a tensor, to keep it in the graph")
+        graph.output([t.port for t in tensors], control=[e.port for e in inner.effects])
         return graph
+
+    def _report_inside(self, found: Sequence[LeftOut]) -> None:
+        """What the body of an operator could not lower, as a report of that operator: it is left out as a whole."""
+        origin = self.ctx.graph.origin
+        for one in found:
+            if origin is not None:
+                one = replace(one, node=origin.fx, source=one.source or origin.source)
+            if one not in self.found:
+                self.found.append(one)
 
     def walk(self, module: fx.GraphModule) -> None:
         """Lowers every node. Placeholders must be in `env` already."""
