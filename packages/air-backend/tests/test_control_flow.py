@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -248,6 +249,23 @@ def test_a_branch_with_an_operator_of_no_translation_is_told_of_once_by_its_line
     ) as told:
         equal_for(run, selected_in_a_branch, "cpu")
     assert len([one for one in told if one.category is GraphSplit]) == 1
+
+
+def drawn_in_a_branch(x: Tensor) -> Any:
+    return torch.cond(x.sum() > 0, lambda t: t + torch.rand_like(t), lambda t: t - 1, (x,))
+
+
+def test_a_branch_of_max_autotune_draws_new_numbers_at_every_call() -> None:
+    run = compiled_in("max-autotune", dropped_in_a_branch)
+    noisy = compiled_in("max-autotune", drawn_in_a_branch)
+    x = torch.ones(40)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", GraphSplit)
+        torch.testing.assert_close(run(x), x)
+        first, second = noisy(x), noisy(x)
+        torch.testing.assert_close(noisy(-x), -x - 1)
+    assert not torch.equal(first, second)
+    assert bool(((first >= 1) & (first < 2)).all())
 
 
 @pytest.mark.npu("only CANN has conditional nodes")

@@ -9,8 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 from torch._dynamo.backends.common import aot_autograd
+from torch._higher_order_ops.while_loop import while_loop
 
 from air_geir import compile_graph, lower
+from air_geir.building import Context
+from air_geir.converters import converts, unregister
 from air_geir.proof import trace
 from air_geir.verify import verify
 
@@ -104,6 +107,107 @@ def test_a_graph_that_stands_alone_computes_its_sizes_with_operators() -> None:
     assert any(graph.of_type("Shape"))
     x = torch.randn(2, 3, 2)
     torch.testing.assert_close(run_graph(graph, [x])[0], shaped(x))
+
+
+def noisy(a: Tensor) -> Tensor:
+    return a * 0 + torch.rand_like(a)
+
+
+def draws(x: Tensor) -> Any:
+    """Draws before, in both branches, in a branch of a branch, and after."""
+
+    def inner(a: Tensor) -> Any:
+        return torch.cond(a[0] > 1, lambda b: (noisy(b), noisy(b)), lambda b: (noisy(b), noisy(b)), (a,))
+
+    first = torch.rand_like(x)
+    chosen = torch.cond(x.sum() > 0, inner, lambda a: (noisy(a), noisy(a)), (x,))
+    return first, *chosen, torch.rand_like(x)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("number", [2.0, 1.0, -1.0])
+def test_every_draw_in_a_branch_and_around_it_gives_other_numbers(number: float, dynamic: bool) -> None:
+    run, made = compiled(draws, dynamic=dynamic)
+    x = torch.full((50,), number)
+    with torch.no_grad():
+        drawn = [*run(x), *run(x)]
+    verify(made[0].program.graph)
+    assert len({tuple(one.tolist()) for one in drawn}) == 8
+    assert all(one.shape == x.shape and 0.3 < float(one.mean()) < 0.7 for one in drawn)
+
+
+def test_the_generator_decides_what_a_branch_draws() -> None:
+    run, _ = compiled(draws)
+    x = torch.ones(20)
+    with torch.no_grad():
+        torch.manual_seed(3)
+        first = run(x)
+        torch.manual_seed(3)
+        assert all(torch.equal(a, b) for a, b in zip(first, run(x), strict=True))
+        torch.manual_seed(4)
+        assert not torch.equal(first[1], run(x)[1])
+
+
+def test_what_one_branch_takes_besides_leaves_the_inputs_of_the_other_in_their_places() -> None:
+    def function(x: Tensor, y: Tensor) -> Any:
+        return torch.cond(
+            x.sum() > 0, lambda a, b: a - b, lambda a, b: b - a + 0 * torch.rand_like(a), (x, y)
+        )
+
+    run, made = compiled(function)
+    with torch.no_grad():
+        for sign in (1, -1):
+            x, y = torch.full((3,), 2.0) * sign, torch.full((3,), 5.0)
+            torch.testing.assert_close(run(x, y), function(x, y))
+    branches = next(made[0].program.graph.of_type("If")).subgraphs.values()
+    verify(made[0].program.graph)
+    assert [len(branch.inputs) for branch in branches] == [4, 4]
+
+
+def test_as_many_random_numbers_as_the_data_says_are_drawn_by_torch() -> None:
+    def function(x: Tensor) -> Any:
+        return torch.cond(x.sum() > 0, lambda a: torch.rand_like(a[a > 0]).sum(), lambda a: a.sum(), (x,)) + 1
+
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        run, made = compiled(function, fallback="eager")
+        with torch.no_grad():
+            assert run(torch.ones(3)) != run(torch.ones(3))
+            assert run(-torch.ones(3)) == -2
+    (left,) = made[0].eager
+    assert (left.target, left.node) == ("aten.rand_like.default", "cond")
+
+
+def rounds(x: Tensor) -> Any:
+    return while_loop(lambda i, a: i < 2, lambda i, a: (i + 1, torch.rand_like(a)), (torch.tensor(0), x))
+
+
+def test_a_loop_draws_other_numbers_in_each_round() -> None:
+    def function(x: Tensor) -> Any:
+        def step(i: Tensor, a: Tensor, b: Tensor) -> Any:
+            return i + 1, torch.rand_like(a), a.clone()
+
+        return while_loop(lambda i, a, b: i < 3, step, (torch.tensor(0), x, x * 1))
+
+    run, _ = compiled(function, fallback="eager")
+    with torch.no_grad():
+        results = [run(torch.ones(20)) for _ in range(2)]
+    drawn = [tuple(one.tolist()) for _, *last in results for one in last]
+    assert len(set(drawn)) == 4
+
+
+def test_a_body_that_may_run_several_times_does_not_draw() -> None:
+    def converter(ctx: Context, cond_fn: Any, body_fn: Any, carried: Any, additional: Any) -> Any:
+        ctx.subgraph("body", body_fn, carried, carried)
+        return carried
+
+    converts("higher_order.while_loop")(converter)
+    try:
+        run, _ = compiled(rounds)
+        with pytest.raises(Exception, match="would draw the same random numbers") as caught, torch.no_grad():
+            run(torch.ones(3))
+    finally:
+        unregister("higher_order.while_loop")
+    assert "UnsupportedGraphError" in str(caught.value)
 
 
 def selected(x: Tensor) -> Any:

@@ -19,9 +19,12 @@ from air_geir.building._promote import computation_dtype
 from air_geir.building._sizes import Sizes, add_input, dims_of
 from air_geir.building._value import Number, Size, Value
 from air_geir.errors import CannotConvert
-from air_geir.ir import DataType, Dim, Format, Graph, Node, Placement, TensorDesc, as_dim
+from air_geir.ir import DataType, Dim, Expr, Format, Graph, Node, Placement, Port, TensorDesc, as_dim
 from air_geir.program import InputBinding, OffsetInput, SeedInput
 
+LowerBody: TypeAlias = (
+    "Callable[[str, fx.GraphModule, Sequence[Any], Sequence[Value], list[Value] | None], Graph]"
+)
 Operand: TypeAlias = "Value | Sequence[Value] | Sequence[int] | int | None"
 
 _RELATIONS = {
@@ -43,14 +46,18 @@ class UseDecomposition(Exception):
 class Context:
     """Builds the operators of one graph, one torch operator at a time."""
 
-    def __init__(self, graph: Graph, sizes: Sizes) -> None:
+    def __init__(
+        self, graph: Graph, sizes: Sizes, outer: Context | None = None, more: list[Value] | None = None
+    ) -> None:
         self.graph = graph
         self.sizes = sizes
+        self.outer = outer
+        """Builds the graph around this one, where this one is the body of a control-flow operator."""
         self.meta: Any = None
         """Torch's description of the result being converted: a fake tensor, or a tuple of them."""
         self.written: dict[str, Any] = {}
         """Arguments the operator being converted writes to, with the value (or values) they have afterwards."""
-        self.lower_body: Callable[[str, fx.GraphModule, Sequence[Any], Sequence[Value]], Graph] | None = None
+        self.lower_body: LowerBody | None = None
         """Lowers the body of a control-flow operator; set by whoever walks the graph."""
         self._memory: Callable[[], Memory] | None = None
         self._constants: dict[tuple[object, ...], Value] = {}
@@ -58,6 +65,10 @@ class Context:
         self._seed: Value | None = None
         self._offsets: Value | None = None
         self._draws: list[Dim] = []
+        self._more = (
+            more  # what a branch takes of the graph around it besides its operands; others take nothing
+        )
+        self._taken: dict[Port, Value] = {}
 
     # making operators -------------------------------------------------------------------------------------
 
@@ -264,10 +275,52 @@ class Context:
     def subgraph(
         self, name: str, body: fx.GraphModule, operands: Sequence[Any], values: Sequence[Value]
     ) -> Graph:
-        """A graph of its own for the body of a control-flow operator, over these operands."""
+        """A graph of its own for the body of a control-flow operator, over these operands and nothing else."""
+        return self._lowered(name, body, operands, values, None)
+
+    def branches(
+        self, bodies: Mapping[str, fx.GraphModule], operands: Sequence[Any], values: Sequence[Value]
+    ) -> tuple[dict[str, Graph], list[Value]]:
+        """Graphs for bodies of which one runs, once, over the same operands; and the inputs of each.
+
+        Those are the values, and after them what a body needs of this graph besides: random state, sizes.
+        """
+        more: list[Value] = []
+        graphs: dict[str, Graph] = {}
+        known: list[int] = []
+        for name, body in bodies.items():
+            full = f"{self.graph.name}_{name}_{len(self.graph)}"
+            graphs[name] = self._lowered(full, body, operands, values, more)
+            known.append(len(more))
+        for graph, count in zip(graphs.values(), known, strict=True):
+            for value in more[count:]:
+                _input_for(graph, value)
+        return graphs, [*values, *more]
+
+    def take(self, value: Value) -> Value:
+        """A value of the graph around a branch as one more input of the branch."""
+        if value.port not in self._taken:
+            if self._more is None:
+                raise CannotConvert(
+                    "the body of this operator needs a value that is none of its operands",
+                    advice="give the body everything it reads as an operand",
+                )
+            if all(value.port is not other.port for other in self._more):
+                self._more.append(value)
+            self._taken[value.port] = _input_for(self.graph, value)
+        return self._taken[value.port]
+
+    def _lowered(
+        self,
+        name: str,
+        body: fx.GraphModule,
+        operands: Sequence[Any],
+        values: Sequence[Value],
+        more: list[Value] | None,
+    ) -> Graph:
         if self.lower_body is None:
             raise CannotConvert("this context cannot lower a graph inside the graph")
-        return self.lower_body(name, body, operands, values)
+        return self.lower_body(name, body, operands, values, more)
 
     def written_by(self, function: Any, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         """What a converter gives for named arguments, and which of them it wrote."""
@@ -288,16 +341,29 @@ class Context:
 
     def random_state(self, shape: Sequence[Size]) -> tuple[Value, Value]:
         """Seed (int64, one element) and offset (int64, one element) for one random operator, both read per call."""
+        if self.outer is not None:
+            if self._more is None:
+                self.refuse("a body that may run several times would draw the same random numbers each time")
+            seed, offset = self.outer.random_state(shape)
+            return self.take(seed), self.take(offset)
+        count = self._drawn(shape)
         if self._seed is None:
             self._seed = self._state("rng_seed", SeedInput())
         if self._offsets is None:
             self._offsets = self._state("rng_offsets", OffsetInput(()))
-        self._draws.append(math.prod(self.dim(size) for size in shape))
+        self._draws.append(count)
         self._offsets.port.desc = self._offsets.port.desc.with_shape((len(self._draws),))
         self.sizes.bindings[self._offsets.port.node] = OffsetInput(tuple(self._draws))
         at = self.const([len(self._draws) - 1], torch.int64)
         offset = self.emit("Gather", self._offsets, at, dtype=torch.int64, shape=(1,))
         return self._seed, offset
+
+    def _drawn(self, shape: Sequence[Size]) -> Dim:
+        """How many numbers a tensor of that shape takes; the generator advances by it before the graph runs."""
+        count: Dim = math.prod(self.dim(size) for size in shape)
+        if isinstance(count, Expr) and not self.sizes.sources.keys() >= count.symbols():
+            self.refuse(f"it draws {count} random numbers, a size that only the run of the graph gives")
+        return count
 
     def _state(self, name: str, binding: InputBinding) -> Value:
         port = add_input(self.graph, name, TensorDesc(DataType.INT64, (1,), placement=Placement.HOST))
@@ -347,6 +413,12 @@ def current_context() -> Context:
     if found is None:
         raise CannotConvert("no converter is running", advice="call this from inside a converter")
     return found
+
+
+def _input_for(graph: Graph, value: Value) -> Value:
+    """An input of a branch for a value of the graph around it."""
+    desc = TensorDesc(DataType.of(value.dtype), value.shape)
+    return Value(add_input(graph, value.port.node.name, desc), value.dtype, value.shape)
 
 
 def _fitting(number: Any, dtype: torch.dtype) -> Any:

@@ -22,15 +22,12 @@ def cond(
     """cond(pred, true_graph, false_graph, operands): one of two graphs over the same operands."""
     values = [o if isinstance(o, Value) else ctx.number(o, torch.int64) for o in operands]
     condition = pred if isinstance(pred, Value) else ctx.truth(pred)
-    branches = [
-        ctx.subgraph(f"{ctx.graph.name}_{name}_{len(ctx.graph)}", body, operands, values)
-        for name, body in (("then", true_graph), ("else", false_graph))
-    ]
+    bodies = {"then_branch": true_graph, "else_branch": false_graph}
+    branches, given = ctx.branches(bodies, operands, values)
     metas = list(ctx.meta)
     return ctx.emit_many(
-        "If", condition, values, num_outputs=len(metas), dtype=[m.dtype for m in metas],
-        subgraphs={"then_branch": branches[0], "else_branch": branches[1]},
-    )  # fmt: skip
+        "If", condition, given, num_outputs=len(metas), dtype=[m.dtype for m in metas], subgraphs=branches
+    )
 
 
 @converts("aten._assert_scalar.default")

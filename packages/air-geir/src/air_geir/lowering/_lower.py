@@ -65,24 +65,32 @@ class Lowering:
         ctx.lower_body = self.lower_body
 
     def lower_body(
-        self, name: str, body: fx.GraphModule, operands: Sequence[Any], values: Sequence[Value]
+        self,
+        name: str,
+        body: fx.GraphModule,
+        operands: Sequence[Any],
+        values: Sequence[Value],
+        more: list[Value] | None,
     ) -> Graph:
-        """The body of a branch as a graph of its own, which computes its sizes itself."""
+        """The body of a branch as a graph of its own, which computes its sizes itself.
+
+        Its inputs are those for the values, then those for `more`, to which it appends what it needs besides.
+        """
         graph = Graph(name)
-        ctx = Context(graph, Sizes(graph, hosted=False))
+        ctx = Context(graph, Sizes(graph, hosted=False), self.ctx, more)
         inner = Lowering(ctx, self.expansions, [])
         holders = [n for n in body.graph.nodes if n.op == "placeholder"]
         for holder, operand, value in zip(holders, operands, values, strict=True):
             port = graph.data(holder.name, TensorDesc(DataType.of(value.dtype), value.shape))
             given = Value(port, value.dtype, value.shape)
+            inner.env[holder] = operand
             if isinstance(operand, torch.SymInt):
                 ctx.sizes.carry(str(operand.node.expr), given, None)
-                inner.env[holder] = operand
             elif isinstance(operand, Value):
                 inner._carry_sizes(given)
                 inner.env[holder] = given
-            else:
-                inner.env[holder] = operand
+        for value in more or ():
+            ctx.take(value)
         inner.walk(body)
         result = inner.read(body.graph.output_node().args[0])
         results = list(result) if isinstance(result, (list, tuple)) else [result]
