@@ -210,6 +210,29 @@ def test_a_body_that_may_run_several_times_does_not_draw() -> None:
     assert "UnsupportedGraphError" in str(caught.value)
 
 
+@pytest.mark.parametrize("factor", [1, 2])
+def test_a_branch_takes_sizes_that_are_expressions(factor: int) -> None:
+    def function(x: Tensor, y: Tensor) -> Any:
+        n = y.shape[0] + 1
+
+        def ones(a: Tensor) -> Tensor:
+            return a.new_ones(n * factor) * n
+
+        def nested(a: Tensor) -> Any:
+            return torch.cond(a[0] > 1, ones, lambda b: b.new_ones(n * factor) * y.shape[0], (a,))
+
+        return torch.cond(x.sum() > 0, nested, lambda a: a.new_zeros(n * factor), (x,))
+
+    run, made = compiled(function, dynamic=True)
+    with torch.no_grad():
+        for number in (2.0, 1.0, -1.0):
+            for size in (4, 6):
+                x, y = torch.full((3,), number), torch.ones(size)
+                torch.testing.assert_close(run(x, y), function(x, y))
+    assert len(made) == 1
+    verify(made[0].program.graph)
+
+
 def selected(x: Tensor) -> Any:
     def inner(a: Tensor) -> Any:
         return torch.cond(a[0] > 1, lambda b: torch.kthvalue(b, 2)[0].clone(), lambda b: b.sum(), (a,))

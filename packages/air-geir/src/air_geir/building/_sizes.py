@@ -50,6 +50,10 @@ class Sizes:
         """A value of the graph carries this symbol: as its number (dim None), or as one of its sizes."""
         self._carriers.setdefault(name, (value, dim))
 
+    def hold(self, dim: Dim, value: Value) -> None:
+        """An int64 scalar of the graph is this size, which may be an expression."""
+        self._scalars.setdefault(dim, value)
+
     def carrier(self, name: str) -> tuple[Value, int | None] | None:
         """The value that carries a symbol, and which of its sizes it is (None: the number itself)."""
         return self._carriers.get(name)
@@ -77,6 +81,8 @@ class Sizes:
         if dim.op != "symbol":
             return self._compute(ctx, dim)
         carrier = self._carriers.get(dim.name)
+        if carrier is None and ctx.outer is not None:
+            return ctx.take(ctx.outer.sizes.scalar(ctx.outer, dim))
         if carrier is None:
             raise CannotConvert(
                 f"the size {dim.name} is carried by no input and computed by no operator of the graph",

@@ -19,7 +19,7 @@ from air_geir.building._sizes import Sizes, dims_of
 from air_geir.building._value import Value
 from air_geir.converters import Converter, find_converter, name_of
 from air_geir.errors import AttributeKindError, CannotConvert, ExpressionError, GeirError
-from air_geir.ir import DataType, Expr, Graph, Origin, TensorDesc
+from air_geir.ir import DataType, Expr, Graph, Origin, TensorDesc, as_dim
 from air_geir.lowering._decompose import Expansions, is_dynamic_leaf
 from air_geir.lowering._memory import Caller, Memory
 from air_geir.lowering._scopes import Scopes
@@ -85,7 +85,7 @@ class Lowering:
             given = Value(port, value.dtype, value.shape)
             inner.env[holder] = operand
             if isinstance(operand, torch.SymInt):
-                ctx.sizes.carry(str(operand.node.expr), given, None)
+                ctx.sizes.hold(as_dim(operand), given)
             elif isinstance(operand, Value):
                 inner._carry_sizes(given)
                 inner.env[holder] = given
