@@ -44,7 +44,7 @@ class _Pickler(guards.GuardsStatePickler):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        missing, self.missing_values = self.missing_values, _Missing()
+        missing, self.missing_values = getattr(self, "missing_values", {}), _Missing()
         for key, value in missing.items():
             self.missing_values[key] = value
 

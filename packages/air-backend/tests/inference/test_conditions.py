@@ -104,3 +104,13 @@ def test_a_global_that_changes_between_calls_is_noticed(
     for factor in (2.0, 3.0):
         monkeypatch.setitem(by_global.__globals__, "FACTOR", factor)
         assert torch.equal(run(X), X * factor)
+
+
+def test_a_model_with_a_type_as_attribute_is_read_from_its_file(tmp_path: Path) -> None:
+    model = Model()
+    model.kept_type = torch.float32  # type: ignore[assignment]  # no module
+    for _ in range(3):
+        run = cache_compile(model.step, mode="reduce-overhead", cache_dir=tmp_path)
+        assert torch.equal(run(X), model.step(X))
+        torch._dynamo.reset()
+    assert len([path for path in tmp_path.rglob("compiled_module*") if path.is_file()]) == 1
