@@ -451,8 +451,8 @@ class Executable(Replayer, WholeGraph):
             if not self._stats["evictions"]:
                 log.warning(
                     "%s holds its limit of captured shapes: key %s is dropped for %s. Raise "
-                    "debug.aclgraph.static_capture_size_limit (%d) or air.cache.limit_bytes (%s), or have "
-                    "sizes padded to fewer (set_dim_buckets).",
+                    "debug.aclgraph.static_capture_size_limit (%d) or air.cache.limit_bytes (%s), pad "
+                    "sizes to fewer (set_dim_buckets, not in training), or use max-autotune: one graph for all sizes.",
                     self.name, oldest, key, self.options.limit, limit,
                 )  # fmt: skip
             self._stats.add("evictions")

@@ -51,13 +51,13 @@ class Conditions:
         if not self.texts:
             return True
         named = arguments(self.function, given, kwargs)
-        return all(
-            self._holds(number, code, text, named) for number, (code, text) in enumerate(self._parts)
-        )
+        return all(self._holds(number, code, text, named) for number, (code, text) in enumerate(self._parts))
 
     def _holds(self, number: int, code: CodeType, text: str, named: dict[str, Any]) -> bool:
         try:
-            value = eval(code, dict(self.scope), named)  # an expression of Dynamo's, from a file that only this user writes
+            value = eval(
+                code, dict(self.scope), named
+            )  # an expression of Dynamo's, from a file that only this user writes
         except Exception as error:  # whatever the attributes and keys in it raise
             log.debug("%s cannot be looked up: %s", code.co_names, error)
             return False
@@ -83,7 +83,9 @@ class Traced:
         return bool(self.graph.guard_check(*given, **kwargs)) and self.conditions.hold(given, kwargs)
 
 
-def arguments(function: Callable[..., Any], given: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def arguments(
+    function: Callable[..., Any], given: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
     """The arguments of a call by the names that they have in the function."""
     bound = inspect.signature(function).bind(*given, **kwargs)
     bound.apply_defaults()

@@ -69,7 +69,12 @@ class Facts:
     hooks: Mapping[str, list[str]]
 
     def by_name(self) -> dict[str, Any]:
-        held = ((GLOBALS, self.globals), (CONDITIONS, self.conditions), (MARKS, self.marks), (HOOKS, self.hooks))
+        held = (
+            (GLOBALS, self.globals),
+            (CONDITIONS, self.conditions),
+            (MARKS, self.marks),
+            (HOOKS, self.hooks),
+        )
         return {name: dict(values) for name, values in held}
 
 
