@@ -4,8 +4,8 @@ What Dynamo checks of such an object in another process is its type; the object 
 that runs. So while a graph is written, pickle takes a new object of the same type for it. Torch leaves streams out of
 what it writes, and then compares the type of a stream with that of what it has left: no call would meet that condition.
 
-Torch also leaves out the values of attributes that a trace has not read, by their identity. There is one `torch.float32`
-only: where a model has it as an attribute, the type of every tensor would be left out.
+Torch also leaves out the values of attributes that a trace has not read, by their identity. There is only one
+`torch.float32`: where a model has it as an attribute, the type of every tensor would be left out.
 """
 
 from __future__ import annotations
