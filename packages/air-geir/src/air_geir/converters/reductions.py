@@ -19,9 +19,9 @@ from air_geir.converters.complex_numbers import joined, length, parts
 aten = torch.ops.aten
 
 
-def axes_of(value: Value, dim: Any) -> list[int]:
-    """The axes a reduction names: all of them when it names none."""
-    if dim is None or (isinstance(dim, (list, tuple)) and not dim):
+def axes_of(value: Value, dim: Any, literal: bool = False) -> list[int]:
+    """The axes a reduction names: all of them when it names none. `any` and `all` take an empty list at its word."""
+    if dim is None or (isinstance(dim, (list, tuple)) and not dim and not literal):
         return list(range(value.rank))
     return [value.axis(d) for d in (dim if isinstance(dim, (list, tuple)) else [dim])] if value.rank else []
 
@@ -68,7 +68,8 @@ def _reduction(row: tuple[str, int | None, int | None]) -> Body:
 
     def convert(ctx: Context, *args: Any) -> Any:
         self: Value = args[0]
-        if op_type in ("ReduceAny", "ReduceAll"):
+        logical = op_type in ("ReduceAny", "ReduceAll")
+        if logical:
             value = as_bool(ctx, self)
         else:
             value = ctx.cast(self, ctx.out_dtype)
@@ -76,7 +77,7 @@ def _reduction(row: tuple[str, int | None, int | None]) -> Body:
             chosen = "ReduceAny" if op_type == "ReduceMax" else "ReduceAll"
         else:
             chosen = op_type
-        axes = axes_of(self, args[dim_at] if dim_at is not None else None)
+        axes = axes_of(self, args[dim_at] if dim_at is not None else None, logical)
         if not axes:
             if op_type == "ReduceLogSumExp" and value.dtype.is_complex:
                 ctx.refuse(
