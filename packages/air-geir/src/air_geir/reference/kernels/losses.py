@@ -20,8 +20,8 @@ def nll_loss(op: Operator) -> Run:
         counts = target != ignored
         at = torch.where(counts, target, torch.zeros_like(target)).long()
         scale = torch.ones(x.shape[1], dtype=x.dtype) if weight is None else weight
-        share = scale[at] * counts.to(x.dtype)
-        loss = -x.gather(1, at.unsqueeze(1)).squeeze(1) * share
+        share = torch.where(counts, scale[at], 0)
+        loss = torch.where(counts, -x.gather(1, at.unsqueeze(1)).squeeze(1) * scale[at], 0)
         if how == "none":
             return loss, torch.zeros((), dtype=x.dtype)
         total = share.sum()
