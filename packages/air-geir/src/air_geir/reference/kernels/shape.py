@@ -232,11 +232,7 @@ def pad_v3(op: Operator) -> Run:
     def run(x: Tensor, paddings: Ints, value: Tensor | None) -> Tensor:
         pads = _torch_padding(paddings, contiguous)
         if mode == "constant":
-            fill = 0 if value is None else value.item()
-            if x.is_complex():
-                real, imaginary = complex(fill).real, complex(fill).imag
-                return torch.complex(F.pad(x.real, pads, value=real), F.pad(x.imag, pads, value=imaginary))
-            return F.pad(x, pads, "constant", fill)
+            return torch.constant_pad_nd(x, pads, 0 if value is None else value.item())
         return _pad_inner(x, pads, mode)
 
     return run
