@@ -33,6 +33,7 @@ HALF: dict[str, Callable[..., Any]] = {
     "add_alpha": lambda a, b, c: torch.add(a, b, alpha=0.3),
     "mul_number": lambda a, b, c: a * 0.3,
     "div_number": lambda a, b, c: a / 0.3,
+    "div_trunc_number": lambda a, b, c: torch.div((a * 10).round() * 0.3, 0.3, rounding_mode="trunc"),
     "mul_single": lambda a, b, c: a * torch.full((), 0.3),
     "silu_mul": lambda a, b, c: F.silu(a) * b,
     "threshold": lambda a, b, c: F.threshold(a, 0.3, 0.1),

@@ -117,7 +117,13 @@ def _divide(ctx: Context, first: Any, second: Any, rounding_mode: str | None) ->
         return _by_factor(ctx, "FloorDiv", first, second)
     if not ctx.out_dtype.is_floating_point:
         return _binary(ctx, "TruncateDiv", first, second)
-    return ctx.emit("Trunc", _binary(ctx, "RealDiv", first, second))
+    if loses_digits(second, ctx.out_dtype):
+        return rounded_once(ctx, lambda x, y: _truncated(ctx, x, y), first, second, dtype=ctx.out_dtype)
+    return _truncated(ctx, *ctx.promote(first, second, dtype=ctx.out_dtype))
+
+
+def _truncated(ctx: Context, first: Value, second: Value) -> Value:
+    return ctx.emit("Trunc", ctx.emit("RealDiv", first, second))
 
 
 _MODES = [
