@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -16,6 +16,9 @@ from air_geir.converters.views import clipped, flat_diagonal, slice_axis
 from air_graph import Region, repeated_element
 
 aten = torch.ops.aten
+
+Placing = Callable[[Context, Value, Value], Value]
+"""What becomes of an index, given the size of its axis."""
 
 _ROWS = i64(4, low=-3, high=3)
 
@@ -48,7 +51,9 @@ def gather(ctx: Context, self: Value, dim: int, index: Value, *, sparse_grad: bo
     return ctx.emit("GatherElements", self, index, dim=self.axis(dim))
 
 
-def _spelled_out(ctx: Context, self: Value, indices: Sequence[Value | None]) -> tuple[list[int], list[Value]]:
+def _spelled_out(
+    ctx: Context, self: Value, indices: Sequence[Value | None], counted: Placing
+) -> tuple[list[int], list[Value]]:
     """One index per axis: a mask of k axes stands for k index tensors, the places where it is true."""
     flags: list[int] = []
     found: list[Value] = []
@@ -60,11 +65,11 @@ def _spelled_out(ctx: Context, self: Value, indices: Sequence[Value | None]) -> 
             flags.extend([1] * len(places))
             found.extend(places)
         else:
+            size = ctx.size(self.dims[len(flags)])
             flags.append(1)
-            found.append(ctx.cast(index, torch.int64))
+            found.append(counted(ctx, size, ctx.cast(index, torch.int64)))
     flags.extend([0] * (self.rank - len(flags)))
-    axes = [axis for axis, flag in enumerate(flags) if flag]
-    return flags, [_from_front(ctx, self, axis, index) for axis, index in zip(axes, found, strict=True)]
+    return flags, found
 
 
 def _places(ctx: Context, mask: Value) -> list[Value]:
@@ -75,12 +80,19 @@ def _places(ctx: Context, mask: Value) -> list[Value]:
     return list(columns)
 
 
-def _from_front(ctx: Context, self: Value, axis: int, index: Value) -> Value:
-    """Negative places count from the end of the axis."""
-    size = ctx.size(self.dims[axis])
-    counted = ctx.emit("Add", index, size, shape=index.shape)
-    negative = ctx.emit("Less", index, ctx.const(0, torch.int64), shape=index.shape)
-    return ctx.emit("SelectV2", negative, counted, index, shape=index.shape)
+def _from_front(ctx: Context, size: Value, index: Value) -> Value:
+    """Negative places count from the end of the axis, once."""
+    counted = _never_negative(ctx, size, ctx.emit("Add", index, size, shape=index.shape))
+    return ctx.emit("SelectV2", _is_negative(ctx, index), counted, index, shape=index.shape)
+
+
+def _never_negative(ctx: Context, size: Value, index: Value) -> Value:
+    """A negative place becomes the one behind the axis: an engine would count it from the end, and refuses this one."""
+    return ctx.emit("SelectV2", _is_negative(ctx, index), size, index, shape=index.shape)
+
+
+def _is_negative(ctx: Context, index: Value) -> Value:
+    return ctx.emit("Less", index, ctx.const(0, torch.int64), shape=index.shape)
 
 
 @converts(aten._unsafe_index.Tensor, samples=[Sample(f32(3, 5), [None, i64(2, 2, low=0, high=5)])])
@@ -96,15 +108,18 @@ def _from_front(ctx: Context, self: Value, axis: int, index: Value) -> Value:
 )
 def index(ctx: Context, self: Value, indices: Sequence[Value | None]) -> Value:
     """index.Tensor(Tensor self, Tensor?[] indices) -> Tensor"""
-    flags, places = _spelled_out(ctx, self, indices)
+    flags, places = _spelled_out(ctx, self, indices, _from_front)
     if sum(flags) == 1 and len(places) == 1:
         return ctx.emit("GatherV2", self, places[0], [flags.index(1)])
     return ctx.emit("IndexByTensor", self, places, indices_mask=flags)
 
 
-def put(ctx: Context, self: Value, indices: Sequence[Value | None], values: Value, accumulate: bool) -> Value:
+def put(
+    ctx: Context, self: Value, indices: Sequence[Value | None], values: Value, accumulate: bool,
+    counted: Placing = _from_front,
+) -> Value:  # fmt: skip
     """Assignment by index into a copy; a pass drops the copy when nobody else needs the old value."""
-    flags, places = _spelled_out(ctx, self, indices)
+    flags, places = _spelled_out(ctx, self, indices, counted)
     target = ctx.emit("TensorMove", self, shape=self.shape)
     sizes, strides = ctx.const(flags, torch.int64), ctx.const([0] * len(flags), torch.int64)
     result = ctx.emit(
@@ -136,7 +151,7 @@ def index_copy(ctx: Context, self: Value, dim: int, index: Value, source: Value)
         return ctx.reshape(source, ())
     axis = self.axis(dim)
     places = ctx.reshape(index, (*index.dims, 1)[:1]) if index.rank == 0 else index
-    return put(ctx, self, [*[None] * axis, places], source, False)
+    return put(ctx, self, [*[None] * axis, places], source, False, _never_negative)
 
 
 @converts(aten.index_add.default, samples=[Sample(f32(3, 5), 1, torch.tensor([4, 0, 4]), f32(3, 3), alpha=2)])
@@ -354,7 +369,7 @@ def diagonal_scatter(
 def take(ctx: Context, self: Value, index: Value) -> Value:
     """take(Tensor self, Tensor index) -> Tensor"""
     flat = ctx.reshape(self, (math.prod(self.dims),))
-    _, places = _spelled_out(ctx, flat, [index])
+    _, places = _spelled_out(ctx, flat, [index], _from_front)
     return ctx.emit("GatherV2", flat, places[0], [0], shape=index.shape)
 
 
