@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from air_geir.errors import UnsupportedGraphError
 from air_geir.proof import check_call, compile_call
 
 FROM_THE_END: dict[str, Callable[..., Tensor]] = {
@@ -42,3 +43,28 @@ def test_a_place_before_the_first_is_refused_as_eager_refuses_it(name: str, plac
     assert refused(compiled, *tensors) == refused(function, x, index)
     if not refused(function, x, index):
         check_call(function, (x, index), {})
+
+
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.float16, torch.complex64], ids=str)
+def test_a_mean_of_many_values_counts_them_as_eager_does(dtype: torch.dtype, include_self: bool) -> None:
+    def mean(x: Tensor, index: Tensor, source: Tensor) -> Tensor:
+        return x.scatter_reduce(0, index, source, "mean", include_self=include_self)
+
+    x, source = torch.tensor([5, 7, 9]).to(dtype), (torch.arange(200) % 3).to(dtype)
+    check_call(mean, (x, torch.zeros(200, dtype=torch.int64), source), {})
+    check_call(mean, (x, torch.arange(200) % 2, source), {})
+
+
+WRITES: dict[str, Callable[..., Tensor]] = {
+    "index_put": lambda x, i, v: x.index_put((i,), v),
+    "index_copy": lambda x, i, v: x.index_copy(0, i, v),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_values_of_another_type_are_left_to_eager_which_refuses_them(name: str) -> None:
+    x, index, values = torch.zeros(4), torch.tensor([1, 2]), torch.ones(2, dtype=torch.float64)
+    with pytest.raises(UnsupportedGraphError, match="cast the values"):
+        compile_call(WRITES[name], (x, index, values), {})
+    check_call(WRITES[name], (x, index, values.float()), {})

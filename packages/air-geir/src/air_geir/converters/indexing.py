@@ -136,17 +136,24 @@ _PUT_SAMPLES = [
 ]
 
 
+def _refuse_other_type(ctx: Context, self: Value, values: Value) -> None:
+    if values.dtype != self.dtype:
+        ctx.refuse(f"eager takes no values of {values.dtype} for a tensor of {self.dtype}", "cast the values")
+
+
 @converts(aten.index_put.default, aten._unsafe_index_put.default, samples=_PUT_SAMPLES)
 def index_put(
     ctx: Context, self: Value, indices: Sequence[Value | None], values: Value, accumulate: bool = False
 ) -> Value:
     """index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor"""
+    _refuse_other_type(ctx, self, values)
     return put(ctx, self, indices, values, accumulate)
 
 
 @converts(aten.index_copy.default, samples=[Sample(f32(3, 5), 1, torch.tensor([4, 0]), f32(3, 2))])
 def index_copy(ctx: Context, self: Value, dim: int, index: Value, source: Value) -> Value:
     """index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor"""
+    _refuse_other_type(ctx, self, source)
     if not self.rank:
         return ctx.reshape(source, ())
     axis = self.axis(dim)
@@ -273,7 +280,7 @@ def _neutral(reduce: str, dtype: torch.dtype) -> Number:
 
 
 def _scatter_mean(ctx: Context, self: Value, dim: int, index: Value, src: Value, include_self: bool) -> Value:
-    """The sum over how many fell on each place."""
+    """The sum over how many fell on each place, counted in the type of the tensor as eager counts them."""
     zeros, ones = ctx.fill(index.dims, 0, self.dtype), ctx.fill(index.dims, 1, self.dtype)
     start = self if include_self else _scattered(ctx, self, dim, index, zeros, "none")
     total = _scattered(ctx, start, dim, index, src, "add")
@@ -281,8 +288,10 @@ def _scatter_mean(ctx: Context, self: Value, dim: int, index: Value, src: Value,
     if not include_self:
         counted = _scattered(ctx, counted, dim, index, zeros, "none")
     count = _scattered(ctx, counted, dim, index, ones, "add")
-    least = ctx.emit("Maximum", count, ctx.const(1, self.dtype), shape=self.shape)
-    return ctx.emit("RealDiv" if self.is_float else "FloorDiv", total, least, shape=self.shape)
+    none = ctx.emit("Equal", count, ctx.const(0, self.dtype), shape=self.shape)
+    divisor = ctx.emit("SelectV2", none, ctx.const(1, self.dtype), count, shape=self.shape)
+    quotient = "RealDiv" if self.is_float or self.dtype.is_complex else "FloorDiv"
+    return ctx.emit(quotient, total, divisor, shape=self.shape)
 
 
 def refuse_overlaps(ctx: Context, size: Sequence[Size], stride: Sequence[Size]) -> None:
