@@ -15,7 +15,9 @@ def test_an_ignored_row_adds_nothing_where_its_first_class_is_impossible(reducti
     scores[:, 0] = float("-inf")
     target, weight = torch.tensor([1, -100, 3, 2]), torch.tensor([0.0, 2.0, 1.0, 0.5, 3.0])
     check_call(lambda x, t: functional.cross_entropy(x, t, reduction=reduction), (scores, target), {})
-    check_call(lambda x, t, w: functional.nll_loss(x, t, w, reduction=reduction), (scores, target, weight), {})
+    check_call(
+        lambda x, t, w: functional.nll_loss(x, t, w, reduction=reduction), (scores, target, weight), {}
+    )
 
 
 def test_an_impossible_class_of_weight_zero_is_no_number_as_in_eager() -> None:

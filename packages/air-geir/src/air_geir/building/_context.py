@@ -13,6 +13,7 @@ from torch import fx
 
 from air_geir import prototypes
 from air_geir.building._infer import Shape, dtype_of, shape_of
+from air_geir.building._limits import fitting, outside
 from air_geir.building._memory import Memory
 from air_geir.building._numbers import float_value
 from air_geir.building._promote import computation_dtype
@@ -191,7 +192,17 @@ class Context:
             raise CannotConvert(
                 "a symbolic truth value is used as a number", advice="use torch.where on tensors"
             )
-        return self.const(_fitting(number, dtype), dtype)
+        return self.const(fitting(number, dtype), dtype)
+
+    def converted(self, number: Number | Value, dtype: torch.dtype) -> Value:
+        """`number` where torch converts before it computes: one outside the type is refused, as torch refuses it."""
+        self.refuse_outside(number, dtype)
+        return self.number(number, dtype)
+
+    def refuse_outside(self, number: object, dtype: torch.dtype) -> None:
+        """Leaves a number that the type cannot hold to torch, which raises."""
+        if outside(number, dtype):
+            self.refuse(f"{number} is outside {dtype}", "give a number that the type can hold")
 
     # types ------------------------------------------------------------------------------------------------
 
@@ -419,13 +430,3 @@ def _input_for(graph: Graph, value: Value) -> Value:
     """An input of a branch for a value of the graph around it."""
     desc = TensorDesc(DataType.of(value.dtype), value.shape)
     return Value(add_input(graph, value.port.node.name, desc), value.dtype, value.shape)
-
-
-def _fitting(number: Any, dtype: torch.dtype) -> Any:
-    """A Python number as its type takes it: integers lose their fraction and wrap round, as in torch."""
-    if dtype == torch.bool:
-        return bool(number)
-    if dtype.is_floating_point or dtype.is_complex:
-        return number
-    limits = torch.iinfo(dtype)
-    return (int(number) - limits.min) % (1 << limits.bits) + limits.min

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from air_geir.building import Context, Number, Value
+from air_geir.converters._precision import working_dtype
 from air_geir.converters._registry import converts
 from air_geir.converters._rows import Body, each, register_direct, register_rows
 from air_geir.converters._sample import Sample, bf16, f16, f32, i32
@@ -58,7 +59,7 @@ def celu(ctx: Context, self: Value, alpha: float = 1.0) -> Value:
 @converts(aten.hardtanh.default, samples=[Sample(f32(3, 4)), Sample(i32(4), -2, 3)])
 def hardtanh(ctx: Context, self: Value, min_val: Number = -1, max_val: Number = 1) -> Value:
     """hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor"""
-    bounds = (ctx.number(min_val, self.dtype), ctx.number(max_val, self.dtype))
+    bounds = (ctx.converted(min_val, self.dtype), ctx.converted(max_val, self.dtype))
     return ctx.emit("ClipByValueV2", self, *bounds, shape=self.shape)
 
 
@@ -74,11 +75,12 @@ def _rounded_down(number: Number, dtype: torch.dtype) -> Number:
 @converts(aten.threshold.default, samples=[Sample(f32(3, 4), 0.5, 2.0), Sample(_NEAR, 0.3, 0.1)])
 def threshold(ctx: Context, self: Value, threshold: Number, value: Number) -> Value:
     """threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor"""
+    ctx.refuse_outside(threshold, working_dtype(self.dtype))
     return ctx.emit(
         "ThresholdV2",
         self,
         ctx.number(_rounded_down(threshold, self.dtype), self.dtype),
-        ctx.number(value, self.dtype),
+        ctx.converted(value, self.dtype),
         shape=self.shape,
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from air_geir.building import Context, Number, Value
-from air_geir.converters._precision import loses_digits, rounded_once
+from air_geir.converters._precision import loses_digits, rounded_once, working_dtype
 from air_geir.converters._registry import converts
 from air_geir.converters._rows import Body, each, register_rows
 from air_geir.converters._sample import Sample, bf16, boolean, f16, f32, i32, i64
@@ -34,6 +34,7 @@ def _sum(ctx: Context, first: Any, second: Any, alpha: Number, sign: int = 1) ->
     if dtype == torch.bool:
         left, right = ctx.promote(first, second, dtype=dtype)
         return ctx.emit("LogicalOr", left, right if alpha else ctx.emit("ZerosLike", right))
+    ctx.refuse_outside(alpha, dtype)
     if isinstance(alpha, (int, float)):
         if alpha == 1:
             return _binary(ctx, "Add" if sign > 0 else "Sub", first, second)
@@ -200,8 +201,11 @@ def pow_tensor(ctx: Context, self: Value | Number, exponent: Value) -> Value:
 def pow_scalar(ctx: Context, self: Value, exponent: Number) -> Value:
     """pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor"""
     dtype = ctx.out_dtype
+    ctx.refuse_outside(exponent, dtype)
     if not isinstance(exponent, (int, float)):
         return _binary(ctx, "Pow", self, exponent)
+    if exponent < 0 and dtype in _WHOLE:
+        ctx.refuse("whole numbers have no negative powers", "make them floating-point numbers first")
     if exponent == 0:
         return ctx.emit("OnesLike", ctx.cast(self, dtype), shape=self.shape)
     if exponent == 1:
@@ -222,6 +226,7 @@ _ONLY_SQUARES = (*_WHOLE, torch.float16)
 def _fused(ctx: Context, op_type: str, *operands: Any) -> Value:
     """All operands in one type; a factor that half precision would cut off widens the whole operator."""
     dtype = ctx.out_dtype
+    ctx.refuse_outside(operands[-1], working_dtype(dtype))
     if loses_digits(operands[-1], dtype):
         return rounded_once(ctx, lambda *wide: ctx.emit(op_type, *wide), *operands, dtype=dtype)
     return ctx.emit(op_type, *ctx.promote(*operands, dtype=dtype))

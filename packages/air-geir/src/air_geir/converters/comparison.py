@@ -151,7 +151,7 @@ def where(ctx: Context, condition: Value, self: Value, other: Value) -> Value:
 )
 def masked_fill(ctx: Context, self: Value, mask: Value, value: Number | Value) -> Value:
     """masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor"""
-    return ctx.emit("MaskedFill", self, mask, ctx.number(value, self.dtype))
+    return ctx.emit("MaskedFill", self, mask, ctx.converted(value, self.dtype))
 
 
 register_direct(

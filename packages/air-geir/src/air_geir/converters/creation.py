@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from air_geir.building import Context, Number, Value
+from air_geir.converters._precision import working_dtype
 from air_geir.converters._registry import converts
 from air_geir.converters._rows import Body, register_rows
 from air_geir.converters._sample import Sample, f32, i32
@@ -58,6 +59,7 @@ def _fill(value: int | float | str) -> Body:
 
     def convert(ctx: Context, *args: Any) -> Any:
         number = args[int(value[3:])] if isinstance(value, str) else value
+        ctx.refuse_outside(number, ctx.out_dtype)
         return ctx.fill(ctx.out_shape, number, ctx.out_dtype)
 
     return convert
@@ -77,7 +79,9 @@ def scalar_tensor(
     pin_memory: Any = None,
 ) -> Value:
     """scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"""  # noqa: E501
-    return ctx.number(s, ctx.out_dtype)
+    if working_dtype(ctx.out_dtype) != ctx.out_dtype:  # halves become infinite
+        return ctx.number(s, ctx.out_dtype)
+    return ctx.converted(s, ctx.out_dtype)
 
 
 def _range(ctx: Context, start: Number, end: Number, step: Number) -> Value:
@@ -157,14 +161,17 @@ def iota(
     return ctx.cast(ctx.emit("Range", *bounds, dtype=torch.int64, shape=ctx.out_shape), dtype)
 
 
-@converts(aten.linspace.default, samples=[Sample(0, 1, 5), Sample(-2.0, 3.0, 4)])
+@converts(
+    aten.linspace.default,
+    samples=[Sample(0, 1, 5), Sample(-2.0, 3.0, 4), Sample(0.5, 10.7, 5, dtype=torch.int64)],
+)
 def linspace(
     ctx: Context, start: Number, end: Number, steps: int, *, dtype: Any = None, layout: Any = None,
     device: Any = None, pin_memory: Any = None,
 ) -> Value:  # fmt: skip
     """linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"""  # noqa: E501
     dtype = ctx.out_dtype if ctx.out_dtype.is_floating_point else torch.float64
-    bounds = [ctx.number(n, dtype) for n in (start, end)]
+    bounds = [ctx.cast(ctx.converted(n, ctx.out_dtype), dtype) for n in (start, end)]
     return ctx.cast(ctx.emit("LinSpace", *bounds, ctx.size(steps), shape=ctx.out_shape), ctx.out_dtype)
 
 

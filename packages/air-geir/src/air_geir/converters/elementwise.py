@@ -294,12 +294,12 @@ def _clamp(ctx: Context, self: Value, low: Any, high: Any) -> Value:
     value = ctx.cast(self, dtype)
     if low is not None and high is not None and not isinstance(low, Value) and not isinstance(high, Value):
         return ctx.emit(
-            "ClipByValueV2", value, ctx.number(low, dtype), ctx.number(high, dtype), shape=value.shape
+            "ClipByValueV2", value, ctx.converted(low, dtype), ctx.converted(high, dtype), shape=value.shape
         )
     if low is not None:
-        value = ctx.emit("Maximum", value, ctx.number(low, dtype))
+        value = ctx.emit("Maximum", value, ctx.converted(low, dtype))
     if high is not None:
-        value = ctx.emit("Minimum", value, ctx.number(high, dtype))
+        value = ctx.emit("Minimum", value, ctx.converted(high, dtype))
     return value
 
 

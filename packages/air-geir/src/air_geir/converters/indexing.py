@@ -171,7 +171,7 @@ def index_add(
     places = ctx.reshape(index, (1,)) if index.rank == 0 else index
     values = ctx.reshape(source, (1,)) if one else source
     added = ctx.emit(
-        "InplaceIndexAdd", target, places, values, ctx.number(alpha, self.dtype), axis=self.axis(dim),
+        "InplaceIndexAdd", target, places, values, ctx.converted(alpha, self.dtype), axis=self.axis(dim),
         shape=target.shape,
     )  # fmt: skip
     return ctx.reshape(added, ()) if one else added
@@ -181,9 +181,9 @@ def index_add(
 def index_fill(ctx: Context, self: Value, dim: int, index: Value, value: Number) -> Value:
     """index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor"""
     if not self.rank:
-        return ctx.number(value, self.dtype)
+        return ctx.converted(value, self.dtype)
     places = ctx.reshape(index, (1,)) if index.rank == 0 else index
-    return put(ctx, self, [*[None] * self.axis(dim), places], ctx.number(value, self.dtype), False)
+    return put(ctx, self, [*[None] * self.axis(dim), places], ctx.converted(value, self.dtype), False)
 
 
 _INDEX = i64(3, 2, low=0, high=4)
@@ -213,10 +213,15 @@ def scatter_src(ctx: Context, self: Value, dim: int, index: Value, src: Value) -
     return _scattered(ctx, self, dim, index, src, "none")
 
 
+def _filled(ctx: Context, self: Value, index: Value, value: Number) -> Value:
+    ctx.refuse_outside(value, self.dtype)
+    return ctx.fill(index.dims, value, self.dtype)
+
+
 @converts(aten.scatter.value, samples=[Sample(f32(3, 4), 1, _INDEX, 2.5)])
 def scatter_value(ctx: Context, self: Value, dim: int, index: Value, value: Number) -> Value:
     """scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor"""
-    return _scattered(ctx, self, dim, index, ctx.fill(index.dims, value, self.dtype), "none")
+    return _scattered(ctx, self, dim, index, _filled(ctx, self, index, value), "none")
 
 
 _HOW = {"add": "add", "multiply": "mul", "sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
@@ -235,7 +240,7 @@ def scatter_value_reduce(
     ctx: Context, self: Value, dim: int, index: Value, value: Number, *, reduce: str
 ) -> Value:
     """scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor"""
-    return _scattered(ctx, self, dim, index, ctx.fill(index.dims, value, self.dtype), _HOW[reduce])
+    return _scattered(ctx, self, dim, index, _filled(ctx, self, index, value), _HOW[reduce])
 
 
 @converts(aten.scatter_add.default, samples=[Sample(f32(3, 4), 1, _INDEX, f32(3, 2))])

@@ -45,7 +45,7 @@ def constant_pad_nd(ctx: Context, self: Value, pad: Sequence[Any], value: Number
     grown = [p if not isinstance(p, int) or p > 0 else 0 for pair in pairs for p in pair]
     if not any(grown):
         return result if result is not self else ctx.emit("TensorMove", self)
-    return ctx.emit("PadV3", result, ctx.shape(grown), ctx.number(value, self.dtype))
+    return ctx.emit("PadV3", result, ctx.shape(grown), ctx.converted(value, self.dtype))
 
 
 _BORDER = {f"reflection_pad{n}d.default": "reflect" for n in (1, 2, 3)} | {
