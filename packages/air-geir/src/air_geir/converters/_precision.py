@@ -31,6 +31,18 @@ def loses_digits(operand: Value | Number, dtype: torch.dtype) -> bool:
     return isinstance(operand, (torch.SymInt, torch.SymFloat))
 
 
+def fits_attribute(number: float, dtype: torch.dtype) -> bool:
+    """True when nothing is lost in an attribute, which is a float of 32 bits."""
+    narrow = dtype in (*_HALVES, torch.float32)
+    return narrow or (dtype == torch.float64 and float(torch.tensor(number, dtype=torch.float32)) == number)
+
+
+def attributes_must_fit(ctx: Context, *numbers: float, dtype: torch.dtype) -> None:
+    """Leaves a call in double precision to its expansion, in which numbers are operands, if attributes cut them off."""
+    if dtype == torch.float64 and not all(fits_attribute(float(number), dtype) for number in numbers):
+        ctx.decompose()
+
+
 def rounded_once(ctx: Context, steps: Callable[..., Value], *operands: Any, dtype: torch.dtype) -> Value:
     """What the steps make of the operands in the type they are computed in, in the type of the result."""
     return ctx.cast(steps(*ctx.promote(*operands, dtype=working_dtype(dtype))), dtype)

@@ -10,6 +10,7 @@ import torch
 
 from air_geir import prototypes
 from air_geir.building import Context
+from air_geir.converters._precision import attributes_must_fit
 from air_geir.converters._registry import add, resolve
 from air_geir.converters._sample import Sample
 from air_geir.types import AttrKind
@@ -63,7 +64,8 @@ def register_direct(
     """Registers operators that one operator type computes: which arguments are its inputs, and which its attributes.
 
     `"elu.default": ("Elu(self) {alpha scale}", samples)`; `{attribute=argument}` where the names differ. `prepare`
-    brings the operands into the types that the operator type takes.
+    brings the operands into the types that the operator type takes. A number that a double keeps and an attribute does
+    not is left to the operator's decomposition.
     """
     for overload, (row, samples) in rows.items():
         _register(overload, _direct(row, prepare), samples, family)
@@ -78,6 +80,8 @@ def _direct(row: str, prepare: Callable[..., Iterable[Any]]) -> Body:
     attributes = [(specs[key], argument or key) for key, _, argument in pairs]
 
     def body(ctx: Context, given: dict[str, Any]) -> Any:
+        numbers = [given[argument] for spec, argument in attributes if spec.kind is AttrKind.FLOAT]
+        attributes_must_fit(ctx, *numbers, dtype=ctx.out_dtype)
         operands = prepare(ctx, *(given[name] for name in inputs.split()))
         attrs = {spec.name: as_attribute(spec, given[argument]) for spec, argument in attributes}
         return ctx.emit(op_type, *operands, attrs=attrs)

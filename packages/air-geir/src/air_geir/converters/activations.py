@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from air_geir.building import Context, Number, Value
-from air_geir.converters._precision import working_dtype
+from air_geir.converters._precision import attributes_must_fit, working_dtype
 from air_geir.converters._registry import converts
 from air_geir.converters._rows import Body, each, register_direct, register_rows
 from air_geir.converters._sample import Sample, bf16, f16, f32, i32
@@ -53,7 +53,9 @@ register_direct(_DIRECT, "activations")
 @converts(aten.celu.default, samples=[Sample(f32(3, 4), 0.7)])
 def celu(ctx: Context, self: Value, alpha: float = 1.0) -> Value:
     """celu(Tensor self, Scalar alpha=1.) -> Tensor"""
-    return ctx.emit("Elu", self, alpha=float(alpha), input_scale=1.0 / float(alpha))
+    sharp = 1.0 / float(alpha)
+    attributes_must_fit(ctx, alpha, sharp, dtype=self.dtype)
+    return ctx.emit("Elu", self, alpha=float(alpha), input_scale=sharp)
 
 
 @converts(aten.hardtanh.default, samples=[Sample(f32(3, 4)), Sample(i32(4), -2, 3)])

@@ -7,18 +7,12 @@ from typing import Any
 import torch
 
 from air_geir.building import Context, Number, Value
-from air_geir.converters._precision import loses_digits, rounded_once, working_dtype
+from air_geir.converters._precision import fits_attribute, loses_digits, rounded_once, working_dtype
 from air_geir.converters._registry import converts
 from air_geir.converters._rows import Body, each, register_rows
 from air_geir.converters._sample import Sample, bf16, boolean, f16, f32, i32, i64
 
 aten = torch.ops.aten
-
-
-def _fits_attribute(number: float, dtype: torch.dtype) -> bool:
-    """True when nothing is lost in an attribute, which is a float of 32 bits."""
-    narrow = dtype in (torch.float16, torch.bfloat16, torch.float32)
-    return narrow or (dtype == torch.float64 and float(torch.tensor(number, dtype=torch.float32)) == number)
 
 
 def _binary(ctx: Context, op_type: str, first: Any, second: Any) -> Value:
@@ -38,7 +32,7 @@ def _sum(ctx: Context, first: Any, second: Any, alpha: Number, sign: int = 1) ->
     if isinstance(alpha, (int, float)):
         if alpha == 1:
             return _binary(ctx, "Add" if sign > 0 else "Sub", first, second)
-        if _fits_attribute(float(alpha), dtype):
+        if fits_attribute(float(alpha), dtype):
             left, right = ctx.promote(first, second, dtype=dtype)
             return ctx.emit("Axpy", left, right, alpha=float(sign * alpha))
     left, right = ctx.promote(first, second, dtype=dtype)

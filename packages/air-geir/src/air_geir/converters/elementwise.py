@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from air_geir.building import Context, Number, Value
-from air_geir.converters._precision import rounded_once
+from air_geir.converters._precision import attributes_must_fit, rounded_once
 from air_geir.converters._registry import converts
 from air_geir.converters._rows import Body, each, register_rows
 from air_geir.converters._sample import Sample, boolean, f16, f32, i32, i64
@@ -281,6 +281,7 @@ def nan_to_num(
         "posinf": limits.max if posinf is None else float(posinf),
         "neginf": limits.min if neginf is None else float(neginf),
     }
+    attributes_must_fit(ctx, *attrs.values(), dtype=self.dtype)
 
     def replaced(value: Value) -> Value:
         return ctx.emit("NanToNum", value, shape=value.shape, attrs=attrs)

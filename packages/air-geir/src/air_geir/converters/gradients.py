@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from air_geir.building import Context, Value
+from air_geir.converters._precision import attributes_must_fit
 from air_geir.converters._registry import converts
 from air_geir.converters._rows import register_direct
 from air_geir.converters._sample import Sample, f32, i64
@@ -70,6 +71,7 @@ def threshold_backward(ctx: Context, grad_output: Value, self: Value, threshold:
         ctx.refuse(
             f"the threshold {threshold} is no {dtype}", "take a threshold within the range of the type"
         )
+    attributes_must_fit(ctx, threshold, dtype=ctx.out_dtype)
     return ctx.emit("ThresholdGradV2D", *_in_one_type(ctx, grad_output, self), threshold=float(threshold))
 
 
