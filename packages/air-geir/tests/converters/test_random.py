@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from air_geir.errors import UnsupportedGraphError
 from air_geir.proof import compile_call
 
 N = 20000
@@ -23,6 +24,8 @@ UNIFORM: list[tuple[str, Draw, float, float]] = [
     ("normal", lambda x: torch.ops.aten.normal_functional(x, 2.0, 0.5), 2.0, 0.25),
     ("exponential", lambda x: torch.ops.aten.exponential(x, 2.0), 0.5, 0.25),
     ("randint", lambda x: torch.randint(0, 10, (N,)).float(), 4.5, 8.25),
+    ("rand_double", lambda x: torch.rand(N, dtype=torch.float64), 0.5, 1 / 12),
+    ("randint_large", lambda x: torch.randint(-(2**40), 2**40, (N,)).double() / 2**41, 0.0, 1 / 12),
     ("dropout", lambda x: torch.ops.aten.native_dropout(x, 0.2, True)[0], 1.0, 0.25),
 ]
 
@@ -62,3 +65,43 @@ def test_multinomial_draws_only_what_is_possible() -> None:
     weights = torch.tensor([[0.0, 1.0, 3.0]])
     run, tensors = compile_call(lambda w: torch.multinomial(w, 2), (weights,), {})
     assert set(run(*tensors)[0].flatten().tolist()) == {1, 2}
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 2**40), (-(2**62), 2**62 - 1), (5, 2**25)])
+def test_whole_numbers_from_a_large_range_differ_in_every_digit(low: int, high: int) -> None:
+    run, _ = compile_call(lambda: torch.randint(low, high, (N,)), (), {})
+    drawn = run()[0]
+    assert drawn.min() >= low
+    assert drawn.max() < high
+    assert (drawn % 2).double().mean().item() == pytest.approx(0.5, abs=0.02)
+    assert (drawn % 997).double().mean().item() == pytest.approx(498, abs=15)
+
+
+def test_whole_numbers_below_a_size_that_varies_stay_below_it() -> None:
+    run, _ = compile_call(lambda x: torch.randint(0, x.shape[0], (N,)), (torch.ones(7),), {}, dynamic=True)
+    assert run(torch.ones(5))[0].unique().tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_range_wider_than_a_signed_number_is_left_to_eager() -> None:
+    with pytest.raises(UnsupportedGraphError, match="apart"):
+        compile_call(lambda: torch.randint(-(2**63), 2**63 - 1, (3,)), (), {})
+
+
+def test_doubles_have_digits_behind_those_of_a_float() -> None:
+    run, _ = compile_call(lambda: torch.rand(N, dtype=torch.float64), (), {})
+    drawn = run()[0]
+    assert drawn.min() >= 0
+    assert drawn.max() < 1
+    assert (drawn.float().double() != drawn).double().mean() > 0.9
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(("low", "high"), [(1, 2), (-2, -1), (0, 0.3), (0.3, 0.30001), (2, 2)])
+def test_the_upper_bound_is_not_drawn(dtype: torch.dtype, low: float, high: float) -> None:
+    x = torch.zeros(10 * N, dtype=dtype)
+    run, tensors = compile_call(lambda x: torch.ops.aten.uniform(x, low, high), (x,), {})
+    drawn = run(*tensors)[0]
+    first, end = torch.tensor([low, high], dtype=dtype)
+    assert drawn.dtype == dtype
+    assert first <= drawn.min()
+    assert drawn.max() < end or first == end == drawn.max()

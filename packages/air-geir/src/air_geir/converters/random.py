@@ -8,12 +8,15 @@ from typing import Any
 import torch
 
 from air_geir.building import Context, Number, Size, Value
+from air_geir.converters._precision import working_dtype
 from air_geir.converters._registry import converts
 from air_geir.converters._rows import Body, each, register_rows
 
 aten = torch.ops.aten
 
 _PHILOX = 1
+_DRAWN_BITS = 24
+"""The random bits of a number of float32."""
 _DRAWN = (torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -33,8 +36,18 @@ def _draw(ctx: Context, op_type: str, shape: Sequence[Size], dtype: torch.dtype)
 
 
 def uniform(ctx: Context, shape: Sequence[Size], dtype: torch.dtype) -> Value:
-    """Uniform in [0, 1)."""
-    return _draw(ctx, "StatelessRandomUniformV2", shape, dtype)
+    """Uniform in [0, 1); in double precision one draw gives the leading digits, another those behind."""
+    if dtype != torch.float64:
+        return _draw(ctx, "StatelessRandomUniformV2", shape, dtype)
+    leading = ctx.cast(_bits(ctx, shape, _DRAWN_BITS), dtype)
+    digits = ctx.emit("Add", leading, ctx.cast(uniform(ctx, shape, torch.float32), dtype))
+    return ctx.emit("Mul", digits, ctx.const(2.0**-_DRAWN_BITS, dtype))
+
+
+def _bits(ctx: Context, shape: Sequence[Size], count: int) -> Value:
+    """Whole numbers of that many random bits, in float32."""
+    drawn = uniform(ctx, shape, torch.float32)
+    return ctx.emit("Floor", ctx.emit("Mul", drawn, ctx.const(2.0**count, torch.float32)))
 
 
 def normal(ctx: Context, shape: Sequence[Size], dtype: torch.dtype) -> Value:
@@ -88,12 +101,22 @@ def native_dropout(ctx: Context, input: Value, p: float, train: bool | None) -> 
 
 @converts(aten.uniform.default)
 def uniform_between(
-    ctx: Context, self: Value, from_: float = 0, to: float = 1, *, generator: Any = None
+    ctx: Context, self: Value, from_: Any = 0, to: Any = 1, *, generator: Any = None
 ) -> Value:
     """uniform(Tensor self, float from=0., float to=1., *, Generator? generator=None) -> Tensor"""
-    drawn = uniform(ctx, self.dims, self.dtype)
-    wide = ctx.emit("Mul", drawn, ctx.number(to - from_, self.dtype), shape=self.shape)
-    return ctx.emit("Add", wide, ctx.number(from_, self.dtype), shape=self.shape)
+    wide = working_dtype(self.dtype)
+    drawn = uniform(ctx, self.dims, wide)
+    scaled = ctx.emit("Mul", drawn, ctx.number(to - from_, wide), shape=self.shape)
+    moved = ctx.emit("Add", scaled, ctx.number(from_, wide), shape=self.shape)
+    if isinstance(from_, (int, float)) and isinstance(to, (int, float)):
+        moved = ctx.emit("Minimum", moved, ctx.const(_last(from_, to, self.dtype), wide), shape=self.shape)
+    return ctx.cast(moved, self.dtype)
+
+
+def _last(low: float, high: float, dtype: torch.dtype) -> float:
+    """The largest number of the type below the upper bound, which sums are rounded to otherwise."""
+    first, end = torch.tensor([low, high], dtype=dtype)
+    return float(torch.maximum(first, torch.nextafter(end, first)))
 
 
 @converts(aten.normal_functional.default)
@@ -115,14 +138,33 @@ def exponential(ctx: Context, self: Value, lambd: float = 1, *, generator: Any =
 
 
 def _integers(ctx: Context, low: Number, high: Number) -> Value:
-    """floor(low + u * (high - low)), in double so that every integer below 2**53 can come up."""
-    dtype = torch.float64
-    span = ctx.emit("Sub", ctx.number(high, dtype), ctx.number(low, dtype), shape=())
-    scaled = ctx.emit("Mul", uniform(ctx, ctx.out_shape, dtype), span, shape=ctx.out_shape)
-    moved = ctx.emit(
-        "Add", ctx.emit("Floor", scaled, shape=ctx.out_shape), ctx.number(low, dtype), shape=ctx.out_shape
-    )
+    """low + something below high - low: from one draw if its bits suffice, else from 63 bits as eager does it."""
+    count = high - low if isinstance(low, int) and isinstance(high, int) else None
+    if count is not None and not 0 < count < 2**63:
+        ctx.refuse(f"there are {count} numbers to draw from", "give bounds less than 2**63 apart")
+    span = ctx.emit("Sub", ctx.number(high, torch.int64), ctx.number(low, torch.int64), shape=())
+    if count is not None and count <= 2**_DRAWN_BITS:
+        places = _place(ctx, span)
+    else:
+        places = ctx.emit("FloorMod", _long(ctx), span, shape=ctx.out_shape)
+    moved = ctx.emit("Add", places, ctx.number(low, torch.int64), shape=ctx.out_shape)
     return ctx.cast(moved, ctx.out_dtype)
+
+
+def _place(ctx: Context, span: Value) -> Value:
+    """floor(u * span), in double, in which the product is exact."""
+    drawn = ctx.cast(uniform(ctx, ctx.out_shape, torch.float32), torch.float64)
+    scaled = ctx.emit("Mul", drawn, ctx.cast(span, torch.float64), shape=ctx.out_shape)
+    return ctx.cast(ctx.emit("Floor", scaled, shape=ctx.out_shape), torch.int64)
+
+
+def _long(ctx: Context) -> Value:
+    """Whole numbers of 63 random bits."""
+    result = ctx.cast(_bits(ctx, ctx.out_shape, _DRAWN_BITS), torch.int64)
+    for count in (_DRAWN_BITS, 63 - 2 * _DRAWN_BITS):
+        shifted = ctx.emit("Mul", result, ctx.const(2**count, torch.int64))
+        result = ctx.emit("Add", shifted, ctx.cast(_bits(ctx, ctx.out_shape, count), torch.int64))
+    return result
 
 
 def _randint(places: tuple[int | None, int]) -> Body:
