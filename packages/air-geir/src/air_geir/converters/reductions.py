@@ -175,8 +175,13 @@ def variance(
     return ctx.emit("Add", first, second), joined(ctx, real, imaginary)
 
 
-def _freedom(ctx: Context, count: Any, correction: Number, dtype: torch.dtype) -> Value:
+def _count(value: Value, axes: Sequence[int]) -> Any:
+    return math.prod(value.dims[axis] for axis in axes)
+
+
+def _freedom(ctx: Context, count: Any, correction: Number | None, dtype: torch.dtype) -> Value:
     """How many values there are beside those that are taken off, at least none."""
+    correction = 1 if correction is None else correction
     if isinstance(count, int) and isinstance(correction, (int, float)):
         return ctx.const(max(0, count - correction), dtype)
     taken = ctx.emit("Sub", ctx.number(ctx.size(count), dtype), ctx.number(correction, dtype))
@@ -190,8 +195,7 @@ def _moments(
     mean = reduce(ctx, "ReduceMean", value, axes, True)
     deviation = ctx.emit("SquaredDifference", value, mean, shape=value.shape)
     total = reduce(ctx, "ReduceSum", deviation, axes, keepdim)
-    count = math.prod(value.dims[axis] for axis in axes)
-    freedom = _freedom(ctx, count, 1 if correction is None else correction, value.dtype)
+    freedom = _freedom(ctx, _count(value, axes), correction, value.dtype)
     result = ctx.emit("RealDiv", total, freedom, shape=total.shape)
     return result, mean if keepdim else ctx.reshape(mean, total.dims)
 
@@ -233,8 +237,25 @@ def std(
 ) -> Value:
     """std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"""
     dtype = working_dtype(self.dtype)
-    spread = variance(ctx, ctx.cast(self, dtype), dim, correction, keepdim)[0]
-    return ctx.cast(ctx.emit("Sqrt", spread), ctx.out_dtype)
+    if dtype == torch.float32:
+        return ctx.cast(_deviation(ctx, ctx.cast(self, dtype), dim, correction, keepdim), ctx.out_dtype)
+    return ctx.emit("Sqrt", variance(ctx, self, dim, correction, keepdim)[0])
+
+
+def _deviation(ctx: Context, value: Value, dim: Any, correction: Number | None, keepdim: bool) -> Value:
+    """Measured by the sum of the deviations, which is finite where their squares overflow, or vanish."""
+    axes = axes_of(value, dim)
+    mean = reduce(ctx, "ReduceMean", value, axes, True)
+    apart = ctx.emit("Sub", value, mean, shape=value.shape)
+    total = reduce(ctx, "ReduceSum", ctx.emit("Abs", apart, shape=value.shape), axes, True)
+    limits = torch.finfo(value.dtype)
+    bounds = (ctx.const(limits.tiny, value.dtype), ctx.const(limits.max, value.dtype))
+    unit = ctx.emit("ClipByValueV2", total, *bounds, shape=total.shape)
+    share = ctx.emit("RealDiv", apart, unit, shape=value.shape)
+    squares = reduce(ctx, "ReduceSum", ctx.emit("Square", share, shape=value.shape), axes, keepdim)
+    freedom = _freedom(ctx, _count(value, axes), correction, value.dtype)
+    spread = ctx.emit("Sqrt", ctx.emit("RealDiv", squares, freedom, shape=squares.shape), shape=squares.shape)
+    return ctx.emit("Mul", spread, ctx.reshape(unit, squares.dims), shape=squares.shape)
 
 
 @converts(
