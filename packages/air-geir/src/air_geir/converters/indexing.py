@@ -17,7 +17,7 @@ from air_graph import Region, repeated_element
 
 aten = torch.ops.aten
 
-Placing = Callable[[Context, Value, Value], Value]
+Placing = Callable[[Context, Size, Value], Value]
 """What becomes of an index, given the size of its axis."""
 
 _ROWS = i64(4, low=-3, high=3)
@@ -65,9 +65,8 @@ def _spelled_out(
             flags.extend([1] * len(places))
             found.extend(places)
         else:
-            size = ctx.size(self.dims[len(flags)])
+            found.append(counted(ctx, self.dims[len(flags)], ctx.cast(index, torch.int64)))
             flags.append(1)
-            found.append(counted(ctx, size, ctx.cast(index, torch.int64)))
     flags.extend([0] * (self.rank - len(flags)))
     return flags, found
 
@@ -80,15 +79,20 @@ def _places(ctx: Context, mask: Value) -> list[Value]:
     return list(columns)
 
 
-def _from_front(ctx: Context, size: Value, index: Value) -> Value:
+def as_given(ctx: Context, size: Size, index: Value) -> Value:
+    """Places that are known to lie on the axis."""
+    return index
+
+
+def _from_front(ctx: Context, size: Size, index: Value) -> Value:
     """Negative places count from the end of the axis, once."""
-    counted = _never_negative(ctx, size, ctx.emit("Add", index, size, shape=index.shape))
+    counted = _never_negative(ctx, size, ctx.emit("Add", index, ctx.size(size), shape=index.shape))
     return ctx.emit("SelectV2", _is_negative(ctx, index), counted, index, shape=index.shape)
 
 
-def _never_negative(ctx: Context, size: Value, index: Value) -> Value:
+def _never_negative(ctx: Context, size: Size, index: Value) -> Value:
     """A negative place becomes the one behind the axis: an engine would count it from the end, and refuses this one."""
-    return ctx.emit("SelectV2", _is_negative(ctx, index), size, index, shape=index.shape)
+    return ctx.emit("SelectV2", _is_negative(ctx, index), ctx.size(size), index, shape=index.shape)
 
 
 def _is_negative(ctx: Context, index: Value) -> Value:
@@ -353,7 +357,7 @@ def slice_scatter(
     limit = first + count * ctx.dim(step)
     bounds = [ctx.size(d) for d in (first, limit, ctx.dim(step))]
     places = ctx.emit("Range", *bounds, dtype=torch.int64, shape=(count,))
-    return put(ctx, self, [*[None] * axis, places], src, False)
+    return put(ctx, self, [*[None] * axis, places], src, False, as_given)
 
 
 @converts(
@@ -371,7 +375,7 @@ def diagonal_scatter(
     """diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor"""
     _refuse_overlaps_of_first(ctx)
     flat, order, places = flat_diagonal(ctx, self, offset, dim1, dim2, src.dims[-1])
-    written = put(ctx, flat, [*[None] * (self.rank - 2), places], src, False)
+    written = put(ctx, flat, [*[None] * (self.rank - 2), places], src, False, as_given)
     moved = ctx.reshape(written, [self.dims[axis] for axis in order])
     return ctx.transpose(moved, [order.index(axis) for axis in range(self.rank)])
 
