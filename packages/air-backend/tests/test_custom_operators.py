@@ -103,7 +103,7 @@ def test_what_an_operator_gives_back_and_keeps_is_not_written(mode: str) -> None
         torch.library.register_fake("air_backend_state::fetch", lambda x: torch.empty(2), lib=library)
 
         def added(x: Tensor) -> Tensor:
-            return torch.ops.air_backend_state.fetch(x) + x
+            return torch.as_tensor(torch.ops.air_backend_state.fetch(x) + x)
 
         run = torch.compile(added, backend="air", options={"mode": mode})
         with torch.no_grad(), warnings.catch_warnings():
