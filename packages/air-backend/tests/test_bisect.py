@@ -19,7 +19,7 @@ import air_geir
 from air_aclgraph import HostRuntime
 from air_backend import CompilerConfig, bisect
 from air_backend.cli import main
-from air_backend.errors import ResultChanges
+from air_backend.errors import CannotCompare, ResultChanges
 from air_geir.converters import find_converter, unregister
 
 aten = torch.ops.aten
@@ -176,6 +176,40 @@ def test_N15_a_result_that_changes_by_itself_is_said_to_change() -> None:
         search_often()
 
 
+def test_what_is_no_tensor_is_compared_by_its_value() -> None:
+    def cast(x: Tensor, kind: torch.dtype, name: str) -> tuple[Tensor, torch.dtype, str, torch.Size]:
+        return x.to(kind), kind, name + "!", x.shape
+
+    verdict = bisect(cast, torch.ones(2), torch.float64, "a", compiler_config=config())
+    assert verdict.right, str(verdict)
+
+
+def test_a_word_that_differs_is_a_difference() -> None:
+    def asks(x: Tensor) -> tuple[Tensor, str]:
+        return x + 1, "compiled" if torch.compiler.is_compiling() else "eager"
+
+    verdict = bisect(asks, torch.ones(2), compiler_config=config())
+    assert verdict.system == "eager", "Dynamo"
+    assert "eager gives 'eager', compiled gives 'compiled'" in verdict.difference
+
+
+class Box:
+    """Says nothing about when two are the same."""
+
+
+def test_an_object_that_nothing_can_be_compared_with_is_named() -> None:
+    def boxed(x: Tensor) -> tuple[Tensor, Box]:
+        return x + 1, Box()
+
+    with pytest.raises(CannotCompare, match=r"a Box of eager cannot be compared .* no `==` of its own"):
+        bisect(boxed, torch.ones(2), compiler_config=config())
+
+
+def test_without_a_call_nothing_is_called_right() -> None:
+    with pytest.raises(ValueError, match="calls is 0: at least one call is needed"):
+        bisect(layers, torch.randn(4, 4), compiler_config=config(), calls=0)
+
+
 PROGRAM = """
 import torch
 
@@ -202,3 +236,13 @@ def test_N15_the_command_says_it_in_one_line_and_by_its_exit_code(
     assert main(["bisect", target, "--mode", "reduce-overhead", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert (found["system"], found["part"]) == ("air", "fx_passes")
+
+
+def test_the_command_refuses_to_compare_without_a_call(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "model.py").write_text(PROGRAM)
+    with pytest.raises(SystemExit) as ended:
+        main(["bisect", f"{tmp_path}/model.py:build", "--calls", "0"])
+    assert ended.value.code == 2
+    assert "--calls is 0: at least one call is needed" in capsys.readouterr().err

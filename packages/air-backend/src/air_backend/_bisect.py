@@ -29,6 +29,7 @@ from air_aclgraph import HostRuntime, use_runtime
 from air_backend import _records
 from air_backend._backend import Backend
 from air_backend._copied import copied, move_on
+from air_backend._same import assert_same, refuse_no_calls
 from air_backend.errors import ResultChanges
 from air_config import CompilerConfig
 from air_config.published import document
@@ -114,6 +115,7 @@ def bisect(
 
     Modules and arguments are copied for every trial; Dynamo is reset.
     """
+    refuse_no_calls(calls)
     trial = _Trial(function, args, kwargs, compiler_config or CompilerConfig(), calls, rtol, atol)
     verdict = _search(trial)
     if verdict.right and trial.several_streams and trial.on_host:
@@ -211,11 +213,21 @@ class _Trial:
             try:
                 got = self._results(compiled, call)
             except Exception as error:  # whatever the compiled function raises is the fault that is searched
-                return f"call {call} raises {type(error).__name__}: {str(error).splitlines()[0]}"
-            try:
-                torch.testing.assert_close(got, wanted, equal_nan=True, rtol=self.rtol, atol=self.atol)
-            except AssertionError as error:
-                return f"call {call}: {' '.join(str(error).split())}"
+                said = (str(error).splitlines() or ["no message"])[0]
+                return f"call {call} raises {type(error).__name__}: {said}"
+            if difference := self._difference(got, wanted):
+                return f"call {call}: {difference}"
+        return ""
+
+    def _difference(self, got: list[Any], wanted: list[Any]) -> str:
+        """Of the first value that differs."""
+        if len(got) != len(wanted):
+            return f"eager gives {len(wanted)} values, compiled gives {len(got)}"
+        try:
+            for left, right in zip(got, wanted, strict=True):
+                assert_same(left, right, self.rtol, self.atol)
+        except AssertionError as error:
+            return " ".join(str(error).split())
         return ""
 
     def _results(self, function: Callable[..., Any], call: int) -> list[Any]:

@@ -154,6 +154,19 @@ class ResultChanges(AirError):
 
 
 @dataclass(eq=False)
+class CannotCompare(AirError, TypeError):
+    """A function gives or changes an object of which nothing says whether it is the one that eager gives.
+
+    Return tensors, numbers and words, or give the class of the object an `__eq__`.
+    """
+
+    kind: str
+    reason: str
+    what = "a {kind} of eager cannot be compared with that of the compiled function: {reason}"
+    advice = "return tensors, numbers and words, or give its class an __eq__"
+
+
+@dataclass(eq=False)
 class CannotSplit(AirError):
     """The demo's model does not divide by the number of ranks.
 

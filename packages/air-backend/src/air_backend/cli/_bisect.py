@@ -11,6 +11,7 @@ import torch
 
 from air_backend._bisect import bisect
 from air_backend.cli._target import add_target, built, config_of
+from air_backend.cli._usage import wrong_use
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,6 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.calls < 1:
+        wrong_use("bisect", f"--calls is {arguments.calls}: at least one call is needed to compare anything")
     config = config_of(arguments)
     function, args, kwargs = built(arguments.target, "bisect")
     with torch.no_grad():

@@ -13,6 +13,7 @@ from torch.utils._pytree import keystr, tree_flatten_with_path, tree_map_only
 
 from air_backend._backend import Backend, effective_config
 from air_backend._copied import copied
+from air_backend._same import assert_same, refuse_no_calls
 from air_config import CompilerConfig
 
 MODES: Final = ("reduce-overhead", "max-autotune")
@@ -48,8 +49,7 @@ def assert_same_as_eager(
     """
     if isinstance(modes, str) or not modes:
         raise ValueError(f"modes is a list of modes, such as {MODES}; got {modes!r}")
-    if calls < 1:
-        raise ValueError(f"calls is {calls}: at least one call is needed to compare anything")
+    refuse_no_calls(calls)
     runs = _Runs(tuple(inputs), dict(kwargs or {}), calls, backward)
     wanted = list(runs.of(fn, lambda each: each))
     for mode in modes:
@@ -119,12 +119,7 @@ def _compare(expected: Any, got: Any, where: str, rtol: float | None, atol: floa
     for (path, left), (_, right) in zip(wanted, found, strict=True):
         name = f"{path[0].key}{keystr(path[1:])}"  # type: ignore[attr-defined]  # the first key is of our own dict
         try:
-            if isinstance(left, Tensor):
-                torch.testing.assert_close(
-                    right, left, rtol=rtol, atol=atol, equal_nan=True, check_stride=True
-                )
-            elif left != right:
-                raise AssertionError(f"eager gives {left!r}, compiled gives {right!r}")
+            assert_same(right, left, rtol, atol, check_stride=True)
         except AssertionError as error:
             advice = "`air bisect module.py:build` names the pass, stream, converter or capture"
             raise AssertionError(f"{where}: {name} differs from eager\n{error}\n  advice  {advice}") from None

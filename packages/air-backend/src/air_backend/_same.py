@@ -1,0 +1,61 @@
+"""Whether a compiled function gives what eager gives, value by value: of numbers up to rounding, else by `==`."""
+
+from __future__ import annotations
+
+import enum
+from types import BuiltinFunctionType, ModuleType
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from air_backend.errors import CannotCompare
+
+#: There is one object of each value: another object is another value.
+_ONE_EACH: Final = (
+    torch.dtype,
+    torch.layout,
+    torch.memory_format,
+    type,
+    enum.Enum,
+    ModuleType,
+    BuiltinFunctionType,
+)
+
+
+def refuse_no_calls(calls: int) -> None:
+    if calls < 1:
+        raise ValueError(f"calls is {calls}: at least one call is needed to compare anything")
+
+
+def assert_same(
+    got: Any, wanted: Any, rtol: float | None, atol: float | None, *, check_stride: bool = False
+) -> None:
+    """Raises an `AssertionError` where two leaves of results differ, and `CannotCompare` where none can tell."""
+    kind = _kind(wanted)
+    if kind == _kind(got) != "object":
+        torch.testing.assert_close(
+            got, wanted, rtol=rtol, atol=atol, equal_nan=True, check_stride=check_stride
+        )
+    elif kind != _kind(got) or _differ(wanted, got):
+        raise AssertionError(f"eager gives {wanted!r}, compiled gives {got!r}")
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return "tensor"
+    if isinstance(value, (int, float, complex)):
+        return "number"
+    return "array" if hasattr(type(value), "__array__") else "object"
+
+
+def _differ(wanted: Any, got: Any) -> bool:
+    if wanted is got:
+        return False
+    alike = type(wanted) is type(got) and not isinstance(wanted, _ONE_EACH)
+    if alike and not any("__eq__" in vars(cls) for cls in type(wanted).__mro__[:-1]):
+        raise CannotCompare(type(wanted).__qualname__, "its class has no `==` of its own")
+    try:
+        return bool(wanted != got)
+    except Exception as error:  # whatever the `==` of a user's class raises
+        raise CannotCompare(type(wanted).__qualname__, f"its `==` raises {type(error).__name__}") from error
