@@ -150,3 +150,51 @@ def test_a_call_of_which_torch_makes_no_graph_is_said_to_run_eagerly() -> None:
     assert report.data["graphs"] == []
     assert "torch made no graph of it" in report.to_text()
     assert "torch made no graph of it" in report.to_html()
+
+
+def test_a_function_may_be_explained_any_number_of_times() -> None:
+    def function(x: Tensor) -> Tensor:
+        return x * 3
+
+    made = [len(explain(function, torch.ones(2)).data["graphs"]) for _ in range(12)]
+    assert made == [1] * 12
+
+
+class Doubles(torch.nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 2
+
+
+def compiled_forward() -> Any:
+    module: Any = Doubles()
+    module.forward = torch.compile(module.forward, backend="air")
+    return module
+
+
+def compiled_in_place() -> Any:
+    module = Doubles()
+    module.compile(backend="air")
+    return module
+
+
+ALREADY = {
+    "function": lambda: torch.compile(lambda x: x + 1, backend="air"),
+    "module": lambda: torch.compile(Doubles(), backend="air"),
+    "method": lambda: torch.compile(Doubles().forward, backend="air"),
+    "forward": compiled_forward,
+    "in place": compiled_in_place,
+}
+
+
+@pytest.mark.parametrize("called", [False, True])
+@pytest.mark.parametrize("kind", ALREADY)
+def test_what_is_compiled_already_is_explained_as_it_is_written(kind: str, called: bool) -> None:
+    compiled = ALREADY[kind]()
+    if called:
+        compiled(torch.ones(2))
+    places = "forward", "_compiled_call_impl"
+    before = [vars(compiled).get(place) for place in places]
+    report = explain(compiled, torch.ones(2), compiler_config=reduce_overhead())
+    (graph,) = report.data["graphs"]
+    assert graph["executor"] == "reduce-overhead", "as asked, not as it is compiled"
+    assert [vars(compiled).get(place) for place in places] == before

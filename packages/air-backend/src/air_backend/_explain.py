@@ -19,6 +19,7 @@ from torch._dynamo.utils import counters
 from air_backend import _records
 from air_backend._backend import Backend
 from air_backend._describe import describe
+from air_backend._uncompiled import modules_uncompiled, uncompiled
 from air_backend.eager_calls._running import EAGER_CALLS
 from air_backend.errors import UnknownEnding
 from air_backend.report import Watch, page_of, watching
@@ -28,6 +29,8 @@ from air_streams import StreamPlan
 
 BREAKS: Final = "graph_break"
 NO_GRAPH: Final = "torch made no graph of it (TORCH_LOGS=graph_breaks,dynamo says why)"
+NO_LIMIT: Final = dict.fromkeys(("recompile_limit", "accumulated_recompile_limit"), 1 << 30)
+"""Each explanation compiles once more what torch may have compiled for others already."""
 ENDINGS: Final = (".html", ".json", ".txt")
 
 
@@ -72,8 +75,9 @@ def explain(
     """Compiles `function`, calls it once with the arguments, and reports what was decided on the way."""
     before = {id(record) for record, _ in _records.alive()}
     breaks, eager_calls = (dict(counters[group]) for group in (BREAKS, EAGER_CALLS))
+    function = uncompiled(function)
     compiled = torch.compile(function, backend=Backend(compiler_config), dynamic=dynamic)
-    with watching() as watches:
+    with watching() as watches, torch._dynamo.config.patch(NO_LIMIT), modules_uncompiled(function):
         compiled(*args, **kwargs)
     records = [(record, run) for record, run in _records.alive() if id(record) not in before]
     name = getattr(function, "__qualname__", type(function).__name__)
