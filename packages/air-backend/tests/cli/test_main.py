@@ -27,6 +27,12 @@ def build():
 def wrong():
     return 7
 
+def single():
+    return torch.relu, torch.randn(2, 4)
+
+def unnamed():
+    return torch.relu, (torch.randn(2, 4),), [1]
+
 def wants(size):
     return size
 """
@@ -118,6 +124,8 @@ def test_explain_reports_a_function_of_a_file(
         ),
         (["model.py:nothing"], "has no function 'nothing'"),
         (["model.py:wrong"], "must give (function, args)"),
+        (["model.py:single"], "must give a list or tuple as args; it gives a Tensor"),
+        (["model.py:unnamed"], "must give a dict as kwargs; it gives a list"),
         (["model.py:wants"], "wants arguments (missing a required argument: 'size')"),
         (["model.py:torch"], "model.py:torch is a module"),
         (["model:build", "--option", "capture_limit"], "is not NAME=VALUE"),

@@ -100,3 +100,16 @@ def test_A51_a_graph_with_values_that_torch_cannot_read_again_is_compiled_in_eac
         with pytest.warns(CacheWarning, match="sizes in its graph depend on data"):
             torch.testing.assert_close(function(x), step(x))
         torch.testing.assert_close(function(x), step(x))
+
+
+def test_a_function_that_is_cached_before_what_it_closes_over_is_compiled_in_each_process(
+    tmp_path: Path,
+) -> None:
+    def step(x: Tensor) -> Tensor:
+        return x * weight
+
+    with pytest.warns(CacheWarning, match="step closes over 'weight', which has no value yet"):
+        function = cache_compile(step, cache_dir=tmp_path)
+    weight = torch.randn(3)
+    torch.testing.assert_close(function(torch.ones(3)), weight)
+    assert traced() == 1

@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,12 @@ def built(target: str, command: str) -> tuple[Any, tuple[Any, ...], dict[str, An
     given = build()
     if not isinstance(given, tuple) or len(given) not in (2, 3) or not callable(given[0]):
         wrong_use(command, f"{target} must give (function, args) or (function, args, kwargs)")
+    if not isinstance(given[1], (list, tuple)):
+        wrong_use(
+            command, f"{target} must give a list or tuple as args; it gives a {type(given[1]).__name__}"
+        )
+    if len(given) == 3 and not isinstance(given[2], Mapping):
+        wrong_use(command, f"{target} must give a dict as kwargs; it gives a {type(given[2]).__name__}")
     return given[0], tuple(given[1]), dict(given[2]) if len(given) == 3 else {}
 
 

@@ -89,9 +89,16 @@ def cells_of(func: Callable[..., Any]) -> dict[str, CellType]:
 
 
 def _closed_over(function: Any) -> Iterator[tuple[str, Any]]:
-    yield from ((name, cell.cell_contents) for name, cell in cells_of(function).items())
+    yield from ((name, _content(function, name, cell)) for name, cell in cells_of(function).items())
     yield from ((f"{DEFAULT}{index}", value) for index, value in enumerate(function.__defaults__ or ()))
     yield from ((f"{DEFAULT}{name}", value) for name, value in (function.__kwdefaults__ or {}).items())
+
+
+def _content(function: Any, name: str, cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # a cell that nothing was put into yet
+        raise CannotSave(f"{function.__name__} closes over {name!r}, which has no value yet") from None
 
 
 def _captured(function: Any) -> dict[str, str]:
