@@ -76,6 +76,18 @@ def test_a_wrong_option_is_a_message_and_exit_1(option: str, capsys: pytest.Capt
     assert told.out == ""
 
 
+@pytest.mark.parametrize(
+    ("name", "why"), [("nope.json", "No such file"), (".", "Is a directory"), ("bytes", "not text in UTF-8")]
+)
+def test_a_file_that_cannot_be_read_is_a_message_and_exit_1(
+    name: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    assert main(["show", "--json", str(tmp_path / name)]) == 1
+    assert f"{tmp_path / name} cannot be read: " in (told := capsys.readouterr().err)
+    assert why in told
+
+
 def test_the_module_runs_as_a_command() -> None:
     env = {name: value for name, value in os.environ.items() if not name.startswith("AIR_")}
     run = subprocess.run(

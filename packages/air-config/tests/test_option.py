@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from air_config import CompilerConfig, NotAGroup, UnknownOption, WrongType
+from air_config import CompilerConfig, ConfigError, NotAGroup, UnknownOption, WrongType
 from air_config._option import nearest
 
 
@@ -67,6 +67,15 @@ def test_deleting_takes_an_assignment_back() -> None:
     assert config.assigned() == {}
     with pytest.raises(UnknownOption):
         del config.debug.run_eager  # type: ignore[attr-defined]
+
+
+def test_a_group_cannot_be_deleted_and_its_members_are_listed() -> None:
+    config = CompilerConfig()
+    with pytest.raises(
+        ConfigError, match=r"'debug' is a group of options(?s:.*)delete what is in it: run_eagerly"
+    ):
+        del config.debug
+    assert config.debug.run_eagerly is False
 
 
 def test_dir_lists_options_and_groups_with_their_underscores() -> None:

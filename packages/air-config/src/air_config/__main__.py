@@ -98,13 +98,23 @@ def _schema(given: argparse.Namespace) -> int:
 def _show(given: argparse.Namespace) -> int:
     config = CompilerConfig()
     if given.json is not None:
-        config = CompilerConfig.from_json(given.json.read_text(encoding="utf-8"))
+        config = CompilerConfig.from_json(_text_of(given.json))
     config = CompilerConfig.from_options(config, mode=given.preset)
     for name, text in map(_split, given.options):
         config.set_text(name, text)
     context = Context(device=given.device, soc=given.soc, cann=given.cann, multi_stream=given.multi_stream)
     resolve(config, context).show(everything=given.all)
     return 0
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
+        raise ConfigError(
+            f"{path} cannot be read: {reason}", advice="name a file that CompilerConfig.to_json wrote"
+        ) from None
 
 
 def _split(option: str) -> tuple[str, Any]:

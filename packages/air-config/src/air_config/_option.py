@@ -137,6 +137,12 @@ class Group:
         """Take an assignment back: the option has its default again, and no longer counts as asked for."""
         if self._frozen:
             raise errors.FrozenSettings(type(self)._path_of(name))
+        if name in type(self)._GROUPS:
+            inner = getattr(self, name)
+            raise errors.ConfigError(
+                f"{type(self)._path_of(name)!r} is a group of options, and only an option can be taken back",
+                advice=f"delete what is in it: {', '.join([*inner._OPTIONS, *inner._GROUPS])}",
+            )
         row = type(self)._OPTIONS.get(name)
         if row is None:
             raise type(self)._unknown(name)
