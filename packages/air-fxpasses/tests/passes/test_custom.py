@@ -53,3 +53,45 @@ def test_what_a_function_raises_reaches_the_caller_and_the_graph_is_as_before() 
 def test_a_pass_may_be_given_instead_of_a_function() -> None:
     mine = CustomPass(double, "mine")
     assert mine in default_passes(pre=mine)
+
+
+def cycle(gm: GraphModule) -> None:
+    first, second = (n for n in gm.graph.nodes if n.op == "call_function")
+    first.args = (second, 1)
+
+
+def lost_output(gm: GraphModule) -> None:
+    gm.graph.output_node().args = ((),)
+
+
+def added_output(gm: GraphModule) -> None:
+    output = gm.graph.output_node()
+    output.args = ((output.args[0], output.args[0]),)
+
+
+def no_output(gm: GraphModule) -> None:
+    gm.graph.erase_node(gm.graph.output_node())
+
+
+def added_input(gm: GraphModule) -> None:
+    with gm.graph.inserting_before(next(iter(gm.graph.nodes))):
+        gm.graph.placeholder("more")
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (cycle, "before it has been defined"),
+        (lost_output, "the graph had 1 outputs and has 0 after it"),
+        (added_output, "the graph had 1 outputs and has 2 after it"),
+        (no_output, "the graph had 1 outputs and has 0 after it"),
+        (added_input, "the graph had 1 inputs and has 2 after it"),
+    ],
+)
+def test_a_malformed_graph_is_the_failure_of_the_function_that_left_it(function: Any, said: str) -> None:
+    gm = functional_graph(lambda x: (x + 1).neg(), x)
+    with pytest.raises(PassFailed, match=f"'custom_post' failed: .*{said}"):
+        Pipeline(default_passes(post=function)).run(gm, [x])
+    assert len(gm.graph.find_nodes(op="placeholder")) == 1
+    gm.graph.lint()
+    assert torch.equal(run_graph(gm, [x]).outputs[0], -(x + 1))

@@ -34,8 +34,26 @@ class CustomPass(Pass):
         return given if isinstance(given, Pass) else cls(given, label)
 
     def __call__(self, gm: GraphModule, facts: Facts) -> PassResult:
-        before = Snapshot(gm)
+        before, ends = Snapshot(gm), _ends(gm)
         if self.function is not None:
             self.function(gm)
+        modified = not before.is_unchanged()
+        if modified:
+            _check(gm, ends)
         facts.refresh()
-        return PassResult(not before.is_unchanged())
+        return PassResult(modified)
+
+
+def _ends(gm: GraphModule) -> dict[str, int]:
+    """How many values go into a graph, and how many come out."""
+    returned = [node.args[0] for node in gm.graph.find_nodes(op="output")]
+    outputs = sum(len(each) if isinstance(each, (list, tuple)) else 1 for each in returned)
+    return {"inputs": len(gm.graph.find_nodes(op="placeholder")), "outputs": outputs}
+
+
+def _check(gm: GraphModule, ends: dict[str, int]) -> None:
+    """Raises where the graph is none that the callers of the one before can call."""
+    gm.graph.lint()
+    for name, count in _ends(gm).items():
+        if count != ends[name]:
+            raise ValueError(f"the graph had {ends[name]} {name} and has {count} after it")
