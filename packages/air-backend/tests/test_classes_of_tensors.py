@@ -139,20 +139,18 @@ def test_fake_tensors_are_computed_with_as_fake_ones(mode: str) -> None:
             assert torch.equal(run(torch.eye(4)), torch.eye(4))
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_tensor_of_inference_mode_is_written_inside_it_alone(mode: str, device: str) -> None:
+def test_a_capture_writes_a_tensor_of_inference_mode_inside_that_alone(device: str) -> None:
     def written(cache: Tensor, x: Tensor) -> Tensor:
         cache.add_(x)
         return cache * 2
 
-    run = torch.compile(written, backend="air", options={"mode": mode})
+    run = torch.compile(written, backend="air", options={"mode": "reduce-overhead"})
     with torch.inference_mode():
         cache = torch.zeros(2, device=device)
     for _ in range(3):
         with torch.no_grad(), pytest.raises(RuntimeError, match="inference"):
             run(cache, torch.ones(2, device=device))
-    with torch.inference_mode():  # torch refuses when it has written
-        cache = torch.zeros(2, device=device)
+    with torch.inference_mode():
         assert run(cache, torch.ones(2, device=device)).tolist() == [2.0, 2.0]
 
 
