@@ -197,6 +197,26 @@ def test_a_model_that_is_dropped_takes_its_record_along() -> None:
     assert air_backend.air.config is None
 
 
+def test_a_preset_among_the_options_goes_before_the_configuration_and_before_the_mode() -> None:
+    base = config("max-autotune")
+    base.air.verify = False
+    checked = CompilerConfig.preset("checked")
+    checked.air.sync = "off"
+    for made in (effective_config(base, None, checked), effective_config(base, "npugraph_ex", checked)):
+        assert (made.mode, made.air.verify, made.air.sync) == ("reduce-overhead", True, "off")
+    alone = effective_config(None, "npugraph_ex", checked)
+    assert (alone.mode, alone.air.verify, alone.air.sync) == ("reduce-overhead", True, "off")
+    assert base.mode == "max-autotune"
+    assert not base.air.verify
+
+
+@pytest.mark.parametrize("backend", ["air", get_npu_backend()], ids=["air", "get_npu_backend"])
+def test_a_preset_given_as_options_is_run(backend: Any) -> None:
+    preset = CompilerConfig.preset("reduce-overhead")
+    torch.compile(mlp(), backend=backend, options=preset)(torch.randn(2, 8))  # type: ignore[call-overload]  # a configuration serves as options
+    assert _records.alive()[-1][0].executor == "reduce-overhead"
+
+
 def test_the_mode_of_torch_without_captures_is_max_autotune() -> None:
     assert effective_config(None, "max-autotune-no-cudagraphs", None).mode == "max-autotune"
     x = torch.randn(2, 8)

@@ -112,6 +112,12 @@ def test_N27_options_of_a_call_are_assigned_as_vllm_ascend_does_it() -> None:
         _process_kwargs_options(config, {"options": {"force_eagre": True}})
 
 
+def test_a_preset_among_the_options_of_a_call_is_assigned() -> None:
+    config = npugraph_ex.CompilerConfig()
+    _process_kwargs_options(config, {"options": air_backend.CompilerConfig.preset("checked")})
+    assert (config.mode, config.air.verify) == ("reduce-overhead", True)
+
+
 def step(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return torch.relu(x @ y) + 1, (x - y).sum(0)
 

@@ -56,3 +56,10 @@ def test_presets_are_part_of_what_a_configuration_is() -> None:
     checked = CompilerConfig.preset("checked")
     assert checked != CompilerConfig()
     assert checked.digest != CompilerConfig().digest
+
+
+def test_what_was_asked_is_what_was_assigned_over_the_values_of_the_preset() -> None:
+    config = CompilerConfig.preset("checked")
+    config.air.sync = "off"
+    assert config.asked() == {**PRESETS["checked"].values, "air.sync": "off"}
+    assert CompilerConfig().asked() == {}

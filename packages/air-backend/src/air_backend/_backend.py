@@ -137,15 +137,15 @@ def effective_config(
     """The configuration of one compilation: the backend's own, then `mode`, then `options`."""
     if options is not None and not isinstance(options, (Mapping, CompilerConfig)):
         raise OptionsOfWrongType(type(options).__name__)
-    mode = None if mode is None else mode_named(mode)
-    asked = CompilerConfig.from_options(options, mode=mode)
-    if base is None:
+    asked = CompilerConfig.from_options(options)
+    if base is None and mode is None:
         return asked
-    config = copy.deepcopy(base)
-    if mode is not None:
-        for path, value in PRESETS[mode].values.items():
-            config.set(path, value)
-    for path, value in asked.assigned().items():
+    preset = CompilerConfig() if mode is None else CompilerConfig.preset(mode_named(mode))
+    if base is None:
+        config, above = preset, asked.asked()
+    else:
+        config, above = copy.deepcopy(base), {**preset.asked(), **asked.asked()}
+    for path, value in above.items():
         config.set(path, value)
     return config
 

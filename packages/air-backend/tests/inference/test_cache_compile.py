@@ -19,6 +19,7 @@ from torch._dynamo.utils import counters
 import air_backend
 import cached_llama
 import cached_step
+from air_backend._records import alive
 from air_backend.errors import CacheWarning, CannotSave, OptionsOfWrongType, TwoConfigurations, UnsafeCache
 from air_backend.inference import cache_compile
 from forked import run_python
@@ -187,6 +188,14 @@ def test_files_that_others_may_write_are_not_run(tmp_path: Path) -> None:
     with pytest.raises(UnsafeCache, match=r"compiled_module is not read.*others may write") as failure:
         cached_step.cached(cached_step.made(), str(tmp_path), "max-autotune")(cached_step.inputs())
     assert "chmod go-w" in failure.value.advice
+
+
+def test_a_preset_given_as_options_is_run(tmp_path: Path) -> None:
+    preset = air_backend.CompilerConfig.preset("checked")
+    function = cache_compile(cached_step.made().step, cache_dir=tmp_path, options=preset)
+    function(cached_step.inputs())
+    settings = alive()[-1][0].settings
+    assert (settings.mode, settings.air.verify) == ("reduce-overhead", True)
 
 
 def test_G18_without_the_graph_engine_ge_cache_does_nothing_and_a_warning_says_so(tmp_path: Path) -> None:

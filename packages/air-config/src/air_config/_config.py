@@ -84,6 +84,11 @@ class CompilerConfig(Tree):
         """What was assigned, by dotted path: also the flat form that `from_options` takes."""
         return assigned(self)
 
+    def asked(self) -> dict[str, Any]:
+        """What was assigned, over the values of the preset: what another configuration takes over from this one."""
+        preset = {} if self._preset is None else preset_named(self._preset).values
+        return {**preset, **assigned(self)}
+
     def to_dict(self, *, only_set: bool = False) -> dict[str, Any]:
         """Nested dicts of every value, or with `only_set` of what was assigned.
 

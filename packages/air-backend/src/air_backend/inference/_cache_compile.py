@@ -70,7 +70,7 @@ def cache_compile(
     pp_rank: int | None = None,
     custom_decompositions: Mapping[Any, Callable[..., Any]] | None = None,
     ge_cache: bool = False,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | CompilerConfig | None = None,
     mode: str | None = None,
     fullgraph: bool = True,
     disable: bool = False,

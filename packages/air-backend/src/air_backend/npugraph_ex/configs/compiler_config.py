@@ -82,6 +82,6 @@ class CompilerConfig(air_config.CompilerConfig):
 
 def _process_kwargs_options(config: air_config.CompilerConfig, kwargs: Mapping[str, Any]) -> None:
     """Assigns `kwargs["options"]`, flat names and values, to a configuration; vLLM-Ascend calls it."""
-    asked = air_config.CompilerConfig.from_options(kwargs.get("options")).assigned()
+    asked = air_config.CompilerConfig.from_options(kwargs.get("options")).asked()
     for path, value in asked.items():
         config.set(path, value)
