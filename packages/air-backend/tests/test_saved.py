@@ -17,11 +17,13 @@ from torch._inductor.utils import fresh_cache
 
 import air_backend
 from air_backend import _saved
+from air_backend._compilation import JOINT_GRAPH, Compilation
 from air_backend._keeping import keeping
 from air_backend._native_objects import native_objects_by_type
 from air_backend._records import alive
 from air_backend.errors import CannotSave
 from air_backend.inference import set_dim_buckets, set_dim_gears
+from air_config import patch
 
 MODES = ("reduce-overhead", "max-autotune")
 X = torch.randn(4, 8, generator=torch.Generator().manual_seed(0))
@@ -209,6 +211,28 @@ def test_N18_aot_compile_says_that_the_cache_it_needs_is_switched_off() -> None:
         function = torch.compile(step, backend="air", fullgraph=True)
         with pytest.raises(CannotSave, match="AOTAutograd is switched off"):
             function.aot_compile(((X.clone(), Y), {}))  # type: ignore[attr-defined]
+
+
+def test_the_environment_and_a_patch_decide_whether_a_graph_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = air_backend.CompilerConfig()
+    graph = fx.Graph()
+    graph.output(graph.placeholder("x"))
+    gm = fx.GraphModule({}, graph)
+    assert keeping(gm, config, {}) == "no"
+    with patch({"air.cache.save": True}):
+        assert keeping(gm, config, {}) == "cache"
+    monkeypatch.setenv("AIR_CACHE_SAVE", "1")
+    assert keeping(gm, config, {}) == "cache"
+
+
+def test_a_joint_graph_by_a_patch_has_a_key_of_its_own() -> None:
+    keys = []
+    for joint in (False, True):
+        gm = fx.GraphModule({}, fx.Graph())
+        with patch({JOINT_GRAPH: joint}):
+            _saved._mark(gm, Compilation(air_backend.CompilerConfig()))
+        keys.append(vars(gm)["_air_key"])
+    assert keys[0] != keys[1]
 
 
 def test_files_of_cache_compile_know_streams_and_events_by_numbers_and_what_torch_writes_does_not(

@@ -48,6 +48,20 @@ def test_assigning_the_default_is_still_an_assignment() -> None:
     assert limit(config, {LIMIT_VARIABLE: "2"}) == 64
 
 
+def test_the_layered_value_of_an_option_is_that_of_the_highest_layer_before_the_rules() -> None:
+    context = Context(env={"AIR_OUTPUTS": "clone", LIMIT_VARIABLE: "2"})
+    config = CompilerConfig.preset("checked")
+    assert (config.mode, config.layered("mode")) == ("max-autotune", "reduce-overhead")
+    assert config.layered("air.outputs", context) == "clone"
+    with patch({LIMIT: 3}):
+        assert config.layered(LIMIT, context) == 3
+        config.set(LIMIT, 4)
+        assert config.layered(LIMIT, context) == 4
+    assert CompilerConfig().layered(LIMIT, context) == 2, "a rule puts it out of action in max-autotune"
+    with pytest.raises(UnknownOption):
+        config.layered("air.output")
+
+
 def test_the_environment_goes_before_a_preset() -> None:
     context = Context(env={"AIR_OUTPUTS": "clone"})
     assert resolve(CompilerConfig.preset("checked"), context).air.outputs == "clone"

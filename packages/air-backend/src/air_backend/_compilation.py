@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor, fx
@@ -30,6 +30,9 @@ from air_config import CompilerConfig
 from air_fxpasses.declared import Declared, declared_by_position
 from air_geir.gears import GEARS
 from air_graph.executors import boxed
+
+JOINT_GRAPH: Final = "experimental_config.aot_config_enable_joint_graph"
+KEEP_MUTATIONS: Final = "experimental_config.keep_inference_input_mutations"
 
 
 @dataclass(frozen=True)
@@ -119,22 +122,21 @@ class Compilation:
     @property
     def front(self) -> dict[str, Any]:
         """How AOTAutograd is asked to make graphs."""
-        wanted = self.config.experimental_config
         return {
-            "partition_fn": partition_of(wanted.aot_config_enable_joint_graph),
-            "keep_inference_input_mutations": wanted.keep_inference_input_mutations,
+            "partition_fn": partition_of(self.config.layered(JOINT_GRAPH)),
+            "keep_inference_input_mutations": self.config.layered(KEEP_MUTATIONS),
         }
 
     def by_engine_of_device(self, inputs: Sequence[Any]) -> bool:
         """Whether an engine of an NPU compiles the graphs."""
         on_npu = any(isinstance(value, Tensor) and value.device.type == "npu" for value in inputs)
-        return self.config.mode == "max-autotune" and on_npu
+        return on_npu and bool(self.config.layered("mode") == "max-autotune")
 
     def ahead(self, inputs: Sequence[Any]) -> bool:
         """Whether the backward is compiled beside the forward, and not when it is first called."""
-        wanted = self.config.air.compile_ahead and torch._dynamo.config.repro_after is None
+        wanted = self.config.layered("air.compile_ahead") and torch._dynamo.config.repro_after is None
         wrapped = any(is_traceable_wrapper_subclass(value) for value in inputs)
-        return wanted and not wrapped and self.by_engine_of_device(inputs)
+        return bool(wanted) and not wrapped and self.by_engine_of_device(inputs)
 
     def compiler(self, role: Role, *, ahead: bool = False) -> Callable[..., Any]:
         """A compiler of the graphs with one role, wrapped so that torch's minifier can cut in.

@@ -39,6 +39,7 @@ from air_graph.pieces import LeftOut
 
 log = logging.getLogger(__name__)
 
+STATIC_KERNELS: Final = "experimental_config.aclgraph._aclnn_static_shape_kernel"
 _numbers: Final = itertools.count()
 
 
@@ -81,7 +82,7 @@ def compile_aten(
             buckets=bool(declared),
             training=role in ("forward", "joint"),
             compile_cache=to_file,
-            static_kernels=config.experimental_config.aclgraph._aclnn_static_shape_kernel,
+            static_kernels=config.layered(STATIC_KERNELS),
         )
         settings = air_config.resolve(config, context).check()
         serve(ground, settings.mode)

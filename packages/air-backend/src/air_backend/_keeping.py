@@ -30,7 +30,7 @@ ADVICE: Final = "(those with a tag can be kept, and cache_compile keeps all of t
 def keeping(gm: fx.GraphModule, config: CompilerConfig, decompositions: Mapping[Any, Any]) -> Keeping:
     """Where the result goes: into a file where `aot_compile` asks for it, into torch's cache by `air.cache.save`."""
     to_file: bool = torch._functorch.config.bypass_autograd_cache_key  # which only aot_compile sets
-    if not to_file and not config.air.cache.save:
+    if not to_file and not config.layered("air.cache.save"):
         return "no"
     reason = _obstacle(gm, decompositions, to_file) or (None if to_file else _distrust())
     if reason is None:

@@ -35,7 +35,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, S
 
 import air_streams
 from air_backend import _engine_files
-from air_backend._compilation import Compilation, GraphFacts, declared_sizes_of
+from air_backend._compilation import JOINT_GRAPH, Compilation, GraphFacts, declared_sizes_of
 from air_backend._hidden_writes import Around
 from air_backend._kinds import example_values
 from air_backend._own_classes import without_check_of_classes
@@ -278,7 +278,7 @@ def _mark(gm: fx.GraphModule, compilation: Compilation) -> None:
     What goes into a file has a key that nobody finds again. Torch asks its cache for such a graph too, which may hold
     one that was made with other decompositions, and runs what it reads there.
     """
-    joint = compilation.config.experimental_config.aot_config_enable_joint_graph
+    joint = compilation.config.layered(JOINT_GRAPH)
     hasher = hashlib.sha256(f"air {__version__} {'joint' if joint else ''}".encode())
     inputs = [node.meta.get("example_value") for node in gm.graph.find_nodes(op="placeholder")]
     hasher.update(repr((declared_sizes_of(inputs), compilation.sharing.traced.groups)).encode())

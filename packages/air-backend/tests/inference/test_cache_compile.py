@@ -206,6 +206,8 @@ def test_G18_without_the_graph_engine_ge_cache_does_nothing_and_a_warning_says_s
         function = cache_compile(model.step, config=config, cache_dir=tmp_path, ge_cache=True)
     torch.testing.assert_close(function(x), cached_step.expected(x))
     assert files(function) == ["compiled_module"]
+    with pytest.warns(CacheWarning, match="ge_cache=True does nothing in mode reduce-overhead"):
+        cache_compile(model.step, mode="reduce-overhead", cache_dir=tmp_path, ge_cache=True)
 
 
 def test_G18_on_the_cpu_nothing_is_kept_of_the_reference_engine_and_the_log_says_so(

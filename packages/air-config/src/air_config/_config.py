@@ -154,6 +154,14 @@ class CompilerConfig(Tree):
         env = (context or Context()).env
         return layer(self, env).origins[option_at(path).path]
 
+    def layered(self, path: str, context: Context | None = None) -> Any:
+        """The value that the layers give an option, before the rules: for what acts before a graph is resolved.
+
+        `get` and the option itself give what was assigned, or the default.
+        """
+        env = (context or Context()).env
+        return layer(self, env).values[option_at(path).path]
+
     def table(self, context: Context | None = None, *, everything: bool = True) -> str:
         """What the configuration comes to in a context, as text: values, origins, notices."""
         return resolve(self, context).table(everything=everything)

@@ -62,5 +62,5 @@ def as_it_came(gm: fx.GraphModule) -> fx.GraphModule:
 
 def asks_for_an_error(config: CompilerConfig) -> bool:
     """Whether what cannot be compiled is to be an error, and not to run eagerly."""
-    wanted = config.air.unsupported if config.mode == "max-autotune" else config.air.uncapturable
-    return bool(wanted == "error")
+    option = "air.unsupported" if config.layered("mode") == "max-autotune" else "air.uncapturable"
+    return bool(config.layered(option) == "error")

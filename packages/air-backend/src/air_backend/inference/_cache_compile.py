@@ -41,7 +41,7 @@ from air_backend.errors import (
 )
 from air_backend.inference import _store
 from air_backend.inference._conditions import Conditions, Traced, arguments, texts_of
-from air_backend.inference._key import Key, cells_of, hooks_of
+from air_backend.inference._key import Key, cells_of, hooks_of, pin_options_of_the_trace
 from air_backend.inference._local_classes import importable
 from air_backend.inference._marks import Marks, marks_of
 from air_config import CompilerConfig
@@ -83,8 +83,9 @@ def cache_compile(
     With `ge_cache`, what the Graph Engine makes of a graph (max-autotune on an NPU) is kept beside it.
     """
     chosen = effective_config(_configuration(config, backend), mode, options)
-    if ge_cache and chosen.mode != "max-autotune":
-        _warn(f"ge_cache=True does nothing in mode {chosen.mode}, which the Graph Engine has no part in")
+    pin_options_of_the_trace(chosen)
+    if ge_cache and (used := chosen.layered("mode")) != "max-autotune":
+        _warn(f"ge_cache=True does nothing in mode {used}, which the Graph Engine has no part in")
     decompositions = dict(custom_decompositions or (backend.decompositions if backend is not None else {}))
     owner, function = (func.__self__, func.__func__) if isinstance(func, MethodType) else (None, func)
     if not isinstance(function, FunctionType):

@@ -20,12 +20,15 @@ import torch
 from torch import nn
 from torch.nn.modules import module as everywhere
 
+from air_backend._compilation import KEEP_MUTATIONS
 from air_backend._version import __version__
 from air_backend.errors import CannotSave
 from air_config import CompilerConfig
 
 DEFAULT: Final = "default "
 PLAIN: Final = (bool, int, float, str, bytes, type(None))
+#: Options that a traced graph depends on; the others act on it when it is compiled, and so in each process anew.
+OF_THE_TRACE: Final = (KEEP_MUTATIONS,)
 #: Dictionary of hooks of a module -> those that say how each is called. Calls run without gradients.
 HOOKS: Final = {
     "_forward_pre_hooks": ("_forward_pre_hooks_with_kwargs",),
@@ -73,6 +76,13 @@ class Key:
         """The name of the folder."""
         last = ".".join(self.function.split(".")[-2:])
         return f"{last}_{'dynamic' if self.dynamic else 'static'}_{self.digest[:16]}"
+
+
+def pin_options_of_the_trace(config: CompilerConfig) -> None:
+    """Assigns what the environment or a patch asks of the trace, so that the key names it and each call has it."""
+    for path in OF_THE_TRACE:
+        if config.origin(path).asked:
+            config.set(path, config.layered(path))
 
 
 def _versions() -> dict[str, str]:
