@@ -33,8 +33,9 @@ def loses_digits(operand: Value | Number, dtype: torch.dtype) -> bool:
 
 def fits_attribute(number: float, dtype: torch.dtype) -> bool:
     """True when nothing is lost in an attribute, which is a float of 32 bits."""
-    narrow = dtype in (*_HALVES, torch.float32)
-    return narrow or (dtype == torch.float64 and float(torch.tensor(number, dtype=torch.float32)) == number)
+    if dtype in (*_HALVES, torch.float32) or number != number:
+        return True
+    return dtype == torch.float64 and float(torch.tensor(number, dtype=torch.float32)) == number
 
 
 def attributes_must_fit(ctx: Context, *numbers: float, dtype: torch.dtype) -> None:
