@@ -234,7 +234,7 @@ class _Work:
         return settings.mode != "max-autotune" and not (
             settings.debug.run_eagerly
             or settings.debug.data_dump.type is not None
-            or _dumps_in_graph(settings)
+            or _dumps_original(settings)
         )
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -126,3 +127,16 @@ def test_a_device_whose_replays_cannot_call_the_host_is_refused(tmp_path: Path) 
     gm = fx.symbolic_trace(lambda x: x + 1)
     with pytest.raises(DumpUnsupported, match=r"data_dump.type = 'npy'"):
         insert_saves(gm, torch.device("cuda"), str(tmp_path), "graph_0")
+
+
+def test_the_pieces_of_a_graph_that_is_cut_are_dumped(tmp_path: Path) -> None:
+    def positive_rows(x: Tensor) -> Tensor:
+        return x[((x * 2).sum(1) > 0).nonzero().squeeze(1)] + 1
+
+    run = compiled(tmp_path, positive_rows)
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number in range(1, 4):
+            x = torch.eye(3) * number
+            assert torch.equal(run(x), positive_rows(x))
+    assert [tensor.max().item() for tensor in saved(tmp_path, "mul")] == [2.0, 4.0, 6.0]

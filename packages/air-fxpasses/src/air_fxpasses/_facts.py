@@ -90,8 +90,12 @@ class Facts:
     # -- example values
 
     def refresh(self) -> None:
-        """Takes in arbitrary edits: example values of changed nodes are computed again, tables rebuilt."""
+        """Takes in arbitrary edits: example values of changed nodes are computed again, tables rebuilt.
+
+        So are those of new nodes that were given the very value of another one, as `new.meta = old.meta.copy()` does.
+        """
         position = 0
+        owned = {id(node.meta.get("val")) for node in self._stamps}
         changed: set[Node] = set()
         stamps: dict[Node, tuple[Any, Any, Any]] = {}
         for node in self.graph.nodes:
@@ -105,7 +109,7 @@ class Facts:
             if "val" not in node.meta:
                 self.values.fill(node, position)
                 changed.add(node)
-            elif old is not None and self._is_stale(node, old, stamp, changed):
+            elif self._is_stale(node, old, stamp, changed) if old else id(node.meta["val"]) in owned:
                 self._reevaluate(node, changed)
             position += node.op == "placeholder"
         self._stamps = stamps

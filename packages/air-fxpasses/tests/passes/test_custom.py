@@ -95,3 +95,24 @@ def test_a_malformed_graph_is_the_failure_of_the_function_that_left_it(function:
     assert len(gm.graph.find_nodes(op="placeholder")) == 1
     gm.graph.lint()
     assert torch.equal(run_graph(gm, [x]).outputs[0], -(x + 1))
+
+
+def test_a_new_node_with_the_meta_of_another_one_has_a_value_of_its_own() -> None:
+    """`new.meta = old.meta.copy()` is what many passes do: the copy holds the other node's example value."""
+
+    def negated_twice(gm: GraphModule) -> None:
+        (mul,) = gm.graph.find_nodes(op="call_function", target=torch.ops.aten.mul.Tensor)
+        made = mul
+        with gm.graph.inserting_after(mul):
+            made = gm.graph.call_function(torch.ops.aten.neg.default, (mul,))
+        made.meta = mul.meta.copy()
+        with gm.graph.inserting_after(made):
+            again = gm.graph.call_function(torch.ops.aten.neg.default, (made,))
+        again.meta = mul.meta.copy()
+        mul.replace_all_uses_with(again, delete_user_cb=lambda user: user is not made)
+
+    gm = functional_graph(lambda x: x * 3 + 1, x)
+    report = Pipeline([CustomPass(negated_twice)], verify=True).run(gm, [x])
+    assert not any(step.rolled_back for step in report.steps)
+    assert [node.target for node in gm.graph.nodes].count(torch.ops.aten.neg.default) == 2
+    assert torch.equal(run_graph(gm, [x]).outputs[0], x * 3 + 1)
