@@ -10,6 +10,7 @@ import torch
 from torch import fx
 from torch._prims_common import is_contiguous_or_false
 
+from air_geir._cut_scopes import note_scopes, restore_scopes
 from air_geir.converters import name_of
 from air_geir.errors import UnsupportedGraphError
 from air_geir.lowering._source import source_of
@@ -73,7 +74,8 @@ def compile_split(
         found: what the lowering of the whole graph refused.
         compile_piece: compiles one piece: takes its graph and example inputs.
     """
-    refused = list(found)
+    scopes = note_scopes(gm)
+    refused = [one for one in found if one.node not in scopes]
     while True:
         refused += _with_gaps(gm, refused)
         names = {one.node for one in refused}
@@ -108,6 +110,7 @@ def _compiled(graph: str, parted: Cut, refused: Sequence[LeftOut], compile_piece
     pieces: dict[str, Any] = {}
 
     def compiled(part: fx.GraphModule, examples: list[Any], name: str) -> Run:
+        restore_scopes(part)
         pieces[name] = compile_piece(part, examples, name=name)
         run: Run = pieces[name]
         return run
