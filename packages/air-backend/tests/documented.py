@@ -30,8 +30,8 @@ LEFT_OUT = (
 #: What an example must not do to the process, nor wait for.
 FORBIDDEN = (
     "cuda", "open(", "save(", "load(", "tofile", "from_file", "download", "compile(", "set_default", "set_flush",
-    "set_print", "set_num", "deterministic", "requests", "plot", "pretrained", "multiprocess", "fork", "time.", "Pool", "xpu", "mps",
-    "help(", "hub",
+    "set_print", "set_num", "deterministic", "requests", "plot", "pretrained", "multiprocess", "fork", "time.", "Pool",
+    "xpu", "mps", "help(", "hub",
 )  # fmt: skip
 
 
