@@ -27,7 +27,6 @@ class Order(enum.IntEnum):
     DOWN = 2
 
 
-FACTOR = 2.0
 X = torch.tensor([-1.0, 1.0])
 
 
@@ -41,10 +40,6 @@ def by_function(x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
 
 def by_class(x: Tensor, kind: type[nn.Module]) -> Tensor:
     return x * 2 if kind is nn.ReLU else x * 3
-
-
-def by_global(x: Tensor) -> Tensor:
-    return x * FACTOR
 
 
 class Model(nn.Module):
@@ -95,15 +90,6 @@ def test_attributes_that_are_no_numbers_are_conditions(tmp_path: Path) -> None:
         for activation in (torch.relu, torch.neg, torch.relu):
             model.activation = activation
             assert torch.equal(run(X), model.step(X))
-
-
-def test_a_global_that_changes_between_calls_is_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = cache_compile(by_global, mode="reduce-overhead", cache_dir=tmp_path)
-    for factor in (2.0, 3.0):
-        monkeypatch.setitem(by_global.__globals__, "FACTOR", factor)
-        assert torch.equal(run(X), X * factor)
 
 
 def test_a_model_with_a_type_as_attribute_is_read_from_its_file(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from air_backend.inference._described import described
+from air_backend.inference._described import described, is_as
 
 
 class Kind(enum.Enum):
@@ -68,3 +68,12 @@ def test_what_is_the_same_in_another_process_is_described_alike() -> None:
         (sys.executable, "-c", program), env=environment, capture_output=True, text=True, check=True
     )
     assert eval(ran.stdout) == [text.replace(__name__, "test_described") for text in here]
+
+
+def test_contents_are_compared_only_where_a_trace_has_looked_at_them() -> None:
+    """The environment of a process is a dictionary: a trace that reads one name of it says nothing of the others."""
+    pairs: tuple[tuple[object, object], ...] = (({"a": 1}, {"b": 1}), ([1], [1, 2]), ({"a"}, {"b"}))
+    for value, other in pairs:
+        assert is_as(other, described(value, contents=False))
+        assert not is_as(other, described(value))
+        assert is_as(value, described(value))

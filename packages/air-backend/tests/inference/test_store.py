@@ -74,7 +74,7 @@ def test_global_values_are_found_by_the_names_that_dynamo_gives_them() -> None:
         "G['json'].__name__",
         "G['__builtins_dict__1']['len']",
     )
-    assert global_values(names, cached_step.main) == {
+    assert global_values(names, (), cached_step.main) == {
         "G['SCALE']": "2",
         "G['__import_cached_step'].SCALE": "2",
         "G['torch']": "torch",

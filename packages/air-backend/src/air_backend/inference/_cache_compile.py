@@ -55,6 +55,13 @@ HOME: Final = "TORCHAIR_CACHE_HOME"
 DEFAULT_HOME: Final = ".air_cache"
 GE_FILES: Final = "ge"
 RESTARTS: Final = 16
+#: Conditions on the length or the keys of a value.
+OF_CONTENTS: Final = frozenset(
+    {
+        "SEQUENCE_LENGTH", "DICT_KEYS_MATCH", "DICT_CONTAINS", "DICT_NOT_CONTAINS", "SET_CONTAINS", "SET_NOT_CONTAINS",
+        "EQUALS_MATCH",
+    }
+)  # fmt: skip
 CANNOT_BE_KEPT: Final = frozenset(CheckFunctionManager.UNSUPPORTED_SERIALIZATION_GUARD_TYPES)
 
 
@@ -253,7 +260,7 @@ class CachedFunction:
             hooks = hooks_of(self._func) if self._keeps else {}
             named = importable(self._func, (args, kwargs))
             with kept_in(self._ge_files), named, native_objects_by_type():
-                self._named = arguments(self._function, (*self._self, *args), kwargs)
+                self._named = arguments(inspect.signature(self._function), (*self._self, *args), kwargs)
                 try:
                     graph = self._traced(args, kwargs)
                 finally:
@@ -277,10 +284,10 @@ class CachedFunction:
         ]
         self._marks = marks_of(guards)
         dropped = [g for g, keep in zip(guards, keeps, strict=True) if not keep]
-        self._globals = _store.global_values((g.name for g in dropped if g.is_global), self._func)
-        self._conditions = texts_of(
-            (g.name for g in dropped if _store.is_known(g.name)), _store.scope_of(self._func), self._named
-        )
+        contents = {g.name for g in dropped if OF_CONTENTS & {g.guard_type, *g.derived_guard_types}}
+        self._globals = _store.global_values((g.name for g in dropped if g.is_global), contents, self._func)
+        others = (g.name for g in dropped if not g.is_global)
+        self._conditions = texts_of(others, contents, _store.scope_of(self._func), self._named)
         return keeps
 
     def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

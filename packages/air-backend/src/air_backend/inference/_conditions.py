@@ -5,16 +5,15 @@ Dynamo compares such values by identity, which another process does not have. He
 
     kind                           an argument of the call
     self.activation                an attribute of the model
-    G['ACTIVATION']                a global
 
-The values of one process are compared by identity first.
+The values of one process are compared by identity first. Globals are compared when a file is read.
 """
 
 from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import CodeType, ModuleType
@@ -22,7 +21,7 @@ from typing import Any, Final
 
 from torch import Tensor, nn
 
-from air_backend.inference._described import described
+from air_backend.inference._described import described, is_as
 
 log = logging.getLogger(__name__)
 
@@ -46,11 +45,15 @@ class Conditions:
     def _parts(self) -> list[tuple[CodeType, str]]:
         return [(compile(name, "<condition>", "eval"), text) for name, text in self.texts.items()]
 
+    @cached_property
+    def _signature(self) -> inspect.Signature:
+        return inspect.signature(self.function)
+
     def hold(self, given: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
         """Whether they are the same for a call."""
         if not self.texts:
             return True
-        named = arguments(self.function, given, kwargs)
+        named = arguments(self._signature, given, kwargs)
         return all(self._holds(number, code, text, named) for number, (code, text) in enumerate(self._parts))
 
     def _holds(self, number: int, code: CodeType, text: str, named: dict[str, Any]) -> bool:
@@ -63,7 +66,7 @@ class Conditions:
             return False
         if value is self._seen.get(number, _NOTHING) and not isinstance(value, _CHANGING):
             return True
-        if described(value) != text:
+        if not is_as(value, text):
             return False
         self._seen[number] = value
         return True
@@ -84,16 +87,18 @@ class Traced:
 
 
 def arguments(
-    function: Callable[..., Any], given: tuple[Any, ...], kwargs: Mapping[str, Any]
+    signature: inspect.Signature, given: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The arguments of a call by the names that they have in the function."""
-    bound = inspect.signature(function).bind(*given, **kwargs)
+    bound = signature.bind(*given, **kwargs)
     bound.apply_defaults()
     return bound.arguments
 
 
-def texts_of(names: Iterable[str], scope: Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, str]:
-    """What the values of these expressions are, where they can be looked up."""
+def texts_of(
+    names: Iterable[str], contents: Collection[str], scope: Mapping[str, Any], named: Mapping[str, Any]
+) -> dict[str, str]:
+    """What the values of these expressions are, where they can be looked up; of some their contents as well."""
     found: dict[str, str] = {}
     for name in names:
         try:
@@ -102,5 +107,5 @@ def texts_of(names: Iterable[str], scope: Mapping[str, Any], named: Mapping[str,
             log.debug("%s cannot be looked up: %s", name, error)
             continue
         if not isinstance(value, _COMPARED):
-            found[name] = described(value)
+            found[name] = described(value, contents=name in contents)
     return found

@@ -22,12 +22,21 @@ from air_backend.inference._key import PLAIN, code_of
 _OF_TORCH: Final = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 
 
-def described(value: object) -> str:
-    """The value, where text can hold it; else what it is, its length and its names."""
+def described(value: object, *, contents: bool = True) -> str:
+    """The value, where text can hold it; else what it is, with its attributes by name or, with `contents`, its length."""
     for kinds, describe in _KINDS:
         if isinstance(value, kinds):
-            return describe(value)
-    return f"a {_named(type(value))} with {sorted(getattr(value, '__dict__', ()))}"
+            return describe(value) if contents or describe not in _OF_CONTENTS else _kind(value)
+    return f"{_kind(value)} with {sorted(getattr(value, '__dict__', ()))}"
+
+
+def is_as(value: object, text: str) -> bool:
+    """Whether a value is what the text says, which may or may not be about its contents."""
+    return text in (described(value), described(value, contents=False))
+
+
+def _kind(value: object) -> str:
+    return f"a {_named(type(value))}"
 
 
 def _named(value: Any) -> str:
@@ -65,6 +74,7 @@ def _tensor(value: torch.Tensor) -> str:
     return f"a {_named(type(value))} {place} {'with' if value.requires_grad else 'without'} gradients"
 
 
+_OF_CONTENTS: Final = (_set, _dict, _sequence)
 _KINDS: Final[tuple[tuple[Any, Callable[[Any], str]], ...]] = (
     (enum.Enum, lambda value: f"{_named(type(value))}.{value.name}"),
     ((*PLAIN, numbers.Number, range, slice, *_OF_TORCH), repr),
@@ -78,5 +88,5 @@ _KINDS: Final[tuple[tuple[Any, Callable[[Any], str]], ...]] = (
     (dict, _dict),
     ((list, tuple), _sequence),
     (torch.Tensor, _tensor),
-    (nn.Module, lambda value: f"a {_named(type(value))}"),  # its attributes have conditions of their own
+    (nn.Module, _kind),  # its attributes have conditions of their own
 )

@@ -23,7 +23,7 @@ import sys
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import CellType, ModuleType
@@ -34,7 +34,7 @@ from torch._guards import TracingContext, tracing
 
 from air_backend.errors import CacheWarning, NotACache, UnsafeCache
 from air_backend.inference._conditions import Conditions, Traced
-from air_backend.inference._described import described
+from air_backend.inference._described import described, is_as
 from air_backend.inference._key import Key, cells_of, hooks_of
 from air_backend.inference._marks import Marks, put_back
 from air_config.trust import Untrusted, open_trusted, why_untrusted
@@ -208,8 +208,8 @@ def _loaded(file: BinaryIO, path: Path, key: Key, func: Callable[..., Any]) -> T
         ):
             raise NotACache(str(path), f"it was traced with other hooks: {', '.join(others)}")
         values = about[GLOBALS]
-        now = global_values(values, func)
-        if changed := sorted(name for name, value in values.items() if now.get(name) != value):
+        now = _values(values, func)
+        if changed := sorted(n for n, text in values.items() if n not in now or not is_as(now[n], text)):
             raise NotACache(str(path), f"{changed[0]} is not {values[changed[0]]} any more")
         data = io.BytesIO(archive.read(FUNCTION))
     modules = {name: importlib.import_module(module) for name, module in about[MODULES].items()}
@@ -255,17 +255,25 @@ class _Globals:
         return importlib.import_module(name.removeprefix(_IMPORT).replace("_dot_", "."))
 
 
-def global_values(names: Iterable[str], func: Callable[..., Any]) -> dict[str, str]:
-    """What global values are now, by the expressions that Dynamo names them by."""
+def global_values(
+    names: Iterable[str], contents: Collection[str], func: Callable[..., Any]
+) -> dict[str, str]:
+    """What global values are, by the expressions that Dynamo names them by; of some their contents as well."""
+    values = _values(names, func).items()
+    return {name: described(value, contents=name in contents) for name, value in values}
+
+
+def _values(names: Iterable[str], func: Callable[..., Any]) -> dict[str, Any]:
     scope = scope_of(func)
     found = {}
     for name in filter(is_known, names):
         try:
-            value = eval(name, scope)  # an expression of Dynamo's, from a file that only this user writes
+            found[name] = eval(
+                name, scope
+            )  # an expression of Dynamo's, from a file that only this user writes
         except Exception as error:  # whatever the attributes and keys in it raise
             log.debug("%s cannot be looked up: %s", name, error)
             continue
-        found[name] = described(value)
     return found
 
 
