@@ -23,7 +23,7 @@ _OF_TORCH: Final = (torch.dtype, torch.device, torch.layout, torch.memory_format
 
 
 def described(value: object, *, contents: bool = True) -> str:
-    """The value, where text can hold it; else what it is, with its attributes by name or, with `contents`, its length."""
+    """The value, where text can hold it; else what it is, with the names of attributes, or its `contents`."""
     for kinds, describe in _KINDS:
         if isinstance(value, kinds):
             return describe(value) if contents or describe not in _OF_CONTENTS else _kind(value)
