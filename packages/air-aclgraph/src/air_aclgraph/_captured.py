@@ -313,9 +313,8 @@ def _lent(output: Output, lines: _Lines) -> str:
         return f"args[{output.index}]"
     if isinstance(output, InputView):
         return f"{lines.bind(output.of)}(args[{output.index}])"
-    return (
-        lines.bind(output.value) if isinstance(output, Constant) else "None"
-    )  # `Repeated` is made by its first
+    # one that repeats another is made with that
+    return lines.bind(output.value) if isinstance(output, Constant) else "None"
 
 
 def _count_lines(lines: _Lines, captured: Captured) -> None:

@@ -64,7 +64,7 @@ class Facts:
 
     globals: Mapping[str, str]
     conditions: Mapping[str, str]
-    """Those among arguments, attributes and globals that are asked in each call."""
+    """Those among arguments and attributes that are asked in each call."""
     marks: Marks
     hooks: Mapping[str, list[str]]
 
@@ -266,20 +266,16 @@ def global_values(
 def _values(names: Iterable[str], func: Callable[..., Any]) -> dict[str, Any]:
     scope = scope_of(func)
     found = {}
-    for name in filter(is_known, names):
+    for name in names:
+        if name.startswith(_OF_DYNAMO):
+            continue
         try:
-            found[name] = eval(
-                name, scope
-            )  # an expression of Dynamo's, from a file that only this user writes
+            # an expression of Dynamo's, from a file that only this user writes
+            found[name] = eval(name, scope)
         except Exception as error:  # whatever the attributes and keys in it raise
             log.debug("%s cannot be looked up: %s", name, error)
             continue
     return found
-
-
-def is_known(name: str) -> bool:
-    """Whether another process can look this expression up."""
-    return not name.startswith(_OF_DYNAMO)
 
 
 def scope_of(func: Callable[..., Any]) -> dict[str, Any]:

@@ -66,9 +66,8 @@ class Context:
         self._seed: Value | None = None
         self._offsets: Value | None = None
         self._draws: list[Dim] = []
-        self._more = (
-            more  # what a branch takes of the graph around it besides its operands; others take nothing
-        )
+        # what a branch takes of the graph around it besides its operands; others take nothing
+        self._more = more
         self._taken: dict[Port, Value] = {}
 
     # making operators -------------------------------------------------------------------------------------
