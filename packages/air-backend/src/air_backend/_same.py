@@ -29,14 +29,18 @@ def refuse_no_calls(calls: int) -> None:
 
 
 def assert_same(
-    got: Any, wanted: Any, rtol: float | None, atol: float | None, *, check_stride: bool = False
+    got: Any, wanted: Any, rtol: float | None, atol: float | None, *, exact: bool = False
 ) -> None:
-    """Raises an `AssertionError` where two leaves of results differ, and `CannotCompare` where none can tell."""
+    """Raises an `AssertionError` where two leaves of results differ, and `CannotCompare` where none can tell.
+
+    With `exact` tensors have the same strides, and numbers of Python are equal.
+    """
     kind = _kind(wanted)
-    if kind == _kind(got) != "object":
-        torch.testing.assert_close(
-            got, wanted, rtol=rtol, atol=atol, equal_nan=True, check_stride=check_stride
-        )
+    if exact and kind == "number":
+        if wanted != got:
+            raise AssertionError(f"eager gives {wanted!r}, compiled gives {got!r}")
+    elif kind == _kind(got) != "object":
+        torch.testing.assert_close(got, wanted, rtol=rtol, atol=atol, equal_nan=True, check_stride=exact)
     elif kind != _kind(got) or _differ(wanted, got):
         raise AssertionError(f"eager gives {wanted!r}, compiled gives {got!r}")
 

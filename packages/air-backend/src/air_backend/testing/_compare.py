@@ -119,7 +119,7 @@ def _compare(expected: Any, got: Any, where: str, rtol: float | None, atol: floa
     for (path, left), (_, right) in zip(wanted, found, strict=True):
         name = f"{path[0].key}{keystr(path[1:])}"  # type: ignore[attr-defined]  # the first key is of our own dict
         try:
-            assert_same(right, left, rtol, atol, check_stride=True)
+            assert_same(right, left, rtol, atol, exact=True)
         except AssertionError as error:
             advice = "`air bisect module.py:build` names the pass, stream, converter or capture"
             raise AssertionError(f"{where}: {name} differs from eager\n{error}\n  advice  {advice}") from None
