@@ -14,6 +14,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from air_backend.demo import parallel
+from distributed.programs.leaving import leave
 from distributed.programs.setting import Setting
 
 MODES = ("reduce-overhead", "max-autotune")
@@ -61,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             right = right_calls(Setting(device, mode).compiled(exchanged), device)
         if dist.get_rank() == 0:
             print(f"{mode}: {right} of {CALLS} calls are right", flush=True)
-    dist.destroy_process_group()
+    leave(device)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor
 
 from air_backend.demo import parallel
+from distributed.programs.leaving import leave
 from distributed.programs.setting import CALLS, Setting
 
 MODES = ("reduce-overhead", "max-autotune")
@@ -113,7 +114,7 @@ def judged(program: Program, setting: Setting) -> tuple[str, str]:
         return ("different" if verdict(program, aot) is None else "torch's own"), told
 
 
-def main(drawn: Callable[[int, DeviceMesh], Program], arguments: Sequence[str] | None = None) -> int:
+def main(drawn: Callable[[int, DeviceMesh], Program], arguments: Sequence[str] | None = None) -> None:
     """Judges as many programs as the command line asks for, one mode after the other."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--device", default="cpu", choices=tuple(parallel.BACKENDS))
@@ -138,7 +139,4 @@ def main(drawn: Callable[[int, DeviceMesh], Program], arguments: Sequence[str] |
             print(f"seed {seed}, {mode}, {how}: {told}\n{program}", flush=True)
     if dist.get_rank() == 0:
         print("programs: " + ", ".join(f"{count} {how}" for how, count in sorted(counts.items())), flush=True)
-    if device.type == "npu":
-        torch.accelerator.synchronize()
-    dist.destroy_process_group()
-    return 1 if counts["different"] else 0
+    leave(device, 1 if counts["different"] else 0)

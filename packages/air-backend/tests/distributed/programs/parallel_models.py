@@ -17,6 +17,7 @@ import torch.distributed as dist
 from torch._dynamo.utils import counters
 
 from air_backend.demo import parallel
+from distributed.programs.leaving import leave
 from distributed.programs.setting import Case, Setting
 
 MODES = ("reduce-overhead", "max-autotune")
@@ -59,7 +60,7 @@ def all_equal(device: torch.device, modes: Sequence[str], tables: Sequence[str],
     return fine
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--device", default="cpu", choices=tuple(parallel.BACKENDS))
     parser.add_argument("--modes", nargs="+", default=MODES, choices=MODES)
@@ -70,11 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     device = parallel.device_of(options.device)
     dist.init_process_group(parallel.BACKENDS[options.device], timeout=LIMIT)
     fine = all_equal(device, options.modes, options.cases, options.only)
-    if options.device == "npu":
-        torch.accelerator.synchronize()
-    dist.destroy_process_group()
-    return 0 if fine else 1
+    leave(device, 0 if fine else 1)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

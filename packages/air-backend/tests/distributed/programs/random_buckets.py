@@ -112,4 +112,4 @@ class Program:
 
 
 if __name__ == "__main__":
-    raise SystemExit(judging.main(Program))
+    judging.main(Program)

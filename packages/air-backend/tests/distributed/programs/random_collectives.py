@@ -277,4 +277,4 @@ def groups(mesh: DeviceMesh) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    raise SystemExit(judging.main(Program))
+    judging.main(Program)
