@@ -28,6 +28,7 @@ from air_aclgraph._key import Key, key_function
 from air_aclgraph._making import Making
 from air_aclgraph._moved import calls_worth_a_capture, carried_from_now_on, remember
 from air_aclgraph._outputs import finisher, fixed_outputs
+from air_aclgraph._patience import Patience
 from air_aclgraph._pieced import PiecedExecutable, Splitter
 from air_aclgraph._pin import Pinned
 from air_aclgraph._placed import Placed
@@ -77,7 +78,7 @@ class Executable(Replayer, WholeGraph):
         always_off = self.options.force_recapture
         super().__init__(self.runtime.lock, key_of, making.spec, always_off=always_off)
         self._policies: OrderedDict[Key, KeyPolicy] = OrderedDict()
-        self._seen: dict[Key, int] = {}
+        self._patience = Patience(self.name, self.options.warmup)
         self._siblings = Siblings()
         self._stats = Stats()
         self._left_out: dict[Key, bool] = {}
@@ -135,9 +136,9 @@ class Executable(Replayer, WholeGraph):
             return self._eagerly(args, f"input {clash!r} shares memory that the graph writes")
         if self._is_left_out(key):
             return self._eagerly(args, "left out by a bisection")
-        seen = self._seen[key] = self._seen.get(key, 0) + 1
-        if captured is None and seen < self.options.warmup:
-            return self._eagerly(args, "warm-up")
+        early = self._patience.why_not_yet(key, again=captured is not None)
+        if early is not None:
+            return self._eagerly(args, early)
         return self._capture(key, kinds, policy, args)
 
     def beside(self, args: list[Any]) -> tuple[Any, ...]:
@@ -172,7 +173,7 @@ class Executable(Replayer, WholeGraph):
             policy = self._policies[key] = KeyPolicy.of(self.slots)
             if len(self._policies) > _POLICIES_LIMIT:
                 old, _ = self._policies.popitem(last=False)
-                self._seen.pop(old, None)
+                self._patience.forget(old)
         for index in self._placed.stays(key):
             policy.kinds[index] = Kind.STATIC
         return policy
@@ -376,6 +377,7 @@ class Executable(Replayer, WholeGraph):
             if self.options.outputs == "kept":
                 captured = self._with_memory_to_pin(key, captured)
             if captured is None or captured.moved(args):
+                self._patience.is_asked_for(key)
                 self.boxed(args)
                 captured = self._captured.get(key)
             if captured is None:
@@ -447,7 +449,10 @@ class Executable(Replayer, WholeGraph):
             len(self._captured) >= self.options.limit or (limit is not None and self.nbytes >= limit)
         ):
             oldest = next(iter(self._captured))
+            note = self._patience.dropped(oldest, self._captured[oldest].count[0])
             self._drop(oldest)
+            if note is not None:
+                self._note(note)
             if not self._stats["evictions"]:
                 log.warning(
                     "%s holds its limit of captured shapes: key %s is dropped for %s. Raise "

@@ -65,8 +65,8 @@ class History(list[str]):
     """What happened to a graph, in words; no more than a reader would read."""
 
     def note(self, text: str) -> None:
-        """Adds a line."""
-        if len(self) < 1000:
+        """Adds a line; one that says the same as the last one is not repeated."""
+        if len(self) < 1000 and text != self.last:
             self.append(text)
 
     @property

@@ -1,0 +1,83 @@
+"""How often a key has to come before it is captured: more often, the more captures were for nothing.
+
+    sizes                3 5 3 7 5 3 ..          each is captured when it first comes
+    sizes, all new       311 97 1023 18 ..       after some captures in vain: a size that has come twice, four times, ..
+
+A capture costs as much as many calls. It is worth that for a size that comes again while the capture is there. Where
+the cache is full and its captures are dropped before they have been replayed, the calls of a size run eagerly until it
+has come often enough; captures that are replayed make the graph quick to capture again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Hashable
+from typing import Final
+
+log = logging.getLogger(__name__)
+
+#: A capture has paid for itself when it was replayed so often.
+WORTHWHILE: Final = 16
+
+#: So many captures in a row are dropped before they have paid, until a key has to come more often.
+IN_VAIN_ALLOWED: Final = 4
+
+#: The most calls that a key is asked for.
+MOST: Final = 64
+
+TOO_RARE: Final = "a size that came too seldom for a capture"
+
+
+class Patience:
+    """Counts the calls of each key, and what became of the captures."""
+
+    def __init__(self, name: str, warmup: int) -> None:
+        self.calls = 1
+        """How often a key has to come before it is captured."""
+        self._name = name
+        self._warmup = warmup
+        self._seen: dict[Hashable, int] = {}
+        self._in_vain = 0
+
+    def why_not_yet(self, key: Hashable, *, again: bool) -> str | None:
+        """Counts a call; says why its key is not captured yet. A key is captured `again` in any case."""
+        seen = self._seen[key] = self._seen.get(key, 0) + 1
+        if again:
+            return None
+        if seen < self._warmup:
+            return "warm-up"
+        return TOO_RARE if seen < self.calls else None
+
+    def is_asked_for(self, key: Hashable) -> None:
+        """A key that is captured as soon as it is warm, however seldom it came."""
+        self._seen[key] = max(self._seen.get(key, 0), self.calls - 1)
+
+    def forget(self, key: Hashable) -> None:
+        """The key is known no more."""
+        self._seen.pop(key, None)
+
+    def dropped(self, key: Hashable, replays: int) -> str | None:
+        """A capture makes room for another one; says so where keys have to come more often from now on."""
+        if self.calls > 1:
+            self.forget(key)
+        if replays >= WORTHWHILE:
+            self._in_vain, self.calls = 0, max(1, self.calls // 2)
+            return None
+        self._in_vain += 1
+        if self._in_vain < IN_VAIN_ALLOWED or self.calls == MOST:
+            return None
+        self._in_vain, self.calls = 0, 2 * self.calls
+        return self._told()
+
+    def _told(self) -> str:
+        note = (
+            f"the last {IN_VAIN_ALLOWED} captures that were dropped had been replayed less than {WORTHWHILE} times: "
+            f"a size is captured when it has come {self.calls} times, and runs eagerly until then"
+        )
+        if self.calls == 2:
+            log.warning(
+                "%s: %s. Pad sizes to fewer (set_dim_buckets, not in training), raise "
+                "debug.aclgraph.static_capture_size_limit if there are not many more of them, or use max-autotune: one "
+                "graph for all sizes.", self._name, note,
+            )  # fmt: skip
+        return note
