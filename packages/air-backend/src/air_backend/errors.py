@@ -390,8 +390,8 @@ class GraphSplit(UserWarning):
 
     def __str__(self) -> str:
         lines = [
-            f"{self.graph} runs in {self.pieces} compiled pieces ({self.mode}); these operators run eagerly between "
-            "them, and each costs a launch by the host and a copy of what crosses the cut:"
+            f"{self.graph} is cut ({self.mode}; compiled pieces: {self.pieces}): these operators run eagerly, and each "
+            "costs a launch by the host and a copy of what crosses the cut:"
         ]
         lines.extend(f"  {operator}: {why}\n    {place or ''}".rstrip() for operator, why, place in self.left)
         return "\n".join(lines)
