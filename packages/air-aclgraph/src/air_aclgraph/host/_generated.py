@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _SEEN: Final = frozenset(
     (
         "assert_size_stride",
+        "assert_size_stride_grouped",
         "assert_alignment",
         "extern_kernels",
         "aten",
