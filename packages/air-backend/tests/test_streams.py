@@ -13,7 +13,8 @@ from torch._dynamo.exc import BackendCompilerFailed
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import air_backend as tng
-from air_backend import CompilerConfig, _records, compile_fx
+from air_aclgraph import HostRuntime, use_runtime
+from air_backend import CompilerConfig, _records, compile_fx, ops, scope
 from air_streams import STREAM_OPS, StreamPlan, StreamRaceWarning
 
 
@@ -213,3 +214,26 @@ def test_the_plan_of_a_graph_is_read_again_only_where_passes_changed_it(
     chain = make_fx(lambda x: torch.relu(x + 1), tracing_mode="fake")(torch.randn(2, 2))
     compile_fx(chain, options={"mode": "reduce-overhead"})
     assert reads == ["off", "off"]
+
+
+def test_N05_halves_of_a_tensor_written_on_two_streams_are_those_of_eager_in_every_order() -> None:
+    def halves(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        out = x + 0
+        ops.npu_tagged_event_record(first)
+        with scope.npu_stream_switch("side"):
+            ops.npu_tagged_event_wait(first)
+            out[:2].mul_(2)
+            ops.npu_tagged_event_record(second)
+        out[2:].mul_(3)
+        lower = out[2:] + 1
+        ops.npu_tagged_event_wait(second)
+        return out, lower
+
+    first, second = (ops.npu_create_tagged_event(tag) for tag in ("first", "second"))
+    compiled = torch.compile(halves, backend="air", mode="reduce-overhead", dynamic=False)
+    with use_runtime(HostRuntime(order="shuffled", seed=3)), warnings.catch_warnings():
+        warnings.simplefilter("error", StreamRaceWarning)
+        for _ in range(8):
+            x = torch.randn(4, 4)
+            for ours, theirs in zip(compiled(x), halves(x), strict=True):
+                torch.testing.assert_close(ours, theirs)

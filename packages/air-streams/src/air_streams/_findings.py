@@ -68,6 +68,10 @@ class Race(Finding):
     storage: str
     first_writes: bool
     second_writes: bool
+    of_a_copy: bool = False
+    """Whether one of the two makes a whole tensor anew where the program writes a part of it."""
+    is_apart: bool = False
+    """Whether the two touch no byte in common in the program: then the graph needs a wait, and the program none."""
 
     @property
     def what(self) -> str:

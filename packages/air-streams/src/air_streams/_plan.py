@@ -24,10 +24,11 @@ from air_streams._findings import (
     WaitCycle,
 )
 from air_streams._lifetimes import blocks_to_keep, find_lifetimes
+from air_streams._parts import writes_a_part
 from air_streams._program import Program, read_program
 from air_streams._races import find_races
 from air_streams._steps import ENTRY, Actions, EventId, Record, RecordStream, Step, StreamId, Wait
-from air_streams._sync import Sync, SyncReport, announce, apply_sync, checked_sync
+from air_streams._sync import Sync, SyncReport, announce, apply_sync, checked_sync, order_copies
 from air_streams._timeline import Timeline, draw
 from air_streams._waits import find_cycles, find_redundant, find_unmet
 from air_streams.errors import ScopeIgnored
@@ -105,19 +106,32 @@ class StreamPlan:
         report = apply_sync(gm, mode)
         program = read_program(gm.graph if isinstance(gm, GraphModule) else gm)
         plan = cls(program, read_clocks(program), report)
+        if mode == "off":
+            return plan
         plan._announce(mode)
-        return plan
+        return plan._with_copies_ordered(gm)
 
     def held_to(self, sync: str, gm: GraphModule | Graph) -> StreamPlan:
         """What `StreamPlan.of(gm, sync=sync)` gives, for the graph this plan was read from.
 
-        The graph is only read again where "auto" changed it.
+        The graph is only read again where waits were inserted: all that are missing with "auto", and with any mode
+        those that the graph needs and the program does not.
         """
         mode = checked_sync(sync)
         if mode == "auto" and self.check():
             return StreamPlan.of(gm, sync="auto")
         self._announce(mode)
-        return self
+        return self._with_copies_ordered(gm)
+
+    def _with_copies_ordered(self, gm: GraphModule | Graph) -> StreamPlan:
+        """The plan once parts of a tensor that are written on one stream wait for those written on another."""
+        if not self.is_multi_stream or not any(map(writes_a_part, self._program.order)):
+            return self
+        report = order_copies(gm, self._program, self.races())
+        if not report.mended:
+            return self
+        program = read_program(gm.graph if isinstance(gm, GraphModule) else gm)
+        return StreamPlan(program, read_clocks(program), SyncReport(self.sync_report.mended + report.mended))
 
     def read_again(self, gm: GraphModule | Graph, *, sync: str = "check") -> StreamPlan:
         """The plan of the graph this plan was read from, after passes changed it.

@@ -18,6 +18,7 @@ from torch.fx import Node
 
 from air_streams._clocks import Clock, Clocks
 from air_streams._findings import Race
+from air_streams._parts import apart_in_the_program, writes_a_part
 from air_streams._program import Program
 from air_streams._storages import WHOLE, Access, Memory, Region, Storage, common, without
 
@@ -63,10 +64,12 @@ class _Detector:
         self.observed = observed_writes(program)
         self.touches: dict[Storage, _Touches] = {}
         self.races: list[Race] = []
+        self.real: set[int] = set()  # with which streams the node has a conflict in the program as well
 
     def before_work(self, clock: Clock, node: Node) -> None:
         stream = clock.streams[self.program.stream[node]]
         worst: dict[int, _Conflict] = {}
+        self.real = set()
         accesses = self.program.memory.accesses[node]
         for number, access in enumerate(accesses):
             self._compare(clock, node, number, access, stream, worst)
@@ -75,7 +78,8 @@ class _Detector:
             stamp = clock.stamps[conflict.node]
             if not clock.knows(stream, stamp):
                 clock.learn(stream, stamp)
-                self.races.append(self._race(conflict, node))
+                is_apart = stamp.stream not in self.real
+                self.races.append(self._race(conflict, node, is_apart))
         for access in accesses:
             touches = self.touches.setdefault(access.storage, _Touches())
             for happens, table in ((access.reads, touches.reads), (access.writes, touches.writes)):
@@ -86,7 +90,7 @@ class _Detector:
         self, clock: Clock, node: Node, number: int, access: Access, stream: int, worst: dict[int, _Conflict]
     ) -> None:
         if access.writes:
-            self._compare_allocation(clock, access.storage, stream, worst)
+            self._compare_allocation(clock, node, access.storage, stream, worst)
         touches = self.touches.get(access.storage)
         if touches is None:
             return
@@ -102,21 +106,25 @@ class _Detector:
                     if clock.knows(stream, clock.stamps[first]) or not common(bytes_, region):
                         continue
                     found = _Conflict(first, access.storage, first_writes, access.writes)
-                    self._keep_latest(worst, other, found)
+                    self._keep_latest(worst, other, found, node)
 
     def _compare_allocation(
-        self, clock: Clock, storage: Storage, stream: int, worst: dict[int, _Conflict]
+        self, clock: Clock, node: Node, storage: Storage, stream: int, worst: dict[int, _Conflict]
     ) -> None:
         made = None if storage.allocator is None else clock.stamps.get(storage.allocator)
         if storage.allocator is not None and made is not None and not clock.knows(stream, made):
-            self._keep_latest(worst, made.stream, _Conflict(storage.allocator, storage, True, True))
+            self._keep_latest(worst, made.stream, _Conflict(storage.allocator, storage, True, True), node)
 
-    def _keep_latest(self, worst: dict[int, _Conflict], stream: int, found: _Conflict) -> None:
+    def _keep_latest(self, worst: dict[int, _Conflict], stream: int, found: _Conflict, node: Node) -> None:
+        if stream not in self.real and not apart_in_the_program(
+            self.program, found.node, node, found.storage
+        ):
+            self.real.add(stream)
         known = worst.get(stream)
         if known is None or self.program.index[known.node] < self.program.index[found.node]:
             worst[stream] = found
 
-    def _race(self, conflict: _Conflict, second: Node) -> Race:
+    def _race(self, conflict: _Conflict, second: Node, is_apart: bool) -> Race:
         first = conflict.node
         return Race(
             first,
@@ -126,6 +134,8 @@ class _Detector:
             conflict.storage.name,
             conflict.first_writes,
             conflict.second_writes,
+            of_a_copy=writes_a_part(first) or writes_a_part(second),
+            is_apart=is_apart,
         )
 
 

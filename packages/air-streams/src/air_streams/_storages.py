@@ -109,7 +109,7 @@ def _is_dense(val: Any) -> bool:
     return extent is not None and extent[1] - extent[0] == val.numel() * val.element_size()
 
 
-def _part_of_view(base: _Part, base_val: Any, view_val: Any) -> _Part:
+def part_of_view(base: _Part, base_val: Any, view_val: Any) -> _Part:
     """The view's bytes in the frame of its base; only the *relative* position of the two fakes is used."""
     outer, inner = _extent(base_val), _extent(view_val)
     if outer is None or inner is None or storage_key(base_val) != storage_key(view_val):
@@ -149,7 +149,7 @@ class _Reader:
             part = value.parts[0]
             source = _sequence_base(base)
             if source is not None:
-                part = _part_of_view(part, source.meta.get("val"), node.meta.get("val"))
+                part = part_of_view(part, source.meta.get("val"), node.meta.get("val"))
             self.memory.values[node] = _Value((part,))
         elif value.is_sequence and isinstance(index, int) and -len(value.parts) <= index < len(value.parts):
             self.memory.values[node] = _Value((value.parts[index],))
@@ -201,7 +201,7 @@ class _Reader:
         written = isinstance(node.target, OpOverload) and bool(effects_of(node.target).writes)
         for base, part in aliased:
             if single and not written:
-                part = _part_of_view(part, base.meta.get("val"), node.meta.get("val"))
+                part = part_of_view(part, base.meta.get("val"), node.meta.get("val"))
             yield part
 
     def _fresh_names(self, node: Node, index: int, kind: str, results: int) -> list[str]:

@@ -93,6 +93,15 @@ def apply_sync(gm: GraphModule | Graph, sync: str = "auto") -> SyncReport:
     return SyncReport(tuple(mended))
 
 
+def order_copies(gm: GraphModule | Graph, program: Program, races: Iterable[Race]) -> SyncReport:
+    """Inserts the waits that a graph needs because of copies that its program does not make, whatever `sync` is."""
+    graph = gm.graph if isinstance(gm, GraphModule) else gm
+    mended = _insert_waits(graph, program, [race for race in races if race.of_a_copy])
+    if mended and isinstance(gm, GraphModule):
+        gm.recompile()
+    return SyncReport(tuple(mended))
+
+
 def _insert_waits(
     graph: Graph, program: Program, findings: Iterable[Race | CollectiveDeadlock]
 ) -> list[tuple[Finding, tuple[Node, ...]]]:
@@ -145,9 +154,10 @@ def announce(
     """Warns of each finding, or raises all of them in one error; `by` says whose work made them.
 
     Lifetimes are none of them: an executor keeps those blocks. In the program they may be right as well, since its
-    variables live until the function returns, where a graph drops a value after its last use.
+    variables live until the function returns, where a graph drops a value after its last use. Neither are races
+    that only the graph has.
     """
-    found = tuple(finding for finding in findings if not isinstance(finding, Lifetime))
+    found = tuple(finding for finding in findings if not _is_no_fault(finding))
     if not found or sync == "off":
         return
     if sync == "error":
@@ -159,3 +169,7 @@ def announce(
     for finding in found:
         text = str(finding) if by == "program" else f"{_WRONG[by]}: {finding}"
         warn_at(finding.second_line, StreamRaceWarning(text), "air_streams")
+
+
+def _is_no_fault(finding: Finding) -> bool:
+    return isinstance(finding, Lifetime) or (isinstance(finding, Race) and finding.is_apart)
