@@ -170,3 +170,12 @@ def test_A42_the_forward_half_of_training_stays_in_order() -> None:
 
     compiled = torch.compile(program, backend="air", options={"mode": "reduce-overhead"}, fullgraph=True)
     assert is_right(before, lambda x: compiled(x).detach(), streams)
+
+
+def test_A42_a_stream_that_was_current_when_a_function_was_compiled_stays_in_order_when_another_is() -> None:
+    streams = Streams()
+    compiled = torch.compile(streams.works_on_the_stream, backend="air", options={"mode": "reduce-overhead"})
+    with npu.stream(streams.side):
+        for _ in range(2):
+            compiled(torch.zeros(SIZE, device="npu"))
+    assert is_right(before, compiled, streams)

@@ -29,6 +29,11 @@ def object_at(index: int) -> Any:
     return graph_bytecode_inputs.get_external_object_by_index(index)
 
 
+def is_of_the_call(index: int) -> bool:
+    """Whether this is the number under which Dynamo has the stream that is current at each call."""
+    return bool(index == getattr(graph_bytecode_inputs, "CURRENT_STREAM_INDEX", None))
+
+
 def _entry_stream(device: torch.device) -> torch.Stream:
     """The stream that was current when Dynamo began; tracing a `set_stream` changes the one that is current now."""
     index = getattr(graph_bytecode_inputs, "CURRENT_STREAM_INDEX", None)

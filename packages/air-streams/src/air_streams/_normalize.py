@@ -70,6 +70,9 @@ class _Normalizer:
         self.streams: dict[str, None] = {}
         self.events: dict[str, None] = {}
         self.objects: dict[str, int] = {}
+        self.numbers: dict[
+            str, dict[int, None]
+        ] = {}  # a later call may have another object behind each of them
         self.recorded: dict[str, None] = {}
         self.awaited: dict[str, None] = {}
         self.after: dict[str, set[str]] = {}  # which streams and outside events a stream or event follows
@@ -95,14 +98,16 @@ class _Normalizer:
 
     def _outside(self) -> Outside:
         streams, awaited, recorded = (
-            tuple(self.objects[name] for name in names if name in self.objects)
+            tuple(number for name in names for number in self.numbers.get(name, ()))
             for names in (self.streams, self.awaited, self.recorded)
         )
-        of_program = {tag: self.objects[tag] for tag in self.streams if tag in self.objects}
+        others = {tag: self.numbers[tag] for tag in self.streams if tag in self.objects}
         waits = {
-            (number, of_program.get(earlier, CALLER))
-            for tag, number in of_program.items()
+            (number, before)
+            for tag, numbers in others.items()
             for earlier in self._before(tag) - {tag}
+            for number in numbers
+            for before in others.get(earlier, {CALLER: None})
         }
         return Outside(streams, awaited, recorded, tuple(sorted(waits)))
 
@@ -173,6 +178,9 @@ class _Normalizer:
         self.streams[tag] = None
         if tag != ENTRY_TAG:
             self.objects.setdefault(tag, index)
+        elif _native.is_of_the_call(index):
+            return tag  # in another call as well
+        self.numbers.setdefault(tag, {})[index] = None
         return tag
 
     def _stream_argument(self, node: Node, operand: Any) -> str:
@@ -194,6 +202,7 @@ class _Normalizer:
             number = _number(node, operand)
             key = _native.event_key(_native.object_at(number))
             self.objects.setdefault(key, number)
+            self.numbers.setdefault(key, {})[number] = None
         self.events[key] = None
         return key
 
