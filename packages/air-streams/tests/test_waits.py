@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import random
 
-from air_streams import StreamPlan
+import torch
+from torch.fx import Graph
+
+from air_streams import Awaited, StreamPlan
 from streams_programs import WORK, Op, Program, graph_of, random_program, reachable
 
 
@@ -102,3 +105,20 @@ def test_a_late_record_alone_is_no_cycle() -> None:
 def test_a_wait_for_a_later_record_of_its_own_stream_is_a_cycle() -> None:
     (cycle,) = plan_of(Op(0, "wait", 0), Op(0, "record", 0)).cycles()
     assert cycle.first_stream == cycle.second_stream
+
+
+def test_what_comes_from_before_the_call_is_told_to_whoever_calls_the_graph() -> None:
+    graph = Graph()
+    x = graph.placeholder("x")
+    calls = torch.ops.air_streams
+    graph.call_function(calls.event_wait.default, ("before",))
+    graph.call_function(calls.event_record.default, ("inside",))
+    graph.call_function(calls.event_wait.default, ("inside",))
+    made = graph.call_function(torch.ops.aten.neg.default, (x,))
+    graph.call_function(calls.wait.default, ([made],))
+    output = graph.output((made,))
+    inside = StreamPlan.of(graph, sync="off").awaited
+    assert inside == Awaited(events=("before",), given=False)
+    with graph.inserting_before(output):
+        graph.call_function(calls.wait.default, ([x],))
+    assert StreamPlan.of(graph, sync="off").awaited == Awaited(events=("before",), given=True)

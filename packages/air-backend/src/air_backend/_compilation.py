@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import torch
@@ -108,16 +108,14 @@ class Compilation:
             to_file=self.to_file,
         )
         _records.keep(record, run)
+        outside = replace(self.outside, tagged=record.awaited)
         if known.role == "inference" and isinstance(run, air_aclgraph.AnyExecutable):
-            outside = self.outside
             executor = InOrder(run, outside, record.ground) if outside else run
             return self.direct_call.enter(executor, known.wrapped)
         if half is None:
-            return self._in_order(_boxed(run), record.ground)
+            call = _boxed(run)
+            return boxed(outside.around(call, record.ground)) if outside else call
         return boxed(air_aclgraph.outside_modes(half.calling(_boxed(run), lambda: record.closed)))
-
-    def _in_order(self, run: Callable[..., Any], ground: torch.device) -> Callable[..., Any]:
-        return boxed(self.outside.around(run, ground)) if self.outside else run
 
     @property
     def front(self) -> dict[str, Any]:

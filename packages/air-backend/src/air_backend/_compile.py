@@ -88,6 +88,7 @@ def compile_aten(
         serve(ground, settings.mode)
         plan = plan.held_to(settings.air.sync, gm)
         refuse_deadlocks(plan, settings)
+        awaited = plan.awaited
         nodes, copies = len(gm.graph.nodes), _copies(gm)
         observer.before(gm, example_inputs, config, settings)
         buckets = _buckets(gm, declared, settings, role)
@@ -115,7 +116,19 @@ def compile_aten(
         report = PipelineReport.joined([first] if report is None else [first, report])
     seconds = time.perf_counter() - started
     record = CompiledGraph(
-        name, role, ground, settings, plan, report, executor, seconds, nodes, copies, _targets(gm), held
+        name,
+        role,
+        ground,
+        settings,
+        plan,
+        report,
+        executor,
+        seconds,
+        nodes,
+        copies,
+        _targets(gm),
+        held,
+        awaited,
     )
     observer.done(lambda: describe(record, run), run)
     counters["air"]["graphs"] += 1

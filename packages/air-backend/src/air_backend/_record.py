@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
@@ -36,6 +36,8 @@ class CompiledGraph:
     """The operators that the executor got, by the names of their nodes."""
     host_constants: Sequence[HostConstant] = ()
     """What the graph computed on the host from constants alone, and the device holds now."""
+    awaited: air_streams.Awaited = field(default_factory=air_streams.Awaited)
+    """What its tagged waits are for that comes from before the call."""
     is_dynamos: bool = False
     """Whether Dynamo asked for it, so that a reset of Dynamo closes it."""
     closed: bool = False

@@ -18,7 +18,7 @@ from air_streams._in_turn import in_turn
 from air_streams._library import NAMESPACE, STREAM_OPS
 from air_streams._normalize import NormalizeReport, is_native, normalize
 from air_streams._objects import rename_objects
-from air_streams._outside import Outside
+from air_streams._outside import Awaited, Outside
 from air_streams._plan import PlanOrdering, Resources, StreamPlan, StreamUse
 from air_streams._registry import adopt_stream, stream_for
 from air_streams._side_by_side import products_side_by_side
@@ -44,6 +44,7 @@ __all__ = [
     "STREAM_OPS",
     "SYNC_MODES",
     "Actions",
+    "Awaited",
     "CollectiveDeadlock",
     "EventId",
     "Finding",

@@ -90,13 +90,30 @@ def wait(dependencies: Sequence[torch.Tensor], site: int = 0) -> None:
         event = _markers.get(dependency)
         if event is not None:
             event.wait(stream)
-            continue
-        # It is not known which stream made a tensor: the device's default stream and those behind tags are waited for.
-        # A stream of the program that no tag names is the program's to wait for.
-        default = torch.get_device_module(device).default_stream(device)
-        for other in (default, *_registry.known_streams(device)):
-            if other != stream:
-                stream.wait_stream(other)
+        else:
+            _wait_for_streams(stream, device)
+
+
+def wait_for_given() -> None:
+    """`wait` for whatever a compiled function is given: every marker there is, and what may produce tensors."""
+    device = _accelerator()
+    if device is None or torch.get_device_module(device).is_current_stream_capturing():
+        return  # inside a capture, what was given to other streams before it cannot be waited for
+    stream = _current(device)
+    for event in list(_markers.values()):
+        event.wait(stream)
+    _wait_for_streams(stream, device)
+
+
+def _wait_for_streams(stream: torch.Stream, device: torch.device) -> None:
+    """It is not known which stream made a tensor: the device's default stream and those behind tags are waited for.
+
+    A stream of the program that no tag names is the program's to wait for.
+    """
+    default = torch.get_device_module(device).default_stream(device)
+    for other in (default, *_registry.known_streams(device)):
+        if other != stream:
+            stream.wait_stream(other)
 
 
 @dataclass(eq=False)

@@ -125,7 +125,10 @@ class RedundantWait(Finding):
 
 @dataclass(frozen=True)
 class UnmetWait(Finding):
-    """A wait with no record before it: it waits for nothing. `first` is the wait, `second` a later record or itself."""
+    """A wait with no record before it in the graph: at most for one from before the call.
+
+    `first` is the wait, `second` a later record or itself.
+    """
 
     kind: ClassVar[str] = "unsatisfied wait"
 
@@ -140,8 +143,8 @@ class UnmetWait(Finding):
     def what(self) -> str:
         """Why nothing is waited for."""
         if self.recorded_later:
-            return f"{self.event} is waited for before it is recorded, so the wait waits for nothing"
-        return f"{self.event} is never recorded in this graph, so the wait waits for nothing"
+            return f"{self.event} is waited for before it is recorded, so the wait waits for nothing of this graph"
+        return f"{self.event} is never recorded in this graph, so the wait waits for nothing of it"
 
     @property
     def fix(self) -> str:

@@ -15,16 +15,33 @@ part that would have after the program's own waits. Each is joined at once: the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Final
 
 import torch
 
-from air_streams import _native
+from air_streams import _eager, _native
 
 CALLER: Final = -1
 """Stands for the stream of the call, and for what was recorded before it."""
+
+
+@dataclass(frozen=True)
+class Awaited:
+    """What the operators of this package in a graph wait for, where that comes from before the call."""
+
+    events: tuple[str, ...] = ()
+    """Tagged events that are waited for before the graph records them."""
+    given: bool = False
+    """Whether a tensor or a marker that the graph is given is waited for."""
+
+    def wait(self) -> None:
+        """Makes the current stream wait for it."""
+        for event in self.events:
+            _eager.event_wait(event)
+        if self.given:
+            _eager.wait_for_given()
 
 
 @dataclass(frozen=True)
@@ -40,9 +57,10 @@ class Outside:
     recorded: tuple[int, ...] = ()
     waits: tuple[tuple[int, int], ...] = ()
     """Pairs of streams: the first waits in the graph for the second, or for one that does."""
+    tagged: Awaited = field(default_factory=Awaited)
 
     def __bool__(self) -> bool:
-        return bool(self.streams or self.awaited or self.recorded)
+        return bool(self.streams or self.awaited or self.recorded or self.tagged.events or self.tagged.given)
 
     def objects(self) -> dict[int, Any]:
         """The objects that are behind the numbers now."""
@@ -63,6 +81,7 @@ class Outside:
 
         def ordered(*args: Any) -> Any:
             current = current_stream()
+            self.tagged.wait()
             for number in self.awaited:
                 current.wait_event(found(number))
             inside = capturing()

@@ -24,6 +24,7 @@ from air_streams._findings import (
     WaitCycle,
 )
 from air_streams._lifetimes import blocks_to_keep, find_lifetimes
+from air_streams._outside import Awaited
 from air_streams._parts import writes_a_part
 from air_streams._program import Program, read_program
 from air_streams._races import find_races
@@ -179,6 +180,12 @@ class StreamPlan:
             where = "max-autotune" + (" and on Ascend NPUs" if "_deterministic_level" in names else "")
             text = f"a scope with {', '.join(names)} acts in {where} only, and this graph is captured: it is ignored"
             warn_at(source_of(node), ScopeIgnored(f"{text}\n  at {place_of(node)}"), "air_streams")
+
+    @property
+    def awaited(self) -> Awaited:
+        """What comes from before the call: an executor waits for it on the stream of the call."""
+        events = dict.fromkeys(event.name for event in self._program.unmet.values())
+        return Awaited(tuple(events), self._program.waits_for_given)
 
     @property
     def ordering(self) -> PlanOrdering:

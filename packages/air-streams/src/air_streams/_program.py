@@ -52,6 +52,8 @@ class Program:
     waits: dict[Node, tuple[Dependency, ...]] = field(default_factory=dict)
     unmet: dict[Node, EventId] = field(default_factory=dict)
     """The waits whose event has no record before them."""
+    waits_for_given: bool = False
+    """Whether an input is waited for that nothing in the graph has written."""
     notes: dict[Node, Step] = field(default_factory=dict)
     heads: set[Node] = field(default_factory=set)
     tails: set[Node] = field(default_factory=set)
@@ -274,6 +276,8 @@ class _Reader:
                 writer = self.writers.get(storage)
                 if writer is not None:
                     found[writer] = Dependency(writer, EventId(f"value:{writer.name}", "value"), 0)
+                elif storage.allocator is None:
+                    self.program.waits_for_given = True
         self.program.waits[node] = tuple(found.values())
 
     def record_stream(self, node: Node, given: dict[str, Any]) -> None:

@@ -1,0 +1,64 @@
+"""What a compiled function waits for by tags and is given: tensors, markers and events from before the call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from air_streams import ops
+
+air_sim = pytest.importorskip("air_sim")
+npu: Any = getattr(torch, "npu", None)
+pytestmark = [
+    pytest.mark.npu("air-sim delays what the device does"),
+    pytest.mark.usefixtures("in_order_again"),
+]
+
+SIZE = 4_000
+CALLS = 8
+event = ops.npu_create_tagged_event("made outside")
+
+
+def waits_for_a_tensor(x: Tensor, marker: Tensor) -> Tensor:
+    ops.wait([x])
+    return x * 2
+
+
+def waits_for_a_marker(x: Tensor, marker: Tensor) -> Tensor:
+    ops.wait([marker])
+    return x * 2
+
+
+def waits_for_an_event(x: Tensor, marker: Tensor) -> Tensor:
+    ops.npu_tagged_event_wait(event)
+    return x * 2
+
+
+@pytest.mark.filterwarnings("ignore::air_streams.StreamRaceWarning", "ignore::UserWarning")
+@pytest.mark.parametrize("mode", [None, "reduce-overhead", "max-autotune"])
+@pytest.mark.parametrize("function", [waits_for_a_tensor, waits_for_a_marker, waits_for_an_event])
+def test_S19_what_is_waited_for_and_comes_from_before_the_call_is_there(
+    function: Callable[[Tensor, Tensor], Tensor], mode: str | None
+) -> None:
+    run = function if mode is None else torch.compile(function, backend="air", mode=mode, dynamic=False)
+    maker = npu.default_stream() if function is waits_for_a_tensor else npu.Stream()
+    caller, right = npu.Stream(), True
+    for number in range(CALLS):
+        x = torch.zeros(SIZE, device="npu")
+        npu.synchronize()
+        air_sim.change(seed=number, delay_us=2_000)
+        with npu.stream(maker):
+            made = torch.full((SIZE,), float(number), device="npu")
+            for _ in range(5):
+                made = made + 1
+            x.copy_(made)
+            marker = ops.record()
+            ops.npu_tagged_event_record(event)
+        with npu.stream(caller):
+            right &= bool((run(x, marker).cpu() == (number + 5) * 2).all())
+        air_sim.change(seed=0, delay_us=0)
+    assert right
