@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 from typing import Any
 
 import pytest
@@ -153,3 +155,26 @@ def test_a_marker_is_no_value() -> None:
     with pytest.raises(Exception, match="marker of record") as caught:
         compiled(leaks, torch.ones(1))
     assert "wait" in str(caught.value)
+
+
+def test_each_deep_copy_of_a_model_has_events_of_its_own() -> None:
+    class Layer(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.ready = ops.npu_create_tagged_event("of a layer")
+            self.same = self.ready
+
+    layer = Layer()
+    first, second = copy.deepcopy(layer), copy.deepcopy(layer)
+    assert len({layer.ready.key, first.ready.key, second.ready.key}) == 3
+    assert first.ready is first.same
+    assert first.ready.tag == "of a layer"
+
+
+def test_the_key_of_an_event_that_came_by_pickle_is_not_given_again() -> None:
+    event = ops.npu_create_tagged_event("pickled")
+    written = pickle.dumps(event)
+    del event
+    came = pickle.loads(written)
+    assert came.key == "pickled"
+    assert ops.npu_create_tagged_event("pickled").key == "pickled#2"

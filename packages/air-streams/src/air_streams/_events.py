@@ -2,12 +2,14 @@
 
 The graph carries an event as a string, its key. The key is the tag, with `#2`, `#3`, … added while earlier
 events of the same tag are alive: a model class that creates its events in `__init__` can be instantiated any
-number of times, and each instance has events of its own.
+number of times, and each instance has events of its own. So has each copy of a model (`copy.deepcopy`, as
+`nn.TransformerEncoder` makes its layers), and a key that came with a pickled model is taken from then on.
 """
 
 from __future__ import annotations
 
 import weakref
+from typing import Any
 
 import torch
 
@@ -34,6 +36,14 @@ class TaggedEvent:
         """Makes the current stream wait for the last record: see `npu_tagged_event_wait`."""
         torch.ops.air_streams.event_wait(self.key)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> TaggedEvent:
+        return _new_event(self.tag)
+
+    def __setstate__(self, state: dict[str, str]) -> None:
+        self.__dict__.update(state)
+        with _lock:
+            _alive.setdefault(self.key, self)
+
     def __repr__(self) -> str:
         return f"TaggedEvent({self.key!r})"
 
@@ -51,6 +61,10 @@ def create_event(tag: str) -> TaggedEvent:
             advice="create the event once outside (for example in __init__) and use it inside",
         )
     checked_tag(tag, "tag of an event")
+    return _new_event(tag)
+
+
+def _new_event(tag: str) -> TaggedEvent:
     with _lock:
         key, count = tag, 1
         while key in _alive:
