@@ -178,3 +178,25 @@ def test_the_key_of_an_event_that_came_by_pickle_is_not_given_again() -> None:
     came = pickle.loads(written)
     assert came.key == "pickled"
     assert ops.npu_create_tagged_event("pickled").key == "pickled#2"
+
+
+def under_vmap(x: torch.Tensor) -> torch.Tensor:
+    def row(a: torch.Tensor) -> torch.Tensor:
+        y = a * 2
+        marker = ops.record()
+        with scope.npu_stream_switch("1"):
+            ops.wait([marker, y])
+            z = y + 1
+            ops.npu_record_tagged_stream(y, "1")
+        return scope.npu_wait_tensor(a, z) + z
+
+    rows: torch.Tensor = torch.vmap(row)(x)
+    return rows
+
+
+def test_tensors_inside_vmap_are_waited_for_and_recorded() -> None:
+    x = torch.randn(3, 4)
+    torch.testing.assert_close(under_vmap(x), 3 * x + 1)
+    result, backend = compiled(under_vmap, x)
+    torch.testing.assert_close(result, 3 * x + 1)
+    assert backend.plans[0].check() == ()

@@ -14,9 +14,11 @@ of their own: TorchAir's `air` and `npugraph_ex` may be loaded in the same proce
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import torch
+from torch._ops import OpOverload
 from torch.fx.node import has_side_effect
 
 from air_streams import _eager
@@ -38,6 +40,9 @@ _SCHEMAS: Final = {
     "attributes_exit": "(int site=0) -> ()",
 }
 
+_TENSORS: Final = ("input", "dependencies")
+"""Arguments that are tensors."""
+
 
 def _no_value(*args: object, **kwargs: object) -> None:
     return None
@@ -45,6 +50,16 @@ def _no_value(*args: object, **kwargs: object) -> None:
 
 def _marker_value(site: int = 0) -> torch.Tensor:
     return torch.empty(0)
+
+
+def _under_vmap(op: OpOverload) -> Callable[..., tuple[None, None]]:
+    """The rule for tensors with a dimension that `torch.vmap` hides: the operator means their whole memory."""
+
+    def rule(info: Any, in_dims: Any, *args: Any, **kwargs: Any) -> tuple[None, None]:
+        op(*args, **kwargs)
+        return None, None
+
+    return rule
 
 
 def _declare() -> torch.library.Library:
@@ -55,7 +70,10 @@ def _declare() -> torch.library.Library:
         torch.library.register_fake(
             f"{NAMESPACE}::{name}", _marker_value if name == "record" else _no_value, lib=library
         )
-        has_side_effect(getattr(getattr(torch.ops, NAMESPACE), name).default)
+        op = getattr(getattr(torch.ops, NAMESPACE), name).default
+        has_side_effect(op)
+        if any(argument.name in _TENSORS for argument in op._schema.arguments):
+            torch.library.register_vmap(f"{NAMESPACE}::{name}", _under_vmap(op), lib=library)
     return library
 
 
