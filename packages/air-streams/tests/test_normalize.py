@@ -308,3 +308,18 @@ def test_A42_streams_that_wait_for_each_other_are_shared_with_the_code_outside()
     told = outside(("wait_stream", (0, 1)), objects=(first, second))
     assert told == Outside(streams=(0, 1), waits=((0, 1),))
     assert not outside(objects=(first, second))
+
+
+@pytest.mark.parametrize("value", ["left", 1_000, 2.5])
+def test_an_annotation_of_the_programs_own_by_the_name_of_stream_stays_one(value: object) -> None:
+    def annotated(x: torch.Tensor) -> torch.Tensor:
+        with torch.fx.traceback.annotate({"stream": value}):
+            y = x + 1
+        return y * 2
+
+    x = torch.randn(4)
+    result, backend = compiled(annotated, x)
+    torch.testing.assert_close(result, annotated(x))
+    assert not normalize(backend.dynamo[0]).modified
+    annotations = [n.meta["custom"] for n in backend.dynamo[0].graph.nodes if "custom" in n.meta]
+    assert {annotation["stream"] for annotation in annotations} == {value}

@@ -29,6 +29,12 @@ def object_at(index: int) -> Any:
     return graph_bytecode_inputs.get_external_object_by_index(index)
 
 
+def is_stream(index: Any) -> bool:
+    """Whether Dynamo gave this number to a stream."""
+    known = graph_bytecode_inputs.index_to_external_object_weakref
+    return type(index) is int and index in known and isinstance(known[index](), torch.Stream)
+
+
 def is_of_the_call(index: int) -> bool:
     """Whether this is the number under which Dynamo has the stream that is current at each call."""
     return bool(index == getattr(graph_bytecode_inputs, "CURRENT_STREAM_INDEX", None))

@@ -149,7 +149,7 @@ class _Normalizer:
             self.open.append(_Open(None, desired))
 
     def _desired(self, node: Node) -> str | None:
-        index = (node.meta.get("custom") or {}).get("stream")
+        index = _annotation(node)
         if index is None:
             return self.ambient
         self.replaced["with stream"] = self.replaced.get("with stream", 0) + 1
@@ -187,7 +187,7 @@ class _Normalizer:
         if operand in self.ambient_of:
             return self.ambient_of[operand] or ENTRY_TAG
         tag = self._tag(_number(node, operand))
-        annotated = (node.meta.get("custom") or {}).get("stream") is not None
+        annotated = _annotation(node) is not None
         if tag == ENTRY_TAG and not annotated and self.ambient not in (None, ENTRY_TAG):
             raise NativeStreamError(
                 "after set_stream(...) it cannot be told which stream 'the current stream' means here",
@@ -364,9 +364,15 @@ def _refusal(node: Node, why: str) -> NativeStreamError:
     )
 
 
+def _annotation(node: Node) -> int | None:
+    """The number of the stream in whose `with` block a node is; the program may annotate nodes under that name too."""
+    index = (node.meta.get("custom") or {}).get("stream")
+    return index if _native.is_stream(index) else None
+
+
 def _forget_annotation(node: Node) -> None:
     custom = node.meta.get("custom")
-    if custom and "stream" in custom:
+    if custom and _annotation(node) is not None:
         rest = {key: value for key, value in custom.items() if key != "stream"}
         if rest:
             node.meta["custom"] = rest
@@ -398,6 +404,6 @@ def is_native(gm: GraphModule) -> bool:
     return any(
         _name(node) in _HANDLERS
         or node.target is get_external_object_by_index
-        or "stream" in (node.meta.get("custom") or {})
+        or _annotation(node) is not None
         for node in gm.graph.nodes
     )
