@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from air_streams import ops
+from air_streams import ops, scope
 
 air_sim = pytest.importorskip("air_sim")
 npu: Any = getattr(torch, "npu", None)
@@ -21,6 +21,7 @@ pytestmark = [
 SIZE = 4_000
 CALLS = 8
 event = ops.npu_create_tagged_event("made outside")
+done = ops.npu_create_tagged_event("done")
 
 
 def waits_for_a_tensor(x: Tensor, marker: Tensor) -> Tensor:
@@ -62,3 +63,33 @@ def test_S19_what_is_waited_for_and_comes_from_before_the_call_is_there(
             right &= bool((run(x, marker).cpu() == (number + 5) * 2).all())
         air_sim.change(seed=0, delay_us=0)
     assert right
+
+
+def on_a_side_stream(x: Tensor) -> Tensor:
+    y = x + 1
+    ops.npu_tagged_event_record(event)
+    with scope.npu_stream_switch("of all calls"):
+        ops.npu_tagged_event_wait(event)
+        z = y * 2
+        ops.npu_tagged_event_record(done)
+    ops.npu_tagged_event_wait(done)
+    for _ in range(5):
+        z = z + 0
+    return z + y
+
+
+@pytest.mark.parametrize("option", [{}, {"debug.run_eagerly": True}], ids=["captured", "run eagerly"])
+def test_S19_calls_from_different_streams_share_a_side_stream_and_stay_right(option: dict[str, Any]) -> None:
+    options: Any = {"mode": "reduce-overhead", **option}
+    compiled = torch.compile(on_a_side_stream, backend="air", options=options, dynamic=False)
+    callers = [npu.Stream() for _ in range(4)]
+    inputs = [torch.full((SIZE,), float(number), device="npu") for number in range(24)]
+    npu.synchronize()
+    air_sim.change(seed=1, delay_us=1_000)
+    results = []
+    for number, x in enumerate(inputs):
+        with npu.stream(callers[number % 4]):
+            results.append(compiled(x))
+    npu.synchronize()
+    air_sim.change(seed=0, delay_us=0)
+    assert [number for number, y in enumerate(results) if not (y.cpu() == (number + 1) * 3).all()] == []

@@ -163,6 +163,10 @@ class AcceleratorRuntime:
     # capture
 
     def run(self, body: Body, inputs: Sequence[object]) -> Any:
+        # after the last run or replay: what it has on side streams may still be read by the stream that called it
+        current = partial(self._raw_stream, self.device.index or 0)
+        if current() != self._last_token[0]:
+            self._switch_stream(current)
         outer, self._groups = self._groups, None  # a call inside a capture is no part of its graph's updates
         graph, self._graph = self._graph, None
         try:
