@@ -9,9 +9,8 @@ from torch import Tensor, fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from air_geir import compile_graph
-from air_geir._cut_scopes import note_scopes
 from air_geir._fallback import SplitExecutable
-from air_streams import ops, scope
+from air_streams import note_scopes, ops, scope
 
 X = torch.randn(4, 4)
 

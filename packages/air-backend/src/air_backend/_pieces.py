@@ -22,6 +22,7 @@ from air_fxpasses.tables import twin_of
 from air_graph import place_of, source_of, warn_at
 from air_graph.executors import Executor
 from air_graph.pieces import LeftOut, compile_parts, cut
+from air_streams import ScopeIgnored, note_scopes, restore_scopes
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +46,8 @@ def compile_in_pieces(
 ) -> air_aclgraph.PiecedExecutable:
     """The graph cut round the nodes of `apart`; operators of streams are left out, since no stream crosses a cut.
 
+    Scopes of core limits and of attributes hold in each piece.
+
     What sizes alone decide runs once for each size, and up to `limit` bytes of it are kept. `numbers` are put on the
     device before the pieces run.
     """
@@ -60,6 +63,7 @@ def compile_in_pieces(
         names = [str(node.target) for node in part.graph.find_nodes(op="placeholder")]
         inputs = [examples.get(one, value) for one, value in zip(names, values, strict=True)]
         keep = [index for index, one in enumerate(names) if one in static]
+        restore_scopes(part)
         pieces[part_name] = compile_piece(part, inputs, keep, f"{name}.{part_name}")
         return pieces[part_name]
 
@@ -143,7 +147,14 @@ def warn_of_buckets(name: str, apart: Mapping[fx.Node, LeftOut]) -> None:
 
 
 def _leave_out_streams(gm: fx.GraphModule) -> None:
-    """Everything on one stream, in the order of the program."""
+    """Everything on one stream, in the order of the program, and said so; other scopes are noted at their nodes."""
+    switches = gm.graph.find_nodes(op="call_function", target=torch.ops.air_streams.stream_enter.default)
+    if (first := next((node for node in switches if node.args[0] != "default"), None)) is not None:
+        text = (
+            "stream scopes are ignored: this graph is cut, and runs on one stream in the order of the program"
+        )
+        warn_at(source_of(first), ScopeIgnored(f"{text}\n  at {place_of(first)}"), "air_backend")
+    note_scopes(gm, streams=False)
     for node in reversed(list(gm.graph.nodes)):
         target = node.target
         if isinstance(target, OpOverload) and target.namespace == _STREAMS and not node.users:

@@ -10,13 +10,13 @@ import torch
 from torch import fx
 from torch._prims_common import is_contiguous_or_false
 
-from air_geir._cut_scopes import note_scopes, restore_scopes
 from air_geir.converters import name_of
 from air_geir.errors import UnsupportedGraphError
 from air_geir.lowering._source import source_of
 from air_graph import copies_with_gaps
 from air_graph.executors import left_out
 from air_graph.pieces import Cut, LeftOut, compile_parts, cut
+from air_streams import note_scopes, restore_scopes
 
 log = logging.getLogger(__name__)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from air_graph import SourceLine
 from air_streams import errors, ops, scope
 from air_streams._collectives import groups_of, register_collective
+from air_streams._cut_scopes import note_scopes, restore_scopes
 from air_streams._findings import (
     CollectiveDeadlock,
     Finding,
@@ -81,10 +82,12 @@ __all__ = [
     "in_turn",
     "is_native",
     "normalize",
+    "note_scopes",
     "ops",
     "products_side_by_side",
     "register_collective",
     "rename_objects",
+    "restore_scopes",
     "scope",
     "stream_for",
 ]

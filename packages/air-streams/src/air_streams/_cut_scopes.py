@@ -12,25 +12,24 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import torch
 from torch import fx
 
-from air_streams import NAMESPACE
+from air_streams import _library
 
-_ops: Final = getattr(torch.ops, NAMESPACE)
-_ENDS: Final = {
-    _ops.stream_enter.default: _ops.stream_exit.default,
-    _ops.core_limit_enter.default: _ops.core_limit_exit.default,
-    _ops.attributes_enter.default: _ops.attributes_exit.default,
+_ENDS: Final[dict[Any, Any]] = {
+    _library.STREAM_ENTER: _library.STREAM_EXIT,
+    _library.CORE_LIMIT_ENTER: _library.CORE_LIMIT_EXIT,
+    _library.ATTRIBUTES_ENTER: _library.ATTRIBUTES_EXIT,
 }
 _EXITS: Final = frozenset(_ENDS.values())
-_NOTED: Final = "air_geir_scopes"
+_NOTED: Final = "air_streams_scopes"
 
 
-def note_scopes(gm: fx.GraphModule) -> frozenset[str]:
+def note_scopes(gm: fx.GraphModule, *, streams: bool = True) -> frozenset[str]:
     """Takes the scopes out of a graph, and notes them at its nodes; the names of what was taken out.
 
-    A graph whose scopes do not end as they began is left as it is.
+    Without `streams`, what speaks of one stream is not noted: the pieces have none. A graph whose scopes do not end as
+    they began is left as it is.
     """
     open_now: list[fx.Node] = []
     taken: list[fx.Node] = []
@@ -44,7 +43,11 @@ def note_scopes(gm: fx.GraphModule) -> frozenset[str]:
                 return frozenset()
             taken.append(node)
         else:
-            within[node] = tuple((scope.target, scope.args, scope.kwargs) for scope in open_now)
+            within[node] = tuple(
+                (scope.target, scope.args, scope.kwargs, scope.meta.get("stack_trace"))
+                for scope in open_now
+                if streams or not _is_of_one_stream(scope)
+            )
     if open_now:
         return frozenset()
     for node, scopes in within.items():
@@ -52,6 +55,12 @@ def note_scopes(gm: fx.GraphModule) -> frozenset[str]:
     for node in reversed(taken):
         gm.graph.erase_node(node)
     return frozenset(node.name for node in taken)
+
+
+def _is_of_one_stream(scope: fx.Node) -> bool:
+    if scope.target is _library.CORE_LIMIT_ENTER:
+        return bool(scope.args[2] if len(scope.args) > 2 else scope.kwargs.get("tag"))
+    return scope.target is _library.STREAM_ENTER
 
 
 def restore_scopes(part: fx.GraphModule) -> None:
@@ -64,8 +73,9 @@ def restore_scopes(part: fx.GraphModule) -> None:
         same = next((at for at, (a, b) in enumerate(zip(current, wanted, strict=False)) if a != b), None)
         common = min(len(current), len(wanted)) if same is None else same
         with part.graph.inserting_before(node):
-            for target, _, _ in reversed(current[common:]):
-                part.graph.call_function(_ENDS[target])
-            for target, args, kwargs in wanted[common:]:
-                part.graph.call_function(target, args, kwargs)
+            for target, args, *_ in reversed(current[common:]):
+                of_stream = target is _library.STREAM_ENTER
+                part.graph.call_function(_ENDS[target], args[:1] if of_stream else ())
+            for target, args, kwargs, line in wanted[common:]:
+                part.graph.call_function(target, args, kwargs).meta["stack_trace"] = line
         current = wanted
