@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import torch
-from torch.fx import Graph, Node
+from torch._dynamo.backends.common import aot_autograd
+from torch.fx import Graph, GraphModule, Node
 
 from air_streams import EventId, Record, Step, StreamId, StreamPlan, Wait, errors, scope
-from streams_models import compiled
 from streams_programs import Op, graph_of, on_stream, random_program, reachable
 
 ops = torch.ops.air_streams
@@ -189,8 +189,13 @@ def test_stream_code_inside_a_branch_is_refused_with_the_users_line() -> None:
         result: torch.Tensor = torch.cond(x.sum() > 0, branch, lambda x: x - 1, (x,))
         return result
 
+    def compiler(gm: GraphModule, example_inputs: list[Any]) -> GraphModule:
+        StreamPlan.of(gm)
+        return gm
+
+    not_normalised = aot_autograd(fw_compiler=compiler)
     with pytest.raises(Exception, match="stream code of its own") as caught:
-        compiled(model, torch.ones(2))
+        torch.compile(model, backend=not_normalised, fullgraph=True)(torch.ones(2))
     assert "test_plan.py" in str(caught.value)
 
 

@@ -23,11 +23,11 @@ import torch
 from torch._dynamo.graph_bytecode_inputs import get_external_object_by_index
 from torch.fx import GraphModule, Node
 
-from air_graph import place_of
-from air_streams import _library, _native
+from air_graph import place_of, source_of, warn_at
+from air_streams import _bodies, _library, _native
 from air_streams._outside import CALLER, Outside
 from air_streams._tags import ENTRY_TAG
-from air_streams.errors import NativeStreamError
+from air_streams.errors import NativeStreamError, ScopeIgnored
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,7 @@ class _Normalizer:
         self.after: dict[str, set[str]] = {}  # which streams and outside events a stream or event follows
         self.dead: list[Node] = []
         self.pairs = 0
+        self.is_alone = _bodies.is_around_bodies_alone(gm.graph, _NATIVE)
 
     def run(self) -> NormalizeReport:
         for node in list(self.graph.nodes):
@@ -126,6 +127,8 @@ class _Normalizer:
         if node.op == "call_method" and _is_native_object(node.args[0] if node.args else None):
             raise _refusal(node, f"`{node.target}` of a stream or event asks the host to look at the device")
         self._scope(node)
+        if _bodies.has_streams(node, _NATIVE) and (inside := _bodies.taken_out(node, _NATIVE)) is not None:
+            self._around(node, inside)
 
     def _scope(self, node: Node) -> None:
         if node.op == "output":
@@ -147,6 +150,50 @@ class _Normalizer:
         self._move_to(node, desired)
         if _is_op(node, _library.STREAM_ENTER):
             self.open.append(_Open(None, desired))
+
+    def _around(self, node: Node, inside: _bodies.Inside) -> None:
+        """Orders an operator whose body had stream code after and before what its streams and events stand for."""
+        text = f"the streams in the body of {node.target} are ignored: it runs on one, in the order of the program"
+        warn_at(source_of(node), ScopeIgnored(f"{text}\n  at {place_of(node)}"), "air_streams")
+        tags = dict.fromkeys((*inside.tags, *map(self._tag, inside.streams)))
+        if self.is_alone:
+            self._share(node, inside)
+            return
+        here = self._new_key("body")
+        for key in (*inside.waited, *(self._await(node, number) for number in inside.waited_numbers)):
+            if key is not None:
+                self._call(node, _library.EVENT_WAIT, (key,))
+        for tag in tags:
+            self._on(node, tag, (_library.EVENT_RECORD, (f"{here}:{tag}",)))
+            self._call(node, _library.EVENT_WAIT, (f"{here}:{tag}",))
+            self._before(ENTRY_TAG).update(self._before(tag))
+        if inside.waits_for_tensors:
+            tensors = [
+                n for n in node.all_input_nodes if isinstance(n.meta.get("example_value"), torch.Tensor)
+            ]
+            self._call(node, _library.WAIT, (tensors,))
+        behind = node.next
+        for key in (here, *inside.recorded, *(self._key(node, number) for number in inside.recorded_numbers)):
+            self._call(behind, _library.EVENT_RECORD, (key,))
+            self.recorded[key] = None
+        for tag in tags:
+            self._on(behind, tag, (_library.EVENT_WAIT, (here,)))
+            self._before(tag).update(self._before(ENTRY_TAG))
+
+    def _share(self, node: Node, inside: _bodies.Inside) -> None:
+        """Notes the events that the code outside has as well."""
+        for number in inside.waited_numbers:
+            self._await(node, number)
+        for number in inside.recorded_numbers:
+            self.recorded[self._key(node, number)] = None
+
+    def _await(self, node: Node, number: int) -> str | None:
+        """The key of an event that a body waits for; None for one that is recorded before the call."""
+        key = self._key(node, number)
+        if key in self.recorded:
+            return key
+        self.awaited[key] = None
+        return None
 
     def _desired(self, node: Node) -> str | None:
         index = _annotation(node)
@@ -299,6 +346,45 @@ _HANDLERS: Final[dict[str, _Handler]] = {
 _FUNCTIONS: Final = frozenset(name for name in _HANDLERS if not name.startswith("streams."))
 
 
+class _NativeCode:
+    """Torch's own stream code in the body of a higher-order operator."""
+
+    def is_call(self, node: Node) -> bool:
+        is_object = node.target is get_external_object_by_index or _is_native_object(node)
+        return (
+            is_object
+            or _name(node) in _HANDLERS
+            or (node.op == "call_method" and any(map(_is_native_object, node.args[:1])))
+        )
+
+    def is_in(self, node: Node) -> bool:
+        return self.is_call(node) or _annotation(node) is not None
+
+    def note(self, node: Node, inside: _bodies.Inside) -> bool:
+        if (number := _annotation(node)) is not None:
+            inside.streams[number] = None
+            _forget_annotation(node)
+        if not self.is_call(node) or node.target is get_external_object_by_index:
+            return True
+        handler = _HANDLERS.get(_name(node))
+        if handler in (None, _Normalizer.refuse_host_wait, _Normalizer.limit_cores):
+            return False
+        for operand in _operands(node) if node.op == "call_method" else node.args:
+            if isinstance(operand, Node) and operand.target is get_external_object_by_index:
+                operand = operand.args[0]
+            if type(operand) is not int:
+                continue
+            if _native.is_stream(operand):
+                inside.streams[operand] = None
+            elif handler is _Normalizer.record_event:
+                inside.recorded_numbers[operand] = None
+            elif handler is _Normalizer.wait_event and operand not in inside.recorded_numbers:
+                inside.waited_numbers[operand] = None
+        return True
+
+
+_NATIVE: Final = _NativeCode()
+
 _METHODS: Final[dict[str, tuple[int, ...]]] = {  # where a method has what the operator of its name is given
     "wait_event": (1, 0),
     "record_event": (1, 0),
@@ -401,9 +487,5 @@ def normalize(gm: GraphModule) -> NormalizeReport:
 
 def is_native(gm: GraphModule) -> bool:
     """Whether a Dynamo graph has native streams or events, which `normalize` would replace."""
-    return any(
-        _name(node) in _HANDLERS
-        or node.target is get_external_object_by_index
-        or _annotation(node) is not None
-        for node in gm.graph.nodes
-    )
+    graphs = (part.graph for part in gm.modules() if isinstance(part, GraphModule))
+    return any(_NATIVE.is_in(node) for graph in graphs for node in graph.nodes)
