@@ -35,6 +35,7 @@ _WRAPPERS: Final = (
 _TRANSFORMS: Final = "/torch/_functorch/"
 _MACHINERY: Final = (
     "/torch/",
+    "/torch_npu/",
     "/air_graph/",
     "/air_streams/",
     "/air_fxpasses/",

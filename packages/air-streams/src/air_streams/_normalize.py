@@ -23,7 +23,7 @@ import torch
 from torch._dynamo.graph_bytecode_inputs import get_external_object_by_index
 from torch.fx import GraphModule, Node
 
-from air_graph import place_of, source_of, warn_at
+from air_graph import calling_line, place_of, source_of, warn_at
 from air_streams import _bodies, _library, _native
 from air_streams._outside import CALLER, Outside
 from air_streams._tags import ENTRY_TAG
@@ -135,8 +135,9 @@ class _Normalizer:
             if self.ambient not in (None, ENTRY_TAG):
                 raise NativeStreamError(
                     "the function ends with another stream set than it began with",
-                    where=place_of(node),
-                    advice="use `with torch.Stream(...)` or `with torch.npu.stream(stream)` instead of set_stream",
+                    where=calling_line() or place_of(node),
+                    advice="use `with torch.Stream(...)` or `with torch.npu.stream(stream)` instead of set_stream, and "
+                    "keep each block in one graph: no graph break inside it (fullgraph=True shows it)",
                 )
             self._move_to(node, None)
             return
