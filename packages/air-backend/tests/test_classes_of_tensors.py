@@ -139,12 +139,13 @@ def test_fake_tensors_are_computed_with_as_fake_ones(mode: str) -> None:
             assert torch.equal(run(torch.eye(4)), torch.eye(4))
 
 
-def test_a_capture_writes_a_tensor_of_inference_mode_inside_that_alone(device: str) -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_a_tensor_of_inference_mode_is_written_inside_that_alone(mode: str, device: str) -> None:
     def written(cache: Tensor, x: Tensor) -> Tensor:
         cache.add_(x)
         return cache * 2
 
-    run = torch.compile(written, backend="air", options={"mode": "reduce-overhead"})
+    run = torch.compile(written, backend="air", options={"mode": mode})
     with torch.inference_mode():
         cache = torch.zeros(2, device=device)
     for _ in range(3):

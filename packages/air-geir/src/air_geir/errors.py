@@ -119,6 +119,13 @@ class EngineError(GeirError):
     """
 
 
+class WriteRefused(EngineError, RuntimeError):
+    """A graph would write an argument that torch lets nobody write here: one that was made in inference mode.
+
+    Call inside `torch.inference_mode()`, or pass a clone that was made outside.
+    """
+
+
 class ContractError(EngineError):
     """A compiled graph gave a result with another layout, or in other memory, than eager does.
 

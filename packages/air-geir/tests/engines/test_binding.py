@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from air_geir.engines import bind, source_of
-from air_geir.errors import EngineError
+from air_geir.errors import EngineError, WriteRefused
 from air_geir.ir import DataType, Graph, TensorDesc, minimum, symbol
 from air_geir.program import (
     ArgInput,
@@ -215,3 +215,20 @@ def test_errors_show_the_generated_source(capsys: pytest.CaptureFixture[str]) ->
     with pytest.raises(AttributeError) as caught:
         bind(made, Recorder())(3)
     assert any("a0.shape[0]" in str(entry.statement) for entry in caught.traceback)
+
+
+def test_what_was_made_in_inference_mode_is_written_in_it_alone() -> None:
+    made = program((ArgInput(1),), (GraphOutput(0),), 2, assigned={0: 0})
+    recorder = Recorder()
+    run = bind(made, recorder)
+    with torch.inference_mode():
+        held = torch.zeros(2, 2)
+        (inside,) = run(held, held)
+    assert torch.equal(inside, torch.full((2, 2), 7.0))
+    recorder.assigned = ()
+    with pytest.raises(WriteRefused, match="argument 0 was made in inference mode") as refused:
+        run(held, torch.zeros(2, 2))
+    assert "pass a clone" in str(refused.value)
+    assert not recorder.assigned
+    (outside,) = run(torch.zeros(2, 2), held)  # what is only read may be of any mode
+    assert not outside.is_inference()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import linecache
 import operator
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
 from air_geir.engines._protocol import Compiled
-from air_geir.errors import EngineError
+from air_geir.errors import EngineError, WriteRefused
 from air_geir.ir import Dim, Expr
 from air_geir.program import (
     ArgInput,
@@ -68,8 +69,9 @@ def _source(program: Program, names: dict[str, Any]) -> str:
     used = sorted(program.used_symbols())
     late = [name for name in used if (known := program.symbols.get(name)) is not None and known.computed]
     lines.extend(f"    {name} = {_symbol(program, name)}" for name in used if name not in late)
-    lines.extend(_steps("b", program.before, program, names))
     written = program.written_args()
+    lines.extend(_refusal(program, written, names))
+    lines.extend(_steps("b", program.before, program, names))
     laid = [b for b in program.inputs if isinstance(b, ArgInput) and not b.contiguous]
     dense = {b.arg: f"d{b.arg}" for b in laid}
     lines.extend(f"    d{b.arg} = a{b.arg}.contiguous(){_resolved(b)}" for b in laid)
@@ -88,6 +90,27 @@ def _source(program: Program, names: dict[str, Any]) -> str:
     lines.extend(_steps("v", program.after, program, names))
     lines.append(f"    return [{', '.join(_output(i, b, program) for i, b in enumerate(program.outputs))}]")
     return "\n".join(lines) + "\n"
+
+
+def _refusal(program: Program, written: Collection[int], names: dict[str, Any]) -> Iterator[str]:
+    """Engines write where torch does not look: what inference mode made is refused before anything is written."""
+    if not written or program.is_idle:
+        return
+    places = sorted(written)
+    names |= {"inference_mode": torch.is_inference_mode_enabled, "refuse": partial(_refuse, program, places)}
+    asked = " or ".join(f"a{place}.is_inference()" for place in places)
+    yield f"    if not inference_mode() and ({asked}):"
+    yield f"        refuse({', '.join(f'a{place}' for place in places)})"
+
+
+def _refuse(program: Program, places: Sequence[int], *given: torch.Tensor) -> NoReturn:
+    place = next(place for place, value in zip(places, given, strict=True) if value.is_inference())
+    known = dict(enumerate(program.argument_promises)).get(place)
+    raise WriteRefused(
+        f"argument {place} was made in inference mode, and the graph writes it outside of inference mode",
+        where=known.where if known else f"graph {program.graph.name}",
+        advice="call inside torch.inference_mode(), or pass a clone that was made outside",
+    )
 
 
 def _steps(prefix: str, steps: Sequence[HostStep], program: Program, names: dict[str, Any]) -> Iterator[str]:
