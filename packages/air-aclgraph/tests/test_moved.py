@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import sys
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -306,3 +308,31 @@ def test_memory_that_others_may_have_is_not_carried_through(kind: str) -> None:
         for memory in memories
     ]
     assert [value.tolist() for value in values] == [[float(number)] * 4 for number in range(4)]
+
+
+def test_what_moved_is_looked_for_and_not_all_that_graphs_hold() -> None:
+    def asked(length: int) -> int:
+        def written(cache: Tensor, x: Tensor) -> Tensor:
+            for _ in range(length):
+                x = x.sin() + cache
+            cache.add_(x)
+            return x
+
+        run = executable(written, torch.zeros(4), torch.ones(4))
+        run(torch.zeros(4), torch.ones(4))
+        count = 0
+
+        def counted(frame: FrameType, event: str, called: Any) -> None:
+            nonlocal count
+            count += event == "c_call" and called.__name__ == "untyped_storage"
+
+        moved, x = torch.zeros(4), torch.ones(4)
+        sys.setprofile(counted)
+        try:
+            run(moved, x)
+        finally:
+            sys.setprofile(None)
+        assert run.stats()["captures"] == 1
+        return count
+
+    assert asked(40) == asked(2) > 0

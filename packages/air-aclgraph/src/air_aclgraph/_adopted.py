@@ -41,8 +41,8 @@ def adopted(
     given = [args[index] for index in moved]
     if not all(can_be_carried(captured, index, args[index]) and _is_alone(args[index]) for index in moved):
         return False
-    named, claims = [id(value) for value in args], claims_of_recordings()
-    if any(named.count(id(tensor)) > 1 or tensor.untyped_storage()._cdata in claims for tensor in given):
+    named = [id(value) for value in args]
+    if any(named.count(id(tensor)) > 1 or claims_of_recordings(tensor) for tensor in given):
         return False
     if not are_free(memory, collect=collect):
         return False

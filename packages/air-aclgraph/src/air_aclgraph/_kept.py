@@ -121,19 +121,30 @@ class Keeping:
         self.stage, self.pinned = Stage.COPIED, True
 
 
-def claims_of(tensors: Iterable[Tensor]) -> dict[int, int]:
-    """How many owners each storage has in these tensors and in the tensors that they are views of."""
-    distinct: dict[int, Tensor] = {}
-    for tensor in tensors:
-        distinct[tensor._cdata] = tensor
-        base = tensor._base
-        if base is not None:
-            distinct[base._cdata] = base
-    claims: dict[int, int] = {}
-    for tensor in distinct.values():
-        storage = tensor.untyped_storage()._cdata
-        claims[storage] = claims.get(storage, 0) + 1
-    return claims
+class Holders:
+    """The tensors that a recording has, and the tensors that they are views of, by their storages.
+
+    A tensor may be given another storage later: those of one storage are asked once more where they are.
+    """
+
+    def __init__(self, tensors: Iterable[Tensor]) -> None:
+        self._tensors: dict[int, dict[int, Tensor]] = {}
+        for tensor in tensors:
+            self._add(tensor)
+            if tensor._base is not None:
+                self._add(tensor._base)
+
+    def _add(self, tensor: Tensor) -> None:
+        self._tensors.setdefault(tensor.untyped_storage()._cdata, {})[tensor._cdata] = tensor
+
+    def of(self, storage: int) -> dict[int, Tensor]:
+        """The tensors over one storage, by identity: each is one owner of it."""
+        found = self._tensors.get(storage, {})
+        return {key: tensor for key, tensor in found.items() if tensor.untyped_storage()._cdata == storage}
+
+    def claims(self) -> dict[int, int]:
+        """How many owners each storage has in these tensors."""
+        return {storage: len(tensors) for storage, tensors in self._tensors.items()}
 
 
 def loans_of(own: Sequence[Tensor], claims: Mapping[int, int]) -> tuple[Loan, ...] | None:

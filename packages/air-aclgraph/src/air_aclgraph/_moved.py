@@ -19,7 +19,7 @@ from typing import Any, Final
 from torch import Tensor, nn
 
 from air_aclgraph._captured import Captured
-from air_aclgraph._kept import Loan, claims_of
+from air_aclgraph._kept import Loan
 from air_aclgraph._memory import has_gaps, is_of_others, overlaps_itself
 from air_aclgraph._runtime import Recording, Runtime
 from air_aclgraph._slots import Kind
@@ -53,9 +53,12 @@ def carried_from_now_on(
     return {index: _CARRIED[captured.kinds[index]] for index in moved}
 
 
-def claims_of_recordings() -> dict[int, int]:
-    """How many owners each storage has in recordings, of all graphs."""
-    return claims_of(tensor for recording in list(_recordings.values()) for tensor in recording.holds)
+def claims_of_recordings(tensor: Tensor) -> int:
+    """How many owners the storage of a tensor has in recordings, of all graphs."""
+    storage, found = tensor.untyped_storage()._cdata, dict[int, Tensor]()
+    for recording in list(_recordings.values()):
+        found |= recording.holders.of(storage)
+    return len(found)
 
 
 def calls_worth_a_capture(seconds: float, copied: Sequence[Tensor], runtime: Runtime) -> int:
@@ -76,9 +79,7 @@ def are_free(memory: Sequence[Tensor], *, collect: bool) -> bool:
 
 
 def _are_free(memory: Sequence[Tensor]) -> bool:
-    claims = claims_of_recordings()
-    loans = (Loan.of(each, claims.get(each.untyped_storage()._cdata, 0)) for each in memory)
-    return not any(loan.is_held() for loan in loans)
+    return not any(Loan.of(each, claims_of_recordings(each)).is_held() for each in memory)
 
 
 def can_be_carried(captured: Captured, index: int, given: Tensor) -> bool:

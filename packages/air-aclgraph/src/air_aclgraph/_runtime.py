@@ -22,6 +22,7 @@ from torch.fx import Node
 
 from air_aclgraph._addresses import AddressTests
 from air_aclgraph._copies import Copies
+from air_aclgraph._kept import Holders
 from air_aclgraph.errors import Where
 from air_graph import Ownership
 
@@ -104,8 +105,8 @@ class Recording:
     `ran` says that the recording run itself computed the outputs: they are `first`, and the first call needs
     no replay.  `explain_error` makes an error of a replay readable; it gives back what is not the device's.
     `claims` says how many tensors the recording itself has over each storage that it made and that no other
-    recording writes; the outputs among those may be lent to callers. `holds` are tensors that live as long as it does,
-    its inputs among them.
+    recording writes; the outputs among those may be lent to callers. `holders` are the tensors that live as long as it
+    does, its inputs among them.
     """
 
     replay: Callable[[], None]
@@ -119,7 +120,7 @@ class Recording:
     first: tuple[Any, ...] = field(default=(), repr=False)
     explain_error: Callable[[RuntimeError], RuntimeError] | None = None
     claims: Mapping[int, int] = field(default_factory=dict, repr=False)
-    holds: tuple[Tensor, ...] = field(default=(), repr=False)
+    holders: Holders = field(default_factory=lambda: Holders(()), repr=False)
 
 
 @dataclass(frozen=True)

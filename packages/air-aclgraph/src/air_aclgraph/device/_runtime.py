@@ -27,7 +27,7 @@ import air_streams
 from air_aclgraph import _addresses, _copies
 from air_aclgraph._conditions import captured, is_conditional_node
 from air_aclgraph._decisions import decision
-from air_aclgraph._kept import claims_of
+from air_aclgraph._kept import Holders
 from air_aclgraph._memory import tensors_of
 from air_aclgraph._runtime import (
     Abilities,
@@ -254,8 +254,8 @@ class AcceleratorRuntime:
         recording = Recording(
             replay_of(graph), outputs, nbytes, 0, False, release, replay_with=replay_with,
             explain_error=partial(replay_error, graph=request.graph, where=request.where),
-            claims={} if request.sample is None else claims_of(tensors_of((outputs, groups.held()))),
-            holds=tuple(tensors_of((inputs, outputs, groups.held()))),
+            claims={} if request.sample is None else Holders(tensors_of((outputs, groups.held()))).claims(),
+            holders=Holders(tensors_of((inputs, outputs, groups.held()))),
         )  # fmt: skip
         self._living[pool] += 1
         gone = weakref.finalize(recording, self._living.subtract, (pool,))  # also when nobody releases it

@@ -21,7 +21,7 @@ from torch.fx import Node
 
 from air_aclgraph import _addresses
 from air_aclgraph._decisions import decision, unused_results
-from air_aclgraph._kept import claims_of
+from air_aclgraph._kept import Holders
 from air_aclgraph._memory import tensors_of
 from air_aclgraph._outputs import cloner
 from air_aclgraph._runtime import Abilities, Body, Limits, Recording, Request, UpdatableCall
@@ -125,12 +125,13 @@ class HostRuntime:
         copies = sorted({str(task.overload) for task in tasks if task.allocates})
         notes = (f"no kernel that writes into given memory: {', '.join(copies)}",) if copies else ()
         replay = straight_replay(tasks) if self._order == "program" else self._shuffled(steps)
-        holds = tuple(tensors_of((outputs, [(task.args, dict(task.kwargs), task.into) for task in tasks])))
-        claims = claims_of(holds)
+        used = [(task.args, dict(task.kwargs), task.into) for task in tasks]
+        holders = Holders(tensors_of((outputs, used, inputs)))
+        claims = holders.claims()
         return Recording(
             replay, outputs, own, len(tasks), True, held_chunks.clear, notes, _patcher(recorder.patches, replay), first,
             claims={key: claims[key] for key in recorder.blocks if key in held},
-            holds=(*holds, *tensors_of(inputs)),
+            holders=holders,
         )  # fmt: skip
 
     def _shuffled(self, steps: Sequence[Any]) -> Callable[[], None]:
