@@ -140,6 +140,16 @@ def test_fake_tensors_are_computed_with_as_fake_ones(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_what_is_computed_with_one_fake_tensor_is_fake(mode: str) -> None:
+    run = torch.compile(lambda x, y: x * 2 + y, backend="air", options={"mode": mode})
+    with torch.no_grad():
+        for fake in (1, 0, 1):
+            given = [torch.ones(4), torch.ones(4)]
+            given[fake] = FakeTensorMode(allow_non_fake_inputs=True).from_tensor(given[fake])
+            assert isinstance(run(*given), FakeTensor)
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_a_tensor_of_inference_mode_is_written_inside_that_alone(mode: str, device: str) -> None:
     def written(cache: Tensor, x: Tensor) -> Tensor:
         cache.add_(x)

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._subclasses import FakeTensorMode
 from torch.utils._pytree import tree_map
 
+from air_aclgraph.errors import InputRefused
 from air_backend import CompilerConfig, get_npu_backend, pin
 from air_backend.errors import CannotPin, PinnedArgument
 
@@ -152,6 +154,23 @@ def test_what_is_not_one_captured_graph_is_refused_with_the_reason(
 ) -> None:
     with pytest.raises(CannotPin, match=match):
         pin(compiled(function, **options), torch.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        (lambda: torch.ones(2, device="meta"), "a tensor on 'meta'"),
+        (lambda: FakeTensorMode().from_tensor(torch.ones(2)), "a fake tensor"),
+        (lambda: torch.ones(2).to_sparse(), "a tensor with layout torch.sparse_coo"),
+    ],
+)
+def test_an_argument_that_has_no_values_to_copy_is_refused_by_name(
+    given: Callable[[], Tensor], what: str
+) -> None:
+    step = pin(compiled(lambda x, y: x + y), torch.ones(2), torch.ones(2))
+    with pytest.raises(InputRefused, match=f"input 'arg1_1' is {what}"):
+        step(torch.ones(2), given())
+    assert step(torch.ones(2), torch.ones(2)).tolist() == [2.0, 2.0]
 
 
 def test_the_compiled_function_goes_on_as_before() -> None:

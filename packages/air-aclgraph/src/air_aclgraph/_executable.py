@@ -17,7 +17,6 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
-from torch._subclasses import FakeTensor
 
 from air_aclgraph._adopted import adopted
 from air_aclgraph._captured import Captured
@@ -37,7 +36,7 @@ from air_aclgraph._policy import KeyPolicy
 from air_aclgraph._replayer import Replayer
 from air_aclgraph._runtime import Recording
 from air_aclgraph._siblings import Siblings
-from air_aclgraph._slots import Kind, refuse_inference, refuse_layout, refuse_subclass
+from air_aclgraph._slots import Kind, fake_mode_of, refuse_inference, refuse_layout, refuse_subclass
 from air_aclgraph._stats import Stats
 from air_aclgraph.errors import Closed, IllegalDuringCapture, InputRefused
 from air_aclgraph.fused import Fused
@@ -105,8 +104,10 @@ class Executable(Replayer, WholeGraph):
     def _off_path(self, key: Key, args: list[Any]) -> tuple[Any, ...]:
         """A call that cannot simply be replayed; what `__torch_function__` of an input does was traced."""
         with torch._C.DisableTorchFunctionSubclass():
-            if any(isinstance(value, FakeTensor) for value in args):
-                return self._eagerly(args, "an input is fake: it has no memory")
+            if (mode := fake_mode_of(args)) is not None:
+                # a pass may have put a result in the place of a value that only real inputs made
+                fakes = [mode.from_tensor(value) if isinstance(value, Tensor) else value for value in args]
+                return self._eagerly(fakes, "an input is fake: it has no memory")
             return self._run_off_path(key, args)
 
     def _run_off_path(self, key: Key, args: list[Any]) -> tuple[Any, ...]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from air_aclgraph._captured import Captured
 from air_aclgraph._clashes import COPIES
+from air_aclgraph._slots import why_without_memory
 from air_aclgraph.errors import Closed, InputRefused
 
 if TYPE_CHECKING:
@@ -64,5 +65,19 @@ class Pinned:
             else:
                 for place, value in zip(self._places, inputs, strict=True):
                     args[place] = value
-            outputs = self._run(args)
+            try:
+                outputs = self._run(args)
+            except Exception:
+                self._refuse_without_memory(inputs)
+                raise
             return self._executable.beside(args) if outputs is None else outputs
+
+    def _refuse_without_memory(self, inputs: Sequence[Any]) -> None:
+        for place, value in zip(self._places, inputs, strict=True):
+            if (what := why_without_memory(value)) is not None:
+                name = self._executable.slots[place].name
+                raise InputRefused(
+                    f"a pinned call copies its inputs, and input {name!r} is {what}, from which nothing is copied",
+                    advice="pass a tensor with values; call the compiled function itself for other tensors",
+                    input=name,
+                ) from None

@@ -25,6 +25,7 @@ from typing import Final
 import torch
 from torch import SymBool, SymFloat, SymInt, Tensor
 from torch._ops import OpOverload
+from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.fx import GraphModule, Node
 
 from air_aclgraph._objects import is_object, is_read, real_type
@@ -184,6 +185,22 @@ def refuse_subclass(name: str, value: Tensor) -> None:
             advice="compile through torch.compile, which unwraps subclasses, or pass the tensors inside it",
             input=name,
         )
+
+
+def fake_mode_of(args: Sequence[object]) -> FakeTensorMode | None:
+    """The mode of the first fake tensor, which has no memory; None where all are real."""
+    return next((value.fake_mode for value in args if isinstance(value, FakeTensor)), None)
+
+
+def why_without_memory(value: object) -> str | None:
+    """Why nothing can be copied out of a tensor; None where something can."""
+    if not isinstance(value, Tensor):
+        return None
+    if isinstance(value, FakeTensor):
+        return "a fake tensor"
+    if value.is_meta:
+        return "a tensor on 'meta'"
+    return None if value.layout is torch.strided else f"a tensor with layout {value.layout}"
 
 
 def refuse_inference(name: str, value: Tensor) -> None:
