@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 import torch
+from torch._subclasses import FakeTensorMode
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import GraphModule
 
 from air_fxpasses import CustomPass, Pipeline, default_passes
@@ -116,3 +118,42 @@ def test_a_new_node_with_the_meta_of_another_one_has_a_value_of_its_own() -> Non
     assert not any(step.rolled_back for step in report.steps)
     assert [node.target for node in gm.graph.nodes].count(torch.ops.aten.neg.default) == 2
     assert torch.equal(run_graph(gm, [x]).outputs[0], x * 3 + 1)
+
+
+def mode_of(gm: GraphModule) -> FakeTensorMode:
+    """Under which torch compiles a graph."""
+    mode: FakeTensorMode = next(iter(gm.graph.nodes)).meta["val"].fake_mode
+    return mode
+
+
+@pytest.mark.parametrize("adds_module", [False, True])
+def test_a_tensor_that_a_function_makes_without_data_is_its_failure(adds_module: bool) -> None:
+    def add(gm: GraphModule) -> None:
+        (node,) = gm.graph.find_nodes(op="call_function", target=aten.neg.default)
+        with gm.graph.inserting_after(node):
+            if adds_module:
+                gm.add_submodule("mine", torch.nn.Linear(4, 4))
+                made = gm.graph.call_module("mine", (node,))
+            else:
+                gm.register_buffer("mine", torch.ones(4))
+                made = gm.graph.get_attr("mine")
+        node.replace_all_uses_with(made, delete_user_cb=lambda user: user is not made)
+
+    gm = functional_graph(lambda x: x.neg().sin(), x)
+    with mode_of(gm), pytest.raises(PassFailed, match=r"mine: new and without data.*unset_fake"):
+        Pipeline([CustomPass(add, "mine")]).run(gm)
+    assert torch.equal(run_graph(gm, [x]).outputs[0], x.neg().sin())
+
+
+def test_a_tensor_that_a_function_makes_where_tensors_are_real_is_a_constant_of_the_graph() -> None:
+    def add(gm: GraphModule) -> None:
+        with unset_fake_temporarily():
+            gm.register_buffer("mine", torch.full((4,), 3.0))
+        (node,) = gm.graph.find_nodes(op="call_function", target=aten.neg.default)
+        with gm.graph.inserting_before(node):
+            node.replace_all_uses_with(gm.graph.get_attr("mine"))
+
+    gm = functional_graph(lambda x: x.neg().sin(), x)
+    with mode_of(gm):
+        Pipeline([CustomPass(add, "mine")]).run(gm)
+    assert torch.equal(run_graph(gm, [x]).outputs[0], torch.full((4,), 3.0).sin())

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from torch import nn
+from torch._subclasses import FakeTensor
 from torch.fx import GraphModule
 
 from air_fxpasses._facts import Facts
@@ -34,12 +37,13 @@ class CustomPass(Pass):
         return given if isinstance(given, Pass) else cls(given, label)
 
     def __call__(self, gm: GraphModule, facts: Facts) -> PassResult:
-        before, ends = Snapshot(gm), _ends(gm)
+        before, ends, fakes = Snapshot(gm), _ends(gm), _fakes(gm)
         if self.function is not None:
             self.function(gm)
         modified = not before.is_unchanged()
         if modified:
             _check(gm, ends)
+            _refuse_fakes(_fakes(gm) - fakes)
         facts.refresh()
         return PassResult(modified)
 
@@ -57,3 +61,31 @@ def _check(gm: GraphModule, ends: dict[str, int]) -> None:
     for name, count in _ends(gm).items():
         if count != ends[name]:
             raise ValueError(f"the graph had {ends[name]} {name} and has {count} after it")
+
+
+def _fakes(gm: GraphModule) -> frozenset[str]:
+    """The names under which a graph reads tensors without data, its own and those of modules it calls."""
+    found = set[str]()
+    for node in gm.graph.nodes:
+        if node.op in ("get_attr", "call_module"):
+            value = next(iter(_attributes(gm, str(node.target))), None)
+            held = value.state_dict(keep_vars=True).values() if isinstance(value, nn.Module) else (value,)
+            if any(isinstance(each, FakeTensor) for each in held):
+                found.add(str(node.target))
+    return frozenset(found)
+
+
+def _attributes(gm: GraphModule, name: str) -> tuple[Any, ...]:
+    """What a graph module has under a dotted name; nothing where it has none."""
+    try:
+        return (operator.attrgetter(name)(gm),)
+    except AttributeError:
+        return ()
+
+
+def _refuse_fakes(names: frozenset[str]) -> None:
+    if names:
+        raise ValueError(
+            f"{', '.join(sorted(names))}: new and without data. Where graphs are compiled torch makes fake tensors: "
+            "make it before, or `with torch._subclasses.fake_tensor.unset_fake_temporarily():`"
+        )
