@@ -138,12 +138,16 @@ def compile_aten(
 
 @dataclass(frozen=True)
 class _Part:
-    """A graph, or a piece of one: its example inputs, which of them keep their address, and its name."""
+    """A graph, or a piece of one: its example inputs, which of them keep their address, and its name.
+
+    `whole` is what a piece knows of the graph that it is of.
+    """
 
     gm: fx.GraphModule
     inputs: Sequence[Any]
     static: Sequence[int]
     name: str
+    whole: dump.Whole | None = None
 
 
 @dataclass(frozen=True)
@@ -170,7 +174,7 @@ class _Work:
             touched = bool(air_streams.products_side_by_side(gm)) or touched
         self.observer.after(gm, settings)
         if _dumps_in_graph(settings):
-            dump.insert_saves(gm, self.ground, settings.dump_config.dump_path, part.name)
+            self._dump(gm, part.name, part.whole)
             touched = True
         if touched:
             plan = plan.read_again(gm, sync=settings.air.sync)
@@ -181,6 +185,10 @@ class _Work:
                 _pieces.splitter(untouched, self.ground, lambda apart: plain.in_pieces(before, apart)[2])
             )
         return report, plan, executor, run
+
+    def _dump(self, gm: fx.GraphModule, name: str, whole: dump.Whole | None) -> None:
+        """Has a graph, or a part of one, write its tensors in every run."""
+        dump.insert_saves(gm, self.ground, self.settings.dump_config.dump_path, name, whole)
 
     def _optimise(self, part: _Part, plan: air_streams.StreamPlan) -> PipelineReport | None:
         """Runs the passes that the settings ask for."""
@@ -301,9 +309,14 @@ class _Work:
     ) -> tuple[PipelineReport, air_streams.StreamPlan, air_aclgraph.PiecedExecutable]:
         """The same for each piece of a graph that some operators cut up."""
         reports: list[PipelineReport] = []
+        whole = part.whole or dump.Whole.of(part.gm)
+
+        def see_eager(gm: fx.GraphModule, name: str) -> None:
+            if _dumps_in_graph(self.settings):
+                self._dump(gm, name, whole)
 
         def compile_piece(*piece: Any) -> Executor:
-            own = _Part(*piece)
+            own = _Part(*piece, whole=whole)
             air_graph.note_owning_results(own.gm)
             report, _, _, run = self.whole(own, air_streams.StreamPlan.of(own.gm, sync="off"))
             reports.extend([report] if report is not None else [])
@@ -311,7 +324,7 @@ class _Work:
 
         gm, limit = part.gm, self.settings.air.host_constant_bytes
         run = _pieces.compile_in_pieces(
-            gm, apart, part.inputs, part.static, part.name, compile_piece, limit, numbers
+            gm, apart, part.inputs, part.static, part.name, compile_piece, see_eager, limit, numbers
         )
         first = next((node for node, each in apart.items() if each in run.eager), None)
         _pieces.warn_of_pieces("reduce-overhead", part.name, run, first)

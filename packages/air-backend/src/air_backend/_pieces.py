@@ -41,6 +41,7 @@ def compile_in_pieces(
     static_inputs: Sequence[int],
     name: str,
     compile_piece: CompilePiece,
+    see_eager: Callable[[fx.GraphModule, str], None],
     limit: int,
     numbers: Sequence[fx.Node] = (),
 ) -> air_aclgraph.PiecedExecutable:
@@ -49,7 +50,7 @@ def compile_in_pieces(
     Scopes of core limits and of attributes hold in each piece.
 
     What sizes alone decide runs once for each size, and up to `limit` bytes of it are kept. `numbers` are put on the
-    device before the pieces run.
+    device before the pieces run. `see_eager` may change a part that runs eagerly, before it is made.
     """
     _leave_out_streams(gm)
     by_size = air_aclgraph.decided_by_symbols(gm, apart)
@@ -68,6 +69,7 @@ def compile_in_pieces(
         return pieces[part_name]
 
     def eager(part: fx.GraphModule, values: list[Any], part_name: str) -> Run:
+        see_eager(part, f"{name}.{part_name}")
         run: Run = air_aclgraph.run_eagerly(part).function
         if part_name in by_itself:
             run = once[part_name] = air_aclgraph.OncePerSize(run, limit)

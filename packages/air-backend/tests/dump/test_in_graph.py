@@ -129,10 +129,11 @@ def test_a_device_whose_replays_cannot_call_the_host_is_refused(tmp_path: Path) 
         insert_saves(gm, torch.device("cuda"), str(tmp_path), "graph_0")
 
 
-def test_the_pieces_of_a_graph_that_is_cut_are_dumped(tmp_path: Path) -> None:
-    def positive_rows(x: Tensor) -> Tensor:
-        return x[((x * 2).sum(1) > 0).nonzero().squeeze(1)] + 1
+def positive_rows(x: Tensor) -> Tensor:
+    return x[((x * 2).sum(1) > 0).nonzero().squeeze(1)] + 1
 
+
+def test_a_graph_that_is_cut_is_dumped_whole(tmp_path: Path) -> None:
     run = compiled(tmp_path, positive_rows)
     with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -140,3 +141,22 @@ def test_the_pieces_of_a_graph_that_is_cut_are_dumped(tmp_path: Path) -> None:
             x = torch.eye(3) * number
             assert torch.equal(run(x), positive_rows(x))
     assert [tensor.max().item() for tensor in saved(tmp_path, "mul")] == [2.0, 4.0, 6.0]
+    assert [tensor.tolist() for tensor in saved(tmp_path, "nonzero")] == [[[0], [1], [2]]] * 3
+    assert len([*tmp_path.rglob("nonzero*.pt")]) == 3  # the piece that reads it does not write it again
+
+
+def test_G11_a_marked_block_narrows_the_dump_of_every_part_of_a_graph(tmp_path: Path) -> None:
+    def marked(x: Tensor) -> Tensor:
+        with data_dump():
+            chosen = (x.sum(1) > 0).nonzero()
+        return x[chosen.squeeze(1)] + 1
+
+    run = compiled(tmp_path, marked)
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert torch.equal(run(torch.eye(3)), torch.eye(3) + 1)
+    assert {file.name.partition("_device")[0] for file in tmp_path.rglob("*.pt")} == {
+        "sum_1",
+        "gt",
+        "nonzero",
+    }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from air_backend.dump._eager import EagerDump
 from air_backend.dump._graphs import readable, write_graph
-from air_backend.dump._in_graph import insert_saves
+from air_backend.dump._in_graph import Whole, insert_saves
 from air_backend.dump._marks import data_dump, is_marked
 from air_backend.dump._summary import summarize
 from air_backend.dump._tree import DebugFolder, debug_folder
@@ -16,6 +16,7 @@ from air_backend.dump._tree import DebugFolder, debug_folder
 __all__ = [
     "DebugFolder",
     "EagerDump",
+    "Whole",
     "data_dump",
     "debug_folder",
     "insert_saves",

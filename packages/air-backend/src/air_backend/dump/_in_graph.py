@@ -15,13 +15,14 @@ from __future__ import annotations
 import errno
 import logging
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import torch
 from torch import fx
 
-from air_backend.dump._marks import chosen
+from air_backend.dump._marks import chosen, is_marked
 from air_backend.dump._place import rank_folder
 from air_backend.errors import DumpUnsupported
 from air_graph import files, forks
@@ -91,8 +92,27 @@ _LIBRARY.impl("save_tensor", _save_fake, "Meta")
 fx.node.has_side_effect(SAVE)
 
 
-def insert_saves(gm: fx.GraphModule, ground: torch.device, path: str | None, name: str) -> int:
-    """Adds the operators; gives their number. Marked nodes alone count where a model marks some."""
+@dataclass(frozen=True)
+class Whole:
+    """What a part of a graph has to know of the whole one: whether that marks nodes, and its inputs by name."""
+
+    marks: bool
+    inputs: frozenset[str]
+
+    @classmethod
+    def of(cls, gm: fx.GraphModule) -> Whole:
+        """A graph, as its parts see it."""
+        holders = gm.graph.find_nodes(op="placeholder")
+        return cls(chosen(gm) is not None, frozenset(node.name for node in holders))
+
+
+def insert_saves(
+    gm: fx.GraphModule, ground: torch.device, path: str | None, name: str, whole: Whole | None = None
+) -> int:
+    """Adds the operators; gives their number. Marked nodes alone count where a model marks some.
+
+    A part of a graph leaves out what another part has made for it.
+    """
     if ground.type not in SERVED:
         raise DumpUnsupported(ground.type, SERVED)
     folder = rank_folder(path)
@@ -101,8 +121,9 @@ def insert_saves(gm: fx.GraphModule, ground: torch.device, path: str | None, nam
     except UnicodeEncodeError:  # it is an argument of an operator
         refusal = OSError(errno.EILSEQ, "the path is no Unicode text")
         raise CannotWrite("the tensors of replays", folder, refusal) from None
-    marked = chosen(gm)
-    nodes = [node for node in gm.graph.nodes if _is_dumped(node) and (marked is None or node in marked)]
+    whole = whole or Whole.of(gm)
+    nodes = [node for node in gm.graph.nodes if _is_dumped(node) and (is_marked(node) or not whole.marks)]
+    nodes = [node for node in nodes if node.op != "placeholder" or node.name in whole.inputs]
     first = next(node for node in gm.graph.nodes if node.op != "placeholder")
     for node in nodes:
         place = (
