@@ -211,6 +211,30 @@ def test_clones_of_conjugated_values_are_conjugated() -> None:
             assert (found.is_conj(), found.is_neg()) == (expected.is_conj(), expected.is_neg())
 
 
+@pytest.mark.parametrize("outputs", ["kept", "clone", "view", "guarded"])
+def test_results_of_one_memory_are_negated_and_conjugated_each_by_itself(outputs: str) -> None:
+    def function(x: Tensor) -> tuple[Tensor, ...]:
+        z = torch.complex(x, x * 2)
+        plain = torch.complex(x * 3, x)
+        return (
+            z.conj().imag,
+            z.real,
+            torch.view_as_real(z),
+            plain.conj(),
+            plain.real,
+            torch.view_as_real(plain),
+        )
+
+    run = executable(function, torch.ones(3), air__outputs=outputs)
+    for seed in range(12):  # copied, and lent later on
+        x = torch.randn(3, generator=torch.Generator().manual_seed(seed))
+        for found, expected in zip(run(x), function(x), strict=True):
+            assert torch.equal(found, expected)
+            assert (found.is_conj(), found.is_neg()) == (expected.is_conj(), expected.is_neg())
+            assert found.stride() == expected.stride()
+            assert (found._base is None) or outputs in ("view", "guarded")
+
+
 @pytest.mark.parametrize(
     "function",
     [lambda x: (x.t_() * 2,), lambda x: (x.add_(1).unsqueeze_(0) * 2,)],

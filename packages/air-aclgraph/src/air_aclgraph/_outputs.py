@@ -24,7 +24,7 @@ from torch import Tensor
 from air_aclgraph._memory import extent, overlaps_itself, used_of
 from air_aclgraph._results import Result, repeated
 from air_aclgraph.errors import StaleOutput
-from air_graph import Ownership, same_place
+from air_graph import Ownership, placed
 
 Finish = Callable[[Sequence[Any]], tuple[Any, ...]]
 
@@ -278,9 +278,9 @@ def related(
     memory was written.
     """
     first = next((at for at, each in enumerate(owning) if each.owns), 0)
-    root = same_place(tensors[first], storage)
+    root = placed(tensors[first], storage, int(tensors[first].storage_offset()))
     made = {
-        each.place: root if at == first else _beside(root, tensor)
+        each.place: root if at == first and _is_plain(tensor) else _beside(root, tensor)
         for at, (tensor, each) in enumerate(zip(tensors, owning, strict=True))
     }
     for base, views in _views_of(tensors, owning).items():
@@ -295,7 +295,10 @@ def related(
 
 
 def _beside(root: Tensor, tensor: Tensor) -> Tensor:
-    """The place of a tensor in the storage of `root`, no view of that for autograd, but of one count of versions."""
+    """The place of a tensor in the storage of `root`, no view of that for autograd, but of one count of versions.
+
+    `root` has neither bit: what lies beside it has its own.
+    """
     return _view(tensor, 0, [root]).of(root).detach()
 
 
@@ -309,8 +312,12 @@ def _views_of(tensors: Sequence[Tensor], owning: Sequence[Ownership]) -> dict[in
 
 
 def _lies_plainly_in(tensor: Tensor, base: Tensor) -> bool:
-    turned = any(t.is_conj() or t.is_neg() for t in (tensor, base))
-    return tensor.dtype == base.dtype and not turned
+    return tensor.dtype == base.dtype and _is_plain(tensor) and _is_plain(base)
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """Whether torch has nothing to conjugate or to negate."""
+    return not tensor.is_conj() and not tensor.is_neg()
 
 
 def _base_of(tensors: Sequence[Tensor]) -> Tensor | None:

@@ -316,7 +316,7 @@ class _Work:
                 self._dump(gm, name, whole)
 
         def compile_piece(*piece: Any) -> Executor:
-            own = _Part(*piece, whole=whole)
+            own = replace(_Part(*piece), whole=whole)
             air_graph.note_owning_results(own.gm)
             report, _, _, run = self.whole(own, air_streams.StreamPlan.of(own.gm, sync="off"))
             reports.extend([report] if report is not None else [])
