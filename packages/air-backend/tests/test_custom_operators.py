@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -93,21 +94,25 @@ def test_S24_with_a_registered_twin_the_result_is_written_in_place() -> None:
     assert len(WRITTEN) == 1
 
 
+def in_a_branch(x: Tensor, fetch: Callable[[Tensor], Tensor]) -> Tensor:
+    return torch.as_tensor(torch.cond(x.sum() > -9, fetch, lambda x: x * 2, (x,)) + x)
+
+
+@pytest.mark.parametrize("way", [lambda x, fetch: fetch(x) + x, in_a_branch], ids=["alone", "in a branch"])
 @pytest.mark.parametrize("mode", MODES)
-def test_what_an_operator_gives_back_and_keeps_is_not_written(mode: str) -> None:
+def test_what_an_operator_gives_back_and_keeps_is_not_written(
+    mode: str, way: Callable[..., Tensor], device: str
+) -> None:
     """A table or a workspace of the operator: only the program may write it."""
-    state = torch.zeros(2)
+    state = torch.zeros(2, device=device)
     with torch.library._scoped_library("air_backend_state", "FRAGMENT") as library:
         library.define("fetch(Tensor x) -> Tensor")
         library.impl("fetch", lambda x: state, "CompositeExplicitAutograd")
-        torch.library.register_fake("air_backend_state::fetch", lambda x: torch.empty(2), lib=library)
-
-        def added(x: Tensor) -> Tensor:
-            return torch.as_tensor(torch.ops.air_backend_state.fetch(x) + x)
-
-        run = torch.compile(added, backend="air", options={"mode": mode})
+        torch.library.register_fake("air_backend_state::fetch", torch.empty_like, lib=library)
+        fetch = torch.ops.air_backend_state.fetch
+        run = torch.compile(lambda x: way(x, lambda x: fetch(x)), backend="air", options={"mode": mode})
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            made = [run(torch.ones(2)).tolist() for _ in range(7)]
+            made = [run(torch.ones(2, device=device)).tolist() for _ in range(7)]
     assert made == [[1.0, 1.0]] * 7
     assert state.tolist() == [0.0, 0.0]

@@ -34,9 +34,11 @@ from air_fxpasses.tables import twin_of
 from air_graph import (
     DeviceLayouts,
     Region,
+    bodies_of,
     is_dense,
     keeps_gaps,
     lies_like_operand_on_npu,
+    operator_of,
     read_alike,
     repeated_element,
     same_extents,
@@ -256,13 +258,28 @@ def _provenance(ask: _Question) -> Refusal | None:
 def _maker(ask: _Question) -> Refusal | None:
     """What an operator of the user's gives back may be a tensor that it keeps: its state, a table, a workspace."""
     made = ask.facts.members(ask.home_storage)[0]
-    call = made.args[0] if made.target is operator.getitem else made
-    target = call.target if isinstance(call, Node) else None
-    if not isinstance(target, OpOverload) or target.namespace in _MAKE_NEW_MEMORY:
-        return None
-    if twin_of(target) is not None:  # registered as new values of what its in-place form writes
-        return None
-    return ask.no(f"{target} gave the memory it would write, and may have kept it", made)
+    call, place = made.args if made.target is operator.getitem else (made, 0)
+    keeper = _keeper(call, place) if isinstance(call, Node) else None
+    return (
+        None
+        if keeper is None
+        else ask.no(f"{keeper} gave the memory it would write, and may have kept it", made)
+    )
+
+
+def _keeper(call: Node, place: Any) -> OpOverload | None:
+    """The operator of the user's that gives a result of a call, by itself or inside of a `cond`, a loop, a region."""
+    if (called := operator_of(call)) is None:
+        inner = (node for body in bodies_of(call) for node in body.graph.nodes if node.op == "call_function")
+        return next((keeper for node in inner if (keeper := _keeper(node, 0)) is not None), None)
+    target, _ = called
+    if target.namespace in _MAKE_NEW_MEMORY or twin_of(target) is not None:
+        return None  # what has a twin is registered as new values of what its in-place form writes
+    # after its results come copies of what it writes
+    is_copy = (
+        target is not call.target and isinstance(place, int) and place >= max(1, len(target._schema.returns))
+    )
+    return None if is_copy else target
 
 
 def _reads_absolute_offset(ask: _Question) -> Node | None:
