@@ -100,3 +100,29 @@ def test_a_model_with_a_type_as_attribute_is_read_from_its_file(tmp_path: Path) 
         assert torch.equal(run(X), model.step(X))
         torch._dynamo.reset()
     assert len([path for path in tmp_path.rglob("compiled_module*") if path.is_file()]) == 1
+
+
+def of_a_local_kind() -> nn.Module:
+    class Here(enum.Enum):
+        TWO = 2
+
+    class Chosen(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.kind = Here.TWO
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x * self.kind.value
+
+    return Chosen()
+
+
+def test_A51_a_member_of_an_enumeration_made_inside_a_function_is_compared_by_its_own_name(
+    tmp_path: Path,
+) -> None:
+    for _ in range(2):
+        torch._dynamo.reset()
+        cached = cache_compile(of_a_local_kind().forward, cache_dir=tmp_path)
+        for _ in range(2):
+            torch.testing.assert_close(cached(X), X * 2)
+        assert [path.name for path in cached.folder.iterdir()] == ["compiled_module"], "traced once"

@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from air_backend.inference._key import PLAIN, code_of
+from air_backend.inference._local_classes import own_name
 
 _OF_TORCH: Final = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 
@@ -41,6 +42,8 @@ def _kind(value: object) -> str:
 
 def _named(value: Any) -> str:
     owner = getattr(value, "__module__", None) or getattr(value, "__self__", None)
+    if isinstance(value, type):
+        return f"{owner}.{own_name(value)}"
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", type(value).__qualname__)
     return f"{owner}.{name}"
 

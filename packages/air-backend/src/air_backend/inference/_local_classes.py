@@ -6,7 +6,7 @@
 
 While a graph is written or read, each such class of the model and of the arguments has a name in its module.  Whoever
 reads the file has made a model of his own by then, so the name stands for his class.  That the two classes are alike is
-not taken for granted: the source code of a function is compared when a file is read.
+not taken for granted: `_classes` compares them when a file is read.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from torch.utils._pytree import tree_leaves
 from air_graph import forks
 
 _lock = forks.new_lock()
+_own_names: dict[type, str] = {}
 
 
 @contextlib.contextmanager
@@ -38,13 +39,20 @@ def importable(function: Callable[..., Any], arguments: Any) -> Iterator[None]:
                 alias = f"_air_local_{at}_{''.join(c if c.isalnum() else '_' for c in qualname)}"
                 setattr(sys.modules[cls.__module__], alias, cls)
                 names.append((cls.__module__, alias))
+                _own_names[cls] = qualname
                 cls.__name__ = cls.__qualname__ = alias
             yield
         finally:
             for cls, name, qualname in before:
                 cls.__name__, cls.__qualname__ = name, qualname
+                _own_names.pop(cls, None)
             for module, alias in names:
                 delattr(sys.modules[module], alias)
+
+
+def own_name(cls: type) -> str:
+    """The name that a class has outside of this context."""
+    return _own_names.get(cls, cls.__qualname__)
 
 
 def _local_classes(values: Iterable[Any]) -> Iterator[type]:
