@@ -40,6 +40,7 @@ from air_backend.errors import (
     TwoConfigurations,
 )
 from air_backend.inference import _store
+from air_backend.inference._classes import Classes, classes_of
 from air_backend.inference._conditions import Conditions, Traced, arguments, texts_of
 from air_backend.inference._key import Key, cells_of, hooks_of, pin_options_of_the_trace
 from air_backend.inference._local_classes import importable
@@ -164,6 +165,7 @@ class CachedFunction:
             )
         self._globals: dict[str, str] = {}
         self._marks: Marks = {}
+        self._classes: Classes = {}
         self._store = store
         self._ge_files = store.folder / GE_FILES if ge_cache else None
         self._conditions: dict[str, str] = {}
@@ -265,7 +267,7 @@ class CachedFunction:
                     graph = self._traced(args, kwargs)
                 finally:
                     self._named = {}
-                facts = _store.Facts(self._globals, self._conditions, self._marks, hooks)
+                facts = _store.Facts(self._globals, self._conditions, self._marks, hooks, self._classes)
                 self._keeps = (
                     self._keeps and self._store.write(graph, facts, cells_of(self._func)) is not None
                 )
@@ -283,6 +285,7 @@ class CachedFunction:
             not g.is_global and not CANNOT_BE_KEPT & {g.guard_type, *g.derived_guard_types} for g in guards
         ]
         self._marks = marks_of(guards)
+        self._classes = classes_of(guards)
         dropped = [g for g, keep in zip(guards, keeps, strict=True) if not keep]
         contents = {g.name for g in dropped if OF_CONTENTS & {g.guard_type, *g.derived_guard_types}}
         self._globals = _store.global_values((g.name for g in dropped if g.is_global), contents, self._func)

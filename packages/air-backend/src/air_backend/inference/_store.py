@@ -33,9 +33,10 @@ import torch
 from torch._guards import TracingContext, tracing
 
 from air_backend.errors import CacheWarning, NotACache, UnsafeCache
+from air_backend.inference._classes import Classes, changed
 from air_backend.inference._conditions import Conditions, Traced
 from air_backend.inference._described import described, is_as
-from air_backend.inference._key import Key, cells_of, hooks_of
+from air_backend.inference._key import Key, cells_of, code_of, hooks_of
 from air_backend.inference._marks import Marks, put_back
 from air_config.trust import Untrusted, open_trusted, why_untrusted
 from air_graph.errors import CannotWrite
@@ -48,6 +49,7 @@ WHAT: Final = "a file of cache_compile"
 ABOUT, GRAPH, FUNCTION = "about.json", "graph.txt", "function"
 GLOBALS: Final = "globals"
 HOOKS: Final = "hooks"
+CLASSES: Final = "classes"
 MARKS: Final = "marks"
 MODULES: Final = "modules"
 CONDITIONS: Final = "conditions"
@@ -67,6 +69,7 @@ class Facts:
     """Those among arguments and attributes that are asked in each call."""
     marks: Marks
     hooks: Mapping[str, list[str]]
+    classes: Classes
 
     def by_name(self) -> dict[str, Any]:
         held = (
@@ -74,6 +77,7 @@ class Facts:
             (CONDITIONS, self.conditions),
             (MARKS, self.marks),
             (HOOKS, self.hooks),
+            (CLASSES, self.classes),
         )
         return {name: dict(values) for name, values in held}
 
@@ -209,8 +213,10 @@ def _loaded(file: BinaryIO, path: Path, key: Key, func: Callable[..., Any]) -> T
             raise NotACache(str(path), f"it was traced with other hooks: {', '.join(others)}")
         values = about[GLOBALS]
         now = _values(values, func)
-        if changed := sorted(n for n, text in values.items() if n not in now or not is_as(now[n], text)):
-            raise NotACache(str(path), f"{changed[0]} is not {values[changed[0]]} any more")
+        if others := sorted(n for n, text in values.items() if n not in now or not is_as(now[n], text)):
+            raise NotACache(str(path), f"{others[0]} is not {values[others[0]]} any more")
+        if (another := changed(about[CLASSES])) is not None:
+            raise NotACache(str(path), f"class {another} is not what it was")
         data = io.BytesIO(archive.read(FUNCTION))
     modules = {name: importlib.import_module(module) for name, module in about[MODULES].items()}
     scope = {**modules, **_function(func).__globals__}
@@ -220,6 +226,8 @@ def _loaded(file: BinaryIO, path: Path, key: Key, func: Callable[..., Any]) -> T
     for source in graph.source_info().inlined_sources:  # type: ignore[attr-defined]
         if _checksum(source) != source.checksum:
             raise NotACache(str(path), f"the source code of {source.module} has changed")
+    if code_of(graph._artifacts.original_code) != code_of(_function(func).__code__):  # type: ignore[attr-defined]
+        raise NotACache(str(path), f"it was traced from another function named {key.function}")
     return Traced(graph, Conditions(about[CONDITIONS], _function(func), scope_of(func)))
 
 

@@ -1,0 +1,116 @@
+"""What the classes were that a trace looked into, as text that a later process can compare with its own.
+
+    class Model(nn.Module):
+        scale = SCALE                          # Dynamo has no condition on it: for Dynamo a class is what it is
+        def forward(self, x): ...              # a class made inside a function: `forward` may close over a number
+
+Dynamo guards which class a value has, by identity, and a file names classes. Of two classes with one name the plain
+attributes are compared, the members of an enumeration, and the code of functions with what they close over. How an
+object is made counts for classes that the program itself names: of others there were objects before it was traced.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import hashlib
+import operator
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from types import FunctionType
+from typing import Any, Final
+
+import torch
+
+from air_backend.inference._described import described
+from air_backend.inference._key import PLAIN
+
+Classes = Mapping[str, str]
+"""Module and name of a class -> a digest of what is in it; the name of one that may be called ends with `()`."""
+
+_CALLED: Final = "()"
+_MAKING: Final = frozenset({"__init__", "__new__", "__post_init__"})
+
+_PLAIN: Final = (*PLAIN, torch.dtype, enum.Enum)
+#: Whose classes the versions in a file stand for.
+_OF_VERSIONS: Final = sys.stdlib_module_names | {"torch"}
+
+
+def classes_of(guards: Iterable[Any]) -> Classes:
+    """The classes of the values that a graph has conditions on."""
+    values = [guard.value for guard in guards]
+    of_objects = {base: None for value in values for base in type(value).__mro__}
+    called = {base: None for value in values if isinstance(value, type) for base in value.__mro__}
+    return {**_described(of_objects, ""), **_described(called, _CALLED)}
+
+
+def changed(classes: Classes) -> str | None:
+    """The first class that is another one in this process, or is not there; None where all are the same."""
+    for name, digest in classes.items():
+        module, _, path = name.removesuffix(_CALLED).partition(":")
+        try:
+            cls = operator.attrgetter(path)(sys.modules[module])
+        except (KeyError, AttributeError):
+            return name
+        if not isinstance(cls, type) or _digest(cls, called=name.endswith(_CALLED)) != digest:
+            return name
+    return None
+
+
+def _described(classes: Iterable[type], called: str) -> Classes:
+    ours = (cls for cls in classes if cls.__module__.partition(".")[0] not in _OF_VERSIONS)
+    return {f"{cls.__module__}:{cls.__qualname__}{called}": _digest(cls, called=bool(called)) for cls in ours}
+
+
+def _digest(cls: type, *, called: bool) -> str:
+    members: Iterable[Any] = list(cls) if isinstance(cls, enum.EnumMeta) else ()
+    texts = [f"{member.name} = {_text(member.value, set())}" for member in members]
+    texts += [
+        f"{name} = {text}"
+        for name, value in _attributes(cls)
+        if (called or name not in _MAKING) and (text := _text(value, set()))
+    ]
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+
+
+def _attributes(cls: type) -> Iterator[tuple[str, Any]]:
+    """All but what Python itself writes about a class, such as its documentation and its first line."""
+    for name, value in sorted(vars(cls).items()):
+        if not (name.startswith("__") and name.endswith("__") and isinstance(value, PLAIN)):
+            yield name, value
+
+
+def _text(value: Any, seen: set[int]) -> str:
+    """What a value is; empty for what no text can stand for, which Dynamo has conditions on where it looks."""
+    if isinstance(value, _PLAIN):
+        return described(value)
+    if isinstance(value, (tuple, frozenset)):
+        texts = [_text(one, seen) for one in value]
+        return f"{type(value).__name__} of {texts if isinstance(value, tuple) else sorted(texts)}"
+    if id(value) in seen:
+        return ""
+    seen.add(id(value))
+    return " ".join(_text_of_function(value, seen))
+
+
+def _text_of_function(value: Any, seen: set[int]) -> Iterator[str]:
+    if isinstance(value, property):
+        yield from (_text(one, seen) for one in (value.fget, value.fset) if one is not None)
+    elif isinstance(value, (staticmethod, classmethod)):
+        yield _text(value.__func__, seen)
+    elif isinstance(value, functools.partial):
+        yield from (_text(one, seen) for one in (value.func, value.args, tuple(value.keywords.items())))
+    elif isinstance(value, FunctionType):
+        yield described(value.__code__)
+        yield from (_text(one, seen) for one in _held(value))
+
+
+def _held(function: FunctionType) -> Iterator[Any]:
+    """What a function closes over, and its defaults."""
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:  # nothing was put into it yet
+            yield None
+    yield from function.__defaults__ or ()
+    yield from sorted((function.__kwdefaults__ or {}).items())
