@@ -196,9 +196,9 @@ class CachedFunction:
         given = (*self._self, *args)
         with torch.no_grad():
             graphs = self._read((args, kwargs)) if self._graphs is None else self._graphs
-            for graph in graphs:
-                if graph.holds(given, kwargs):
-                    return self._run(graph.graph, args, kwargs)
+            graph = _holding(graphs, given, kwargs)
+            if graph is not None:
+                return self._run(graph.graph, args, kwargs)
             try:
                 graph = self._trace(args, kwargs)
             except Exception as error:
@@ -253,6 +253,8 @@ class CachedFunction:
     def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced:
         with self._lock:
             graphs = self._read((args, kwargs))
+            if (made := _holding(graphs, (*self._self, *args), kwargs)) is not None:
+                return made  # by another thread, while this one waited
             if graphs:
                 log.warning(
                     "%s: none of its %d graphs on disk or in memory holds for this call; it is traced once more",
@@ -302,6 +304,11 @@ class CachedFunction:
             except TensorifyScalarRestartAnalysis:  # a number is a constant after all; torch remembers which
                 continue
         return self._compiled.aot_compile((args, kwargs))
+
+
+def _holding(graphs: Sequence[Traced], given: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced | None:
+    """The first graph that may be called with these arguments."""
+    return next((graph for graph in graphs if graph.holds(given, kwargs)), None)
 
 
 #: How torch begins what it says of a class, or a function, that it cannot write down.
