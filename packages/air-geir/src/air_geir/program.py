@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from torch.utils._pytree import tree_leaves
 
-from air_geir.ir import DataType, Dim, Expr, Graph, Placement, Port
+from air_geir.ir import DataType, Dim, Expr, Graph, Node, Placement, Port
 
 _VIEWS = frozenset({"Reshape", "Transpose", "Squeeze", "Unsqueeze", "ExpandDims", "Identity", "Bitcast"})
 
@@ -256,6 +256,15 @@ def keeps_its_value(port: Port) -> bool:
             return True
         port = base
     return False
+
+
+def readers_of(port: Port) -> list[Node]:
+    """The operators that read this value, or what may be a view of it."""
+    found = list(port.users)
+    for node in found:
+        if node.op_type in _VIEWS:
+            found += [user for user in node.output.users if user not in found]
+    return found
 
 
 def _dims_of(binding: InputBinding | OutputBinding) -> tuple[Dim, ...]:

@@ -298,3 +298,65 @@ def test_G20_arguments_that_overlap_and_are_written_are_still_refused(tmp_path: 
     x = torch.randn(2, 4)
     with pytest.raises(ExportError):
         dynamo_export(x, x[:1], {"left": x, "right": x}, model=WritesBoth(), export_path=tmp_path)
+
+
+class Weighted(torch.nn.Module):
+    """A module of two arguments."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x * 2 + y
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+def test_G20_one_tensor_given_as_two_arguments_that_are_read_is_two_inputs(
+    tmp_path: Path, dynamic: bool
+) -> None:
+    x = torch.randn(3)
+    graph = file.read(dynamo_export(x, x, model=Weighted(), export_path=tmp_path, dynamic=dynamic).model)
+    (result,) = run(graph, x, torch.full((3,), 10.0))
+    torch.testing.assert_close(result, x * 2 + 10)
+
+
+class Remembers(torch.nn.Module):
+    """A module whose buffers become what an argument is, and what one of them was."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("last", torch.zeros(3))
+        self.register_buffer("before", torch.ones(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.before.copy_(self.last)  # type: ignore[operator]  # a buffer
+        self.last.copy_(x)  # type: ignore[operator]
+        return x + 1
+
+
+def test_G20_a_buffer_that_becomes_an_argument_is_written(tmp_path: Path) -> None:
+    graph = file.read(dynamo_export(torch.randn(3), model=Remembers(), export_path=tmp_path).model)
+    names = {node.attr("_origin_data_name"): node.attr("index") for node in graph.of_type("RefData")}
+    assert set(names) == {"b_last", "b_before"}
+    x, last, before = torch.randn(3), torch.full((3,), 2.0), torch.zeros(3)
+    given = dict(zip(names.values(), (last if name == "b_last" else before for name in names), strict=True))
+    (result,) = run(graph, *(given.get(at, x) for at in range(3)))
+    torch.testing.assert_close(result, x + 1)
+    torch.testing.assert_close(before, torch.full((3,), 2.0))
+    torch.testing.assert_close(last, x)
+
+
+class ReadsBefore(torch.nn.Module):
+    """A module that gives back something of what its buffer was."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(3))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        before = self.seen.view(3, 1) * 2, self.seen.clone()  # type: ignore[operator]  # a buffer
+        self.seen.add_(x)  # type: ignore[operator]
+        return before
+
+
+def test_G20_a_buffer_is_written_after_all_that_reads_it(tmp_path: Path) -> None:
+    graph = file.read(dynamo_export(torch.randn(3), model=ReadsBefore(), export_path=tmp_path).model)
+    (assign,) = graph.of_type("Assign")
+    assert {node.op_type for node in assign.control_inputs} >= {"Mul", "TensorMove"}

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind, OutputKind
+from torch.export.graph_signature import InputKind, OutputKind, OutputSpec
 from torch.utils import _pytree as pytree
 
 from air_config import CompilerConfig, Context, resolve
@@ -19,7 +19,7 @@ from air_geir import file
 from air_geir.dump import to_pbtxt
 from air_geir.errors import ExportError
 from air_geir.export._relation import write_relation
-from air_geir.export._repeated import without_repeats
+from air_geir.export._repeated import repeats_apart, without_repeats
 from air_geir.export._weights import embed
 from air_geir.ge_passes import (
     Annotate,
@@ -31,9 +31,9 @@ from air_geir.ge_passes import (
     WriteWithoutCopy,
     run_passes,
 )
-from air_geir.ir import Graph, Port
+from air_geir.ir import Graph, Node, Port
 from air_geir.lowering import Table, lower_program
-from air_geir.program import ArgInput, ArgOutput, GraphOutput, Program
+from air_geir.program import ArgInput, ArgOutput, GraphOutput, Program, readers_of
 from air_geir.verify import verify
 from air_graph import ranks
 from air_graph.files import folder as make_folder
@@ -152,13 +152,19 @@ def _record_modules(graph: Graph, module: torch.fx.GraphModule) -> None:
 def _trace(
     model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic: bool
 ) -> ExportedProgram:
-    try:
-        return _traced(model, args, kwargs, dynamic)
-    except ExportError:
-        once = without_repeats(model, args, kwargs)
-        if once is None:
-            raise
-    return _traced(*once, dynamic)
+    apart = repeats_apart(args, kwargs)
+    exported = _traced(model, apart.args, apart.kwargs, dynamic)
+    if apart.repeated and _written(exported) & apart.repeated:
+        return _traced(*without_repeats(model, args, kwargs), dynamic)
+    return exported
+
+
+def _written(exported: ExportedProgram) -> set[int]:
+    """The positions of the inputs that the model writes to, among all that it was given."""
+    signature = exported.graph_signature
+    given = [spec.arg.name for spec in signature.input_specs if spec.kind is InputKind.USER_INPUT]
+    written = {spec.target for spec in signature.output_specs if spec.kind is OutputKind.USER_INPUT_MUTATION}
+    return {at for at, name in enumerate(given) if name in written}
 
 
 def _traced(
@@ -192,7 +198,8 @@ def _any_sizes(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, 
 def _write_back(program: Program, exported: ExportedProgram) -> None:
     """Results that are updates of buffers or inputs are assigned to them instead of being given back.
 
-    A result that is an argument is given back as a copy, so that the file has all tensors of the model's result.
+    A result, or an update, that is an argument as it was given is a copy of it, so that the file has all tensors of
+    the model's result, and each is what it was before anything was written.
     """
     signature = exported.graph_signature
     position = {spec.arg.name: i for i, spec in enumerate(signature.input_specs) if hasattr(spec.arg, "name")}
@@ -200,18 +207,17 @@ def _write_back(program: Program, exported: ExportedProgram) -> None:
     graph = program.graph
     data = {b.arg: n for n, b in zip(graph.inputs, program.inputs, strict=True) if isinstance(b, ArgInput)}
     end = graph.net_output
-    kept: list[Port] = []
+    given: list[tuple[OutputSpec, Port]] = []
     for spec, binding in zip(signature.output_specs, program.outputs, strict=True):
         if isinstance(binding, ArgOutput):
             with graph.inserting_before(end):
                 source = data[binding.arg].output
-                kept.append(graph.add("Identity", source, outputs=source.desc).output)
-            continue
-        value = end.inputs[binding.index] if isinstance(binding, GraphOutput) else None
-        if value is None:  # a number
-            continue
+                given.append((spec, graph.add("Identity", source, outputs=source.desc).output))
+        elif isinstance(binding, GraphOutput) and (computed := end.inputs[binding.index]) is not None:
+            given.append((spec, computed))  # else it is a number
+    kept = [value for spec, value in given if spec.kind not in MUTATIONS]
+    for spec, value in given:
         if spec.kind not in MUTATIONS:
-            kept.append(value)
             continue
         arg = by_target.get(spec.target, position.get(spec.target or ""))
         if arg is None or arg not in data:
@@ -220,11 +226,27 @@ def _write_back(program: Program, exported: ExportedProgram) -> None:
                 advice="write to buffers and inputs of the model only",
             )
         with graph.inserting_before(end):
-            end.run_after(graph.add("Assign", data[arg], value, outputs=data[arg].output.desc))
+            end.run_after(_assigned_last(graph, data[arg].output, value))
     control = end.control_inputs
     end.erase()
     graph.output(kept, control=control)
     program.outputs = tuple(GraphOutput(i) for i in range(len(kept)))
+
+
+def _assigned_last(graph: Graph, target: Port, value: Port) -> Node:
+    """An Assign that runs after all that reads what was there before."""
+    readers = readers_of(target)
+    assign = graph.add("Assign", target, value, outputs=target.desc)
+    before: set[Node] = set()
+    waiting = [assign] if readers else []
+    while waiting:
+        found = [node for node in waiting.pop().predecessors if node not in before]
+        before.update(found)
+        waiting += found
+    for reader in readers:
+        if reader not in before and reader is not graph.net_output:
+            assign.run_after(reader)
+    return assign
 
 
 def _groups(graph: Graph) -> dict[str, Sequence[int]]:
