@@ -326,7 +326,7 @@ class Remembers(torch.nn.Module):
         self.register_buffer("before", torch.ones(3))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.before.copy_(self.last)  # type: ignore[operator]  # a buffer
+        self.before.copy_(self.last)  # type: ignore[operator,arg-type]  # buffers
         self.last.copy_(x)  # type: ignore[operator]
         return x + 1
 

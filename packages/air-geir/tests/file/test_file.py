@@ -314,3 +314,50 @@ def test_the_text_form_is_what_protoc_decodes() -> None:
     arguments = [*command, f"-I{SCHEMA}", "--decode=air.geir.ModelDef", "ge_ir.proto"]
     run = subprocess.run(arguments, input=data, capture_output=True, check=True, cwd=SCHEMA)
     assert b'type: "MatMulV2"' in run.stdout
+
+
+def two_weights(first: float, second: float) -> Graph:
+    graph = Graph("g")
+    values = {"a.b": first, "a_b": second}
+    graph.output(
+        [graph.const(torch.full((64, 64), float(value)), name=name) for name, value in values.items()]
+    )
+    return graph
+
+
+def held(model: Path) -> list[float]:
+    """The first number of each constant of a model, from the file that it refers to."""
+    paths = [str(node.attr("file_path")) for node in file.read(model).of_type("FileConstant")]
+    return [struct.unpack("f", Path(path).read_bytes()[:4])[0] for path in paths]
+
+
+def test_no_two_constants_share_a_file(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.air", tmp_path / "two.air"
+    written = file.write(two_weights(1, 2), one, inline_limit=0)
+    assert [path.name for path in written] == ["one.air", "a_b", "one_a_b"]
+    assert held(one) == [1, 2]
+    written = file.write(two_weights(3, 4), two, inline_limit=0)
+    assert [path.name for path in written] == ["two.air", "two_a_b", "two_a_b_1"]
+    assert (held(one), held(two)) == ([1, 2], [3, 4])
+    for _ in range(2):
+        (tmp_path / "broken.air").write_bytes(b"no model")
+        written = file.write(two_weights(5, 6), one, inline_limit=0)
+        assert [path.name for path in written] == ["one.air", "a_b", "one_a_b"], (
+            "its own files are written anew"
+        )
+    assert (held(one), held(two)) == ([5, 6], [3, 4])
+
+
+def test_constants_of_a_relative_path_are_made_findable_from_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("out").mkdir()
+    (model, *_) = file.write(two_weights(1, 2), "out/g.air", inline_limit=0)
+    whole = file.with_whole_paths(model.read_bytes())
+    assert whole is not None
+    monkeypatch.chdir("/")
+    paths = [str(node.attr("file_path")) for node in file.from_bytes(whole).of_type("FileConstant")]
+    assert paths == [str(tmp_path / "out" / "a_b"), str(tmp_path / "out" / "g_a_b")]
+    assert file.with_whole_paths(whole) is None
+    assert file.with_whole_paths(b"no model: FileConstant") is None

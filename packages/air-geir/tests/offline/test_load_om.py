@@ -267,3 +267,13 @@ def test_a_missing_program_and_a_missing_module_say_what_to_install(
     monkeypatch.delitem(sys.modules, "acl", raising=False)
     with pytest.raises(EngineUnavailableError, match=r"(?s)module acl is not there.*set_env\.sh"):
         load_om(om)
+
+
+def test_an_export_below_a_relative_path_is_compiled_with_its_weights_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    model, x = torch.nn.Linear(64, 64).eval(), torch.randn(2, 64)
+    air = dynamo_export(x, model=model, export_path="out", inline_limit=0).model
+    with load_om(compile_air(air, "out/model")) as loaded:
+        torch.testing.assert_close(loaded(x), (model(x),), rtol=1e-4, atol=1e-4)

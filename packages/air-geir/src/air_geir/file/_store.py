@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import re
-from collections.abc import Mapping
 from pathlib import Path
 
 from air_geir.errors import FileFormatError
 from air_geir.file._decode import decode_model, parse_model
 from air_geir.file._encode import encode_model
-from air_geir.ir import Attr, AttrKind, Graph, Node, TensorValue
+from air_geir.file._outside import ConstantFiles
+from air_geir.ir import Graph
 from air_geir.verify import SIZE_LIMIT, raise_for, verify_model
 from air_graph.files import write_bytes
 
@@ -52,11 +50,12 @@ def write(
 
     When the constants take more than `inline_limit` bytes, each goes into a raw file beside the model (or in the
     folder `beside`) and a FileConstant stands for it. Its path is the one given here, so a relative path means that
-    whoever loads the model does so from the same directory.
+    whoever loads the model does so from the same directory. It is named after the constant, and after the model as
+    well where a file of that name belongs to another constant, or to another model of the folder.
     """
     target = Path(path)
     total = sum(n.attr("value").nbytes for part in graph.graphs() for n in part.of_type("Const"))
-    files = _ConstantFiles(Path(beside) if beside else target.parent) if total > inline_limit else None
+    files = ConstantFiles(Path(beside) if beside else target.parent, target) if total > inline_limit else None
     data = encode_model(graph, files)
     if len(data) > SIZE_LIMIT:
         raise FileFormatError(
@@ -75,38 +74,3 @@ def write(
 def read(path: str | Path, *, verify: bool = True) -> Graph:
     """The graph in a `.air` file."""
     return from_bytes(Path(path).read_bytes(), verify=verify)
-
-
-class _ConstantFiles:
-    """Writes constants to files, and gives the attributes of the FileConstant that takes their place."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self.written: list[Path] = []
-
-    def discard(self) -> None:
-        """Takes back what was written for a model that is not."""
-        for path in self.written:
-            with contextlib.suppress(OSError):
-                path.unlink()
-
-    def __call__(self, node: Node, value: TensorValue) -> Mapping[str, Attr] | None:
-        shape = value.desc.file_shape()
-        if value.nbytes < SMALL_CONSTANT:
-            return None
-        path = self._directory / re.sub(r"[^\w-]", "_", node.name)
-        try:
-            write_bytes(path, value.tobytes(), f"the constant {node.name} of the model")
-        except BaseException:
-            self.discard()
-            raise
-        self.written.append(path)
-        return {
-            "file_path": Attr(AttrKind.STR, str(path)),
-            "shape": Attr(AttrKind.LIST_INT, shape),
-            "dtype": Attr(AttrKind.DTYPE, value.desc.dtype),
-        }
-
-
-SMALL_CONSTANT = 4096
-"""Constants below this many bytes always stay in line."""

@@ -47,12 +47,16 @@ def compile_air(
         )
     if target.suffix != ".om":
         target = target.with_name(f"{target.name}.om")
-    from air_graph import files  # only here: loading a model does not need it
+    from air_geir.file import with_whole_paths  # only here: loading a model needs neither
+    from air_graph import files
 
     files.folder(target.parent, "the folder of the offline model")
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".atc.") as folder:
-        made = Path(folder) / target.stem
-        told = {"framework": "1", "model": str(source), "output": str(made), "soc_version": soc or soc_name()}
+        made, given = Path(folder) / target.stem, source
+        whole = with_whole_paths(source.read_bytes())
+        if whole is not None:  # the program runs in a folder of its own
+            given = files.write_bytes(Path(folder) / source.name, whole, "the model for the compiler")
+        told = {"framework": "1", "model": str(given), "output": str(made), "soc_version": soc or soc_name()}
         _run({**told, **(options or {})}, Path(folder), source)
         written = sorted(Path(folder).glob("*.om"))
         if len(written) != 1:  # its name ends with the system where that is another one
