@@ -52,8 +52,12 @@ class SerializedCalls:
 
     def _take_home(self) -> None:
         if self._ahead is not None:
-            ahead, self._ahead = self._ahead, None  # after an error the next call compiles by itself
-            ahead.wait()
+            try:
+                self._ahead.wait()
+            except Exception:
+                self._ahead = None  # the next call compiles by itself
+                raise
+            self._ahead = None  # after an interrupt it still runs, and the next call waits for it
         import torch_npu  # present whenever an engine of a device is
 
         self._device = npu = torch.get_device_module("npu")

@@ -1,0 +1,39 @@
+"""The first call of a graph waits for its compilation in the background, whatever happens to the waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from air_geir.engines import Idle
+from air_geir.engines._serialized import SerializedCalls
+from air_geir.errors import EngineError
+from air_geir.ir import Graph
+
+
+class Ahead:
+    """A compilation; waiting for it ends like this."""
+
+    def __init__(self, *ends: BaseException) -> None:
+        self._ends: Iterator[BaseException] = iter(ends)
+        self.waited = 0
+
+    def wait(self) -> bool:
+        self.waited += 1
+        raise next(self._ends)
+
+    def drop(self) -> None:
+        """Nothing to drop."""
+
+
+def test_after_an_interrupt_the_next_call_waits_for_the_compilation_that_still_runs() -> None:
+    graph = Graph("g")
+    graph.output([])
+    ahead = Ahead(KeyboardInterrupt(), EngineError("it failed"))
+    calls = SerializedCalls(Idle(), graph, ahead)  # type: ignore[arg-type]  # what stands for a compilation
+    for end in (KeyboardInterrupt, EngineError):
+        with pytest.raises(end):
+            calls((), ())
+    assert ahead.waited == 2, "a second compilation would begin beside the first"
+    assert calls._ahead is None, "after an error the next call compiles by itself"
