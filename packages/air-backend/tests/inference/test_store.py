@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,20 @@ def test_a_file_of_something_else_is_refused(content: bytes | None, tmp_path: Pa
     path = tmp_path / "file"
     if content is not None:
         path.write_bytes(content)
+    with pytest.raises(NotACache, match=r"file cannot be read as a file of cache_compile"):
+        readable_cache(path)
+
+
+@pytest.mark.parametrize(
+    "at",
+    [lambda data: data.find(b"PK\x01\x02") + 10, lambda data: 41],
+    ids=["the way it is packed", "what is packed"],
+)
+def test_A52_G19_a_damaged_file_is_refused(at: Callable[[bytes], int], written: Path, tmp_path: Path) -> None:
+    data = bytearray(written.read_bytes())
+    data[at(data)] ^= 0xFF
+    path = tmp_path / "file"
+    path.write_bytes(data)
     with pytest.raises(NotACache, match=r"file cannot be read as a file of cache_compile"):
         readable_cache(path)
 

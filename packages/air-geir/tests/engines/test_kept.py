@@ -282,3 +282,14 @@ def test_G18_bytes_cut_short_leave_nothing(tmp_path: Path, caplog: pytest.LogCap
         assert unpacked(packed(entry)[:-30], tmp_path / "there") is None
     assert "is not taken over" in caplog.text
     assert not (tmp_path / "there").exists()
+
+
+def test_G18_damaged_bytes_leave_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    compiled(tmp_path / "ge")
+    (entry,) = entries(tmp_path / "ge")
+    data = bytearray(packed(entry))
+    data[data.find(b"PK\x01\x02") + 10] ^= 0xFF  # the way the first file is packed
+    with caplog.at_level(logging.WARNING):
+        assert unpacked(bytes(data), tmp_path / "there") is None
+    assert "is not taken over" in caplog.text
+    assert not (tmp_path / "there").exists()

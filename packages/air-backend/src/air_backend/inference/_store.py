@@ -304,7 +304,7 @@ def readable_cache(
         with zipfile.ZipFile(path) as archive:
             about = json.loads(archive.read(ABOUT))
             graph = archive.read(GRAPH).decode()
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+    except Exception as error:  # whatever zipfile, zlib and json raise for a damaged file
         raise NotACache(str(path), f"{type(error).__name__}: {error}") from error
     lines = [f"{name}: {json.dumps(value)}" for name, value in about.items()]
     text = "\n".join([*lines, "", graph])
