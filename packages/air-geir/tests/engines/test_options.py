@@ -111,6 +111,15 @@ def test_G14_G25_G26_G28_G29_G30_G31_G38_G40_G41_G42_G43_a_setting_becomes_its_k
     assert {**made.session, **made.graph}[key] == text
 
 
+def test_G14_a_weight_that_is_copied_for_each_call_is_not_frozen() -> None:
+    strided = program()
+    strided.inputs = tuple(
+        replace(b, contiguous=False) if isinstance(b, ArgInput) else b for b in strided.inputs
+    )
+    chosen = settings(experimental_config__frozen_parameter=True)
+    assert engine_options(chosen, strided, PlainDevice()).graph["frozenInput"] == "0,0,0"
+
+
 def test_G27_a_fusion_switch_file_is_passed_by_path(tmp_path: Path) -> None:
     file = tmp_path / "fusion.cfg"
     file.write_text("{}")

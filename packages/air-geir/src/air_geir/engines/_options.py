@@ -208,13 +208,20 @@ def _hints(program: Program) -> dict[str, str]:
 
 
 def _frozen(settings: Any, program: Program) -> dict[str, str]:
-    """Which inputs keep their address for good: weights and static tensors, when the user says so."""
+    """Which inputs keep their address for good: weights and static tensors, when the user says so.
+
+    One that does not lie dense is copied for each call, and the copy has another address each time.
+    """
     wanted = settings.experimental_config.frozen_parameter
     flags = [
-        _digit(wanted and isinstance(b, ArgInput) and (b.parameter or b.static) and place is Placement.DEVICE)
+        _digit(wanted and place is Placement.DEVICE and isinstance(b, ArgInput) and _stays(b))
         for b, place in zip(program.inputs, program.input_placements, strict=True)
     ]
     return {"frozenInput": ",".join(flags)} if flags else {}
+
+
+def _stays(binding: ArgInput) -> bool:
+    return (binding.parameter or binding.static) and binding.contiguous
 
 
 def _transfers(program: Program) -> int:
