@@ -34,7 +34,9 @@ AIR_SIM_ROWS(
     "ForeachCopy(L source, L! out): _foreach_copy_(out, source)",
     "ForeachZeroInplace(L! self): _foreach_zero_(self)",
     "ForeachNonFiniteCheckAndUnscale(L! grads, T! found_inf, T inv_scale): "
-    "_amp_foreach_non_finite_check_and_unscale_(grads, found_inf, inv_scale)");
+    "_amp_foreach_non_finite_check_and_unscale_(grads, found_inf, inv_scale)",
+    "AmpUpdateScale(T scale, T tracker, T found_inf, d growth, d backoff, i interval, T! new_scale, T! new_tracker): "
+    "new_scale, new_tracker = _amp_update_scale(scale, tracker, found_inf, growth, backoff, interval)");
 }  // namespace air_sim
 
 #undef UNARY

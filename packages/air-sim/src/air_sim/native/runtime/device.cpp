@@ -149,9 +149,9 @@ AIR_SIM_API aclError aclGetCannAttributeList(const aclCannAttr** list, size_t* c
   *count = 0;
   return ACL_SUCCESS;
 }
-AIR_SIM_API aclError aclGetCannAttribute(aclCannAttr, int32_t* value) {
+AIR_SIM_API aclError aclGetCannAttribute(aclCannAttr attribute, int32_t* value) {
   AIR_SIM_ENTRY;
-  *value = 0;
+  *value = attribute == ACL_CANN_ATTR_INF_NAN;  // the kernels compute infinities and NaN, as these chips do by default
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtSetDeviceSatMode(aclrtFloatOverflowMode) {
