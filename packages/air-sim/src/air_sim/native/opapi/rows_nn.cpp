@@ -72,7 +72,6 @@ AIR_SIM_ROWS(
 AIR_SIM_ROWS(
     losses,
     "MseLoss(T self, T target, i reduction, T out): out = mse_loss(self, target, reduction)",
-    "L1LossBackward(T grad, T self, T target, i reduction, T out): x = sub.Tensor(self, target); y = sign(x); out = mul.Tensor(y, grad)",
     "SmoothL1Loss(T self, T target, i reduction, f beta, T out): out = smooth_l1_loss(self, target, reduction, beta)",
     "SmoothL1LossBackward(T grad, T self, T target, i reduction, f beta, T out): out = smooth_l1_loss_backward(grad, self, target, reduction, beta)",
     "NLLLoss(T self, T target, T? weight, i reduction, i ignore, T out, T total): out, total = nll_loss_forward(self, target, weight, reduction, ignore)",
