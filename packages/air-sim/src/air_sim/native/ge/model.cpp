@@ -185,6 +185,12 @@ int api_of_type(at::ScalarType type) {
   throw std::runtime_error(std::string("no ge::DataType for ") + c10::toString(type));
 }
 
+int graph_of_type(at::ScalarType type) {
+  for (const TypeRow& row : kTypes)
+    if (row.type == type) return row.graph;
+  throw std::runtime_error(std::string("no data type of a graph for ") + c10::toString(type));
+}
+
 std::shared_ptr<Model> parse_model(const void* data, size_t size) {
   auto model = std::make_shared<Model>();
   model->bytes.assign(static_cast<const char*>(data), size);

@@ -71,6 +71,7 @@ std::shared_ptr<Model> read_compiled(const std::string& path);
 at::ScalarType type_of_graph(int type);
 at::ScalarType type_of_api(int64_t type);
 int api_of_type(at::ScalarType type);
+int graph_of_type(at::ScalarType type);
 
 // What a run finds out about sizes, given which inputs only a device knows.
 struct Sizes {
