@@ -21,10 +21,6 @@ _ROWS: Final = (
     (r"nn\.functional\.gelu-", "torch_npu computes the exact GELU whatever `approximate` says"),
     (r"logit-(int|bool|uint)", "torch_npu keeps integer data types"),
     (r"jiterator_", "CUDA only"),
-    (
-        r"(linalg\.)?(vector_)?norm(\.\w+)?-|dist-|nn\.functional\.normalize-",
-        "torch_npu has only an aclop kernel for this order of the norm",
-    ),
     (r"stft-", "aclStft belongs to another library of CANN"),
     (r"sparse\.", "torch_npu has no sparse kernel for it"),
     (r"as_strided\.partial_views-", "the sample views memory that a copy to the device does not have"),

@@ -69,9 +69,25 @@ Tensors extremes(const std::tuple<Tensor, Tensor>& found, const Call& c) {
 Tensor divisor(const Tensor& y) {
   return at::isIntegralType(y.scalar_type(), false) ? at::where(y == 0, at::ones_like(y), y) : y;
 }
+// A norm in two parts, the sum of powers and its root.  torch_npu gives an infinite order as the end of the integers.
+bool is_infinite(double p) { return std::abs(p) > 2147483000.0; }
+Tensor lp_norm_reduced(const Call& c) {
+  const double p = c.real("p", 2);
+  const Tensor x = c.in[0].abs();
+  const Ints over = c.ints("axes");
+  const bool kept = c.integer("keepdim") != 0;
+  if (is_infinite(p)) return p > 0 ? at::amax(x, over, kept) : at::amin(x, over, kept);
+  return (p == 0 ? (x != 0).to(x.scalar_type()) : x.pow(p)).sum(over, kept);
+}
+Tensor lp_norm_updated(const Call& c) {
+  const double p = c.real("p", 2);
+  return is_infinite(p) || p == 0 ? c.in[0].clone() : c.in[0].pow(1 / p);
+}
 }  // namespace
 
 void add_math(Table& table) {
+  AIR_SIM_GE_OP(LpNormReduceV2, lp_norm_reduced(c));
+  AIR_SIM_GE_OP(LpNormUpdateV2, lp_norm_updated(c));
   AIR_SIM_GE_OP(Add, x[0] + x[1]);
   AIR_SIM_GE_OP(AddV2, x[0] + x[1]);
   AIR_SIM_GE_OP(Sub, x[0] - x[1]);
