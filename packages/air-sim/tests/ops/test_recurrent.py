@@ -1,4 +1,4 @@
-"""Recurrent networks, forward and backward: the aclnn functions of this chip, and the older operators torch_npu takes for others."""
+"""Recurrent networks, forward and backward: by the functions of this chip, and by operators of the older interface."""
 
 from __future__ import annotations
 
