@@ -30,12 +30,13 @@ the CPU are recorded by the test run that it names.
 A function that is not implemented never computes garbage and never falls back silently: its `GetWorkspaceSize` fails
 with `aclnnX: air-sim does not implement this aclnn function; ...`, and torch_npu raises a `RuntimeError` with that
 text.
-Where torch_npu goes to an operator of the older aclop kind without asking for an aclnn function, the kernels of the graph
-engine run it, which has the same operator types; a type that has none is an error that names it.
+Where torch_npu goes to an operator of the older aclop kind without asking for an aclnn function, the kernels of the
+graph engine run it, which has the same operator types; a type that has none is an error that names it.
 
 Arguments are checked before anything runs: null where a value is required (161001), an object of another type or a data
-type that air-sim cannot compute with (161002). Shapes that do not agree, and inputs that an operator of air-sim does
-not handle, fail in the kernel: the next synchronisation raises, naming the function and the argument.
+type that air-sim cannot compute with, shapes of products, joins, indices and in-place operands that cannot belong
+together (161002; `native/opapi/shapes.cpp` has the rules). Other shapes that do not agree, and inputs that an operator
+of air-sim does not handle, fail in the kernel: the next synchronisation raises, naming the function and the argument.
 
 ## Compared with the CPU
 

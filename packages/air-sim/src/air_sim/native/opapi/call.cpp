@@ -81,6 +81,12 @@ bool Call::knows(const char* name) const {
 }
 bool Call::has(const char* name) const { return values[index(name)].pointer != nullptr; }
 at::Tensor Call::tensor(const char* name) const { return tensor_of(as<aclTensor>(values[index(name)])); }
+const std::vector<int64_t>& Call::sizes(const char* name) const { return as<aclTensor>(values[index(name)])->sizes; }
+std::vector<std::vector<int64_t>> Call::list_sizes(const char* name) const {
+  std::vector<std::vector<int64_t>> all;
+  for (auto* item : as<aclTensorList>(values[index(name)])->values) all.push_back(item->sizes);
+  return all;
+}
 std::optional<at::Tensor> Call::optional(const char* name) const {
   return has(name) ? std::optional<at::Tensor>(tensor(name)) : std::nullopt;
 }

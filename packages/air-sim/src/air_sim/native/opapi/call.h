@@ -34,11 +34,13 @@ const T* as(const Value& value) {
 
 class Call;
 using Kernel = std::function<void(Call&)>;
+using ShapeCheck = std::function<void(const Call&)>;
 
 struct Definition {
   std::string name;  // with the aclnn prefix
   std::vector<Parameter> parameters;
   Kernel kernel;
+  ShapeCheck check;  // asked before a launch; may be none
 };
 
 at::ScalarType dtype_of(aclDataType type);
@@ -58,6 +60,8 @@ class Call {
   bool knows(const char* name) const;                                // the definition has such a parameter
   bool has(const char* name) const;                                  // the pointer is not null
   at::Tensor tensor(const char* name) const;                         // undefined when null
+  const std::vector<int64_t>& sizes(const char* name) const;         // of a tensor that is there
+  std::vector<std::vector<int64_t>> list_sizes(const char* name) const;
   std::optional<at::Tensor> optional(const char* name) const;
   std::vector<at::Tensor> tensors(const char* name) const;
   c10::Scalar scalar(const char* name) const;

@@ -238,8 +238,11 @@ int prepare(Entry& entry, bool largest, const Registers* registers, const uint64
   auto* workspace = reinterpret_cast<uint64_t*>(arguments.integer());
   auto** executor = reinterpret_cast<aclOpExecutor**>(arguments.integer());
   if (!workspace || !executor) return refuse(kNullArgument, entry.name, "the workspace size or the executor is null");
+  auto call = std::make_shared<Call>(*definition, std::move(values));
+  // In torch_npu's launch thread the kernel says it: an error that is returned there would cost the process its device.
+  if (definition->check && !in_launch_thread()) definition->check(*call);
   *workspace = largest ? kLargestBytes : 0;
-  *executor = new aclOpExecutor{std::make_shared<Call>(*definition, std::move(values)), &entry};
+  *executor = new aclOpExecutor{std::move(call), &entry};
   if (dumping_args()) dump(*(*executor)->call);
   return 0;
 }

@@ -1,5 +1,6 @@
 // Every definition of the library by name, parsed when it is first wanted.
 #include "program.h"
+#include "shapes.h"
 #include <map>
 #include <memory>
 #include <mutex>
@@ -44,6 +45,7 @@ const Definition* find_definition(const std::string& name) {
   if (!known.parsed) {
     auto parsed = std::make_unique<Definition>(known.kernel ? parse_signature(known.text) : parse_definition(known.text));
     if (known.kernel) parsed->kernel = known.kernel;
+    parsed->check = shape_check(name);
     known.parsed = std::move(parsed);
   }
   return known.parsed.get();

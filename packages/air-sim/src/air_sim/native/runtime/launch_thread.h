@@ -9,6 +9,8 @@
 
 #include <string>
 
+#include "air_sim/launches.h"
+
 namespace air_sim {
 // Looks, now and then, whether the calling thread is torch_npu's launch thread of a device; if so, the release threads that
 // torch_npu starts with it are slowed down.
@@ -16,8 +18,6 @@ void watch_launch_thread(int device);
 // Before a launch: watches, and holds torch_npu's launch thread up as long as the switch launch_delay_us says, so that
 // what the host has launched and what the runtime knows of it lie apart, as they do under load.
 void before_launch(int device);
-// True in such a thread: an error that is returned there costs the process its device.
-bool in_launch_thread();
 // A call of this thread failed.
 void note_failed_call(aclError code, const std::string& text);
 // The error for everything that is asked of the device after its launch thread has ended; ACL_SUCCESS before.
