@@ -112,6 +112,7 @@ AIR_SIM_ROWS(
     "InplaceLog(T self): log_(self)",
     "Sqrt(T self, T out): out = sqrt(self)",
     "Rsqrt(T self, T out): out = rsqrt(self)",
+    "Sign(T self, T out): out = sgn(self)",
     "Sin(T self, T out): out = sin(self)",
     "Cos(T self, T out): out = cos(self)",
     "Ceil(T self, T out): out = ceil(self)",
