@@ -17,14 +17,14 @@ Tensor unsqueeze(const Call& c) {
   return t;
 }
 // The bounds are given per axis of the input; bits of the masks say where one is to be ignored.
-Tensor strided_slice(const Call& c) {
+Ints values_if_any(const Call& c, size_t input) { return c.given(input) && c.in[input].numel() > 0 ? c.values(input) : Ints(); }
+// The second form of the operator has the axes before the strides.
+Tensor strided_slice(const Call& c, bool has_axes) {
   const Tensor& x = c.in[0];
   const Ints begin = c.values(1), end = c.values(2);
-  const bool has_axes = c.given(3) && c.in[3].numel() > 0;
-  Ints axes = has_axes ? c.values(3) : Ints();
+  Ints axes = has_axes ? values_if_any(c, 3) : Ints(), strides = values_if_any(c, has_axes ? 4 : 3);
   for (size_t i = axes.size(); i < begin.size(); ++i) axes.push_back(static_cast<int64_t>(i));
-  const bool has_strides = c.given(4) && c.in[4].numel() > 0;
-  const Ints strides = has_strides ? c.values(4) : Ints(begin.size(), 1);
+  strides.resize(begin.size(), 1);
   Tensor t = x;
   for (size_t i = 0; i < begin.size(); ++i) {
     const int64_t axis = axes[i] < 0 ? axes[i] + x.dim() : axes[i];
@@ -123,8 +123,8 @@ void add_shapes(Table& table) {
   AIR_SIM_GE_OP(LinSpace, at::linspace(x[0].item(), x[1].item(), c.value(2), x[0].options()));
   AIR_SIM_GE_OP(OnesLike, at::ones_like(x[0]));
   AIR_SIM_GE_OP(ZerosLike, at::zeros_like(x[0]));
-  AIR_SIM_GE_OP(StridedSliceV2, strided_slice(c));
-  AIR_SIM_GE_OP(StridedSlice, strided_slice(c));
+  AIR_SIM_GE_OP(StridedSliceV2, strided_slice(c, true));
+  AIR_SIM_GE_OP(StridedSlice, strided_slice(c, false));
   AIR_SIM_GE_OP(ConcatV2, concatenate(c, true));
   AIR_SIM_GE_OP(ConcatD, concatenate(c, false));
   AIR_SIM_GE_OP(ConcatV2D, concatenate(c, false));
