@@ -51,6 +51,7 @@ const Table& kernels() {
     add_signal(table);
     add_layers(table);
     add_recurrent(table);
+    add_older(table);
     add_fused(table);
     add_by_name(table);
     add_gradients(table);

@@ -43,6 +43,7 @@ void add_searching(Table& table);
 void add_signal(Table& table);
 void add_layers(Table& table);
 void add_recurrent(Table& table);
+void add_older(Table& table);
 void add_fused(Table& table);
 void add_by_name(Table& table);
 void add_gradients(Table& table);

@@ -201,6 +201,13 @@ const Family dynamic({
        if (c.flag("inverse")) c.write_resized("indices", indices);
        if (c.flag("counts")) c.write_resized("count", count);
      }},
+    // `places` says which of the different indices each of the given ones is.
+    {"CoalesceSparse(T different, T places, T indices, T values, T! new_indices, T! new_values)",
+     [](Call& c) {
+       const Tensor places = c.tensor("places").to(at::kLong), values = c.tensor("values");
+       c.write("new_indices", at::zeros_like(c.tensor("new_indices")).index_copy(0, places, c.tensor("indices")));
+       c.write("new_values", at::zeros_like(c.tensor("new_values")).index_add(0, places, values));
+     }},
     {"UniqueDim(T self, b sorted, b inverse, i dim, T! values, T! indices, T! count)",
      [](Call& c) {
        auto [values, indices, count] = at::unique_dim(c.tensor("self"), c.integer("dim"), true, true, true);

@@ -35,6 +35,52 @@ void cross_entropy_of_logits_backward(Call& c) {
   write_gradient(c, slope);
 }
 
+// ---------------------------------------------------------------- cross entropy with the logarithms it is made of
+// What a row of the input weighs: its class's weight, 0 where it is ignored.
+struct Rows {
+  Tensor classes, weight, each;  // (rows), (classes), (rows)
+};
+Rows rows_of(const Call& c, const Tensor& like) {
+  TORCH_CHECK(c.real("square_scale") == 0, "lse_square_scale_for_zloss is not implemented by air-sim");
+  const Tensor target = c.tensor("target").to(at::kLong), taken = target != c.integer("ignore");
+  const Tensor weight = c.has("weight") ? wide(c, "weight") : at::ones({like.size(1)}, at::kFloat);
+  const Tensor classes = at::where(taken, target, at::zeros_like(target));
+  return {classes, weight, weight.index_select(0, classes) * taken};
+}
+void cross_entropy(Call& c) {
+  const Tensor logs = wide(c, "input").log_softmax(1);
+  const Rows rows = rows_of(c, logs);
+  const double smoothing = c.real("smoothing"), classes = static_cast<double>(logs.size(1));
+  Tensor loss = -logs.gather(1, rows.classes.unsqueeze(1)).squeeze(1) * rows.each * (1 - smoothing);
+  if (smoothing != 0) loss = loss - at::matmul(logs, rows.weight) * (c.tensor("target") != c.integer("ignore")) * (smoothing / classes);
+  const std::string how = c.text("reduction");
+  if (how != "none") loss = how == "mean" ? loss.sum() / rows.each.sum() : loss.sum();
+  c.write("loss", loss);
+  c.write("log_prob", logs);
+}
+void cross_entropy_backward(Call& c) {
+  const Tensor logs = wide(c, "log_prob"), p = logs.exp();
+  const Rows rows = rows_of(c, logs);
+  const double smoothing = c.real("smoothing"), classes = static_cast<double>(logs.size(1));
+  Tensor slope = (p - at::zeros_like(p).scatter(1, rows.classes.unsqueeze(1), 1)) * rows.each.unsqueeze(1) * (1 - smoothing);
+  if (smoothing != 0) {
+    const Tensor taken = (c.tensor("target") != c.integer("ignore")).unsqueeze(1);
+    slope = slope + (p * rows.weight.sum() - rows.weight) * taken * (smoothing / classes);
+  }
+  Tensor grad = wide(c, "grad");
+  if (c.text("reduction") == "mean") grad = grad / rows.each.sum();
+  c.write("out", slope * (grad.dim() == 1 && grad.numel() == logs.size(0) ? grad.unsqueeze(1) : grad));
+}
+
+const Family cross_entropies({
+    {"CrossEntropyLoss(T input, T target, T? weight, s reduction, i ignore, d smoothing, d square_scale, b squares, T! loss, T! log_prob, "
+     "T! zloss, T! lse)",
+     cross_entropy},
+    {"CrossEntropyLossGrad(T grad, T log_prob, T target, T? weight, T? grad_zloss, T? lse, s reduction, i ignore, d smoothing, "
+     "d square_scale, T! out)",
+     cross_entropy_backward},
+});
+
 const Family loss_gradients({
     {"L1LossBackward(T grad, T self, T target, i reduction, T! out)", l1_backward},
     {"KlDivBackward(T grad, T self, T target, i reduction, b log_target, T! out)", kl_div_backward},

@@ -153,6 +153,12 @@ Rotary rotary_named(const std::string& name) {
 
 const Family norms({
     {"RmsNorm(T x, T gamma, d eps, T! y, T! rstd)", [](Call& c) { write_normed(c, c.tensor("x"), "y"); }},
+    {"GemmaRmsNorm(T x, T gamma, d eps, T! y, T! rstd)",
+     [](Call& c) {
+       const Normed n = rms_norm(c.tensor("x"), c.tensor("gamma").to(at::kFloat) + 1, c.real("eps"));
+       c.write("y", n.out);
+       c.write("rstd", n.rstd);
+     }},
     {"RmsNormGrad(T dy, T x, T rstd, T gamma, T! dx, T! dgamma)", rms_norm_backward},
     {"AddRmsNorm(T x1, T x2, T gamma, d eps, T! y, T! rstd, T! x)",
      [](Call& c) {
