@@ -167,6 +167,11 @@ const Family random({
        Tensor self = c.tensor("self");
        c.write("out", masked_dropout(self, unpack_bits(c.tensor("mask"), self.sizes()), c.real("p")));
      }},
+    {"DropoutV3Grad(T grad, T mask, d scale, T! out)",
+     [](Call& c) {
+       Tensor grad = c.tensor("grad");
+       c.write("out", grad * unpack_bits(c.tensor("mask"), grad.sizes()) * c.real("scale"));
+     }},
     {"DropoutV3(T self, T? noise_shape, d p, i seed, i offset, T! out, T! mask)",
      [](Call& c) {
        Tensor self = c.tensor("self"), keep = keep_mask(self.sizes(), c.real("p"), generator_of(c));

@@ -1,6 +1,8 @@
 // The attention of training (npu_fusion_attention): whole batches, or sequences packed one after the other (TND).
 #include "attention.h"
 
+#include <ATen/CPUGeneratorImpl.h>
+
 namespace air_sim {
 namespace {
 int64_t first_or_zero(const Call& c, const char* name) {
@@ -16,6 +18,8 @@ Tensor optional_tensor(const Call& c, const char* name) {
 
 // What does not depend on the batch.
 Attention settings_of(const Call& c) {
+  for (const char* scale : {"scale_q", "scale_k", "scale_v", "scale_dy", "scale_out"})
+    TORCH_CHECK(!optional_tensor(c, scale).defined(), "attention of quantised numbers is not implemented by air-sim");
   Attention a;
   a.scale = c.real("scale");
   a.keep_probability = c.real("keep_prob");
@@ -34,7 +38,13 @@ Tensor with_rope(const Call& c, const char* name, const char* rope) {
   return extra.defined() ? at::cat({base, extra}, -1) : base;
 }
 
-bool drops(const Call& c) { return c.real("keep_prob") < 1 && c.has("drop_mask"); }
+bool drops(const Call& c) { return c.real("keep_prob") < 1 && (c.has("drop_mask") || c.knows("seed")); }
+// Which scores are kept, from a mask of bits, `first` the one of the first; a function that takes a seed draws them itself.
+Tensor kept(const Call& c, const std::vector<int64_t>& shape, int64_t first) {
+  if (c.has("drop_mask")) return unpack_bits(c.tensor("drop_mask"), shape, first);
+  const uint64_t seed = static_cast<uint64_t>(c.integer("seed")) * 0x9E3779B97F4A7C15ull + static_cast<uint64_t>(c.integer("offset") + first);
+  return at::rand(shape, at::detail::createCPUGenerator(seed), at::TensorOptions().dtype(at::kFloat)) < c.real("keep_prob");
+}
 
 struct Heads {
   int64_t query, key;
@@ -71,7 +81,7 @@ void for_each_batch(const Call& c, const Tensor& query, const Tensor& key, const
     if (a.position.defined() && a.position.dim() == 4 && a.position.size(0) > 1) a.position = a.position.narrow(0, static_cast<int64_t>(b), 1);
     if (drops(c)) {
       std::vector<int64_t> shape{1, a.query.size(1), a.query.size(2), a.key.size(2)};
-      a.keep = unpack_bits(c.tensor("drop_mask"), shape, bits);
+      a.keep = kept(c, shape, bits);
       bits += a.keep.numel();
     }
     body(a, b, ends_q, ends_k);
@@ -96,7 +106,7 @@ Attention whole(const Call& c, const std::string& layout, const Heads& heads) {
   a.query = to_bnsd(with_rope(c, "query", "query_rope"), layout, heads.query);
   a.key = to_bnsd(with_rope(c, "key", "key_rope"), layout, heads.key);
   a.value = to_bnsd(c.tensor("value"), layout, heads.key);
-  if (drops(c)) a.keep = unpack_bits(c.tensor("drop_mask"), {a.query.size(0), a.query.size(1), a.query.size(2), a.key.size(2)});
+  if (drops(c)) a.keep = kept(c, {a.query.size(0), a.query.size(1), a.query.size(2), a.key.size(2)}, 0);
   return a;
 }
 
@@ -152,6 +162,7 @@ void backward(Call& c) {
 
 #define MASKS "T? pse, T? drop_mask, T? padding_mask, T? atten_mask, "
 #define LENGTHS "I? seq_q, I? seq_kv, "
+#define SCALES "T? scale_q, T? scale_k, T? scale_v, "
 #define STARTS "I? q_start, I? kv_start, "
 #define NUMBERS "d scale, d keep_prob, i pre_tokens, i next_tokens, i head_num, s layout, "
 #define RESULTS "T! softmax_max, T! softmax_sum, T! softmax_out, T! out)"
@@ -162,6 +173,8 @@ const Family flash_attention({
     {"FlashAttentionScoreV2(T query, T key, T value, " MASKS "I? prefix, " STARTS NUMBERS "i inner_precise, i sparse_mode, i pse_type, " RESULTS, forward},
     {"FlashAttentionScoreV3(T query, T key, T value, " MASKS "T? sink, I? prefix, " STARTS NUMBERS
      "i inner_precise, i sparse_mode, i pse_type, " RESULTS, forward},
+    {"FlashAttentionScoreV4(T query, T key, T value, " MASKS "T? query_rope, T? key_rope, " SCALES "T? sink, I? prefix, " LENGTHS STARTS NUMBERS
+     "i inner_precise, i sparse_mode, i out_type, i pse_type, s softmax_layout, i seed, i offset, " RESULTS, forward},
     {"FlashAttentionVarLenScore(T query, T key, T value, " MASKS "I? prefix, " LENGTHS NUMBERS "i inner_precise, i sparse_mode, " RESULTS, forward},
     {"FlashAttentionVarLenScoreV2(T query, T key, T value, " MASKS "I? prefix, " LENGTHS STARTS NUMBERS
      "i inner_precise, i sparse_mode, i pse_type, " RESULTS, forward},
@@ -177,6 +190,9 @@ const Family flash_attention({
      "i inner_precise, i sparse_mode, i pse_type, T! dq, T! dk, T! dv, T! dpse)", backward},
     {"FlashAttentionScoreGradV3(T query, T key, T value, T dy, " MASKS SAVED "T? sink, I? prefix, " STARTS NUMBERS
      "i inner_precise, i sparse_mode, i pse_type, T! dq, T! dk, T! dv, T! dpse, T! dsink)", backward},
+    {"FlashAttentionScoreGradV4(T query, T key, T value, T dy, " MASKS SAVED "T? sink, T? query_rope, T? key_rope, " SCALES
+     "T? scale_dy, T? scale_out, I? prefix, " LENGTHS STARTS NUMBERS "s softmax_layout, i inner_precise, i sparse_mode, i pse_type, i seed, "
+     "i offset, i out_type, T! dq, T! dk, T! dv, T! dq_rope, T! dk_rope, T! dpse, T! dsink)", backward},
     {"FlashAttentionUnpaddingScoreGrad(T query, T key, T value, T dy, " MASKS SAVED "I? prefix, " LENGTHS NUMBERS
      "i inner_precise, i sparse_mode, T! dq, T! dk, T! dv, T! dpse)", backward},
     {"FlashAttentionUnpaddingScoreGradV2(T query, T key, T value, T dy, " MASKS SAVED "I? prefix, " LENGTHS STARTS NUMBERS
@@ -194,6 +210,7 @@ const Family flash_attention({
 #undef MASKS
 #undef LENGTHS
 #undef STARTS
+#undef SCALES
 #undef NUMBERS
 #undef RESULTS
 #undef SAVED
