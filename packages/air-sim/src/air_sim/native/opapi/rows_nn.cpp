@@ -30,8 +30,6 @@ AIR_SIM_ROWS(
     "I output_padding, i groups, B mask, c cube, T grad_input, T grad_weight, T grad_bias): "
     "grad_input, grad_weight, grad_bias = convolution_backward(grad, input, weight, bias_sizes, stride, padding, dilation, "
     "transposed, output_padding, groups, mask)",
-    "ConvDepthwise2d(T self, T weight, I kernel, T? bias, I stride, I padding, I dilation, T out, c cube): "
-    "out = _conv_depthwise2d(self, weight, kernel, bias, stride, padding, dilation)",
     "AffineGrid(T theta, I size, b align_corners, T out): out = affine_grid_generator(theta, size, align_corners)",
     "Im2col(T self, I kernel, I dilation, I padding, I stride, T out): out = im2col(self, kernel, dilation, padding, stride)",
     "TransformBiasRescaleQkv(T qkv, T bias, i heads, T q, T k, T v): q, k, v = _transform_bias_rescale_qkv(qkv, bias, heads)");
@@ -63,8 +61,6 @@ AIR_SIM_ROWS(
     "SoftmaxBackward(T grad, T output, i dim, T out): out = _softmax_backward_data(grad, output, dim, dtype(grad))",
     "LogSoftmax(T self, i dim, T out): out = _log_softmax(self, dim, False)",
     "LogSoftmaxBackward(T grad, T output, i dim, T out): out = _log_softmax_backward_data(grad, output, dim, dtype(grad))",
-    "BatchNormElemt(T self, T? weight, T? bias, T mean, T invstd, d eps, T out): "
-    "x = sub.Tensor(self, mean); out = batch_norm_elemt(self, weight, bias, mean, invstd, eps)",
     "BatchNormBackward(T grad, T self, T? weight, T? running_mean, T? running_var, T? save_mean, T? save_invstd, b train, d eps, "
     "B mask, T grad_input, T grad_weight, T grad_bias): grad_input, grad_weight, grad_bias = "
     "native_batch_norm_backward(grad, self, weight, running_mean, running_var, save_mean, save_invstd, train, eps, mask)");
