@@ -78,3 +78,40 @@ def test_cross_entropy_with_distributions_is_that_of_torch() -> None:
     x, labels = torch.randn(4, 5), torch.randn(4, 5).softmax(-1)
     actual = torch_npu.npu_softmax_cross_entropy_with_logits(x.npu(), labels.npu())
     close(actual.cpu(), F.cross_entropy(x, labels, reduction="none"))
+
+
+@pytest.mark.parametrize("name", ["ceil", "floor", "round", "trunc", "frac"])
+def test_lists_are_rounded_as_on_the_cpu(name: str) -> None:
+    x = [torch.randn(3, 4) * 3, torch.randn(5) * 3]
+    rounded, in_place = getattr(torch, f"_foreach_{name}"), getattr(torch, f"_foreach_{name}_")
+    close([one.cpu() for one in rounded([one.npu() for one in x])], list(rounded(x)))
+    there, here = [one.npu() for one in x], [one.clone() for one in x]
+    in_place(there)
+    in_place(here)
+    close([one.cpu() for one in there], here)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_what_is_repeated_as_often_as_a_tensor_says_has_a_gradient(dim: int) -> None:
+    def gradient(device: str) -> torch.Tensor:
+        torch.manual_seed(0)
+        x, repeats = torch.randn(3, 3).to(device).requires_grad_(), torch.tensor([2, 0, 3]).to(device)
+        x.repeat_interleave(repeats, dim).pow(3).sum().backward()
+        assert x.grad is not None
+        return x.grad.cpu()
+
+    close(gradient("npu"), gradient("cpu"))
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
+def test_a_feed_forward_of_one_expert_is_two_linear_layers(activation: str) -> None:
+    x, first, second, bias = (
+        torch.randn(4, 8),
+        torch.randn(8, 16) / 4,
+        torch.randn(16, 8) / 4,
+        torch.randn(16),
+    )
+    on_device = [one.half().npu() for one in (x, first, second)]
+    actual = torch_npu.npu_ffn(*on_device, activation, bias1=bias.half().npu())
+    expected = getattr(F, activation)(x @ first + bias) @ second
+    close(actual.float().cpu(), expected, 2e-2)

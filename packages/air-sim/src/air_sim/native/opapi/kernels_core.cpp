@@ -23,6 +23,21 @@ c10::string_view reduce_name(int64_t mode) {
   return kNames[mode - 1];
 }
 
+Tensor rounded(const Tensor& x, int64_t mode) {
+  switch (mode) {
+    case 1: return x.round();
+    case 2: return x.floor();
+    case 3: return x.ceil();
+    case 5: return x.trunc();
+    case 7: return x.frac();
+    default: TORCH_CHECK(false, "the rounding mode ", mode, " is not implemented by air-sim");
+  }
+}
+void round_all(Call& c, int64_t mode) {
+  const auto from = c.tensors("self"), to = c.tensors("out");
+  for (size_t k = 0; k < to.size(); ++k) to[k].copy_(rounded(from.at(k), mode));
+}
+
 // ---------------------------------------------------------------- random numbers, a function of (seed, offset)
 at::Generator generator(int64_t seed, int64_t offset) {
   return at::detail::createCPUGenerator(static_cast<uint64_t>(seed) * 0x9E3779B97F4A7C15ull + static_cast<uint64_t>(offset));
@@ -61,6 +76,13 @@ void dropout_mask(Call& c, at::Generator g) {
 }
 
 const Family modes({
+    {"ForeachRoundOffNumber(L self, T mode, L! out)", [](Call& c) { round_all(c, c.tensor("mode").item<int64_t>()); }},
+    {"ForeachRoundOffNumberV2(L self, S mode, L! out)", [](Call& c) { round_all(c, c.scalar("mode").toLong()); }},
+    {"RepeatInterleaveGrad(T grad, T repeats, i dim, T! out)",
+     [](Call& c) {
+       const Tensor from = at::repeat_interleave(c.tensor("repeats").to(at::kLong));
+       c.write("out", at::zeros_like(c.tensor("out")).index_add(c.integer("dim"), from, c.tensor("grad")));
+     }},
     {"DivMod(T self, T other, h mode, T! out)", [](Call& c) { c.write("out", at::div(c.tensor("self"), c.tensor("other"), rounding(c.integer("mode")))); }},
     {"DivMods(T self, S other, h mode, T! out)", [](Call& c) { c.write("out", at::div(c.tensor("self"), c.scalar("other"), rounding(c.integer("mode")))); }},
     {"InplaceDivMod(T! self, T other, h mode)", [](Call& c) { c.tensor("self").div_(c.tensor("other"), rounding(c.integer("mode"))); }},

@@ -118,6 +118,25 @@ void clipped_swiglu(Call& c) {
   c.write("out", gate * at::sigmoid(gate * c.real("alpha")) * (linear.clamp(-limit, limit) + c.real("bias")));
 }
 
+Tensor activated(const Tensor& x, const std::string& name) {
+  if (name == "relu") return at::relu(x);
+  if (name == "gelu") return at::gelu(x);
+  if (name == "silu") return at::silu(x);
+  TORCH_CHECK(name == "fastgelu", "the activation ", name, " of npu_ffn is not implemented by air-sim");
+  return fast_gelu(x);
+}
+// Two linear layers, for all tokens by one expert.
+void feed_forward(Call& c) {
+  for (const char* other : {"scale", "offset", "deq_scale1", "deq_scale2", "antiquant_scale1", "antiquant_scale2", "antiquant_offset1", "antiquant_offset2"})
+    TORCH_CHECK(!c.has(other), other, " of npu_ffn is not implemented by air-sim");
+  TORCH_CHECK(c.ints("experts").empty(), "several experts of npu_ffn are not implemented by air-sim");
+  const auto wide = [&](const char* name) { return c.tensor(name).to(at::kFloat); };
+  Tensor x = at::matmul(wide("x"), wide("weight1"));
+  x = activated(c.has("bias1") ? x + wide("bias1") : x, c.text("activation"));
+  x = at::matmul(x, wide("weight2"));
+  c.write("out", c.has("bias2") ? x + wide("bias2") : x);
+}
+
 // ---------------------------------------------------------------- rotary positions
 void rotary(Call& c) { c.write("out", rotate(c.tensor("x"), c.tensor("cos"), c.tensor("sin"), static_cast<Rotary>(c.integer("mode")))); }
 void rotary_by_matrix(Call& c) {
@@ -188,6 +207,9 @@ const Family activations({
     {"SwiGluGrad(T grad, T x, i dim, T! out)", swiglu_backward},
     {"GeGluV3(T x, i dim, i approximate, b left, T! out, T! gelu)", geglu},
     {"GeGluV3Backward(T grad, T x, T gelu, i dim, i approximate, b left, T! out)", geglu_backward},
+    {"FFNV2(T x, T weight1, T weight2, I? experts, T? bias1, T? bias2, T? scale, T? offset, T? deq_scale1, T? deq_scale2, T? antiquant_scale1, "
+     "T? antiquant_scale2, T? antiquant_offset1, T? antiquant_offset2, s activation, i inner_precise, b token_index, T! out)",
+     feed_forward},
     {"GeluMul(T x, s approximate, T! out)", gelu_mul},
     {"FastGelu(T x, T! out)", [](Call& c) { c.write("out", fast_gelu(c.tensor("x"))); }},
     {"FastGeluBackward(T grad, T x, T! out)", fast_gelu_backward},
