@@ -111,57 +111,55 @@ def convolution(
     return ctx.emit("Squeeze", y, axis=[2]) if signal else y
 
 
-@converts(
-    aten.convolution_backward.default,
-    samples=[
-        Sample(
-            f32(2, 6, 5, 5),
-            f32(2, 4, 5, 5),
-            f32(6, 4, 3, 3),
-            [6],
-            [1, 1],
-            [1, 1],
-            [1, 1],
-            False,
-            [0, 0],
-            1,
-            [True] * 3,
-        ),
-        Sample(
-            f32(2, 6, 5), f32(2, 4, 5), f32(6, 4, 3), None, [1], [1], [1], False, [0], 1, [True, True, False]
-        ),
-    ],
-)
+_SAMPLES_OF_GRADIENTS = [
+    Sample(
+        f32(2, 6, 5, 5), f32(2, 4, 5, 5), f32(6, 4, 3, 3), [6], [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True] * 3
+    ),
+    Sample(f32(2, 6, 5), f32(2, 4, 5), f32(6, 4, 3), None, [1], [1], [1], False, [0], 1, [True, True, False]),
+    Sample(
+        f32(2, 3, 10, 10), f32(2, 4, 5, 5), f32(4, 3, 3, 3), [3], [2, 2], [1, 1], [1, 1], True, [1, 1], 1,
+        [True] * 3,
+    ),
+    Sample(
+        f32(2, 6, 13, 9), f32(2, 4, 5, 5), f32(4, 3, 3, 3), [6], [2, 1], [0, 0], [2, 2], True, [0, 0], 2,
+        [True] * 3,
+    ),
+    Sample(f32(2, 3, 9), f32(2, 4, 5), f32(4, 3, 3), None, [2], [1], [1], True, [0], 1, [True, True, False]),
+    Sample(
+        f32(1, 3, 6, 6, 6), f32(1, 2, 3, 3, 3), f32(2, 3, 2, 2, 2), [3], [2] * 3, [0] * 3, [1] * 3, True, [0] * 3, 1,
+        [False, True, True],
+    ),
+]  # fmt: skip
+
+
+@converts(aten.convolution_backward.default, samples=_SAMPLES_OF_GRADIENTS)
 def convolution_backward(
     ctx: Context, grad_output: Value, input: Value, weight: Value, bias_sizes: Any, stride: Any, padding: Any,
     dilation: Any, transposed: bool, output_padding: Any, groups: int, output_mask: Sequence[bool],
 ) -> tuple[Value | None, ...]:  # fmt: skip
     """convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)"""  # noqa: E501
-    if transposed:
-        ctx.refuse("the gradient of a transposed convolution has no operator")
-    axes = input.rank - 2
-    signal, space = axes == 1, max(axes, 2)
+    signal, space = input.rank == 3, max(input.rank - 2, 2)
     dy, x, kernel = (_widened(ctx, v) if signal else v for v in (grad_output, input, weight))
-    attrs = _attributes(ctx, axes, groups, stride, padding, dilation)
+    attrs = _attributes(ctx, input.rank - 2, groups, stride, padding, dilation)
+
+    def made(op_type: str, *operands: Any, like: Value) -> Value:
+        found = ctx.emit(op_type, *operands, attrs=attrs, dtype=x.dtype, shape=like.dims)
+        ctx.layout(found, _LAYOUT[space])
+        if not signal:
+            return found
+        batch, channels, _, length = like.dims
+        return ctx.emit("Squeeze", found, axis=[2], shape=(batch, channels, length))
+
     results: list[Value | None] = [None, None, None]
-    if output_mask[0]:
-        dx = ctx.emit(
-            f"Conv{space}DBackpropInput",
-            ctx.shape(x.dims),
-            kernel,
-            dy,
-            attrs=attrs,
-            dtype=x.dtype,
-            shape=x.dims,
-        )
-        ctx.layout(dx, _LAYOUT[space])
-        results[0] = ctx.emit("Squeeze", dx, axis=[2], shape=input.dims) if signal else dx
+    if output_mask[0] and transposed:  # the adjoint of the adjoint
+        results[0] = made(f"Conv{space}D", dy, kernel, None, like=x)
+    elif output_mask[0]:
+        results[0] = made(f"Conv{space}DBackpropInput", ctx.shape(x.dims), kernel, dy, like=x)
     if output_mask[1]:
-        dw = ctx.emit(
-            f"Conv{space}DBackpropFilter", x, ctx.shape(kernel.dims), dy, attrs=attrs, shape=kernel.dims
+        source, gradient = (dy, x) if transposed else (x, dy)
+        results[1] = made(
+            f"Conv{space}DBackpropFilter", source, ctx.shape(kernel.dims), gradient, like=kernel
         )
-        ctx.layout(dw, _LAYOUT[space])
-        results[1] = ctx.emit("Squeeze", dw, axis=[2], shape=weight.dims) if signal else dw
     if output_mask[2]:
         over = [0, *range(2, grad_output.rank)]
         results[2] = ctx.emit("ReduceSum", grad_output, over, shape=grad_output.dims[1:2])
