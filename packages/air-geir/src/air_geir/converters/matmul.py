@@ -10,7 +10,7 @@ from air_geir.building import Context, Number, Value
 from air_geir.converters._precision import working_dtype
 from air_geir.converters._registry import converts
 from air_geir.converters._rows import register_direct
-from air_geir.converters._sample import Sample, bf16, f16, f32, i32
+from air_geir.converters._sample import Sample, bf16, f16, f32, i8, i32
 
 aten = torch.ops.aten
 
@@ -20,6 +20,12 @@ _PRODUCTS = {
     "bmm.default": ("BatchMatMul(self mat2)", [Sample(f32(2, 3, 4), f32(2, 4, 5))]),
 }
 register_direct(_PRODUCTS, "matmul")
+
+
+@converts(aten._int_mm.default, samples=[Sample(i8(32, 24), i8(24, 16))])
+def int_mm(ctx: Context, self: Value, mat2: Value) -> Value:
+    """_int_mm(Tensor self, Tensor mat2) -> Tensor"""
+    return ctx.emit("MatMul", *ctx.promote(self, mat2, dtype=torch.int32))
 
 
 def _is(number: Number, value: int) -> bool:
