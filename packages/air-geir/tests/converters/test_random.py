@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -13,6 +14,14 @@ from air_geir.proof import compile_call
 N = 20000
 Draw = Callable[[torch.Tensor], torch.Tensor]
 
+
+def prims_normal(shape: list[int], **options: Any) -> torch.Tensor:
+    drawn: torch.Tensor = torch.ops.prims.normal(
+        shape, **options, device=torch.device("cpu"), requires_grad=False
+    )
+    return drawn
+
+
 UNIFORM: list[tuple[str, Draw, float, float]] = [
     ("rand", lambda x: torch.rand(N), 0.5, 1 / 12),
     ("rand_like", lambda x: torch.rand_like(x), 0.5, 1 / 12),
@@ -22,6 +31,12 @@ UNIFORM: list[tuple[str, Draw, float, float]] = [
     ("bernoulli", lambda x: torch.bernoulli(x * 0.5), 0.5, 0.25),
     ("uniform", lambda x: torch.ops.aten.uniform(x, -1.0, 3.0), 1.0, 16 / 12),
     ("normal", lambda x: torch.ops.aten.normal_functional(x, 2.0, 0.5), 2.0, 0.25),
+    ("normal_double", lambda x: torch.ops.aten.normal_functional(x.double(), 2.0, 0.5), 2.0, 0.25),
+    ("normal_half", lambda x: torch.ops.aten.normal_functional(x.half(), 2.0, 0.5).float(), 2.0, 0.25),
+    ("randn_double", lambda x: torch.randn(N, dtype=torch.float64), 0.0, 1.0),
+    ("prims_normal", lambda x: prims_normal([N], mean=2.0, std=0.5, dtype=torch.float32), 2.0, 0.25),
+    ("prims_normal_double", lambda x: prims_normal([N], mean=2.0, std=0.5, dtype=torch.float64), 2.0, 0.25),
+    ("exponential_half", lambda x: torch.ops.aten.exponential(x.half(), 2.0).float(), 0.5, 0.25),
     ("exponential", lambda x: torch.ops.aten.exponential(x, 2.0), 0.5, 0.25),
     ("randint", lambda x: torch.randint(0, 10, (N,)).float(), 4.5, 8.25),
     ("rand_double", lambda x: torch.rand(N, dtype=torch.float64), 0.5, 1 / 12),
@@ -93,6 +108,39 @@ def test_doubles_have_digits_behind_those_of_a_float() -> None:
     assert drawn.min() >= 0
     assert drawn.max() < 1
     assert (drawn.float().double() != drawn).double().mean() > 0.9
+
+
+def test_normal_doubles_have_digits_behind_those_of_a_float() -> None:
+    def both(x: torch.Tensor) -> Any:
+        return torch.randn(N, dtype=torch.float64), torch.ops.aten.normal_functional(x, 1.0, 3.0)
+
+    run, tensors = compile_call(both, (torch.ones(N, dtype=torch.float64),), {})
+    for drawn in run(*tensors):
+        assert (drawn.float().double() != drawn).double().mean() > 0.9
+        standard = (drawn - drawn.mean()) / drawn.std()
+        assert (standard.abs() < 1).double().mean().item() == pytest.approx(0.6827, abs=0.02)
+        assert (standard**4).mean().item() == pytest.approx(3, abs=0.3)
+
+
+def test_normal_numbers_round_a_mean_of_each_element() -> None:
+    """`torch.normal` of tensors is traced as `prims.normal`."""
+    mean, spread = torch.tensor([0.0, 100.0]).repeat(N), torch.tensor([1.0, 3.0]).repeat(N)
+    run, tensors = compile_call(torch.normal, (mean, spread), {})
+    drawn = run(*tensors)[0].reshape(N, 2)
+    torch.testing.assert_close(drawn.mean(0), torch.tensor([0.0, 100.0]), atol=0.1, rtol=0)
+    torch.testing.assert_close(drawn.std(0), torch.tensor([1.0, 3.0]), atol=0.1, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64], ids=str)
+def test_waiting_times_are_never_zero(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their logarithm is taken, as in `gumbel_softmax`: one zero among millions would be NaN everywhere."""
+    monkeypatch.setattr(
+        "air_geir.converters.random.uniform", lambda ctx, shape, dtype: ctx.fill(shape, 0, dtype)
+    )
+    run, tensors = compile_call(
+        lambda x: torch.ops.aten.exponential(x).log(), (torch.ones(50, dtype=dtype),), {}
+    )
+    assert torch.isfinite(run(*tensors)[0]).all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)

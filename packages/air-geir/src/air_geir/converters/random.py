@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,8 +52,13 @@ def _bits(ctx: Context, shape: Sequence[Size], count: int) -> Value:
 
 
 def normal(ctx: Context, shape: Sequence[Size], dtype: torch.dtype) -> Value:
-    """Standard normal."""
-    return _draw(ctx, "StatelessRandomNormalV2", shape, dtype)
+    """Standard normal; in double precision of two uniform draws, a length and a direction (Box and Muller)."""
+    if dtype != torch.float64:
+        return _draw(ctx, "StatelessRandomNormalV2", shape, dtype)
+    rest = ctx.emit("Sub", ctx.const(1, dtype), uniform(ctx, shape, dtype))
+    length = ctx.emit("Sqrt", ctx.emit("Mul", ctx.emit("Log", rest), ctx.const(-2, dtype)))
+    direction = ctx.emit("Mul", uniform(ctx, shape, dtype), ctx.const(2 * math.pi, dtype))
+    return ctx.emit("Mul", length, ctx.emit("Cos", direction))
 
 
 _SHAPED = {
@@ -119,22 +125,43 @@ def _last(low: float, high: float, dtype: torch.dtype) -> float:
     return float(torch.maximum(first, torch.nextafter(end, first)))
 
 
+def _normal(ctx: Context, shape: Sequence[Size], mean: Any, std: Any, dtype: torch.dtype) -> Value:
+    """Normal with that mean and deviation; half precision is rounded once."""
+    if dtype.is_complex:
+        ctx.refuse("random complex numbers have no operator", "draw real and imaginary part separately")
+    wide = working_dtype(dtype)
+    scaled = ctx.emit("Mul", normal(ctx, shape, wide), ctx.number(std, wide))
+    return ctx.cast(ctx.emit("Add", scaled, ctx.number(mean, wide)), dtype)
+
+
 @converts(aten.normal_functional.default)
 def normal_functional(
     ctx: Context, self: Value, mean: float = 0, std: float = 1, *, generator: Any = None
 ) -> Value:
     """normal_functional(Tensor self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor"""
-    wide = ctx.emit("Mul", normal(ctx, self.dims, self.dtype), ctx.number(std, self.dtype), shape=self.shape)
-    return ctx.emit("Add", wide, ctx.number(mean, self.dtype), shape=self.shape)
+    return _normal(ctx, self.dims, mean, std, self.dtype)
+
+
+@converts(torch.ops.prims.normal.default)
+def prims_normal(
+    ctx: Context, shape: Sequence[Size], *, mean: Any, std: Any, dtype: torch.dtype, device: Any = None,
+    requires_grad: bool = False, generator: Any = None,
+) -> Value:  # fmt: skip
+    """normal(SymInt[] shape, *, Scalar mean, Scalar std, ScalarType dtype, Device device, bool requires_grad, Generator? generator=None) -> Tensor"""  # noqa: E501
+    return _normal(ctx, shape, mean, std, dtype)
 
 
 @converts(aten.exponential.default)
 def exponential(ctx: Context, self: Value, lambd: float = 1, *, generator: Any = None) -> Value:
-    """exponential(Tensor self, float lambd=1., *, Generator? generator=None) -> Tensor"""
-    rest = ctx.emit("Sub", ctx.const(1, self.dtype), uniform(ctx, self.dims, self.dtype), shape=self.shape)
-    return ctx.emit(
-        "Mul", ctx.emit("Log", rest, shape=self.shape), ctx.const(-1 / lambd, self.dtype), shape=self.shape
-    )
+    """exponential(Tensor self, float lambd=1., *, Generator? generator=None) -> Tensor
+
+    Never zero, as in eager: its logarithm is taken (`gumbel_softmax`).
+    """
+    wide = working_dtype(self.dtype)
+    rest = ctx.emit("Sub", ctx.const(1, wide), uniform(ctx, self.dims, wide), shape=self.shape)
+    least = ctx.const(torch.finfo(wide).eps / 2, wide)
+    drawn = ctx.emit("Maximum", ctx.emit("Neg", ctx.emit("Log", rest)), least, shape=self.shape)
+    return ctx.cast(ctx.emit("Mul", drawn, ctx.const(1 / lambd, wide), shape=self.shape), self.dtype)
 
 
 def _integers(ctx: Context, low: Number, high: Number) -> Value:
