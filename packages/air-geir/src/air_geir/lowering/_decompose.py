@@ -20,17 +20,25 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
 
 from air_fxpasses.npu_cards import find
+from air_geir.lowering._attention_gradients import ATTENTION_GRADIENTS
 from air_geir.lowering._attention_layers import ATTENTION_LAYERS
 from air_geir.lowering._foreach import foreach_decomposition
 from air_geir.lowering._halves import rounded_once
 from air_geir.lowering._matmul_gradients import MATMUL_GRADIENTS
+from air_geir.lowering._weight_norm import NORM_GRADIENTS, weight_norm
 from air_graph import effects_of, uses_of
 
 Overload: TypeAlias = torch._ops.OpOverload
 Table: TypeAlias = Mapping[Overload, Callable[..., Any]]
 
-_CORRECTED: Table = {torch.ops.aten.view_copy.default: lambda self, size: self.reshape(size).clone()}
-"""Used instead of torch's own, which takes a view and fails for layouts that have none."""
+_CORRECTED: Table = {
+    # torch's own takes a view, and fails for layouts that have none
+    torch.ops.aten.view_copy.default: lambda self, size: self.reshape(size).clone(),
+    torch.ops.aten._weight_norm_interface.default: weight_norm,
+}
+"""Used instead of torch's own."""
+_OWN: Table = {**ATTENTION_LAYERS, **ATTENTION_GRADIENTS, **MATMUL_GRADIENTS, **NORM_GRADIENTS}  # type: ignore[dict-item]
+"""Of operators that torch's tables leave whole."""
 
 
 class Expansions:
@@ -75,8 +83,7 @@ def _decomposition(op: Overload, custom: Table) -> Callable[..., Any] | None:
         custom.get(op)
         or _CORRECTED.get(op)
         or decomposition_table.get(op)
-        or ATTENTION_LAYERS.get(op)
-        or MATMUL_GRADIENTS.get(op)
+        or _OWN.get(op)
         or foreach_decomposition(op)
     )
     if found is None and torch._C._dispatch_has_kernel(op.name()) and op._can_decompose():
