@@ -68,3 +68,37 @@ def test_values_of_another_type_are_left_to_eager_which_refuses_them(name: str) 
     with pytest.raises(UnsupportedGraphError, match="cast the values"):
         compile_call(WRITES[name], (x, index, values), {})
     check_call(WRITES[name], (x, index, values.float()), {})
+
+
+OF_ONE_ELEMENT: dict[str, Callable[..., Tensor]] = {
+    "index_select": lambda x, i: x.index_select(0, i),
+    "gather": lambda x, i: x.gather(0, i),
+    "gather_single": lambda x, i: x.gather(0, i.reshape(())),
+}
+
+
+@pytest.mark.parametrize("place", [-2, -1, 0, 1])
+@pytest.mark.parametrize("name", OF_ONE_ELEMENT)
+def test_a_tensor_without_axes_has_one_place(name: str, place: int) -> None:
+    function, x, index = OF_ONE_ELEMENT[name], torch.tensor(7.0), torch.tensor([place])
+    compiled, tensors = compile_call(function, (x, torch.tensor([0])), {})
+    tensors[-1].fill_(place)
+    assert refused(compiled, *tensors) == refused(function, x, index) == (place != 0)
+    check_call(function, (x, torch.tensor([0])), {})
+
+
+ROWS: dict[str, Callable[..., Tensor]] = {
+    "embedding": lambda x, i: torch.nn.functional.embedding(i, x),
+    "index_select": lambda x, i: x.index_select(0, i),
+    "columns": lambda x, i: x.index_select(1, i),
+    "gather": lambda x, i: x.gather(0, i[:, None]),
+}
+
+
+@pytest.mark.parametrize("place", [-5, -4, -1, 0, 3, 4])
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_are_not_counted_from_the_end(name: str, place: int) -> None:
+    function, x, index = ROWS[name], torch.arange(16.0).reshape(4, 4), torch.tensor([place])
+    compiled, tensors = compile_call(function, (x, torch.tensor([0])), {})
+    tensors[-1].fill_(place)
+    assert refused(compiled, *tensors) == refused(function, x, index) == (place not in range(4))

@@ -38,8 +38,9 @@ def embedding(
 @converts(aten.index_select.default, samples=[Sample(f32(3, 4), 1, i64(5, low=0, high=4))])
 def index_select(ctx: Context, self: Value, dim: int, index: Value) -> Value:
     """index_select(Tensor self, int dim, Tensor index) -> Tensor"""
-    if not self.rank:
-        return ctx.emit("TensorMove", self)
+    if not self.rank:  # one element, and an index that the engine compares with its size
+        row, place = ctx.reshape(self, (1,)), ctx.reshape(index, (1,))
+        return ctx.reshape(ctx.emit("GatherV2", row, place, [0], shape=(1,)), ())
     return ctx.emit("GatherV2", self, index, [self.axis(dim)])
 
 
@@ -47,7 +48,10 @@ def index_select(ctx: Context, self: Value, dim: int, index: Value) -> Value:
 def gather(ctx: Context, self: Value, dim: int, index: Value, *, sparse_grad: bool = False) -> Value:
     """gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor"""
     if not self.rank:
-        return ctx.broadcast(self, index.dims) if index.rank else ctx.emit("TensorMove", self)
+        row = ctx.reshape(self, (1,))
+        if index.rank:
+            return ctx.emit("GatherElements", row, index, dim=0)
+        return ctx.reshape(ctx.emit("GatherElements", row, ctx.reshape(index, (1,)), dim=0, shape=(1,)), ())
     return ctx.emit("GatherElements", self, index, dim=self.axis(dim))
 
 

@@ -3,13 +3,18 @@
 
 namespace air_sim::graph_engine {
 namespace {
-Tensor wrapped(const Tensor& index, int64_t size) { return at::where(index.lt(0), index + size, index).to(at::kLong); }
+// Negative indices count from the end where the attribute says so; elsewhere they are outside, as any other is.
+Tensor gathered_places(const Call& c, int64_t size) {
+  const Tensor index = c.in[1].to(at::kLong);
+  if (c.integer("negative_index_support", 0) == 0) return index;
+  return at::where(index.lt(0), index + size, index);
+}
 
 Tensor gather(const Call& c, int64_t axis) {
   const Tensor& x = c.in[0];
   const int64_t batch = c.integer("batch_dims");
   if (axis < 0) axis += x.dim();
-  const Tensor index = wrapped(c.in[1], x.size(axis));
+  const Tensor index = gathered_places(c, x.size(axis));
   if (batch == 0) {
     Ints shape = x.sizes().vec();
     shape.erase(shape.begin() + axis);
