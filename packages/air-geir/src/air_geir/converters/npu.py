@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from air_geir.building import Context, Value
+from air_geir.building import Context, Size, Value
+from air_geir.converters.indexing import scatter_add
 from air_geir.converters.npu_by_card import by_card, stored
 from air_geir.types import DataType
 
@@ -69,6 +70,16 @@ def npu_format_cast_from(ctx: Context, input: Value, src: Value) -> Value:
 def workspace(ctx: Context, **given: Any) -> Value:
     """The engine plans scratch memory itself: the tensor can be passed on, and is not used."""
     return ctx.fill(ctx.out_shape, 0, ctx.out_dtype)
+
+
+@by_card("npu_gather_backward")
+def npu_gather_backward(
+    ctx: Context, grad: Value, self_size: Sequence[Size], dim: int, index: Value, sparse_grad: bool
+) -> Value:
+    """Written with a scatter that adds."""
+    if sparse_grad:
+        ctx.refuse("a sparse gradient has no operator", "leave sparse_grad at False")
+    return scatter_add(ctx, ctx.fill(self_size, 0, grad.dtype), dim, index, grad)
 
 
 @by_card("npu_top_k_top_p")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import torch
@@ -64,6 +65,15 @@ def quant_scatter_(
     return scatter_update_(input, indices, rounded(values, input.dtype), axis)
 
 
+def gather_backward(
+    grad: Tensor, self_size: Sequence[int], dim: int, index: Tensor, sparse_grad: bool
+) -> Tensor:
+    """The gradient of `gather`: what several places took from one element is added up there."""
+    if sparse_grad:
+        raise NotCovered("npu_gather_backward", "sparse_grad=True")
+    return grad.new_zeros(self_size).scatter_add(dim, index.to(torch.int64), grad)
+
+
 def _on_a_copy(write: Kernel) -> Kernel:
     """The form that gives the tensor with the updates in it, and leaves its argument alone."""
     return lambda input, *args, **options: write(
@@ -99,6 +109,15 @@ def _quantised(draw: Draw) -> list[Sample]:
     return [Sample((draw.small(2, 3, 8, 32), torch.tensor([1, 4], dtype=torch.int32), updates, scales))]
 
 
+def _gathered(draw: Draw) -> list[Sample]:
+    index = torch.tensor([[0, 3, 3], [1, 2, 0]])
+    return [
+        Sample((draw.real(2, 3, dtype=F32), [2, 4], 1, index, False)),
+        Sample((draw.real(2, 3, dtype=F32), [5, 3], -2, index, False), label="rows"),
+        Sample((draw.real(dtype=F32), [], 0, torch.tensor(0), False), label="one"),
+    ]
+
+
 _BY_PLACE: Final = Ir("ScatterNdUpdate", {"var": "input"})
 _BY_START: Final = Ir("Scatter", {"var": "input", "reduce": Fixed("update")})
 _BY_SCALE: Final = Ir(
@@ -111,6 +130,7 @@ OPS: Final = (
     NpuOp(f"{_PLACE}_", scatter_nd_update_, _places, _itself, functional=_PLACE, ir=_BY_PLACE),
     NpuOp("scatter_update", _on_a_copy(scatter_update_), _starts, ir=_BY_START),
     NpuOp("scatter_update_", scatter_update_, _starts, functional="scatter_update", ir=_BY_START),
+    NpuOp("npu_gather_backward", gather_backward, _gathered),
     NpuOp("npu_quant_scatter", _on_a_copy(quant_scatter_), _quantised, ir=_BY_SCALE),
     NpuOp("npu_quant_scatter_", quant_scatter_, _quantised, functional="npu_quant_scatter", ir=_BY_SCALE),
 )
