@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from air_geir.building import Context, Size, Value
+from air_geir.converters._precision import attributes_must_fit
 from air_geir.converters._registry import converts
 from air_geir.converters._sample import Sample, f32
 from air_geir.converters.reductions import reduce
@@ -28,6 +29,7 @@ def native_layer_norm(
     eps: float,
 ) -> tuple[Value, Value, Value]:
     """native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)"""  # noqa: E501
+    attributes_must_fit(ctx, eps, dtype=input.dtype)
     statistics = ctx.meta[1].dtype
     y, mean, rstd = ctx.emit_many(
         "LayerNormV4", input, ctx.shape(list(normalized_shape)), weight, bias, epsilon=float(eps),
@@ -53,6 +55,7 @@ def batch_norm_inference(
     running_var: Value, momentum: float, eps: float,
 ) -> tuple[Value, Value, Value]:  # fmt: skip
     """_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)"""  # noqa: E501
+    attributes_must_fit(ctx, eps, dtype=input.dtype)
     dtype = running_mean.dtype
     shape = running_mean.dims
     scale = weight if weight is not None else ctx.fill(shape, 1, dtype)
@@ -110,6 +113,7 @@ def native_group_norm(
     group: int, eps: float,
 ) -> tuple[Value, Value, Value]:  # fmt: skip
     """native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)"""  # noqa: E501
+    attributes_must_fit(ctx, eps, dtype=input.dtype)
     gamma = weight if weight is not None else ctx.fill((C,), 1, input.dtype)
     beta = bias if bias is not None else ctx.fill((C,), 0, input.dtype)
     statistics = ctx.meta[1].dtype
@@ -128,6 +132,7 @@ def fused_rms_norm(
     if weight is not None and weight.dtype.is_complex:
         ctx.refuse("a complex weight has no operator", "normalise real and imaginary part separately")
     epsilon = torch.finfo(input.dtype).eps if eps is None else float(eps)
+    attributes_must_fit(ctx, epsilon, dtype=input.dtype)
     gamma = weight if weight is not None else ctx.fill(list(normalized_shape), 1, input.dtype)
     statistics = ctx.meta[1].dtype
     y, rstd = ctx.emit_many(

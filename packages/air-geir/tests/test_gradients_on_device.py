@@ -1,0 +1,114 @@
+"""Steps of training over a device or air-sim, each one graph: results and gradients are those of eager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+from torch._dynamo.backends.common import aot_autograd
+from torch.distributions import Categorical
+
+import air_geir
+from air_config import CompilerConfig, Context, resolve
+
+torch_npu = pytest.importorskip("torch_npu")
+pytestmark = [pytest.mark.npu, pytest.mark.usefixtures("device_engine")]
+SETTINGS = resolve(CompilerConfig(), Context(device="npu"))
+Step = Callable[..., Tensor]
+
+
+def compiled(function: Step) -> Step:
+    """One graph each way: what has no converter is an error."""
+
+    def inner(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
+        executable = air_geir.compile_graph(gm, inputs, settings=SETTINGS)
+
+        def run(args: list[Any]) -> list[Any]:
+            return executable(*args)
+
+        run._boxed_call = True  # type: ignore[attr-defined]  # read by AOTAutograd
+        return run
+
+    torch._dynamo.reset()
+    return torch.compile(function, backend=aot_autograd(fw_compiler=inner), fullgraph=True)
+
+
+def stepped(function: Step, *args: Tensor) -> list[Tensor | None]:
+    """The result and the gradients, on the host."""
+    given = [x.to("npu").requires_grad_(x.is_floating_point()) for x in args]
+    result = function(*given)
+    if result.requires_grad:
+        result.square().sum().backward()
+    return [result.detach().cpu(), *(None if x.grad is None else x.grad.cpu() for x in given)]
+
+
+STEPS: dict[str, tuple[Step, Callable[[], Sequence[Tensor]]]] = {
+    "log_prob of a class": (
+        lambda logits, value: Categorical(logits=logits).log_prob(value),
+        lambda: (torch.randn(3, 5), torch.tensor([0, 2, 4])),
+    ),
+    "gather that takes twice": (
+        lambda x, i: x.gather(1, i), lambda: (torch.randn(2, 5), torch.tensor([[0, 2, 2], [4, 4, 4]])),
+    ),
+    "gather of rows": (
+        lambda x, i: x.gather(0, i), lambda: (torch.randn(5, 3), torch.tensor([[0, 2, 2], [4, 4, 4]])),
+    ),
+    "transposed convolution": (
+        lambda x, w, b: F.conv_transpose2d(x, w, b, stride=2, padding=1, output_padding=1),
+        lambda: (torch.randn(2, 4, 5, 5), torch.randn(4, 3, 3, 3), torch.randn(3)),
+    ),
+    "transposed convolution in groups": (
+        lambda x, w, b: F.conv_transpose2d(x, w, b, stride=(2, 1), groups=2, dilation=2),
+        lambda: (torch.randn(2, 4, 5, 5), torch.randn(4, 3, 3, 3), torch.randn(6)),
+    ),
+    "transposed convolution of a signal": (
+        lambda x, w: F.conv_transpose1d(x, w, stride=2, padding=1),
+        lambda: (torch.randn(2, 4, 5), torch.randn(4, 3, 3)),
+    ),
+    "transposed convolution of a volume": (
+        lambda x, w, b: F.conv_transpose3d(x, w, b, stride=2),
+        lambda: (torch.randn(1, 2, 3, 3, 3), torch.randn(2, 3, 2, 2, 2), torch.randn(3)),
+    ),
+    "product of bytes": (
+        lambda a, b: torch._int_mm(a, b),
+        lambda: tuple(torch.randint(-9, 9, (32, 32), dtype=torch.int8) for _ in range(2)),
+    ),
+    "weight normalisation": (
+        lambda v, g: torch._weight_norm(v, g, 0), lambda: (torch.randn(4, 3), torch.randn(4, 1)),
+    ),
+    "weight normalisation of a vector": (
+        lambda v, g: torch._weight_norm(v, g, 0), lambda: (torch.randn(4), torch.randn(4)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_N03_a_step_is_one_graph_each_way_and_gives_what_eager_gives(name: str) -> None:
+    torch.manual_seed(0)
+    function, operands = STEPS[name]
+    given = operands()
+    torch.testing.assert_close(
+        stepped(compiled(function), *given), stepped(function, *given), atol=1e-5, rtol=1e-5
+    )
+
+
+NORMS: dict[str, Step] = {
+    "layer_norm": lambda x: F.layer_norm(x, [8], eps=1e-5),
+    "group_norm": lambda x: F.group_norm(x, 2, eps=1e-5),
+    "rms_norm": lambda x: F.rms_norm(x, [8], eps=1e-5),
+    "batch_norm": lambda x: F.batch_norm(x, x.new_zeros(8), x.new_full((8,), 1e-9), eps=1e-5),
+}
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_N03_the_epsilon_of_a_norm_in_double_precision_is_a_double(name: str) -> None:
+    """An attribute has 32 bits: 1e-5 was off in its ninth digit, and so was every result for small values."""
+    torch.manual_seed(0)
+    x = torch.randn(4, 8, dtype=torch.float64) * 1e-4
+    with torch.no_grad():
+        found = compiled(NORMS[name])(x.to("npu")).cpu()
+    torch.testing.assert_close(found, NORMS[name](x), rtol=1e-12, atol=1e-18)
