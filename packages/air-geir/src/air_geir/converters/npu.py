@@ -79,7 +79,8 @@ def npu_gather_backward(
     """Written with a scatter that adds."""
     if sparse_grad:
         ctx.refuse("a sparse gradient has no operator", "leave sparse_grad at False")
-    return scatter_add(ctx, ctx.fill(self_size, 0, grad.dtype), dim, index, grad)
+    added: Value = scatter_add(ctx, ctx.fill(self_size, 0, grad.dtype), dim, index, grad)
+    return added
 
 
 @by_card("npu_top_k_top_p")
