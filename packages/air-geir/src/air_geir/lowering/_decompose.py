@@ -24,7 +24,9 @@ from air_geir.lowering._attention_gradients import ATTENTION_GRADIENTS
 from air_geir.lowering._attention_layers import ATTENTION_LAYERS
 from air_geir.lowering._foreach import foreach_decomposition
 from air_geir.lowering._halves import rounded_once
+from air_geir.lowering._layer_gradients import LAYER_GRADIENTS
 from air_geir.lowering._matmul_gradients import MATMUL_GRADIENTS
+from air_geir.lowering._pool_gradients import POOL_GRADIENTS
 from air_geir.lowering._weight_norm import NORM_GRADIENTS, weight_norm
 from air_graph import effects_of, uses_of
 
@@ -37,7 +39,10 @@ _CORRECTED: Table = {
     torch.ops.aten._weight_norm_interface.default: weight_norm,
 }
 """Used instead of torch's own."""
-_OWN: Table = {**ATTENTION_LAYERS, **ATTENTION_GRADIENTS, **MATMUL_GRADIENTS, **NORM_GRADIENTS}  # type: ignore[dict-item]
+_OWN: Mapping[object, Callable[..., Any]] = {
+    **ATTENTION_LAYERS, **ATTENTION_GRADIENTS, **LAYER_GRADIENTS, **MATMUL_GRADIENTS, **NORM_GRADIENTS,
+    **POOL_GRADIENTS,
+}  # fmt: skip
 """Of operators that torch's tables leave whole."""
 
 

@@ -13,8 +13,8 @@ from torch._decomp import decomposition_table
 def weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Any:
     """_weight_norm_interface: where the kept axis is the only one, each element is a row and has a norm of its own.
 
-    torch's decomposition takes the norm of the whole vector there. So does its fake kernel, and the second result has to
-    be of the size that a graph was traced with: it is torch's, and nothing reads it.
+    torch's decomposition takes the norm of the whole vector there. So does its fake kernel, and the second result has
+    to be of the size that a graph was traced with: it is torch's, and nothing reads it.
     """
     weight, norms = decomposition_table[torch.ops.aten._weight_norm_interface.default](v, g, dim)
     return (v * (g / v.abs()) if v.dim() == 1 else weight), norms

@@ -1,0 +1,111 @@
+"""Layers and gradients of layers that torch keeps as one operator: bags of rows, distances, bilinear forms, slopes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+_SUM, _MEAN, _MAX = range(3)
+
+
+def _bags(indices: Tensor, offsets: Tensor) -> Tensor:
+    """The bag of each index: torch's kernels say it only in some cases."""
+    at = torch.arange(indices.shape[0], device=indices.device, dtype=offsets.dtype)
+    return (offsets.unsqueeze(0) <= at.unsqueeze(1)).sum(1) - 1
+
+
+def _embedding_bag(
+    grad: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor, bag_size: Tensor, maximum_indices: Tensor,
+    num_weights: int, scale_grad_by_freq: bool, mode: int, sparse: bool, per_sample_weights: Tensor | None,
+    padding_idx: int = -1,
+) -> Any:  # fmt: skip
+    """_embedding_bag_backward: of the table. Which count torch's kernel divides by is left to that kernel."""
+    if sparse or scale_grad_by_freq:
+        return NotImplemented
+    table = grad.new_zeros((num_weights, grad.shape[1]))
+    if mode == _MAX:
+        taken = (bag_size > 0).unsqueeze(1)
+        places = maximum_indices.to(torch.int64)
+        return table.scatter_add(0, torch.where(taken, places, 0), torch.where(taken, grad, 0.0))
+    bags = _bags(indices, offsets)
+    rows = grad.index_select(0, bags)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(1)
+    if mode == _MEAN:
+        rows = rows / bag_size.index_select(0, bags).clamp(min=1).unsqueeze(1)
+    if padding_idx >= 0:
+        rows = torch.where((indices == padding_idx).unsqueeze(1), 0.0, rows)
+    return table.index_add(0, indices, rows)
+
+
+def _bag_weights(
+    grad: Tensor, weight: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor, mode: int,
+    padding_idx: int = -1,
+) -> Tensor:  # fmt: skip
+    """_embedding_bag_per_sample_weights_backward"""
+    rows = grad.index_select(0, _bags(indices, offsets))
+    found = (rows * weight.index_select(0, indices)).sum(1)
+    return torch.where(indices == padding_idx, 0.0, found) if padding_idx >= 0 else found
+
+
+def _cdist(grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor) -> Tensor:
+    """_cdist_backward: of the first points; where two are equal the gradient is zero."""
+    difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    grad, distance = grad.unsqueeze(-1), cdist.unsqueeze(-1)
+    if p == 0:
+        return x1.new_zeros(x1.shape)
+    if p == 1:
+        shares = grad * difference.sign()
+    elif p == math.inf:
+        shares = grad * difference.sign() * (difference.abs() == distance)
+    else:
+        far = torch.where(distance == 0, 1.0, distance)
+        if p == 2:
+            shares = grad * difference / far
+        else:
+            shares = grad * difference.sign() * (difference.abs() / far) ** (p - 1)
+        shares = torch.where((distance == 0) | (difference == 0), 0.0, shares)
+    return shares.sum(-2)
+
+
+def _trilinear(
+    i1: Tensor, i2: Tensor, i3: Tensor, expand1: Sequence[int], expand2: Sequence[int], expand3: Sequence[int],
+    sumdim: Sequence[int], unroll_dim: int = 1,
+) -> Tensor:  # fmt: skip
+    """_trilinear: the sum over some axes of a product of three, each of which lacks some axes; `nn.Bilinear`."""
+    axes = range(i1.dim() + len(expand1))
+    letters = [chr(ord("a") + axis) for axis in axes]
+    given = ["".join(letters[a] for a in axes if a not in lacks) for lacks in (expand1, expand2, expand3)]
+    wanted = "".join(letters[a] for a in axes if a not in sumdim)
+    kept = "".join(
+        letters[a] for a in axes if letters[a] in given[2] + wanted and letters[a] in given[0] + given[1]
+    )
+    pair = torch.einsum(f"{given[0]},{given[1]}->{kept}", i1, i2)
+    return torch.einsum(f"{kept},{given[2]}->{wanted}", pair, i3)
+
+
+def _rrelu(
+    self: Tensor, noise: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False,
+    generator: Any = None,
+) -> Any:  # fmt: skip
+    """rrelu_with_noise_functional: slopes are drawn in training, and are their mean otherwise."""
+    if generator is not None:
+        return NotImplemented
+    if not training:
+        return torch.where(self <= 0, self * ((lower + upper) / 2), self), noise.clone()
+    slopes = torch.where(self <= 0, torch.ops.aten.uniform(torch.zeros_like(self), lower, upper), 1.0)
+    return self * slopes, slopes
+
+
+_aten = torch.ops.aten
+LAYER_GRADIENTS: Final[Mapping[object, Callable[..., Any]]] = {
+    _aten._embedding_bag_backward.default: _embedding_bag,
+    _aten._embedding_bag_per_sample_weights_backward.default: _bag_weights,
+    _aten._cdist_backward.default: _cdist,
+    _aten._trilinear.default: _trilinear,
+    _aten.rrelu_with_noise_functional.default: _rrelu,
+}

@@ -1,0 +1,121 @@
+"""Gradients of pools, bags, distances and bilinear forms are in the graph, and are those of torch's kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch._dynamo.backends.common import aot_autograd
+from torch.nn import functional as F  # noqa: N812
+
+from air_geir import compile_graph
+from air_geir.proof import check_call
+
+Step = Callable[..., Tensor]
+VOLUME = (2, 3, 6, 5, 7)
+
+
+def volume() -> Sequence[Tensor]:
+    return (torch.randn(VOLUME),)
+
+
+def points() -> Sequence[Tensor]:
+    first = torch.randn(2, 4, 3)
+    return first, torch.cat([torch.randn(2, 2, 3), first[:, :1]], 1)
+
+
+def bags() -> Sequence[Tensor]:
+    return torch.randn(6, 3), torch.tensor([1, 4, 1, 0, 5, 5, 1]), torch.tensor([0, 2, 2, 5]), torch.randn(7)
+
+
+def bag(**options: Any) -> tuple[Step, Callable[[], Sequence[Tensor]]]:
+    return lambda table, indices, offsets, weights: F.embedding_bag(indices, table, offsets, **options), bags
+
+
+STEPS: dict[str, tuple[Step, Callable[[], Sequence[Tensor]]]] = {
+    "max_pool3d": (lambda x: F.max_pool3d(x, 3, 2, 1), volume),
+    "max_pool3d dilated": (lambda x: F.max_pool3d(x, 2, 2, dilation=2, ceil_mode=True), volume),
+    "avg_pool3d": (lambda x: F.avg_pool3d(x, 3, 2, 1), volume),
+    "avg_pool3d ceil": (lambda x: F.avg_pool3d(x, 2, 2, 1, ceil_mode=True), volume),
+    "avg_pool3d of what is there": (
+        lambda x: F.avg_pool3d(x, (2, 3, 2), ceil_mode=True, count_include_pad=False), volume,
+    ),
+    "avg_pool3d divided": (lambda x: F.avg_pool3d(x, 2, divisor_override=3), volume),
+    "avg_pool3d of one": (lambda x: F.avg_pool3d(x[0], 2), volume),
+    "adaptive_avg_pool3d": (lambda x: F.adaptive_avg_pool3d(x, (4, 2, 7)), volume),
+    "replication_pad3d": (lambda x: F.pad(x, (1, 2, 0, 3, 2, 1), "replicate"), volume),
+    "replication_pad3d that cuts": (lambda x: F.pad(x, (-1, 2, 0, 3, 2, -1), "replicate"), volume),
+    "lp_pool3d": (lambda x: F.lp_pool3d(x.abs(), 2.0, 2), volume),
+    **{f"cdist {p}": (lambda x, y, p=p: torch.cdist(x, y, p), points) for p in (0.0, 1.0, 1.5, 2.0, 3.0, float("inf"))},
+    "bilinear": (
+        F.bilinear, lambda: (torch.randn(2, 4, 3), torch.randn(2, 4, 5), torch.randn(6, 3, 5), torch.randn(6)),
+    ),
+    **{f"bag {mode}": bag(mode=mode) for mode in ("sum", "mean", "max")},
+    **{f"bag {mode} without one row": bag(mode=mode, padding_idx=1) for mode in ("sum", "mean", "max")},
+    "bag with weights": (
+        lambda t, i, o, w: F.embedding_bag(i, t, o, mode="sum", per_sample_weights=w, padding_idx=1), bags,
+    ),
+    "bag with its end": (
+        lambda t, i, o, w: F.embedding_bag(
+            i, t, torch.cat([o, torch.tensor([7])]), mode="mean", include_last_offset=True
+        ),
+        bags,
+    ),
+    "rrelu": (lambda x: F.rrelu(x), volume),
+}  # fmt: skip
+
+
+def compiled(function: Step) -> Step:
+    """One graph each way: what has no translation is an error."""
+    torch._dynamo.reset()
+    return torch.compile(function, backend=aot_autograd(fw_compiler=compile_graph), fullgraph=True)
+
+
+def stepped(function: Step, given: Sequence[Tensor]) -> list[Tensor | None]:
+    leaves = [x.clone().requires_grad_(x.is_floating_point()) for x in given]
+    result = function(*leaves)
+    (result * torch.arange(result.numel()).cos().reshape(result.shape)).sum().backward()
+    return [result.detach(), *(x.grad for x in leaves)]
+
+
+@pytest.mark.filterwarnings("ignore:Your compiler for AOTAutograd")
+@pytest.mark.parametrize("name", STEPS)
+def test_N03_a_step_is_one_graph_each_way_and_gives_what_eager_gives(name: str) -> None:
+    torch.manual_seed(0)
+    function, made = STEPS[name]
+    given = made()
+    torch.testing.assert_close(stepped(compiled(function), given), stepped(function, given))
+
+
+@pytest.mark.parametrize("shape", [(3, 7), (3, 7, 9)], ids=str)
+def test_N03_the_gradient_of_adaptive_maxima_goes_where_they_were(shape: tuple[int, ...]) -> None:
+    """The forward of these has no operator type here, and runs eagerly: the gradient alone."""
+    torch.manual_seed(0)
+    axes = len(shape)
+    forward, backward = {
+        2: (torch.ops.aten.adaptive_max_pool2d, torch.ops.aten.adaptive_max_pool2d_backward),
+        3: (torch.ops.aten.adaptive_max_pool3d, torch.ops.aten.adaptive_max_pool3d_backward),
+    }[axes]
+    x = torch.randn(2, *shape)
+    values, places = forward(x, [2] * axes)
+    check_call(backward, (torch.randn(values.shape), x, places), {})
+
+
+@pytest.mark.filterwarnings("ignore:Your compiler for AOTAutograd")
+def test_N03_slopes_are_drawn_for_what_is_negative_and_kept_for_the_gradient() -> None:
+    torch.manual_seed(0)
+    x = torch.linspace(-2, 2, 2000).requires_grad_()
+    y = compiled(lambda x: F.rrelu(x, 0.2, 0.6, training=True))(x)
+    y.sum().backward()
+    assert x.grad is not None
+    negative = x.detach() < 0
+    torch.testing.assert_close(y.detach(), x.detach() * x.grad)
+    assert (x.grad[~negative] == 1).all()
+    drawn = x.grad[negative]
+    assert drawn.min() >= 0.2
+    assert drawn.max() < 0.6
+    assert drawn.mean().item() == pytest.approx(0.4, abs=0.02)
+    assert drawn.unique().numel() > 900
