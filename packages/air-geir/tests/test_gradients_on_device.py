@@ -83,6 +83,24 @@ STEPS: dict[str, tuple[Step, Callable[[], Sequence[Tensor]]]] = {
     "weight normalisation of a vector": (
         lambda v, g: torch._weight_norm(v, g, 0), lambda: (torch.randn(4), torch.randn(4)),
     ),
+    **{
+        f"l1_loss, {how}": (
+            lambda a, b, how=how: F.l1_loss(a, b, reduction=how), lambda: (torch.randn(3, 4), torch.randn(3, 4)),
+        )
+        for how in ("none", "mean", "sum")
+    },
+    "repeats of rows": (lambda x: x.repeat_interleave(3, 0), lambda: (torch.randn(2, 4),)),
+    "repeats of heads": (lambda x: x.repeat_interleave(2, dim=-2), lambda: (torch.randn(2, 3, 4),)),
+    "repeats of elements": (lambda x: x.repeat_interleave(2), lambda: (torch.randn(2, 4),)),
+    "bilinear form": (
+        F.bilinear, lambda: (torch.randn(4, 3), torch.randn(4, 5), torch.randn(6, 3, 5), torch.randn(6)),
+    ),
+    "average of a volume": (lambda x: F.avg_pool3d(x, 3, 2, 1), lambda: (torch.randn(1, 2, 5, 6, 7),)),
+    "maximum of a volume": (lambda x: F.max_pool3d(x, 3, 2, 1), lambda: (torch.randn(1, 2, 5, 6, 7),)),
+    "bags": (
+        lambda t, i, o: F.embedding_bag(i, t, o, mode="max"),
+        lambda: (torch.randn(6, 3), torch.tensor([1, 4, 1, 0, 5]), torch.tensor([0, 2, 3])),
+    ),
 }  # fmt: skip
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import torch
 
 from air_geir.building import Context, Value
+from air_geir.converters._precision import working_dtype
 from air_geir.converters._registry import converts
-from air_geir.converters._sample import Sample, f32, i64
+from air_geir.converters._sample import Sample, f32, f64, i64
+from air_geir.converters.reductions import reduce
 
 aten = torch.ops.aten
 
@@ -21,6 +23,25 @@ def mse_loss(ctx: Context, self: Value, target: Value, reduction: int = 1) -> Va
     """mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor"""
     predicted, label = ctx.promote(self, target, dtype=ctx.out_dtype)
     return ctx.emit("MseLoss", predicted, label, reduction=_REDUCTION[reduction])
+
+
+@converts(
+    aten.l1_loss.default,
+    samples=[
+        Sample(f32(3, 4), f32(3, 4)), Sample(f32(3), f32(3), 0), Sample(f32(3), f32(3), 2), Sample(f32(), f32()),
+        Sample(f32(3, 4), f32(4)), Sample(f64(3), f32(3)),
+    ],
+)  # fmt: skip
+def l1_loss(ctx: Context, self: Value, target: Value, reduction: int = 1) -> Value:
+    """l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor"""
+    dtype = ctx.out_dtype
+    if dtype.is_complex:
+        ctx.decompose()
+    away = ctx.emit("Abs", ctx.emit("Sub", *ctx.promote(self, target, dtype=working_dtype(dtype))))
+    if _REDUCTION[reduction] != "none":
+        op_type = "ReduceMean" if _REDUCTION[reduction] == "mean" else "ReduceSum"
+        away = reduce(ctx, op_type, away, list(range(away.rank)), False)
+    return ctx.cast(away, dtype)
 
 
 @converts(

@@ -8,6 +8,7 @@ from air_fxpasses.npu_cards.families import (
     activations,
     casts,
     experts,
+    gradients,
     grouped_matmul,
     inference_attention,
     kv_cache,
@@ -36,6 +37,7 @@ FAMILIES: Final = (
     training_attention.OPS,
     experts.OPS,
     scatter.OPS,
+    gradients.OPS,
     casts.OPS,
     sampling.OPS,
 )
