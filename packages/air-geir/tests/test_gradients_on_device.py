@@ -92,6 +92,9 @@ STEPS: dict[str, tuple[Step, Callable[[], Sequence[Tensor]]]] = {
     "repeats of rows": (lambda x: x.repeat_interleave(3, 0), lambda: (torch.randn(2, 4),)),
     "repeats of heads": (lambda x: x.repeat_interleave(2, dim=-2), lambda: (torch.randn(2, 3, 4),)),
     "repeats of elements": (lambda x: x.repeat_interleave(2), lambda: (torch.randn(2, 4),)),
+    "what is close": (
+        lambda a, b: torch.isclose(a, a + b * 1e-6, equal_nan=True), lambda: (torch.randn(4, 3), torch.randn(4, 3)),
+    ),
     "bilinear form": (
         F.bilinear, lambda: (torch.randn(4, 3), torch.randn(4, 5), torch.randn(6, 3, 5), torch.randn(6)),
     ),
@@ -130,3 +133,21 @@ def test_N03_the_epsilon_of_a_norm_in_double_precision_is_a_double(name: str) ->
     with torch.no_grad():
         found = compiled(NORMS[name])(x.to("npu")).cpu()
     torch.testing.assert_close(found, NORMS[name](x), rtol=1e-12, atol=1e-18)
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
+def test_N03_distances_and_their_gradient_are_those_of_the_host(p: float) -> None:
+    """Eager calls of torch_npu take an operator here that air-sim does not have."""
+    torch.manual_seed(0)
+    first, second = torch.randn(2, 4, 3), torch.randn(5, 3)
+
+    def gradients(function: Step, device: str) -> list[Tensor | None]:
+        given = [x.to(device).requires_grad_() for x in (first, second)]
+        result = function(*given)
+        result.square().sum().backward()
+        return [result.detach().cpu(), *(None if x.grad is None else x.grad.cpu() for x in given)]
+
+    def distances(a: Tensor, b: Tensor) -> Tensor:
+        return torch.cdist(a, b, p)
+
+    torch.testing.assert_close(gradients(compiled(distances), "npu"), gradients(distances, "cpu"))

@@ -1,4 +1,7 @@
-"""Layers and gradients of layers that torch keeps as one operator: bags of rows, distances, bilinear forms, slopes."""
+"""Layers and gradients of layers that torch keeps as one operator: bags of rows, distances, bilinear forms, slopes.
+
+And two calls that torch has pieces for, but traces as they are where a device has a kernel for the whole.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import torch
+import torch._refs
 from torch import Tensor
 
 _SUM, _MEAN, _MAX = range(3)
@@ -72,6 +76,13 @@ def _cdist(grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor) -> Ten
     return shares.sum(-2)
 
 
+def _distances(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: int | None = None) -> Tensor:
+    """cdist, which an NPU keeps as one operator: batches are broadcast."""
+    batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    first, second = (x.expand(*batch, *x.shape[-2:]) for x in (x1, x2))
+    return torch.ops.aten._cdist_forward(first, second, p, compute_mode)  # type: ignore[no-any-return]
+
+
 def _trilinear(
     i1: Tensor, i2: Tensor, i3: Tensor, expand1: Sequence[int], expand2: Sequence[int], expand3: Sequence[int],
     sumdim: Sequence[int], unroll_dim: int = 1,
@@ -107,5 +118,7 @@ LAYER_GRADIENTS: Final[Mapping[object, Callable[..., Any]]] = {
     _aten._embedding_bag_per_sample_weights_backward.default: _bag_weights,
     _aten._cdist_backward.default: _cdist,
     _aten._trilinear.default: _trilinear,
+    _aten.cdist.default: _distances,
+    _aten.isclose.default: torch._refs.isclose,
     _aten.rrelu_with_noise_functional.default: _rrelu,
 }
