@@ -90,6 +90,24 @@ def test_N03_a_step_is_one_graph_each_way_and_gives_what_eager_gives(name: str) 
     torch.testing.assert_close(stepped(compiled(function), given), stepped(function, given))
 
 
+@pytest.mark.filterwarnings("ignore:Your compiler for AOTAutograd")
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_N03_bags_of_bfloat16_train(mode: str) -> None:
+    """torch traces their bags for as many indices as there are; its kernel gives none for sums."""
+    torch.manual_seed(0)
+    table, indices, offsets = (
+        torch.randn(6, 3).bfloat16(),
+        torch.tensor([1, 4, 1, 0, 5]),
+        torch.tensor([0, 2, 2]),
+    )
+
+    def bagged(table: Tensor, indices: Tensor, offsets: Tensor) -> Tensor:
+        return F.embedding_bag(indices, table, offsets, mode=mode)
+
+    given = (table, indices, offsets)
+    torch.testing.assert_close(stepped(compiled(bagged), given), stepped(bagged, given))
+
+
 @pytest.mark.parametrize("shape", [(3, 7), (3, 7, 9)], ids=str)
 def test_N03_the_gradient_of_adaptive_maxima_goes_where_they_were(shape: tuple[int, ...]) -> None:
     """The forward of these has no operator type here, and runs eagerly: the gradient alone."""

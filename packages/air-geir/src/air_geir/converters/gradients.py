@@ -104,8 +104,22 @@ def embedding_bag(
     padding_idx: int = -1,
 ) -> tuple[Value, ...]:  # fmt: skip
     """_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)"""  # noqa: E501
-    return ctx.emit_many(
+    y, bags, *others = ctx.emit_many(
         "EmbeddingBag", weight, indices, offsets, per_sample_weights, mode=("sum", "mean", "max")[mode],
         scale_grad_by_freq=scale_grad_by_freq, include_last_offset=include_last_offset, padding_idx=padding_idx,
         dtype=[m.dtype for m in ctx.meta],
     )  # fmt: skip
+    if weight.dtype == torch.bfloat16 and mode == 0:  # a graph is traced for as many as there are indices
+        bags = _bags(ctx, indices, offsets)
+    return y, bags, *others
+
+
+def _bags(ctx: Context, indices: Value, offsets: Value) -> Value:
+    """The bag of each index, which torch's kernel for sums of bfloat16 leaves out."""
+    (count,), dtype = indices.dims, offsets.dtype
+    bounds = (ctx.const(0, torch.int64), ctx.size(count), ctx.const(1, torch.int64))
+    places = ctx.emit("Range", *bounds, dtype=torch.int64, shape=(count,))
+    column = ctx.reshape(ctx.cast(places, dtype), (count, 1))
+    begun = ctx.cast(ctx.emit("GreaterEqual", column, offsets, shape=(count, *offsets.dims)), dtype)
+    number = ctx.emit("ReduceSum", begun, [1], shape=(count,))
+    return ctx.cast(ctx.emit("Sub", number, ctx.const(1, dtype), shape=(count,)), ctx.meta[1].dtype)
