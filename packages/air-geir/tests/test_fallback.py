@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch._aot_autograd.utils import make_boxed_func
 
 from air_geir import compile_graph
 from air_geir._fallback import SplitExecutable, _as_stated
@@ -143,3 +145,26 @@ def test_what_runs_eagerly_reaches_a_piece_as_its_example_values_say() -> None:
     assert torch.equal(conjugated, x.conj())
     assert transposed.is_contiguous()
     assert torch.equal(transposed, x.t())
+
+
+def test_an_argument_whose_size_is_no_whole_expression_is_read_eagerly() -> None:
+    """A backward graph is given the gradient of an image that was resized by 1.7."""
+    torch._dynamo.reset()
+
+    def inner(gm: torch.fx.GraphModule, inputs: Any) -> Any:
+        return make_boxed_func(compile_graph(gm, inputs, engine="reference", fallback="eager"))
+
+    def resized(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.interpolate(x * 2, scale_factor=1.7, mode="nearest")
+
+    run = torch.compile(resized, backend=aot_autograd(fw_compiler=inner), dynamic=True)
+    for size in (6, 5):
+        x, y = (
+            torch.linspace(-1, 1, 2 * size * size).reshape(1, 2, size, size).requires_grad_()
+            for _ in range(2)
+        )
+        found, expected = run(x), resized(y)
+        torch.testing.assert_close(found, expected)
+        (found**2).sum().backward()
+        (expected**2).sum().backward()
+        torch.testing.assert_close(x.grad, y.grad)

@@ -17,7 +17,7 @@ from air_geir.building._context import Context
 from air_geir.building._sizes import Sizes, dims_of
 from air_geir.building._value import Value
 from air_geir.converters import name_of
-from air_geir.errors import CannotConvert, UnsupportedGraphError
+from air_geir.errors import CannotConvert, ExpressionError, UnsupportedGraphError
 from air_geir.ir import Expr, Graph, Node, Placement, Port, TensorDesc, as_dim
 from air_geir.lowering._decompose import Expansions, Table, writes_inside
 from air_geir.lowering._lower import Lowering
@@ -102,6 +102,7 @@ class _ProgramBuilder:
         self.args: dict[Node, int] = {}
         self.hints: dict[str, int] = {}
         self.kinds: set[str] = set()
+        self.unsized: set[fx.Node] = set()
 
     def build(self) -> Program:
         self._describe()
@@ -113,7 +114,7 @@ class _ProgramBuilder:
         self.kinds = device_kinds(self.gm.graph)
         self.wanted = ResultPlan(self.gm) if self.hosted else None
         self.caller = Caller(self.positions, self._host_placement()) if self.hosted else None
-        by_data = {**unknown_ranks(self.gm), **_without_memory(self.gm)}
+        by_data = {**unknown_ranks(self.gm), **_without_memory(self.gm), **self._of_unknown_sizes()}
         self.lowering = Lowering(
             self.ctx,
             self.expansions,
@@ -131,6 +132,18 @@ class _ProgramBuilder:
         if self.found:
             raise UnsupportedGraphError(self.graph.name, self.found)
         return outputs
+
+    def _of_unknown_sizes(self) -> dict[fx.Node, str]:
+        """Readers of arguments whose size is no expression of whole numbers (`interpolate` by 1.7)."""
+        found: dict[fx.Node, str] = {}
+        for holder in self.holders:
+            val = holder.meta.get("val")
+            try:
+                dims_of(val.shape if isinstance(val, torch.Tensor) else ())
+            except ExpressionError as refused:
+                self.unsized.add(holder)
+                found.update((user, refused.what) for user in holder.users if user.op != "output")
+        return found
 
     def _only_on_host(self) -> dict[fx.Node, str]:
         """Operators whose results are needed in host memory: a device's engine cannot compute those."""
@@ -190,6 +203,8 @@ class _ProgramBuilder:
             val = node.meta.get("val")
             if not isinstance(val, torch.Tensor):
                 self.lowering.env[node] = val
+            elif node in self.unsized:
+                self.lowering.env[node] = None  # nothing that is translated reads it
             elif self._is_read(node):
                 desc = TensorDesc.of(val, placement=placement if val.device.type == "cpu" else None)
                 port = self.graph.data(node.name, desc)
