@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import operator
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -256,7 +257,19 @@ class Lowering:
         origin = self.ctx.graph.origin
         result = inner.walk_inside(body, origin)
         self.effects.extend(inner.effects)
-        return result
+        return self._as_stated(result, node.meta.get("val"))
+
+    def _as_stated(self, result: Any, meta: Any) -> Any:
+        """In the shape that torch states: a gradient of a vector is a row for some devices."""
+        if isinstance(meta, (list, tuple)) and isinstance(result, (list, tuple)):
+            return type(result)(self._as_stated(r, m) for r, m in zip(result, meta, strict=False))
+        if not isinstance(result, Value) or not isinstance(meta, torch.Tensor) or result.shape is None:
+            return result
+        given, stated = result.dims, tuple(meta.shape)
+        known = all(type(size) is int for size in (*given, *stated))
+        if not known or given == stated or math.prod(given) != math.prod(stated):
+            return result
+        return self.ctx.reshape(result, stated)
 
     def walk_inside(self, body: fx.GraphModule, origin: Origin | None) -> Any:
         """Lowers an expansion: everything it makes comes from the node that was expanded."""
