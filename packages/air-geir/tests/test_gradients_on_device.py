@@ -100,10 +100,16 @@ STEPS: dict[str, tuple[Step, Callable[[], Sequence[Tensor]]]] = {
     ),
     "average of a volume": (lambda x: F.avg_pool3d(x, 3, 2, 1), lambda: (torch.randn(1, 2, 5, 6, 7),)),
     "maximum of a volume": (lambda x: F.max_pool3d(x, 3, 2, 1), lambda: (torch.randn(1, 2, 5, 6, 7),)),
-    "bags": (
-        lambda t, i, o: F.embedding_bag(i, t, o, mode="max"),
-        lambda: (torch.randn(6, 3), torch.tensor([1, 4, 1, 0, 5]), torch.tensor([0, 2, 3])),
-    ),
+    **{
+        f"bags, {mode}, {'with' if last else 'without'} their end": (
+            lambda t, i, o, mode=mode, last=last: F.embedding_bag(i, t, o, mode=mode, include_last_offset=last),
+            lambda: (torch.randn(6, 3), torch.tensor([1, 4, 1, 0, 5]), torch.tensor([0, 2, 5])),
+        )
+        for mode in ("sum", "mean", "max")
+        for last in (False, True)
+    },
+    "vector through a layer": (F.linear, lambda: (torch.randn(6), torch.randn(3, 6))),
+    "product with a vector": (torch.matmul, lambda: (torch.randn(4, 6), torch.randn(6))),
 }  # fmt: skip
 
 

@@ -104,18 +104,37 @@ def embedding_bag(
     padding_idx: int = -1,
 ) -> tuple[Value, ...]:  # fmt: skip
     """_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)"""  # noqa: E501
-    y, bags, *others = ctx.emit_many(
+    y, bags, counts, largest = ctx.emit_many(
         "EmbeddingBag", weight, indices, offsets, per_sample_weights, mode=("sum", "mean", "max")[mode],
         scale_grad_by_freq=scale_grad_by_freq, include_last_offset=include_last_offset, padding_idx=padding_idx,
         dtype=[m.dtype for m in ctx.meta],
     )  # fmt: skip
-    if weight.dtype == torch.bfloat16 and mode == 0:  # a graph is traced for as many as there are indices
+    if mode == 0 and tuple(ctx.meta[1].shape) != (0,):
         bags = _bags(ctx, indices, offsets)
-    return y, bags, *others
+    if include_last_offset and ctx.meta[2].shape[0] != ctx.meta[0].shape[0]:
+        counts = _counts(ctx, _bags(ctx, indices, offsets), indices, padding_idx)
+    if mode != 2 and tuple(ctx.meta[3].shape) == (0,):
+        largest = ctx.fill((0,), 0, ctx.meta[3].dtype)
+    return y, bags, counts, largest
+
+
+def _counts(ctx: Context, bags: Value, indices: Value, padding_idx: int) -> Value:
+    """How many rows each bag has, where a graph is traced for one more, the end, which has none."""
+    (count,), dtype = indices.dims, ctx.meta[2].dtype
+    wanted = ctx.dim(ctx.meta[2].shape[0])
+    bounds = (ctx.const(0, torch.int64), ctx.size(wanted), ctx.const(1, torch.int64))
+    each = ctx.cast(ctx.emit("Range", *bounds, dtype=torch.int64, shape=(wanted,)), bags.dtype)
+    own = ctx.emit("Equal", ctx.reshape(bags, (count, 1)), each, shape=(count, wanted))
+    if padding_idx >= 0:
+        kept = ctx.emit("NotEqual", indices, ctx.const(padding_idx, indices.dtype), shape=(count,))
+        own = ctx.emit(
+            "LogicalAnd", own, ctx.reshape(kept, (count, 1)), dtype=torch.bool, shape=(count, wanted)
+        )
+    return ctx.emit("ReduceSum", ctx.cast(own, dtype), [0], shape=(wanted,))
 
 
 def _bags(ctx: Context, indices: Value, offsets: Value) -> Value:
-    """The bag of each index, which torch's kernel for sums of bfloat16 leaves out."""
+    """The bag of each index: kernels for sums leave it out, and a graph is traced for as many as there are indices."""
     (count,), dtype = indices.dims, offsets.dtype
     bounds = (ctx.const(0, torch.int64), ctx.size(count), ctx.const(1, torch.int64))
     places = ctx.emit("Range", *bounds, dtype=torch.int64, shape=(count,))

@@ -32,7 +32,7 @@ def _embedding_bag(
         return NotImplemented
     table = grad.new_zeros((num_weights, grad.shape[1]))
     if mode == _MAX:
-        taken = (bag_size > 0).unsqueeze(1)
+        taken = (bag_size[: grad.shape[0]] > 0).unsqueeze(1)
         places = maximum_indices.to(torch.int64)
         return table.scatter_add(0, torch.where(taken, places, 0), torch.where(taken, grad, 0.0))
     bags = _bags(indices, offsets)
