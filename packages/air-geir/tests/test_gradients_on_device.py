@@ -141,6 +141,37 @@ def test_N03_the_epsilon_of_a_norm_in_double_precision_is_a_double(name: str) ->
     torch.testing.assert_close(found, NORMS[name](x), rtol=1e-12, atol=1e-18)
 
 
+def probabilities() -> Tensor:
+    return torch.tensor([[0.0, 0.3, 0.7], [0.2, 0.8, 0.0]])
+
+
+BEFORE_THE_HOST: dict[str, Step] = {
+    **{
+        f"kl_div, {how}": lambda x, how=how: F.kl_div(
+            x.log_softmax(1), probabilities().to(x.device), reduction=how
+        )
+        for how in ("mean", "sum", "none", "batchmean")
+    },
+    "kl_div of logarithms": lambda x: F.kl_div(
+        x.log_softmax(1), (probabilities() - 2).to(x.device), log_target=True, reduction="sum"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BEFORE_THE_HOST)
+def test_N03_gradients_that_air_sim_has_only_in_a_graph_are_those_of_the_host(name: str) -> None:
+    torch.manual_seed(0)
+    x, function = torch.randn(2, 3), BEFORE_THE_HOST[name]
+
+    def gradients(step: Step, device: str) -> list[Tensor | None]:
+        given = x.to(device).requires_grad_()
+        result = step(given)
+        result.square().sum().backward()
+        return [result.detach().cpu(), None if given.grad is None else given.grad.cpu()]
+
+    torch.testing.assert_close(gradients(compiled(function), "npu"), gradients(function, "cpu"))
+
+
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
 def test_N03_distances_and_their_gradient_are_those_of_the_host(p: float) -> None:
     """Eager calls of torch_npu take an operator here that air-sim does not have."""

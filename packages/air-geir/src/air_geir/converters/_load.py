@@ -40,6 +40,7 @@ FAMILIES = (
     "fourier",
     "npu_by_card",
     "npu",
+    "npu_gradients",
     "npu_fusion_attention",
     "inplace",
     "printing",

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 
 from air_geir.building import Context, Size, Value
-from air_geir.converters._precision import working_dtype
 from air_geir.converters.indexing import scatter_add
 from air_geir.converters.npu_by_card import by_card, stored
 from air_geir.types import DataType
@@ -82,31 +81,6 @@ def npu_gather_backward(
         ctx.refuse("a sparse gradient has no operator", "leave sparse_grad at False")
     added: Value = scatter_add(ctx, ctx.fill(self_size, 0, grad.dtype), dim, index, grad)
     return added
-
-
-@by_card("l1_loss_backward")
-def l1_loss_backward(ctx: Context, grad_output: Value, input: Value, target: Value, reduction: int) -> Value:
-    """The sign of the difference, as often as the loss counts it."""
-    if input.dims != target.dims:
-        ctx.refuse("operands of two shapes have no operator", "broadcast them before the loss")
-    dtype = ctx.out_dtype
-    grad, first, second = ctx.promote(grad_output, input, target, dtype=working_dtype(dtype))
-    side = ctx.emit("Sign", ctx.emit("Sub", first, second, shape=input.shape), shape=input.shape)
-    shares = ctx.emit("Mul", side, grad, shape=input.shape)
-    if reduction == 1:
-        count = ctx.cast(ctx.sizes.scalar(ctx, math.prod(input.dims)), shares.dtype)
-        shares = ctx.emit("RealDiv", shares, count, shape=input.shape)
-    return ctx.cast(shares, dtype)
-
-
-@by_card("repeat_interleave_backward_int")
-def repeat_interleave_backward(
-    ctx: Context, grad: Value, input: Value, repeats: Size, dim: int | None
-) -> Value:
-    """What an element was repeated into is added up."""
-    axis = input.rank - 1 if dim is None else input.axis(dim)
-    apart = (*input.dims[: axis + 1], repeats, *input.dims[axis + 1 :])
-    return ctx.emit("ReduceSum", ctx.reshape(grad, apart), [axis + 1], shape=input.dims)
 
 
 @by_card("npu_top_k_top_p")

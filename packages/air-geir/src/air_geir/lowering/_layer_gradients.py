@@ -1,6 +1,6 @@
 """Layers and gradients of layers that torch keeps as one operator: bags of rows, distances, bilinear forms, slopes.
 
-And two calls that torch has pieces for, but traces as they are where a device has a kernel for the whole.
+And calls that torch has pieces for, but traces as they are where a device has a kernel for the whole.
 """
 
 from __future__ import annotations
@@ -83,6 +83,17 @@ def _distances(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: int | None 
     return torch.ops.aten._cdist_forward(first, second, p, compute_mode)  # type: ignore[no-any-return]
 
 
+def _kl_div(input: Tensor, target: Tensor, reduction: int = 1, *, log_target: bool = False) -> Tensor:
+    """kl_div, which an NPU keeps as one operator."""
+    if log_target:
+        parts = target.exp() * (target - input)
+    else:
+        parts = torch.xlogy(target, target) - target * input
+    if reduction == 1:
+        return parts.mean()
+    return parts.sum() if reduction == 2 else parts
+
+
 def _trilinear(
     i1: Tensor, i2: Tensor, i3: Tensor, expand1: Sequence[int], expand2: Sequence[int], expand3: Sequence[int],
     sumdim: Sequence[int], unroll_dim: int = 1,
@@ -119,6 +130,7 @@ LAYER_GRADIENTS: Final[Mapping[object, Callable[..., Any]]] = {
     _aten._cdist_backward.default: _cdist,
     _aten._trilinear.default: _trilinear,
     _aten.cdist.default: _distances,
+    _aten.kl_div.default: _kl_div,
     _aten.isclose.default: torch._refs.isclose,
     _aten.rrelu_with_noise_functional.default: _rrelu,
 }
