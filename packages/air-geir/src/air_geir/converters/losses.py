@@ -35,7 +35,7 @@ def mse_loss(ctx: Context, self: Value, target: Value, reduction: int = 1) -> Va
 def l1_loss(ctx: Context, self: Value, target: Value, reduction: int = 1) -> Value:
     """l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor"""
     dtype = ctx.out_dtype
-    if dtype.is_complex:
+    if self.dtype.is_complex or target.dtype.is_complex:
         ctx.decompose()
     away = ctx.emit("Abs", ctx.emit("Sub", *ctx.promote(self, target, dtype=working_dtype(dtype))))
     if _REDUCTION[reduction] != "none":
