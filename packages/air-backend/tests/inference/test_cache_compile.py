@@ -7,9 +7,7 @@ import importlib
 import json
 import logging
 import os
-import threading
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -495,20 +493,3 @@ def test_a_plain_function_and_a_forward_are_compiled_as_well(tmp_path: Path) -> 
     x = torch.ones(2)
     assert torch.equal(cache_compile(custom, cache_dir=tmp_path)(x), x.sin())
     assert torch.equal(cache_compile(Plain().forward, cache_dir=tmp_path)(x), x + 1)
-
-
-def test_A51_threads_that_call_at_once_trace_once(tmp_path: Path) -> None:
-    model, x = Plain(), torch.randn(3)
-    function = cache_compile(model.forward, cache_dir=tmp_path)
-    begin = threading.Barrier(4)
-
-    def call(_: int) -> Tensor:
-        begin.wait()
-        result: Tensor = function(x)
-        return result
-
-    with ThreadPoolExecutor(4) as threads:
-        for result in threads.map(call, range(4)):
-            torch.testing.assert_close(result, model(x))
-    assert traced() == 1
-    assert files(function) == ["compiled_module"]
