@@ -73,7 +73,7 @@ def test_a_file_of_something_else_is_refused(content: bytes | None, tmp_path: Pa
 )
 def test_A52_G19_a_damaged_file_is_refused(at: Callable[[bytes], int], written: Path, tmp_path: Path) -> None:
     data = bytearray(written.read_bytes())
-    data[at(data)] ^= 0xFF
+    data[at(bytes(data))] ^= 0xFF
     path = tmp_path / "file"
     path.write_bytes(data)
     with pytest.raises(NotACache, match=r"file cannot be read as a file of cache_compile"):
