@@ -44,6 +44,23 @@ _, status = os.waitpid(child, 0)
 print(os.waitstatus_to_exitcode(status), ahead.wait())
 """
 
+ASKED = """
+import os, time, threading
+from air_geir.engines._ahead import start
+from air_geir.errors import EngineError
+ahead = start(lambda: time.sleep(1), threading.Lock(), "graph_0")
+time.sleep(0.1)
+child = os.fork()
+if child == 0:
+    ahead.drop()
+    try:
+        ahead.wait()
+    except EngineError as error:
+        os._exit(7 if "graph_0 is compiled in process" in str(error) and "spawn" in str(error) else 8)
+_, status = os.waitpid(child, 0)
+print(os.waitstatus_to_exitcode(status), ahead.wait())
+"""
+
 INTERRUPTED = """
 import os, signal, threading, time
 from air_geir.engines._ahead import start
@@ -153,6 +170,11 @@ def test_at_the_end_of_the_process_what_runs_is_waited_for_and_the_rest_dropped(
 @forking
 def test_a_forked_child_waits_for_no_thread_of_its_parent() -> None:
     assert printed_by_a_fork(FORKED) == ["7 True"]
+
+
+@forking
+def test_a_forked_child_is_told_that_the_compilation_is_its_parents() -> None:
+    assert printed_by_a_fork(ASKED) == ["7 True"]
 
 
 @forking

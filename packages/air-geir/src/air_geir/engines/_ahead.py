@@ -25,6 +25,7 @@ from typing import Any, Final, Protocol
 import torch
 
 from air_geir.engines._protocol import EngineOptions
+from air_geir.errors import EngineError
 from air_geir.ir import Graph, TensorValue
 from air_graph.forks import new_lock
 from air_graph.progress import PAUSE_S, progress_on_terminal, showing
@@ -46,6 +47,7 @@ class BackgroundCompilation:
 
     def __init__(self, work: Callable[[], None], lock: CompileLock, name: str) -> None:
         self._name = name
+        self._pid = os.getpid()
         self._future: Future[None] = Future()
         _started.add(self._future)
         thread = threading.Thread(
@@ -55,6 +57,7 @@ class BackgroundCompilation:
 
     def wait(self) -> bool:
         """Waits, and says whether it was compiled; raises what the compilation raised. A terminal shows the time."""
+        self._refuse_fork()
         started = time.monotonic()
         with showing(progress_on_terminal(1), self._name) as screen:
             while True:
@@ -73,9 +76,16 @@ class BackgroundCompilation:
                 return True
 
     def drop(self) -> None:
-        """Cancels it if it has not started, else waits for its end."""
-        if not self._future.cancel():
+        """Cancels it if it has not started, else waits for its end; a fork has nothing to wait for."""
+        if os.getpid() == self._pid and not self._future.cancel():
             wait([self._future])
+
+    def _refuse_fork(self) -> None:
+        if (here := os.getpid()) != self._pid:
+            raise EngineError(
+                f"{self._name} is compiled in process {self._pid}; this is its fork {here}",
+                advice="start worker processes with the spawn method: a device context does not survive a fork",
+            )
 
 
 def may_start_early(graph: Graph, options: EngineOptions) -> bool:
