@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from aclgraph_backend import executable
-from air_aclgraph._patience import IN_VAIN_ALLOWED, MOST, TOO_RARE, WORTHWHILE, Patience
+from air_aclgraph._patience import IN_VAIN_ALLOWED, KNOWN, MOST, TOO_RARE, WORTHWHILE, Patience
 
 
 def scaled(x: Tensor) -> tuple[Tensor, ...]:
@@ -77,7 +77,7 @@ def test_a_call_is_pinned_at_once_where_sizes_hardly_ever_come_again(device: str
 
 
 def test_captures_that_were_replayed_make_a_graph_quick_to_capture_again() -> None:
-    patience = Patience("graph", 1)
+    patience = Patience("graph", 1, 64)
     for key in range(100 * IN_VAIN_ALLOWED):
         patience.dropped(key, WORTHWHILE - 1)
     assert patience.calls == MOST
@@ -87,13 +87,50 @@ def test_captures_that_were_replayed_make_a_graph_quick_to_capture_again() -> No
 
 
 def test_a_capture_in_vain_now_and_then_changes_nothing() -> None:
-    patience = Patience("graph", 1)
+    patience = Patience("graph", 1, 64)
     for key in range(100):
         patience.dropped(key, 0 if key % IN_VAIN_ALLOWED else WORTHWHILE)
     assert patience.calls == 1
 
 
 def test_warm_up_calls_are_counted_beside() -> None:
-    patience = Patience("graph", 3)
-    assert [patience.why_not_yet("a", again=False) for _ in range(4)] == ["warm-up", "warm-up", None, None]
-    assert patience.why_not_yet("b", again=True) is None
+    patience = Patience("graph", 3, 64)
+    assert [patience.why_not_yet("a") for _ in range(4)] == ["warm-up", "warm-up", None, None]
+
+
+def test_N10_sizes_in_a_turn_much_longer_than_the_cache_are_never_captured_all_at_once(device: str) -> None:
+    x = torch.ones(2, 2, device=device)
+    run = executable(scaled, x, device=device, dynamic=True, debug__aclgraph__static_capture_size_limit=3)
+    x, captures = torch.ones(60, 2, device=device), []
+    for _ in range(300):
+        before = run.stats()["captures"]
+        for rows in range(2, 52):
+            run(x[:rows])
+        captures.append(run.stats()["captures"] - before)
+    assert captures[0] == 3 + IN_VAIN_ALLOWED
+    assert not any(captures[1:])
+
+
+def test_what_came_long_ago_is_forgotten_so_that_no_memory_grows_with_the_sizes() -> None:
+    patience = Patience("graph", 1, 2)
+    for key in range(4 * IN_VAIN_ALLOWED):
+        patience.dropped(key, 0)
+    assert patience.calls > 1
+    assert patience.why_not_yet("a") == TOO_RARE
+    for key in range(KNOWN * 2):
+        patience.why_not_yet(key)
+    for _ in range(patience.calls - 1):
+        assert patience.why_not_yet("a") == TOO_RARE
+    assert patience.why_not_yet("a") is None
+    for key in range(1000):
+        patience.why_not_yet(key)
+    assert len(patience._seen) == KNOWN * 2
+
+
+def test_a_call_that_came_too_seldom_leaves_nothing_behind_and_asks_nothing_else(device: str) -> None:
+    x = torch.ones(2, 2, device=device)
+    run = executable(scaled, x, device=device, dynamic=True, debug__aclgraph__static_capture_size_limit=3)
+    for rows in range(2, 102):
+        run(torch.ones(rows, 2, device=device))
+    assert run.stats()["captures"] == 3 + IN_VAIN_ALLOWED
+    assert len(run._policies) == len(run._left_out) == 3 + IN_VAIN_ALLOWED

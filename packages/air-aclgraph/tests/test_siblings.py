@@ -5,10 +5,13 @@ from __future__ import annotations
 import gc
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor, nn
 
 from aclgraph_backend import Backend
+from air_aclgraph._patience import MOST, TOO_RARE
+from air_aclgraph._siblings import Siblings
 from air_aclgraph._slots import Kind, Slot
 
 
@@ -86,6 +89,37 @@ def test_siblings_beyond_the_limit_do_not_push_each_other_out(device: str) -> No
     assert backend.only.stats()["evictions"] == 0
 
 
+def test_siblings_beyond_the_limit_do_not_take_the_key_of_another_module(device: str) -> None:
+    backend, model = layers(device, 4, debug__aclgraph__static_capture_size_limit=6)
+    for _ in range(3):
+        for rows in (3, 5):  # eight keys
+            run(model, device, rows)
+    stats = backend.only.stats()
+    assert stats["recaptures"] == {}
+    assert {kind for key in backend.only.explain()["keys"] for kind in key["kinds"]} <= {
+        "static",
+        "copied",
+        "value",
+    }
+    assert (stats["captures"], stats["evictions"]) == (6, 0)
+    assert stats["eager_calls"] == {TOO_RARE: 3 * 8 - 3 * 6}
+
+
+def test_a_sibling_that_comes_often_is_captured_in_the_place_of_another_key(device: str) -> None:
+    backend, model = layers(device, 3, debug__aclgraph__static_capture_size_limit=2)
+    run(model, device)
+    last, x = model[2], torch.randn(3, 4, device=device)
+    with torch.no_grad():
+        for _ in range(MOST):
+            last(x)
+    stats = backend.only.stats()
+    assert (stats["captures"], stats["evictions"], stats["recaptures"]) == (3, 1, {})
+    replays = stats["replays"]
+    with torch.no_grad():
+        last(x)
+    assert backend.only.stats()["replays"] == replays + 1
+
+
 @torch.no_grad()
 def test_a_pinned_call_is_that_of_its_module(device: str) -> None:
     backend, model = layers(device, 2)
@@ -104,6 +138,43 @@ def given_for(slot: Slot, parameters: dict[tuple[int, ...], nn.Parameter], x: Te
     if slot.kind is Kind.VALUE:
         return x.shape[0]
     return parameters[tuple(slot.node.meta["val"].shape)] if slot.kind is Kind.STATIC else x
+
+
+def test_a_call_of_a_sibling_does_not_look_at_the_others(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend, model = layers(device, 12)
+    for _ in range(2):
+        run(model, device)
+    looked = []
+
+    def among(self: Siblings, known: object, args: object, captured: object) -> None:
+        looked.append(known)
+
+    monkeypatch.setattr(Siblings, "_among", among)
+    replays = backend.only.stats()["replays"]
+    run(model, device)
+    assert backend.only.stats()["replays"] == replays + 12
+    assert not looked
+
+
+def test_modules_that_are_gone_leave_nothing_behind(device: str) -> None:
+    siblings, captured = Siblings(), dict[Any, Any]()
+    for _ in range(50):
+        parameter = nn.Parameter(torch.ones(1, device=device))
+        key = siblings.key_of((3,), [parameter], captured)
+        siblings.captured(key, [Kind.STATIC], [parameter])
+    assert len(siblings._by_parameter) == 1
+
+
+@torch.no_grad()
+def test_a_sibling_beyond_the_limit_is_pinned_at_once(device: str) -> None:
+    backend, model = layers(device, 2, debug__aclgraph__static_capture_size_limit=1)
+    run(model, device)
+    x = torch.randn(3, 4, device=device)
+    parameters = {tuple(p.shape): p for p in model[1].parameters()}
+    pinned = backend.only.pin(*(given_for(slot, parameters, x) for slot in backend.only.slots))
+    torch.testing.assert_close(pinned(x)[0], model[1](x))
 
 
 @torch.no_grad()

@@ -35,7 +35,7 @@ from air_aclgraph._plan import ResourcePlan, refuse_shortage
 from air_aclgraph._policy import KeyPolicy
 from air_aclgraph._replayer import Replayer
 from air_aclgraph._runtime import Recording
-from air_aclgraph._siblings import Siblings
+from air_aclgraph._siblings import Siblings, is_sibling
 from air_aclgraph._slots import Kind, fake_mode_of, refuse_inference, refuse_layout, refuse_subclass
 from air_aclgraph._stats import Stats
 from air_aclgraph.errors import Closed, IllegalDuringCapture, InputRefused
@@ -77,7 +77,7 @@ class Executable(Replayer, WholeGraph):
         always_off = self.options.force_recapture
         super().__init__(self.runtime.lock, key_of, making.spec, always_off=always_off)
         self._policies: OrderedDict[Key, KeyPolicy] = OrderedDict()
-        self._patience = Patience(self.name, self.options.warmup)
+        self._patience = Patience(self.name, self.options.warmup, self.options.limit)
         self._siblings = Siblings()
         self._stats = Stats()
         self._left_out: dict[Key, bool] = {}
@@ -117,8 +117,10 @@ class Executable(Replayer, WholeGraph):
             return self.beside(args)
         if self._instead is not None:
             return tuple(self._instead(*args))
-        key = self._siblings.key_of(key, args, self._captured, self.options.limit)
+        key = self._siblings.key_of(key, args, self._captured)
         captured = self._captured.get(key)
+        if captured is None and (early := self._early(key)) is not None:
+            return self._eagerly(args, early)
         if captured is not None and self._siblings.are_several(key) and not self._forced:
             outputs = captured.run(args)
             if outputs is not None:
@@ -137,10 +139,11 @@ class Executable(Replayer, WholeGraph):
             return self._eagerly(args, f"input {clash!r} shares memory that the graph writes")
         if self._is_left_out(key):
             return self._eagerly(args, "left out by a bisection")
-        early = self._patience.why_not_yet(key, again=captured is not None)
-        if early is not None:
-            return self._eagerly(args, early)
         return self._capture(key, kinds, policy, args)
+
+    def _early(self, key: Key) -> str | None:
+        """Why a key is not captured yet; such a call is to cost little more than its operators."""
+        return self._patience.why_not_yet(key, is_sibling(key) and len(self._captured) >= self.options.limit)
 
     def beside(self, args: list[Any]) -> tuple[Any, ...]:
         """A call inside a capture or a replay that is under way: both use the memory that this one would."""
@@ -173,8 +176,7 @@ class Executable(Replayer, WholeGraph):
         if policy is None:
             policy = self._policies[key] = KeyPolicy.of(self.slots)
             if len(self._policies) > _POLICIES_LIMIT:
-                old, _ = self._policies.popitem(last=False)
-                self._patience.forget(old)
+                self._policies.popitem(last=False)
         for index in self._placed.stays(key):
             policy.kinds[index] = Kind.STATIC
         return policy
@@ -373,7 +375,7 @@ class Executable(Replayer, WholeGraph):
         this key get copies from now on, so that no replay of the handle writes what they keep.
         """
         with self._lock:
-            key = self._siblings.key_of(self._key(args), args, self._captured, self.options.limit)
+            key = self._siblings.key_of(self._key(args), args, self._captured)
             captured = self._captured.get(key)
             if self.options.outputs == "kept":
                 captured = self._with_memory_to_pin(key, captured)

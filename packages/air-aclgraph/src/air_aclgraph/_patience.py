@@ -2,6 +2,7 @@
 
     sizes                3 5 3 7 5 3 ..          each is captured when it first comes
     sizes, all new       311 97 1023 18 ..       after some captures in vain: a size that has come twice, four times, ..
+    sizes in turn        1 2 3 .. 2000 1 2 ..    forgotten before they come again: never
 
 A capture costs as much as many calls. It is worth that for a size that comes again while the capture is there. Where
 the cache is full and its captures are dropped before they have been replayed, the calls of a size run eagerly until it
@@ -23,7 +24,10 @@ WORTHWHILE: Final = 16
 IN_VAIN_ALLOWED: Final = 4
 
 #: The most calls that a key is asked for.
-MOST: Final = 64
+MOST: Final = 256
+
+#: Of so many keys for each that the cache holds it is known how often they came; those that came longest ago go first.
+KNOWN: Final = 4
 
 TOO_RARE: Final = "a size that came too seldom for a capture"
 
@@ -31,26 +35,34 @@ TOO_RARE: Final = "a size that came too seldom for a capture"
 class Patience:
     """Counts the calls of each key, and what became of the captures."""
 
-    def __init__(self, name: str, warmup: int) -> None:
+    def __init__(self, name: str, warmup: int, limit: int) -> None:
         self.calls = 1
         """How often a key has to come before it is captured."""
         self._name = name
         self._warmup = warmup
+        self._known = KNOWN * limit
         self._seen: dict[Hashable, int] = {}
+        self._asked: set[Hashable] = set()
         self._in_vain = 0
 
-    def why_not_yet(self, key: Hashable, *, again: bool) -> str | None:
-        """Counts a call; says why its key is not captured yet. A key is captured `again` in any case."""
-        seen = self._seen[key] = self._seen.get(key, 0) + 1
-        if again:
-            return None
+    def why_not_yet(self, key: Hashable, crowded: bool = False) -> str | None:
+        """Counts a call of a key that is not captured; says why it is not captured yet.
+
+        What is `crowded` would only push out what is replayed: the keys of modules that are called one after the other.
+        """
+        seen = self._seen[key] = self._seen.pop(key, 0) + 1
+        if len(self._seen) > self._known:
+            del self._seen[next(iter(self._seen))]
         if seen < self._warmup:
             return "warm-up"
-        return TOO_RARE if seen < self.calls else None
+        if key in self._asked:
+            self._asked.discard(key)
+            return None
+        return TOO_RARE if seen < (MOST if crowded else self.calls) else None
 
     def is_asked_for(self, key: Hashable) -> None:
         """A key that is captured as soon as it is warm, however seldom it came."""
-        self._seen[key] = max(self._seen.get(key, 0), self.calls - 1)
+        self._asked.add(key)
 
     def forget(self, key: Hashable) -> None:
         """The key is known no more."""

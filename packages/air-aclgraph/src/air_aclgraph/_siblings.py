@@ -10,7 +10,7 @@ parameter that moved itself (a reload, FSDP) is no sibling, and the key is captu
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,11 +28,25 @@ class Sibling:
     number: int
 
 
+@dataclass(frozen=True, eq=False)
+class _Owner:
+    """The parameter that an input of a key was given."""
+
+    key: Key
+    place: int
+    parameter: weakref.ref[nn.Parameter]
+    number: int
+    """By which a call finds it: another parameter may have it when this one is gone."""
+
+
 class Siblings:
     """The parameters by which the captures of each shape key are told apart."""
 
     def __init__(self) -> None:
-        self._owners: dict[Key, dict[Key, tuple[int, weakref.ref[nn.Parameter]]]] = {}
+        self._owners: dict[Key, dict[Key, _Owner]] = {}
+        self._by_parameter: dict[tuple[Key, int], _Owner] = {}
+        """The same by shapes and parameter: what every call of a sibling asks, however many there are."""
+        self._index = 0  # of the input that was last asked for its module
 
     def captured(self, key: Key, kinds: Sequence[Kind], args: Sequence[Any]) -> None:
         """Remembers whose parameters a key was captured with."""
@@ -40,35 +54,75 @@ class Siblings:
             i for i, kind in enumerate(kinds) if kind is Kind.STATIC and isinstance(args[i], nn.Parameter)
         )
         index = next(static, None)
-        known = self._owners.setdefault(_shapes(key), {})
-        known.pop(key, None)
+        self._forget(key)
         if index is not None:
-            known[key] = (index, weakref.ref(args[index]))
+            self._remember(key, index, args[index])
+
+    def _forget(self, key: Key) -> None:
+        shapes = _shapes(key)
+        old = self._owners.get(shapes, {}).pop(key, None)
+        if old is not None and self._by_parameter.get((shapes, old.number)) is old:
+            del self._by_parameter[shapes, old.number]
+
+    def _remember(self, key: Key, index: int, parameter: nn.Parameter) -> None:
+        shapes, owner = _shapes(key), _Owner(key, index, weakref.ref(parameter), id(parameter))
+        self._owners.setdefault(shapes, {})[key] = owner
+        self._by_parameter[shapes, owner.number] = owner
+        self._index = index
 
     def are_several(self, key: Key) -> bool:
         """Whether these shapes were captured with the parameters of more than one module."""
         return len(self._owners.get(_shapes(key), ())) > 1
 
-    def key_of(self, key: Key, args: Sequence[Any], captured: Mapping[Key, Captured], limit: int) -> Key:
-        """The key of these shapes and of these parameters; siblings are not captured in the place of other keys."""
+    def key_of(self, key: Key, args: Sequence[Any], captured: Mapping[Key, Captured]) -> Key:
+        """The key of these shapes and of these parameters, which no other module is captured under."""
+        one = self._by_parameter.get((key, id(args[self._index]))) if self._by_parameter else None
+        if one is not None and one.place == self._index and one.parameter() is args[self._index]:
+            return one.key
         known = self._owners.get(key, {})
-        others, left = False, None
-        for one, (index, owner) in known.items():
-            parameter = owner()
-            capture = captured.get(one)
-            same = capture is not None and args[index].data_ptr() == capture.pointers[index]
-            if parameter is args[index] or same:
-                return one if capture is not None or len(captured) < limit else key
-            left = one if parameter is None else left
-            if parameter is not None and capture is not None:
-                others |= parameter.data_ptr() == capture.pointers[index]
-        if left is not None:
-            return left  # of a module that is gone
-        if not others or key not in captured or len(captured) >= limit:
+        found = self._among(known.values(), args, captured)
+        return self._new(key, known, args, captured) if found is None else found
+
+    def _among(
+        self, known: Iterable[_Owner], args: Sequence[Any], captured: Mapping[Key, Captured]
+    ) -> Key | None:
+        """The key of the module of a call; without one that of a module that is gone."""
+        left = None
+        for one in known:
+            parameter, capture = one.parameter(), captured.get(one.key)
+            if parameter is args[one.place]:
+                return one.key
+            if capture is not None and args[one.place].data_ptr() == capture.pointers[one.place]:
+                return one.key
+            left = one.key if parameter is None else left
+        return left
+
+    def _new(
+        self, key: Key, known: Mapping[Key, _Owner], args: Sequence[Any], captured: Mapping[Key, Captured]
+    ) -> Key:
+        """A key of its own for a module, where the parameters of another one are where they were captured."""
+        others = [one for one in known.values() if _is_in_place(one, captured)]
+        if not others or key not in captured:
             return key
-        numbers = {one[-1].number for one in known if one and isinstance(one[-1], Sibling)}
-        return (*key, Sibling(max(numbers, default=0) + 1))
+        numbers = {each[-1].number for each in known if is_sibling(each)}
+        sibling = (*key, Sibling(max(numbers, default=0) + 1))
+        index = others[0].place
+        if isinstance(args[index], nn.Parameter):
+            self._remember(sibling, index, args[index])
+        return sibling
+
+
+def _is_in_place(one: _Owner, captured: Mapping[Key, Captured]) -> bool:
+    parameter, capture = one.parameter(), captured.get(one.key)
+    return (
+        parameter is not None and capture is not None and parameter.data_ptr() == capture.pointers[one.place]
+    )
+
+
+def is_sibling(key: Key) -> bool:
+    """Whether a key tells modules apart that share a graph."""
+    return bool(key) and isinstance(key[-1], Sibling)
 
 
 def _shapes(key: Key) -> Key:
-    return key[:-1] if key and isinstance(key[-1], Sibling) else key
+    return key[:-1] if is_sibling(key) else key
