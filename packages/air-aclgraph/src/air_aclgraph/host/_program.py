@@ -11,7 +11,7 @@ the copy of its results.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from graphlib import TopologicalSorter
 from typing import Any
 
@@ -22,6 +22,7 @@ from air_aclgraph._memory import has_gaps, place_in_storage, tensors_of, whole
 from air_aclgraph._straight import Writer
 from air_aclgraph.host._bindings import fastest
 from air_aclgraph.host._recorder import Record, Task, Wait
+from air_aclgraph.host._stand_ins import Block, storage_id
 
 
 def straight_replay(tasks: Sequence[Task]) -> Callable[[], None]:
@@ -45,6 +46,29 @@ def _line(task: Task, writer: Writer) -> str:
     return f"{writer.bind(_store(task), 'm')}({call})"
 
 
+def keep_what_is_read(
+    steps: Sequence[Task | Record | Wait], blocks: Mapping[int, Block], held: set[int]
+) -> None:
+    """Results that no later task reads and nobody is given need no copy: the mean in a norm that is not trained."""
+    for index, task in enumerate(steps):
+        if not isinstance(task, Task) or not task.positions:
+            continue
+        results = [
+            (position, target)
+            for position, target in zip(task.positions, task.into, strict=True)
+            if storage_id(target) in held or _is_read(blocks.get(storage_id(target)), index)
+        ]
+        task.positions, task.into = (
+            tuple(position for position, _ in results),
+            tuple(target for _, target in results),
+        )
+
+
+def _is_read(block: Block | None, made: int) -> bool:
+    """Whether a task after that which made a block looks at it."""
+    return block is None or block.last > made
+
+
 def _store(task: Task) -> Callable[[Any], None]:
     """Copies the fresh results of a call into the memory they took when it was recorded."""
     copies = [
@@ -56,7 +80,15 @@ def _store(task: Task) -> Callable[[Any], None]:
         for position, copy in copies:
             copy(made[position])
 
-    return store
+    def store_flat(results: Sequence[Any]) -> None:
+        made = [result for result in results if result is not None]  # what a mask leaves out
+        for position, copy in copies:
+            copy(made[position])
+
+    assert isinstance(task.overload, OpOverload)
+    returns = task.overload._schema.returns
+    flat = len(returns) > 1 and all(str(each.type) == "Tensor" for each in returns)
+    return store_flat if flat else store
 
 
 def _copy_into(target: Tensor) -> Callable[[Tensor], object]:

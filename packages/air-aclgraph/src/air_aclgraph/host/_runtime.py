@@ -28,7 +28,7 @@ from air_aclgraph._runtime import Abilities, Body, Limits, Recording, Request, U
 from air_aclgraph.errors import Unsupported
 from air_aclgraph.host._arena import Arena, Chunk, place_in, plan
 from air_aclgraph.host._generated import record_generated
-from air_aclgraph.host._program import legal_order, straight_replay
+from air_aclgraph.host._program import keep_what_is_read, legal_order, straight_replay
 from air_aclgraph.host._recorder import Patch, Recorder, Task, gives_the_same
 from air_aclgraph.host._stand_ins import Block, storage_id
 from air_aclgraph.host._turns import Turns, may_call_back
@@ -102,6 +102,7 @@ class HostRuntime:
             for key in held & recorder.blocks.keys():
                 recorder.blocks[key].last = len(recorder.steps)  # read by the clones after the last task
             held = set()
+        keep_what_is_read(recorder.steps, recorder.blocks, held)
         movable = {key: block for key, block in recorder.blocks.items() if key not in held | constant}
         if self._order == "shuffled":
             movable = {}
