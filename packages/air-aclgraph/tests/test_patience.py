@@ -13,6 +13,10 @@ from aclgraph_backend import executable
 from air_aclgraph._patience import IN_VAIN_ALLOWED, KNOWN, MOST, TOO_RARE, WORTHWHILE, Patience
 
 
+def unread(note: str) -> None:
+    """Nobody looks at these notes."""
+
+
 def scaled(x: Tensor) -> tuple[Tensor, ...]:
     return (x * x.shape[0],)
 
@@ -77,7 +81,7 @@ def test_a_call_is_pinned_at_once_where_sizes_hardly_ever_come_again(device: str
 
 
 def test_captures_that_were_replayed_make_a_graph_quick_to_capture_again() -> None:
-    patience = Patience("graph", 1, 64)
+    patience = Patience("graph", 1, 64, unread)
     for key in range(100 * IN_VAIN_ALLOWED):
         patience.dropped(key, WORTHWHILE - 1)
     assert patience.calls == MOST
@@ -87,14 +91,14 @@ def test_captures_that_were_replayed_make_a_graph_quick_to_capture_again() -> No
 
 
 def test_a_capture_in_vain_now_and_then_changes_nothing() -> None:
-    patience = Patience("graph", 1, 64)
+    patience = Patience("graph", 1, 64, unread)
     for key in range(100):
         patience.dropped(key, 0 if key % IN_VAIN_ALLOWED else WORTHWHILE)
     assert patience.calls == 1
 
 
 def test_warm_up_calls_are_counted_beside() -> None:
-    patience = Patience("graph", 3, 64)
+    patience = Patience("graph", 3, 64, unread)
     assert [patience.why_not_yet("a") for _ in range(4)] == ["warm-up", "warm-up", None, None]
 
 
@@ -112,7 +116,7 @@ def test_N10_sizes_in_a_turn_much_longer_than_the_cache_are_never_captured_all_a
 
 
 def test_what_came_long_ago_is_forgotten_so_that_no_memory_grows_with_the_sizes() -> None:
-    patience = Patience("graph", 1, 2)
+    patience = Patience("graph", 1, 2, unread)
     for key in range(4 * IN_VAIN_ALLOWED):
         patience.dropped(key, 0)
     assert patience.calls > 1

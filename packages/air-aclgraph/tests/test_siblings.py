@@ -78,7 +78,9 @@ def test_a_module_that_is_gone_leaves_its_key_to_the_next(device: str) -> None:
     assert len(backend.only.keys()) == 1
 
 
-def test_siblings_beyond_the_limit_do_not_push_each_other_out(device: str) -> None:
+def test_siblings_beyond_the_limit_do_not_push_each_other_out(
+    device: str, caplog: pytest.LogCaptureFixture
+) -> None:
     backend, model = layers(device, 4, debug__aclgraph__static_capture_size_limit=2)
     for _ in range(6):
         run(model, device)
@@ -87,6 +89,8 @@ def test_siblings_beyond_the_limit_do_not_push_each_other_out(device: str) -> No
         run(model, device)
     assert backend.only.stats()["captures"] == before
     assert backend.only.stats()["evictions"] == 0
+    (told,) = [r.getMessage() for r in caplog.records if "more modules share this graph" in r.getMessage()]
+    assert "Raise debug.aclgraph.static_capture_size_limit" in told
 
 
 def test_siblings_beyond_the_limit_do_not_take_the_key_of_another_module(device: str) -> None:

@@ -77,7 +77,7 @@ class Executable(Replayer, WholeGraph):
         always_off = self.options.force_recapture
         super().__init__(self.runtime.lock, key_of, making.spec, always_off=always_off)
         self._policies: OrderedDict[Key, KeyPolicy] = OrderedDict()
-        self._patience = Patience(self.name, self.options.warmup, self.options.limit)
+        self._patience = Patience(self.name, self.options.warmup, self.options.limit, self._note)
         self._siblings = Siblings()
         self._stats = Stats()
         self._left_out: dict[Key, bool] = {}
@@ -452,10 +452,8 @@ class Executable(Replayer, WholeGraph):
             len(self._captured) >= self.options.limit or (limit is not None and self.nbytes >= limit)
         ):
             oldest = next(iter(self._captured))
-            note = self._patience.dropped(oldest, self._captured[oldest].count[0])
+            self._patience.dropped(oldest, self._captured[oldest].count[0])
             self._drop(oldest)
-            if note is not None:
-                self._note(note)
             if not self._stats["evictions"]:
                 log.warning(
                     "%s holds its limit of captured shapes: key %s is dropped for %s. Raise "
