@@ -68,6 +68,27 @@ def test_where_the_bytes_are_not_known_it_is_told_and_ordered() -> None:
     assert backend.plans[0].races() == ()
 
 
+def test_places_of_a_dynamic_size_are_told_and_ordered() -> None:
+    def written(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        half = x.shape[0] // 2
+        out = x + 0
+        ops.npu_tagged_event_record(ready)
+        with scope.npu_stream_switch("side"):
+            ops.npu_tagged_event_wait(ready)
+            out.as_strided((half,), (1,)).mul_(2)
+            ops.npu_tagged_event_record(done)
+        other = out[half:] + 1
+        ops.npu_tagged_event_wait(done)
+        return out, other
+
+    x = torch.randn(8)
+    expected = written(x)
+    with pytest.warns(StreamRaceWarning, match="as_strided_scatter"):
+        result, backend = compiled(written, x, dynamic=True)
+    torch.testing.assert_close(result, expected)
+    assert backend.plans[0].races() == ()
+
+
 def test_one_row_written_and_another_read_beside_it() -> None:
     def rows(x: torch.Tensor) -> torch.Tensor:
         out = x.clone()

@@ -60,7 +60,8 @@ def _touched(program: Program, node: Node, storage: Storage) -> Iterator[tuple[R
 def _written(program: Program, node: Node, access: Access) -> Region:
     base: Any = node.args[0] if access.storage.allocator is not node else node
     value = base.meta.get("val") if isinstance(base, Node) else None
-    if not isinstance(value, torch.Tensor) or any(isinstance(where, Node) for where in node.args[2:]):
+    by_size = any(given not in node.args[:2] for given in node.all_input_nodes)
+    if not isinstance(value, torch.Tensor) or by_size:
         return access.region
     part = program.memory.values[base].parts[0]
     return part_of_view(part, value, _PART[node.target](value, *node.args[2:], **node.kwargs)).region
