@@ -102,6 +102,30 @@ def test_streams_in_a_branch_are_ignored_with_a_warning_and_the_rest_stays_order
     assert backend.plans[0].check() == ()
 
 
+def test_each_call_of_a_region_is_ordered() -> None:
+    @torch.compiler.nested_compile_region
+    def region(y: torch.Tensor) -> torch.Tensor:
+        with switch("side"):
+            return y * 2
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        first = region(x)
+        with switch("side"):
+            y = first + 1
+        second: torch.Tensor = region(y)
+        with switch("side"):
+            z = second * 3
+        ops.wait([z])
+        return z + 1
+
+    x = torch.rand(4)
+    with pytest.warns(ScopeIgnored, match="invoke_subgraph") as caught:
+        result, backend = compiled(program, x)
+    assert [warning.category for warning in caught] == [ScopeIgnored, ScopeIgnored]
+    torch.testing.assert_close(result, program(x))
+    assert backend.plans[0].check() == ()
+
+
 def test_a_checkpoint_is_traced_for_training_without_the_streams_of_its_body() -> None:
     def block(x: torch.Tensor) -> torch.Tensor:
         with switch("side"):

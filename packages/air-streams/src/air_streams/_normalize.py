@@ -21,6 +21,7 @@ from typing import Any, Final
 
 import torch
 from torch._dynamo.graph_bytecode_inputs import get_external_object_by_index
+from torch._ops import HigherOrderOperator
 from torch.fx import GraphModule, Node
 
 from air_graph import calling_line, place_of, source_of, warn_at
@@ -70,13 +71,13 @@ class _Normalizer:
         self.streams: dict[str, None] = {}
         self.events: dict[str, None] = {}
         self.objects: dict[str, int] = {}
-        self.numbers: dict[
-            str, dict[int, None]
-        ] = {}  # a later call may have another object behind each of them
+        # a later call may have another object behind each of them
+        self.numbers: dict[str, dict[int, None]] = {}
         self.recorded: dict[str, None] = {}
         self.awaited: dict[str, None] = {}
         self.after: dict[str, set[str]] = {}  # which streams and outside events a stream or event follows
         self.dead: list[Node] = []
+        self.taken: dict[tuple[str, ...], _bodies.Inside | None] = {}
         self.pairs = 0
         self.is_alone = _bodies.is_around_bodies_alone(gm.graph, _NATIVE)
 
@@ -127,7 +128,7 @@ class _Normalizer:
         if node.op == "call_method" and _is_native_object(node.args[0] if node.args else None):
             raise _refusal(node, f"`{node.target}` of a stream or event asks the host to look at the device")
         self._scope(node)
-        if _bodies.has_streams(node, _NATIVE) and (inside := _bodies.taken_out(node, _NATIVE)) is not None:
+        if isinstance(node.target, HigherOrderOperator) and (inside := self._inside(node)) is not None:
             self._around(node, inside)
 
     def _scope(self, node: Node) -> None:
@@ -151,6 +152,13 @@ class _Normalizer:
         self._move_to(node, desired)
         if _is_op(node, _library.STREAM_ENTER):
             self.open.append(_Open(None, desired))
+
+    def _inside(self, node: Node) -> _bodies.Inside | None:
+        """What is taken out of the bodies of an operator; a region has one body for all its calls."""
+        names = tuple(str(n.target) for n in node.all_input_nodes if n.op == "get_attr")
+        if names not in self.taken and _bodies.has_streams(node, _NATIVE):
+            self.taken[names] = _bodies.taken_out(node, _NATIVE)
+        return self.taken.get(names)
 
     def _around(self, node: Node, inside: _bodies.Inside) -> None:
         """Orders an operator whose body had stream code after and before what its streams and events stand for."""
