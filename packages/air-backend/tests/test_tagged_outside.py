@@ -93,3 +93,53 @@ def test_S19_calls_from_different_streams_share_a_side_stream_and_stay_right(opt
     npu.synchronize()
     air_sim.change(seed=0, delay_us=0)
     assert [number for number, y in enumerate(results) if not (y.cpu() == (number + 1) * 3).all()] == []
+
+
+@pytest.mark.filterwarnings("ignore::air_streams.StreamRaceWarning", "ignore::UserWarning")
+def test_S19_a_wait_for_an_event_from_before_a_capture_of_the_program_leaves_the_capture_whole() -> None:
+    """The record that is meant is in the first function's graph; another one was made outside of the capture."""
+
+    def records(x: Tensor) -> Tensor:
+        y = x * 2
+        ops.npu_tagged_event_record(event)
+        return y
+
+    def waits(x: Tensor) -> Tensor:
+        ops.npu_tagged_event_wait(event)
+        return x + 1
+
+    first, second = (torch.compile(f, backend="air", mode="reduce-overhead") for f in (records, waits))
+    x = torch.ones(8, device="npu")
+    for _ in range(3):
+        second(first(x))
+    ops.npu_tagged_event_record(event)
+    npu.synchronize()
+    graph = npu.NPUGraph()
+    with npu.graph(graph):
+        inside = second(first(x))
+    x.fill_(5)
+    graph.replay()
+    assert inside.tolist() == [11.0] * 8
+
+
+@pytest.mark.filterwarnings("ignore::air_streams.StreamRaceWarning", "ignore::UserWarning")
+def test_S19_a_record_inside_a_capture_of_the_program_is_waited_for_inside_it() -> None:
+    def waits(x: Tensor) -> Tensor:
+        ops.npu_tagged_event_wait(event)
+        return x + 1
+
+    compiled = torch.compile(waits, backend="air", mode="reduce-overhead")
+    x = torch.ones(8, device="npu")
+    for _ in range(3):
+        compiled(x)
+    side, graph = npu.Stream(), npu.NPUGraph()
+    npu.synchronize()
+    with npu.graph(graph):
+        side.wait_stream(npu.current_stream())
+        with npu.stream(side):
+            made = x * 2
+            ops.npu_tagged_event_record(event)
+        inside = compiled(made)  # joins the side stream as well, without which the capture does not end
+    x.fill_(5)
+    graph.replay()
+    assert inside.tolist() == [11.0] * 8

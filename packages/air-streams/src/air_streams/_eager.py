@@ -23,6 +23,8 @@ from air_streams._tags import ENTRY_TAG
 from air_streams.errors import UnbalancedScope, Unsupported
 
 _markers = WeakIdKeyDictionary()
+_recorded_in_a_capture: set[tuple[str, torch.device]] = set()
+"""The events whose last record was one inside a capture."""
 
 
 def _accelerator() -> torch.device | None:
@@ -35,6 +37,10 @@ def _current(device: torch.device) -> torch.Stream:
     """The current stream as the device module's own class, which its functions insist on."""
     stream: torch.Stream = torch.get_device_module(device).current_stream(device)
     return stream
+
+
+def _is_capturing(device: torch.device) -> bool:
+    return bool(torch.get_device_module(device).is_current_stream_capturing())
 
 
 def stream_enter(tag: str, priority: int = 0, site: int = 0) -> None:
@@ -50,6 +56,8 @@ def event_record(event: str, site: int = 0) -> None:
     device = _accelerator()
     if device is not None:
         _events.device_event(event, device).record(_current(device))
+        note = _recorded_in_a_capture.add if _is_capturing(device) else _recorded_in_a_capture.discard
+        note((event, device))
 
 
 def event_wait(event: str, site: int = 0) -> None:
@@ -94,10 +102,20 @@ def wait(dependencies: Sequence[torch.Tensor], site: int = 0) -> None:
             _wait_for_streams(stream, device)
 
 
+def event_wait_before(event: str) -> None:
+    """`event_wait` for a compiled function: inside a capture, a record from before the capture cannot be waited for.
+
+    The record that is meant may be in a graph that was compiled, which leaves no event behind.
+    """
+    device = _accelerator()
+    if device is not None and ((event, device) in _recorded_in_a_capture or not _is_capturing(device)):
+        event_wait(event)
+
+
 def wait_for_given() -> None:
     """`wait` for whatever a compiled function is given: every marker there is, and what may produce tensors."""
     device = _accelerator()
-    if device is None or torch.get_device_module(device).is_current_stream_capturing():
+    if device is None or _is_capturing(device):
         return  # inside a capture, what was given to other streams before it cannot be waited for
     stream = _current(device)
     for event in list(_markers.values()):

@@ -39,7 +39,7 @@ class Awaited:
     def wait(self) -> None:
         """Makes the current stream wait for it."""
         for event in self.events:
-            _eager.event_wait(event)
+            _eager.event_wait_before(event)
         if self.given:
             _eager.wait_for_given()
 
