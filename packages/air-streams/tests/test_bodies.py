@@ -102,6 +102,25 @@ def test_streams_in_a_branch_are_ignored_with_a_warning_and_the_rest_stays_order
     assert backend.plans[0].check() == ()
 
 
+def test_core_limits_of_a_branch_are_told_by_their_name_and_need_no_event() -> None:
+    def branch(x: torch.Tensor) -> torch.Tensor:
+        with scope.limit_core_num(4, 8):
+            return x + 1
+
+    def program(x: torch.Tensor) -> Any:
+        with switch("side"):
+            y = x + 1
+        ops.wait([y])
+        return torch.cond(x.sum() > 0, branch, lambda x: x - 1, (y,))
+
+    x = torch.rand(4)
+    with pytest.warns(ScopeIgnored, match="the core limits in the body of cond are ignored") as caught:
+        result, backend = compiled(program, x)
+    assert [warning.category for warning in caught] == [ScopeIgnored]
+    torch.testing.assert_close(result, x + 2)
+    assert not any("event" in str(node.target) for graph in backend.graphs for node in graph.graph.nodes)
+
+
 def test_each_call_of_a_region_is_ordered() -> None:
     @torch.compiler.nested_compile_region
     def region(y: torch.Tensor) -> torch.Tensor:

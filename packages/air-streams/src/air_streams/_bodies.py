@@ -17,8 +17,9 @@ from torch import fx
 from torch._ops import HigherOrderOperator
 from torch.fx import GraphModule, Node
 
-from air_graph import bodies_of
+from air_graph import bodies_of, place_of, source_of, warn_at
 from air_streams import _library
+from air_streams.errors import ScopeIgnored
 
 _INLINED: Final = frozenset(("autograd_function_apply",))
 """AOTAutograd writes the operators of such a body into the graph; a checkpoint's only where nothing is trained."""
@@ -36,6 +37,14 @@ class Inside:
     waited_numbers: dict[int, None] = field(default_factory=dict)
     recorded_numbers: dict[int, None] = field(default_factory=dict)
     waits_for_tensors: bool = False
+    scopes: dict[str, None] = field(default_factory=dict)
+    """What else is taken out: scopes that order nothing."""
+
+    def has_order(self) -> bool:
+        """Whether anything of it is for the order of streams."""
+        return self.waits_for_tensors or any(
+            (self.tags, self.waited, self.recorded, self.streams, self.waited_numbers, self.recorded_numbers)
+        )
 
 
 class Native(Protocol):
@@ -51,6 +60,10 @@ class Native(Protocol):
         """Notes what it speaks of; says no where the host waits."""
 
 
+_SCOPES: Final[dict[Any, str]] = {
+    _library.CORE_LIMIT_ENTER: "core limits",
+    _library.ATTRIBUTES_ENTER: "attributes for the graph engine",
+}
 _STREAM_OPS: Final = _library.STREAM_OPS | {op.overloadpacket for op in _library.STREAM_OPS}
 
 
@@ -88,6 +101,17 @@ def _graphs(modules: Iterable[GraphModule]) -> Iterator[fx.Graph]:
         for part in module.modules():
             if isinstance(part, GraphModule):
                 yield part.graph
+
+
+def warn_of_ignored(node: Node, inside: Inside) -> None:
+    """Says what was taken out of the bodies of an operator, at the user's line."""
+    what = " and ".join((*(("streams",) if inside.has_order() else ()), *inside.scopes)) or "streams"
+    text = f"the {what} in the body of {node.target} are ignored: it runs as its operator does, on one stream"
+    warn_at(
+        source_of(node),
+        ScopeIgnored(f"{text} in the order of the program\n  at {place_of(node)}"),
+        "air_streams",
+    )
 
 
 def taken_out(node: Node, native: Native) -> Inside | None:
@@ -148,3 +172,5 @@ def _note(node: Node, inside: Inside) -> None:
         inside.waited[first] = None
     elif op is _library.WAIT:
         inside.waits_for_tensors = True
+    elif op in _SCOPES:
+        inside.scopes[_SCOPES[op]] = None

@@ -24,11 +24,11 @@ from torch._dynamo.graph_bytecode_inputs import get_external_object_by_index
 from torch._ops import HigherOrderOperator
 from torch.fx import GraphModule, Node
 
-from air_graph import calling_line, place_of, source_of, warn_at
+from air_graph import calling_line, place_of
 from air_streams import _bodies, _library, _native
 from air_streams._outside import CALLER, Outside
 from air_streams._tags import ENTRY_TAG
-from air_streams.errors import NativeStreamError, ScopeIgnored
+from air_streams.errors import NativeStreamError
 
 
 @dataclass(frozen=True)
@@ -162,10 +162,9 @@ class _Normalizer:
 
     def _around(self, node: Node, inside: _bodies.Inside) -> None:
         """Orders an operator whose body had stream code after and before what its streams and events stand for."""
-        text = f"the streams in the body of {node.target} are ignored: it runs on one, in the order of the program"
-        warn_at(source_of(node), ScopeIgnored(f"{text}\n  at {place_of(node)}"), "air_streams")
+        _bodies.warn_of_ignored(node, inside)
         tags = dict.fromkeys((*inside.tags, *map(self._tag, inside.streams)))
-        if self.is_alone:
+        if self.is_alone or not inside.has_order():
             self._share(node, inside)
             return
         here = self._new_key("body")
