@@ -47,3 +47,17 @@ def test_the_command_shows_programs_without_running_them(capsys: pytest.CaptureF
 def test_the_command_runs_programs_and_sums_up(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--backend", "aot_eager", "--programs", "3"]) == 0
     assert "3 programs in" in capsys.readouterr().out
+
+
+def test_the_command_gives_numbers_and_flags_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, object] = {}
+
+    def judge(backend: str, options: dict[str, object], ignored: object) -> Judge:
+        given.update(options)
+        return Judge("aot_eager")
+
+    monkeypatch.setattr("air_graph.testing.__main__.Judge", judge)
+    options = [("limit", "1"), ("flag", "True"), ("outputs", "clone"), ("place", "a.b/c d")]
+    arguments = [word for name, value in options for word in ("--option", name, value)]
+    assert main(["--programs", "1", *arguments]) == 0
+    assert given == {"limit": 1, "flag": True, "outputs": "clone", "place": "a.b/c d"}

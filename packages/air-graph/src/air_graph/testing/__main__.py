@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import sys
+from typing import Any
 
 from air_graph.testing._calls import draw_case
 from air_graph.testing._compare import KINDS
@@ -28,7 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--show", action="store_true", help="print the programs, run nothing")
     asked = parser.parse_args(arguments)
-    options = {**({"mode": asked.mode} if asked.mode else {}), **dict(asked.option)}
+    given = {name: _value(text) for name, text in asked.option}
+    options = {**({"mode": asked.mode} if asked.mode else {}), **given}
     seeds = range(asked.seed, asked.seed + asked.programs)
     if asked.show:
         for seed in seeds:
@@ -40,6 +43,14 @@ def main(arguments: list[str] | None = None) -> int:
     report = in_processes(order, seeds, asked.jobs)
     print(report)
     return 1 if report.findings else 0
+
+
+def _value(text: str) -> Any:
+    """A number or a flag where the text is one."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
 
 
 if __name__ == "__main__":
