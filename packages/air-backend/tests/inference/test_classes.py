@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -218,3 +219,32 @@ def test_a_class_is_compared_by_what_does_not_differ_from_process_to_process(
     assert changed(classes) == f"{__name__}:Counted"
     assert changed({f"{__name__}:Gone": "x"}) == f"{__name__}:Gone"
     assert changed({"no_such_module:Gone": "x"}) == "no_such_module:Gone"
+
+
+class Renamed:
+    scale = 2
+
+
+class Wrapped(Renamed):
+    def scaled(self) -> int:
+        return self.scale
+
+
+Wrapped.__qualname__ = Wrapped.__name__ = "Renamed"
+Renamed = Wrapped  # type: ignore[misc]
+
+
+def in_c() -> Any:
+    """A value whose type is found under no name, as that of functions of numpy is."""
+    return np.prod
+
+
+def test_W28_a_class_with_the_name_of_its_base_and_a_type_without_a_name_are_the_same_in_each_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    values = (Renamed(), Renamed, in_c(), torch.nn.attention.SDPBackend.MATH)
+    classes = classes_of([looked_at(value) for value in values])
+    assert changed(classes) is None
+    assert "Renamed" in " ".join(classes)
+    monkeypatch.setattr(Wrapped.__mro__[1], "scale", 3)
+    assert changed(classes) == f"{__name__}:Renamed", "the base is compared as well"

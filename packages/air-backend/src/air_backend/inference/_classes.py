@@ -39,44 +39,63 @@ _OF_VERSIONS: Final = sys.stdlib_module_names | {"torch"}
 def classes_of(guards: Iterable[Any]) -> Classes:
     """The classes of the values that a graph has conditions on."""
     values = [guard.value for guard in guards]
-    of_objects = {base: None for value in values for base in type(value).__mro__}
-    called = {base: None for value in values if isinstance(value, type) for base in value.__mro__}
+    of_objects = {type(value): None for value in values}
+    called = {value: None for value in values if isinstance(value, type)}
     return {**_described(of_objects, ""), **_described(called, _CALLED)}
 
 
 def changed(classes: Classes) -> str | None:
     """The first class that is another one in this process, or is not there; None where all are the same."""
     for name, digest in classes.items():
-        module, _, path = name.removesuffix(_CALLED).partition(":")
-        try:
-            cls = operator.attrgetter(path)(sys.modules[module])
-        except (KeyError, AttributeError):
-            return name
-        if not isinstance(cls, type) or _digest(cls, called=name.endswith(_CALLED)) != digest:
+        cls = _found(name)
+        if not isinstance(cls, type) or _digest(_texts(cls, called=name.endswith(_CALLED))) != digest:
             return name
     return None
 
 
+def _found(name: str) -> Any:
+    module, _, path = name.removesuffix(_CALLED).partition(":")
+    try:
+        return operator.attrgetter(path)(sys.modules[module])
+    except (KeyError, AttributeError):
+        return None
+
+
 def _described(classes: Iterable[type], called: str) -> Classes:
-    ours = (cls for cls in classes if cls.__module__.partition(".")[0] not in _OF_VERSIONS)
-    return {f"{cls.__module__}:{cls.__qualname__}{called}": _digest(cls, called=bool(called)) for cls in ours}
+    found: dict[str, str] = {}
+    for cls in classes:
+        name = f"{cls.__module__}:{cls.__qualname__}{called}"
+        texts = _texts(cls, called=bool(called))
+        if texts and (any(texts.values()) or _found(name) is cls):  # a type in C may be found under no name
+            found[name] = _digest(texts)
+    return found
 
 
-def _digest(cls: type, *, called: bool) -> str:
+def _texts(cls: type, *, called: bool) -> dict[type, list[str]]:
+    """What is in a class and its bases: by the class, since a base may have the name of what was made of it."""
+    ours = (base for base in cls.__mro__ if base.__module__.partition(".")[0] not in _OF_VERSIONS)
+    return {base: _text_of_class(base, called=called) for base in ours}
+
+
+def _digest(texts: Mapping[type, list[str]]) -> str:
+    return hashlib.sha256(repr(list(texts.values())).encode()).hexdigest()[:16]
+
+
+def _text_of_class(cls: type, *, called: bool) -> list[str]:
     members: Iterable[Any] = list(cls) if isinstance(cls, enum.EnumMeta) else ()
     texts = [f"{member.name} = {_text(member.value, set())}" for member in members]
-    texts += [
+    return texts + [
         f"{name} = {text}"
         for name, value in _attributes(cls)
         if (called or name not in _MAKING) and (text := _text(value, set()))
     ]
-    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
 
 
 def _attributes(cls: type) -> Iterator[tuple[str, Any]]:
     """All but what Python itself writes about a class, such as its documentation and its first line."""
     for name, value in sorted(vars(cls).items()):
-        if not (name.startswith("__") and name.endswith("__") and isinstance(value, PLAIN)):
+        written = name.startswith("__") and name.endswith("__") and isinstance(value, PLAIN)
+        if not written and name != "__static_attributes__":  # of Python 3.13, in any order
             yield name, value
 
 
