@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from air_geir.errors import UnsupportedGraphError
 from air_geir.proof import check_call, compile_call
 
 aten = torch.ops.aten
@@ -71,3 +72,16 @@ def test_N03_weight_normalisation_and_its_gradient(
     lengths = [size if at == dim % len(shape) else 1 for at, size in enumerate(shape)]
     v, grad, g = (torch.randn(*sizes).to(dtype) for sizes in (shape, shape, lengths))
     check_call(both, (grad, v, g), {})
+
+
+def test_N03_the_gradient_of_a_transposed_convolution_padded_by_a_whole_step_is_left_to_eager() -> None:
+    """A convolution of the gradient would be larger than the input."""
+
+    def gradient(grad: Tensor, x: Tensor, weight: Tensor) -> Any:
+        sizes = ([3], [1, 1], [0, 0], [2, 2], True, [1, 1], 1, [True] * 3)
+        return aten.convolution_backward(grad, x, weight, *sizes)
+
+    x, weight = torch.randn(2, 4, 5, 5), torch.randn(4, 3, 3, 3)
+    grad = torch.randn(2, 3, 10, 10)
+    with pytest.raises(UnsupportedGraphError, match="padded by a whole step"):
+        compile_call(gradient, (grad, x, weight), {})

@@ -138,6 +138,7 @@ def convolution_backward(
     dilation: Any, transposed: bool, output_padding: Any, groups: int, output_mask: Sequence[bool],
 ) -> tuple[Value | None, ...]:  # fmt: skip
     """convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)"""  # noqa: E501
+    _fits(ctx, transposed, stride, output_padding)
     signal, space = input.rank == 3, max(input.rank - 2, 2)
     dy, x, kernel = (_widened(ctx, v) if signal else v for v in (grad_output, input, weight))
     attrs = _attributes(ctx, input.rank - 2, groups, stride, padding, dilation)
@@ -164,3 +165,11 @@ def convolution_backward(
         over = [0, *range(2, grad_output.rank)]
         results[2] = ctx.emit("ReduceSum", grad_output, over, shape=grad_output.dims[1:2])
     return tuple(results)
+
+
+def _fits(ctx: Context, transposed: bool, stride: Sequence[Any], output_padding: Sequence[Any]) -> None:
+    """Whether a convolution of what a transposed one gives has the size of its input."""
+    longest = max(len(stride), len(output_padding))
+    steps, borders = (_numbers(ctx, given, longest) for given in (stride, output_padding))
+    if transposed and any(border >= step for step, border in zip(steps, borders, strict=True)):
+        ctx.refuse("the gradient of a transposed convolution that is padded by a whole step has no operator")
