@@ -50,6 +50,10 @@ STEPS: dict[str, tuple[Step, Callable[[], Sequence[Tensor]]]] = {
     "replication_pad3d that cuts": (lambda x: F.pad(x, (-1, 2, 0, 3, 2, -1), "replicate"), volume),
     "lp_pool3d": (lambda x: F.lp_pool3d(x.abs(), 2.0, 2), volume),
     **{f"cdist {p}": (lambda x, y, p=p: torch.cdist(x, y, p), points) for p in (0.0, 1.0, 1.5, 2.0, 3.0, float("inf"))},
+    **{
+        f"cdist {p} of one and of many": (lambda x, y, p=p: torch.cdist(x[0], y, p), points)
+        for p in (0.0, 1.0, 2.0)
+    },
     "bilinear": (
         F.bilinear, lambda: (torch.randn(2, 4, 3), torch.randn(2, 4, 5), torch.randn(6, 3, 5), torch.randn(6)),
     ),

@@ -61,7 +61,7 @@ def _cdist(grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor) -> Ten
     difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
     grad, distance = grad.unsqueeze(-1), cdist.unsqueeze(-1)
     if p == 0:
-        return x1.new_zeros(x1.shape)
+        return difference.new_zeros(difference.shape).sum(-2)  # of the batches of both
     if p == 1:
         shares = grad * difference.sign()
     elif p == math.inf:
