@@ -87,6 +87,10 @@ def test_a_tensor_without_axes_has_one_place(name: str, place: int) -> None:
     check_call(function, (x, torch.tensor([0])), {})
 
 
+def test_an_index_without_axes_takes_one_row() -> None:
+    check_call(lambda x, i: x.index_select(1, i), (torch.randn(3, 4), torch.tensor(2)), {})
+
+
 ROWS: dict[str, Callable[..., Tensor]] = {
     "embedding": lambda x, i: torch.nn.functional.embedding(i, x),
     "index_select": lambda x, i: x.index_select(0, i),

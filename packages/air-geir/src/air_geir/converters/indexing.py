@@ -41,7 +41,7 @@ def index_select(ctx: Context, self: Value, dim: int, index: Value) -> Value:
     if not self.rank:  # one element, and an index that the engine compares with its size
         row, place = ctx.reshape(self, (1,)), ctx.reshape(index, (1,))
         return ctx.reshape(ctx.emit("GatherV2", row, place, [0], shape=(1,)), ())
-    return ctx.emit("GatherV2", self, index, [self.axis(dim)])
+    return ctx.emit("GatherV2", self, index if index.rank else ctx.reshape(index, (1,)), [self.axis(dim)])
 
 
 @converts(aten.gather.default, samples=[Sample(f32(3, 4), 1, i64(3, 2, low=0, high=4))])
