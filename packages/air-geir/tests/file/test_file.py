@@ -361,3 +361,20 @@ def test_constants_of_a_relative_path_are_made_findable_from_everywhere(
     assert paths == [str(tmp_path / "out" / "a_b"), str(tmp_path / "out" / "g_a_b")]
     assert file.with_whole_paths(whole) is None
     assert file.with_whole_paths(b"no model: FileConstant") is None
+
+
+def test_constants_of_a_model_that_was_written_from_another_directory_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def model(number: float) -> Graph:
+        graph = Graph("g")
+        graph.output([graph.const(torch.full((2000,), number), name="w")])
+        return graph
+
+    (tmp_path / "out").mkdir()
+    monkeypatch.chdir(tmp_path)
+    _, first = file.write(model(1.0), "out/a.air", inline_limit=0)
+    monkeypatch.chdir(tmp_path / "out")
+    _, second = file.write(model(2.0), "b.air", inline_limit=0)
+    assert second.resolve() != (tmp_path / first).resolve()
+    assert (tmp_path / first).read_bytes() == torch.full((2000,), 1.0).numpy().tobytes()

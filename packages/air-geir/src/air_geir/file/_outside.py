@@ -73,13 +73,19 @@ class ConstantFiles:
 
 
 def _files_of(path: Path) -> Iterator[Path]:
-    """The constants in files of a model; none where it is no model, or cannot be read."""
+    """The constants in files of a model; none where it is no model, or cannot be read.
+
+    A relative path is of the directory that the model was written from: a file beside the model may be meant.
+    """
     try:
         model = parse_model(path.read_bytes())
     except (OSError, FileFormatError):
         return
     for attribute in _paths(model):
-        yield Path(os.fsdecode(attribute.s))
+        constant = Path(os.fsdecode(attribute.s))
+        yield constant
+        if not constant.is_absolute():
+            yield path.parent / constant.name
 
 
 def _paths(model: Any) -> Iterator[Any]:
