@@ -9,9 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 from torch._dynamo.backends.common import aot_autograd
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional as F  # noqa: N812
 
 from air_geir import compile_graph
+from air_geir.lowering._layer_gradients import _bags
 from air_geir.proof import check_call
 
 Step = Callable[..., Tensor]
@@ -141,3 +143,11 @@ def test_N03_slopes_are_drawn_for_what_is_negative_and_kept_for_the_gradient() -
     assert drawn.max() < 0.6
     assert drawn.mean().item() == pytest.approx(0.4, abs=0.02)
     assert drawn.unique().numel() > 900
+
+
+def test_N03_finding_the_bag_of_each_index_takes_no_table_of_indices_and_bags() -> None:
+    indices, offsets = torch.zeros(300, dtype=torch.int64), torch.arange(0, 300, 3)
+    traced = make_fx(_bags, tracing_mode="fake")(indices, offsets)
+    sizes = [v.numel() for n in traced.graph.nodes if isinstance(v := n.meta.get("val"), Tensor)]
+    assert max(sizes) <= 301
+    torch.testing.assert_close(_bags(indices, offsets), torch.arange(300) // 3)

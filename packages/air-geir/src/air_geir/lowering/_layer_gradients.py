@@ -18,8 +18,9 @@ _SUM, _MEAN, _MAX = range(3)
 
 def _bags(indices: Tensor, offsets: Tensor) -> Tensor:
     """The bag of each index: torch's kernels say it only in some cases."""
-    at = torch.arange(indices.shape[0], device=indices.device, dtype=offsets.dtype)
-    return (offsets.unsqueeze(0) <= at.unsqueeze(1)).sum(1) - 1
+    count, places = indices.shape[0], offsets.to(torch.int64)
+    begun = places.new_zeros([count + 1]).scatter_add(0, places, torch.ones_like(places))
+    return begun.cumsum(0)[:count] - 1
 
 
 def _embedding_bag(
