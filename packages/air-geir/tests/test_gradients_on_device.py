@@ -114,7 +114,9 @@ STEPS: dict[str, tuple[Step, Callable[[], Sequence[Tensor]]]] = {
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_N03_a_step_is_one_graph_each_way_and_gives_what_eager_gives(name: str) -> None:
+def test_N03_a_step_is_one_graph_each_way_and_gives_what_eager_gives(name: str, device_engine: str) -> None:
+    if device_engine == "atc" and name.startswith("bags"):
+        pytest.skip("an offline model has fixed sizes, and air-sim knows those of EmbeddingBag when it runs")
     torch.manual_seed(0)
     function, operands = STEPS[name]
     given = operands()

@@ -35,8 +35,8 @@ def mse_loss(ctx: Context, self: Value, target: Value, reduction: int = 1) -> Va
 def l1_loss(ctx: Context, self: Value, target: Value, reduction: int = 1) -> Value:
     """l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor"""
     dtype = ctx.out_dtype
-    if self.dtype.is_complex or target.dtype.is_complex:
-        ctx.decompose()
+    if not dtype.is_floating_point or self.dtype.is_complex or target.dtype.is_complex:
+        ctx.decompose()  # whole numbers wrap around before the sign is dropped
     away = ctx.emit("Abs", ctx.emit("Sub", *ctx.promote(self, target, dtype=working_dtype(dtype))))
     if _REDUCTION[reduction] != "none":
         op_type = "ReduceMean" if _REDUCTION[reduction] == "mean" else "ReduceSum"
