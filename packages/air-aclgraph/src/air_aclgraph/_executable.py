@@ -376,9 +376,7 @@ class Executable(Replayer, WholeGraph):
         """
         with self._lock:
             key = self._siblings.key_of(self._key(args), args, self._captured)
-            captured = self._captured.get(key)
-            if self.options.outputs == "kept":
-                captured = self._with_memory_to_pin(key, captured)
+            captured = self._with_memory_to_pin(key, self._captured.get(key))
             if captured is None or captured.moved(args):
                 self._patience.is_asked_for(key)
                 self.boxed(args)
@@ -395,12 +393,15 @@ class Executable(Replayer, WholeGraph):
             return Pinned(self, captured, args, replace(captured, **changed).run)
 
     def _with_memory_to_pin(self, key: Key, captured: Captured | None) -> Captured | None:
-        """The capture of a key with outputs in memory that is nobody else's; None where there is none."""
+        """The capture of a key that copies large inputs, its outputs nobody else's; None where there is none."""
         policy = self._policy(key)
-        policy.keeping.pin()
+        unfit = self._making.watches.pinned(key, policy)
+        if self.options.outputs == "kept":
+            policy.keeping.pin()
+            unfit = unfit or (captured is not None and (captured.outputs_shared or captured.is_held()))
         if captured is None:
             return None
-        if captured.outputs_shared or captured.is_held():
+        if unfit:
             self._drop(key)
             return None
         return self._with_new_run(captured, policy)

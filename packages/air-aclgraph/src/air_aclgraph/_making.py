@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +17,9 @@ from air_aclgraph._captured import Captured
 from air_aclgraph._clashes import CHECKED, COPIES
 from air_aclgraph._kept import Loan, Stage, loans_of
 from air_aclgraph._key import Key
+from air_aclgraph._large import is_large
 from air_aclgraph._memory import Buffers, fill, whole
+from air_aclgraph._moved import calls_worth_a_capture
 from air_aclgraph._options import Options
 from air_aclgraph._outputs import (
     GuardedOutputs,
@@ -31,7 +34,7 @@ from air_aclgraph._policy import KeyPolicy, Watches
 from air_aclgraph._reach import refuse_format
 from air_aclgraph._results import outputs_of
 from air_aclgraph._runtime import Recording, Request, Runtime, Sample
-from air_aclgraph._slots import Kind, Slot
+from air_aclgraph._slots import Kind, Slot, is_on
 from air_aclgraph._stats import History
 from air_aclgraph._straight import Straight
 from air_aclgraph._update import UpdatePlan
@@ -60,11 +63,15 @@ class Making:
         self.updates = updates
         self.wholes = frozenset(slot.index for slot in self.slots if slot.whole)
         self._awaited = frozenset(slot.index for slot in self.slots if slot.is_awaited)
+        self._bindable = frozenset(
+            s.index for s in self.slots if is_on(s.node.meta.get("val"), runtime.device)
+        )
+        self._took = 0.0  # the last capture, in seconds
         self.buffers = Buffers(runtime.device)
         self.guarded = GuardedOutputs(name)
         self.copies = runtime.copies()
         self.copies_back = runtime.copies_back()
-        self.watches = Watches(options.bind_after)
+        self.watches = Watches(options.bind_after, self._bindable)
         self.given, self.results, spec, self._is_flat = outputs_of(gm)
         self.spec: TreeSpec | None = None if self._is_flat else spec
         """How the results are put together; None where they are one flat tuple."""
@@ -82,6 +89,8 @@ class Making:
         """What the capture sees: the caller's memory for checked inputs, buffers for copied ones."""
         inputs: list[Any] = []
         for index, (value, kind) in enumerate(zip(args, kinds, strict=True)):
+            if kind is Kind.BOUND:
+                self.buffers.drop(index)
             if kind in COPIES:
                 inputs.append(self._buffer(index, value))
             else:
@@ -124,6 +133,7 @@ class Making:
             where=place,
             owning=tuple(result.owning for result in self.results),
         )
+        started = time.perf_counter()
         try:
             with span(span_name("capture", self.name, key)):
                 recording = self.runtime.record(self._flat_body, inputs, request)
@@ -133,6 +143,7 @@ class Making:
             if isinstance(error, CaptureFailed):
                 error.graph, error.key = self.name, key
             raise
+        self._took = time.perf_counter() - started
         recording.replay = self._in_turn(recording.replay)
         if recording.replay_with is not None:
             recording.replay_with = self._in_turn(recording.replay_with)
@@ -192,7 +203,7 @@ class Making:
             copies_back=self.copies_back,
             fixed=fixed_outputs(outputs) if mode == "view" else None,
             before_replay=((lambda: self.guarded.overwrite(own)),) if mode == "guarded" else (),
-            watch=self.watches.of(key, policy, kinds),
+            watch=self.watches.of(key, policy, kinds, lambda: self._large(inputs, kinds)),
             check_overlap=writes and not self.options.skip_validation,
             values=None if self.updates is None else self.updates.values,
             wholes=self.wholes,
@@ -202,6 +213,12 @@ class Making:
             turn=self.turn,
             outputs_shared=shared,
         )
+
+    def _large(self, inputs: Sequence[Any], kinds: Sequence[Kind]) -> tuple[list[int], int]:
+        """The large inputs that are copied, and the calls after which that has cost a capture."""
+        copied = (i for i, kind in enumerate(kinds) if kind is Kind.COPIED and i not in self.wholes)
+        found = [i for i in copied if self.options.bind_large and i in self._bindable and is_large(inputs[i])]
+        return found, calls_worth_a_capture(self._took, [inputs[i] for i in found], self.runtime)
 
     def _loans(
         self, policy: KeyPolicy, outputs: Sequence[Output], recording: Recording

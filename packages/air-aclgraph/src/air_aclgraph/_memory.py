@@ -106,6 +106,10 @@ class Buffers:
             self._storages[index, nbytes] = storage
         return with_bits_of(tensor, placed(tensor, storage, offset))
 
+    def drop(self, index: int) -> None:
+        """Lets go of the buffer of an input that is used where it is; captures that have it keep it."""
+        self._storages.pop(index, None)
+
     def held(self) -> dict[int, int]:
         """The storages that the next capture may be given, and their bytes; older captures may have others."""
         return {storage._cdata: storage.nbytes() for storage in self._storages.values()}

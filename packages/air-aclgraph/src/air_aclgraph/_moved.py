@@ -61,6 +61,11 @@ def claims_of_recordings(tensor: Tensor) -> int:
     return len(found)
 
 
+def is_made_by_recordings(storage: int) -> bool:
+    """Whether a recording made this storage, and may lend it to callers."""
+    return any(storage in recording.claims for recording in list(_recordings.values()))
+
+
 def calls_worth_a_capture(seconds: float, copied: Sequence[Tensor], runtime: Runtime) -> int:
     """After how many calls, each of which copies these tensors in and back, the copies have cost a capture."""
     rate = _BYTES_PER_SECOND.get(runtime.device.type, _ON_DEVICES)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Outputs = Literal["kept", "view", "clone", "guarded"]
 
-#: Calls after which an input that stays where it is is bound, by what computes; 0 never does so.
+#: Calls after which an input that stays where it is is bound, by what computes; 0 binds none but large ones (`_large`).
 BIND_AFTER: Final = {"aten": 0, "inductor": 3}
 
 
@@ -27,6 +27,7 @@ class Options:
     kernels: Literal["aten", "inductor"] = "aten"
     warmup: int = 1
     bind_after: int = 0
+    bind_large: bool = True
     adopt: bool = False
     clone_input: bool = True
     frozen_parameter: bool = False
@@ -55,6 +56,7 @@ class Options:
             kernels=air.kernels,
             warmup=max(1, air.warmup) if air.kernels == "inductor" else air.warmup,
             bind_after=BIND_AFTER[air.kernels] if air.adaptive_slots is None else air.adaptive_slots,
+            bind_large=air.adaptive_slots is None and not debug.unsafe_skip_npugraph_capture_validation,
             adopt=air.adopt_inputs,
             clone_input=debug.clone_input,
             frozen_parameter=experimental.frozen_parameter,

@@ -10,12 +10,13 @@ reported.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from air_aclgraph._kept import Keeping
 from air_aclgraph._key import Key
+from air_aclgraph._large import Stays
 from air_aclgraph._slots import Kind, Slot
 
 #: Recaptures that moving addresses may cause for one slot of one key before the slot is copied.
@@ -23,6 +24,9 @@ MOVES_ALLOWED: Final = 8
 
 #: The same for a static slot whose moves come before the captures have paid for themselves, one after the other.
 HASTY_MOVES_ALLOWED: Final = 1
+
+#: Moves of large inputs that were bound, of one or several at a time, after which all of a key are copied.
+LARGE_MOVES_ALLOWED: Final = 2
 
 _BEFORE_VISITS: Final = {Kind.CARRIED: Kind.MUTATED, Kind.COPIED: Kind.STATIC}
 _AFTER_MOVES: Final = {Kind.STATIC: Kind.COPIED, Kind.MUTATED: Kind.CARRIED, Kind.BOUND: Kind.COPIED}
@@ -37,6 +41,10 @@ class KeyPolicy:
     hasty_moves: Counter[int] = field(default_factory=Counter)
     was_bound: set[int] = field(default_factory=set)
     watched: bool = False
+    large: set[int] = field(default_factory=set)
+    """Inputs that are bound because copying them takes long."""
+    large_moves: int = 0
+    large_watched: bool = False
     visiting: set[int] = field(default_factory=set)
     """Inputs that are carried or copied because callers bring other memory each time."""
     adopted: set[int] = field(default_factory=set)
@@ -48,7 +56,7 @@ class KeyPolicy:
         """Every slot as it was classified."""
         return cls([slot.kind for slot in slots])
 
-    def moved(self, indices: Iterable[int], *, hasty: bool = False) -> list[str]:
+    def moved(self, indices: Collection[int], *, hasty: bool = False) -> list[str]:
         """Notes that these bound inputs have a new address; says which of them are copied from now on.
 
         A move is `hasty` when the capture has been replayed too seldom to be worth another one.
@@ -65,6 +73,22 @@ class KeyPolicy:
             if restless or self.moves[index] > allowed:
                 self.kinds[index] = _AFTER_MOVES[kind]
                 notes.append(f"input {index}: {kind.value} -> {self.kinds[index].value}, its address moves")
+        return notes + self._large_moved(indices)
+
+    def _large_moved(self, indices: Collection[int]) -> list[str]:
+        """When large inputs have moved twice, however many there are, all are copied."""
+        if self.large.isdisjoint(indices):
+            return []
+        self.large_moves += 1
+        self.large.difference_update(indices)
+        return self.unbound() if self.large_moves >= LARGE_MOVES_ALLOWED else []
+
+    def unbound(self) -> list[str]:
+        """Large inputs that are bound are copied from now on; says which."""
+        for index in self.large:
+            self.kinds[index] = Kind.COPIED
+        notes = [f"input {index}: bound -> copied" for index in sorted(self.large)]
+        self.large.clear()
         return notes
 
     def is_first_move(self) -> bool:
@@ -139,15 +163,49 @@ class Watch:
 class Watches:
     """Which inputs of which keys are watched for an address that stays."""
 
-    def __init__(self, calls: int) -> None:
+    def __init__(self, calls: int, bindable: frozenset[int]) -> None:
         self._calls = calls
+        self._bindable = bindable
         self._watches: dict[Key, Watch] = {}
+        self._large: dict[Key, Stays] = {}
 
-    def of(self, key: Key, policy: KeyPolicy, kinds: Sequence[Kind]) -> Watch | None:
+    def of(
+        self,
+        key: Key,
+        policy: KeyPolicy,
+        kinds: Sequence[Kind],
+        large: Callable[[], tuple[Sequence[int], int]],
+    ) -> Callable[[Sequence[Any]], bool] | None:
+        """What looks at each call of a key; `large`: which inputs are large, and how many calls they have to stay."""
+        watch, stays = self._watch_of(key, policy, kinds), self._stays_of(key, policy, large)
+        if watch is None or stays is None:
+            return watch or stays
+        return lambda args: watch(args) | stays(args)
+
+    def _stays_of(
+        self, key: Key, policy: KeyPolicy, large: Callable[[], tuple[Sequence[int], int]]
+    ) -> Stays | None:
+        if self._calls or policy.large_watched:
+            return self._large.get(key)
+        indices, calls = large()
+        policy.large_watched = True
+        if indices:
+            self._large[key] = Stays([i for i in indices if i not in policy.visiting], calls)
+        return self._large.get(key)
+
+    def pinned(self, key: Key, policy: KeyPolicy) -> bool:
+        """A handle of this key takes large inputs, wherever they lie; gives whether the capture has some bound."""
+        self._large.pop(key, None)
+        policy.large_watched = True
+        return bool(policy.unbound())
+
+    def _watch_of(self, key: Key, policy: KeyPolicy, kinds: Sequence[Kind]) -> Watch | None:
         """The watch of a key; copied inputs are watched once."""
         if key in self._watches:
             return self._watches[key]
-        indices = [i for i, k in enumerate(kinds) if k is Kind.COPIED and i not in policy.was_bound]
+        indices = [
+            i for i, k in enumerate(kinds) if k is Kind.COPIED and i in self._bindable - policy.was_bound
+        ]
         if not self._calls or not indices or policy.watched:
             return None
         policy.watched = True
@@ -160,6 +218,19 @@ class Watches:
 
     def ended(self, key: Key, policy: KeyPolicy) -> list[str] | None:
         """Notes on inputs that are bound from now on; None as long as they are watched, or where none is."""
+        adaptive, large = self._ended(key, policy), self._large_ended(key, policy)
+        return large if adaptive is None else [*adaptive, *(large or [])]
+
+    def _large_ended(self, key: Key, policy: KeyPolicy) -> list[str] | None:
+        stays = self._large.get(key)
+        if stays is None or not stays.is_over():
+            return None
+        del self._large[key]
+        stable = stays.stable()
+        policy.large.update(stable)
+        return policy.stayed(stable)
+
+    def _ended(self, key: Key, policy: KeyPolicy) -> list[str] | None:
         watch = self._watches.get(key)
         if watch is None or not watch.is_over():
             return None

@@ -192,6 +192,11 @@ def fake_mode_of(args: Sequence[object]) -> FakeTensorMode | None:
     return next((value.fake_mode for value in args if isinstance(value, FakeTensor)), None)
 
 
+def is_on(value: object, device: torch.device) -> bool:
+    """Whether this is a tensor on a device of this type."""
+    return isinstance(value, Tensor) and value.device.type == device.type
+
+
 def why_without_memory(value: object) -> str | None:
     """Why nothing can be copied out of a tensor; None where something can."""
     if not isinstance(value, Tensor):

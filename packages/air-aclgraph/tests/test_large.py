@@ -1,0 +1,201 @@
+"""Large inputs that stay in one memory are read there; those that move are copied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from aclgraph_backend import Backend, executable
+from air_aclgraph import _making
+from air_aclgraph._large import LARGE, MOVES_ALLOWED, Stays, is_large
+from air_aclgraph._policy import LARGE_MOVES_ALLOWED
+
+ROWS = LARGE // (4 * 16)
+WORTH = 9
+
+
+@pytest.fixture(autouse=True)
+def _a_capture_costs_as_much_as_nine_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_making, "calls_worth_a_capture", lambda *_: WORTH)
+
+
+def some_of(table: Tensor, index: Tensor) -> tuple[Tensor, ...]:
+    return (table[index] * 2,)
+
+
+def table_on(device: str) -> Tensor:
+    return torch.randn(ROWS, 16, device=device)
+
+
+def compiled(device: str, **options: Any) -> tuple[Any, Tensor, Tensor]:
+    table, index = table_on(device), torch.arange(5, device=device)
+    return executable(some_of, table, index, device=device, **options), table, index
+
+
+def called(run: Any, table: Tensor, index: Tensor, calls: int = WORTH + 8) -> list[str]:
+    """Calls with new values in the same memory, compared with eager; gives the kinds of the inputs after them."""
+    for _ in range(calls):
+        table.normal_()
+        torch.testing.assert_close(run(table, index)[0], table[index] * 2)
+    kinds: list[str] = run.explain()["keys"][0]["kinds"]
+    return kinds
+
+
+def test_N25_a_large_input_that_stays_is_bound_and_one_that_moves_is_copied_again(device: str) -> None:
+    run, table, index = compiled(device)
+    assert called(run, table, index) == ["bound", "copied"]
+    assert called(run, table_on(device), index, 4 * WORTH) == ["copied", "copied"]
+    assert run.stats()["recaptures"] == {"stable input bound": 1, "bound input moved": 1}
+    assert sum("its address moves" in line for line in run.explain()["history"]) == 1
+
+
+def test_a_large_input_that_moves_in_the_first_calls_alone_is_bound(device: str) -> None:
+    run, _, index = compiled(device)
+    kept = [table_on(device) for _ in range(MOVES_ALLOWED + 1)]
+    for table in kept:
+        called(run, table, index, 2)
+    assert called(run, kept[-1], index) == ["bound", "copied"]
+
+
+def test_a_large_input_that_is_made_for_each_call_is_copied_although_its_address_is_the_same(
+    device: str,
+) -> None:
+    run, _, index = compiled(device)
+    addresses = set()
+    for _ in range(4 * WORTH):
+        table = table_on(device)
+        addresses.add(table.data_ptr())
+        torch.testing.assert_close(run(table, index)[0], table[index] * 2)
+        del table
+    assert len(addresses) < 4 * WORTH
+    assert run.stats()["captures"] == 1
+
+
+def test_what_has_the_address_of_a_bound_input_is_read(device: str) -> None:
+    run, table, index = compiled(device)
+    called(run, table, index)
+    same = table.view(-1)[:].view(ROWS, 16)
+    del table
+    assert called(run, same, index) == ["bound", "copied"]
+    same.untyped_storage().resize_(0)
+    same.untyped_storage().resize_(4 * 16 * ROWS)
+    called(run, same, index)
+
+
+@pytest.mark.parametrize(
+    "option", [{"air__adaptive_slots": 0}, {"debug__aclgraph__unsafe_skip_npugraph_capture_validation": True}]
+)
+def test_large_inputs_are_not_bound_where_that_is_not_wanted_or_could_not_be_checked(
+    device: str, option: dict[str, object]
+) -> None:
+    run, table, index = compiled(device, **option)
+    assert called(run, table, index) == ["copied", "copied"]
+    assert run.stats()["captures"] == 1
+
+
+@pytest.mark.parametrize("outputs", ["kept", "clone", "view"])
+@pytest.mark.parametrize("calls", [1, WORTH - 1, WORTH + 8])
+def test_a_pinned_call_takes_a_large_input_wherever_it_lies(device: str, calls: int, outputs: str) -> None:
+    run, table, index = compiled(device, air__outputs=outputs)
+    called(run, table, index, calls)
+    pinned = run.pin(table, index)
+    assert pinned.places == (0, 1)
+    other = table_on(device)
+    torch.testing.assert_close(pinned(other, index)[0], other[index] * 2)
+    assert called(run, table, index) == ["copied", "copied"]
+    torch.testing.assert_close(pinned(other, index)[0], other[index] * 2)
+
+
+def test_large_inputs_that_move_one_after_the_other_cost_a_bounded_number_of_captures(device: str) -> None:
+    def summed(*tables: Tensor) -> tuple[Tensor, ...]:
+        return (torch.stack([table[0] for table in tables]).sum(0),)
+
+    tables = [table_on(device) for _ in range(6)]
+    run = executable(summed, *tables, device=device)
+    for place in range(6):
+        for _ in range(WORTH + 8):
+            torch.testing.assert_close(run(*tables)[0], summed(*tables)[0])
+        tables[place] = table_on(device)
+    assert run.explain()["keys"][0]["kinds"] == ["copied"] * 6
+    assert run.stats()["captures"] == 2 + LARGE_MOVES_ALLOWED
+
+
+def test_memory_that_a_capture_lends_is_not_bound_by_another_and_lent_for_good(device: str) -> None:
+    def doubled(x: Tensor) -> tuple[Tensor, ...]:
+        return (x * 2,)
+
+    run, table, index = compiled(device)
+    first = executable(doubled, table, device=device)
+    for _ in range(3 * WORTH):
+        table.normal_()
+        torch.testing.assert_close(run(first(table)[0], index)[0], table[index] * 4)
+    assert first.explain()["keys"][0]["outputs"] == "lent"
+    assert first.stats()["recaptures"] == {"stable input bound": 1}
+    assert run.explain()["keys"][0]["kinds"] == ["copied", "copied"]
+
+
+def test_the_buffer_of_an_input_is_given_back_when_it_is_bound(device: str) -> None:
+    run, table, index = compiled(device)
+    called(run, table, index, 2)
+    before = run.nbytes
+    called(run, table, index)
+    assert run.nbytes <= before - table.nbytes
+
+
+def test_inputs_that_share_memory_with_what_the_graph_writes_are_as_in_eager(device: str) -> None:
+    def written(cache: Tensor, table: Tensor) -> Tensor:
+        cache.add_(1)
+        return table[:3] * 2
+
+    for together in (False, True):
+        torch._dynamo.reset()
+        run = torch.compile(written, backend=Backend(device))
+        table, twin = table_on(device), table_on(device)
+        twin.copy_(table)
+        for _ in range(3 * WORTH):
+            cache = table[1:4] if together else torch.zeros(3, 16, device=device)
+            again = twin[1:4] if together else torch.zeros(3, 16, device=device)
+            torch.testing.assert_close(run(cache, table), written(again, twin))
+            torch.testing.assert_close(table, twin)
+
+
+def test_a_training_step_gives_its_large_input_the_gradient_of_eager(device: str) -> None:
+    backend = Backend(device)
+    run = torch.compile(lambda table, index: (table[index] * table[index]).sum(), backend=backend)
+    table, index = table_on(device).requires_grad_(), torch.arange(5, device=device)
+    for _ in range(3 * WORTH):
+        with torch.no_grad():
+            table.normal_()
+        (given,) = torch.autograd.grad(run(table, index), table)
+        (wanted,) = torch.autograd.grad((table[index] * table[index]).sum(), table)
+        torch.testing.assert_close(given, wanted)
+
+
+@pytest.mark.parametrize("slots", [None, 3])
+def test_an_input_on_the_host_is_staged_in_each_call_however_long_it_stays(
+    accelerator: str, slots: int | None
+) -> None:
+    def moved(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        return (x.to(y.device) + y,)
+
+    x, y = torch.randn(ROWS, 16), table_on(accelerator)
+    run = executable(moved, x, y, device=accelerator, air__adaptive_slots=slots)
+    for _ in range(3 * WORTH):
+        x.normal_()
+        torch.testing.assert_close(run(x, y)[0], moved(x, y)[0])
+    assert run.explain()["keys"][0]["kinds"] == ["copied", "bound"]
+
+
+def test_a_tensor_is_as_large_as_the_memory_that_it_reaches(device: str) -> None:
+    assert is_large(table_on(device))
+    assert not is_large(torch.zeros(1, 16, device=device).expand(ROWS, 16))
+    assert not is_large(torch.zeros(0, 16, device=device))
+
+
+def test_an_input_that_moves_all_the_time_is_watched_no_more() -> None:
+    tensors, stays = [torch.zeros(1) for _ in range(MOVES_ALLOWED + 2)], Stays([0], 100)
+    assert [stays([tensor]) for tensor in tensors] == [False] * (MOVES_ALLOWED + 1) + [True]
+    assert stays.stable() == []
