@@ -143,7 +143,8 @@ class Executable(Replayer, WholeGraph):
 
     def _early(self, key: Key) -> str | None:
         """Why a key is not captured yet; such a call is to cost little more than its operators."""
-        return self._patience.why_not_yet(key, is_sibling(key) and len(self._captured) >= self.options.limit)
+        full = self._captured if self._is_full() else None
+        return self._patience.why_not_yet(key, full, crowded=full is not None and is_sibling(key))
 
     def beside(self, args: list[Any]) -> tuple[Any, ...]:
         """A call inside a capture or a replay that is under way: both use the memory that this one would."""
@@ -448,21 +449,18 @@ class Executable(Replayer, WholeGraph):
 
     def _make_room(self, key: Key) -> None:
         """Drops the least recently used keys until another one fits."""
-        limit = self.options.limit_bytes
-        while self._captured and (
-            len(self._captured) >= self.options.limit or (limit is not None and self.nbytes >= limit)
-        ):
+        while self._captured and self._is_full():
             oldest = next(iter(self._captured))
             self._patience.dropped(oldest, self._captured[oldest].count[0])
             self._drop(oldest)
             if not self._stats["evictions"]:
-                log.warning(
-                    "%s holds its limit of captured shapes: key %s is dropped for %s. Raise "
-                    "debug.aclgraph.static_capture_size_limit (%d) or air.cache.limit_bytes (%s), pad "
-                    "sizes to fewer (set_dim_buckets, not in training), or use max-autotune: one graph for all sizes.",
-                    self.name, oldest, key, self.options.limit, limit,
-                )  # fmt: skip
+                self._patience.tell_dropped(oldest, key, self.options.limit_bytes)
             self._stats.add("evictions")
+
+    def _is_full(self) -> bool:
+        """Whether another key has room only in the place of one."""
+        limit = self.options.limit_bytes
+        return len(self._captured) >= self.options.limit or (limit is not None and self.nbytes >= limit)
 
     @property
     def nbytes(self) -> int:
