@@ -1,31 +1,23 @@
-"""The scatter operators: each is a copy of its base with one view of it replaced."""
+"""What a scatter operator replaces in the memory of its base, and so does not read."""
 
 from __future__ import annotations
-
-from typing import Any, Final
 
 import torch
 from torch.fx import Node
 from torch.fx.node import map_arg
 
 from air_fxpasses._facts import Facts
-from air_graph import Region, is_dense, read_alike, repeated_element, surely_within
+from air_graph import (
+    SCATTERS,
+    Region,
+    is_dense,
+    read_alike,
+    repeated_element,
+    surely_within,
+    view_arguments,
+)
 
 aten = torch.ops.aten
-
-#: scatter operator -> the view it replaces
-SCATTERS: Final[dict[Any, Any]] = {
-    aten.slice_scatter.default: aten.slice.Tensor,
-    aten.select_scatter.default: aten.select.int,
-    aten.diagonal_scatter.default: aten.diagonal.default,
-    aten.as_strided_scatter.default: aten.as_strided.default,
-}
-
-
-def view_arguments(scatter: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of the view a scatter replaces, after its base."""
-    kwargs = {name: value for name, value in scatter.kwargs.items() if name not in ("self", "src")}
-    return tuple(scatter.args[2:]), kwargs
 
 
 def slot_region(facts: Facts, node: Node, base: Node) -> Region | None:

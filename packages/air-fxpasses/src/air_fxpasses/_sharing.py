@@ -29,9 +29,10 @@ from torch.fx.node import map_arg
 
 from air_fxpasses._facts import Facts, Touch
 from air_fxpasses._refusal import Refusal
-from air_fxpasses._scatters import SCATTERS, slot_region, view_arguments
+from air_fxpasses._scatters import slot_region
 from air_fxpasses.tables import twin_of
 from air_graph import (
+    SCATTERS,
     DeviceLayouts,
     Region,
     bodies_of,
@@ -44,6 +45,7 @@ from air_graph import (
     same_extents,
     surely_within,
     surroundings_of,
+    view_arguments,
 )
 
 aten = torch.ops.aten

@@ -14,9 +14,8 @@ import torch
 from torch.fx import GraphModule, Node
 
 from air_fxpasses._facts import Facts
-from air_fxpasses._scatters import SCATTERS
 from air_fxpasses.tables import twin_of
-from air_graph import bytes_of
+from air_graph import SCATTERS, bytes_of
 
 aten = torch.ops.aten
 

@@ -61,6 +61,7 @@ from air_graph._region import (
     surely_disjoint,
     surely_within,
 )
+from air_graph._scatters import SCATTERS, view_arguments
 from air_graph._source import (
     SourceLine,
     calling_line,
@@ -95,6 +96,7 @@ from air_graph._views_on_npu import mend_views_on_npu
 from air_graph._zeros import mend_zeros
 
 __all__ = [
+    "SCATTERS",
     "ArgumentEffect",
     "DeviceLayouts",
     "Effects",
@@ -191,6 +193,7 @@ __all__ = [
     "unknown_ranks",
     "unregister_out_form",
     "uses_of",
+    "view_arguments",
     "warn_at",
     "why_not_linear",
     "with_bits_of",

@@ -10,29 +10,19 @@ graph needs waits that the program does not, and they are no fault of its author
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 import torch
-from torch._ops import OpOverload
 from torch.fx import Node
 
+from air_graph import SCATTERS, view_arguments
 from air_streams._program import Program
 from air_streams._storages import Access, Region, Storage, common, part_of_view
-
-aten = torch.ops.aten
-
-_PART: Final[dict[Any, OpOverload]] = {
-    aten.slice_scatter.default: aten.slice.Tensor,
-    aten.select_scatter.default: aten.select.int,
-    aten.diagonal_scatter.default: aten.diagonal.default,
-    aten.as_strided_scatter.default: aten.as_strided.default,
-}
-"""Which view of a tensor each of them writes; its arguments after the source say where."""
 
 
 def writes_a_part(node: Node) -> bool:
     """Whether a node stands for a write to a part of a tensor."""
-    return node.target in _PART
+    return node.target in SCATTERS
 
 
 def apart_in_the_program(program: Program, first: Node, second: Node, storage: Storage) -> bool:
@@ -64,4 +54,5 @@ def _written(program: Program, node: Node, access: Access) -> Region:
     if not isinstance(value, torch.Tensor) or by_size:
         return access.region
     part = program.memory.values[base].parts[0]
-    return part_of_view(part, value, _PART[node.target](value, *node.args[2:], **node.kwargs)).region
+    args, kwargs = view_arguments(node)
+    return part_of_view(part, value, SCATTERS[node.target](value, *args, **kwargs)).region

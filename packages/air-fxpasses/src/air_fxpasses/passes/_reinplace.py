@@ -22,11 +22,11 @@ from torch.fx import GraphModule, Node
 from air_fxpasses._facts import Facts
 from air_fxpasses._pass import Pass, PassResult, tried
 from air_fxpasses._refusal import Refusal
-from air_fxpasses._scatters import SCATTERS, is_in_slot, slot_region, view_arguments
+from air_fxpasses._scatters import is_in_slot, slot_region
 from air_fxpasses._sharing import share
 from air_fxpasses.passes._mutators import conflict, write_in_place, written_by
 from air_fxpasses.tables import Twin, twin_of
-from air_graph import draws_random_numbers, named_arguments, repeated_element
+from air_graph import SCATTERS, draws_random_numbers, named_arguments, repeated_element, view_arguments
 
 aten = torch.ops.aten
 

@@ -21,9 +21,9 @@ from air_fxpasses._facts import Facts
 from air_fxpasses._pass import Pass, PassResult, tried
 from air_fxpasses._refusal import Refusal
 from air_fxpasses._returned import returned_by
-from air_fxpasses._scatters import SCATTERS, is_in_slot, slot_region
+from air_fxpasses._scatters import is_in_slot, slot_region
 from air_fxpasses._sharing import share
-from air_graph import link_of, read_alike, same_extents
+from air_graph import SCATTERS, link_of, read_alike, same_extents
 
 aten = torch.ops.aten
 prims = torch.ops.prims
