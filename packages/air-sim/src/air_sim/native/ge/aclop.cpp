@@ -14,11 +14,7 @@ Tensor value_of(const AclopTensor& from) {
   return at::from_blob(data, from.sizes, options);
 }
 Attribute of_aclop(const AclopAttribute& from) {
-  Attribute made;
-  made.integer = from.integer;
-  made.real = from.real;
-  made.text = from.text;
-  made.ints = from.ints;
+  Attribute made = with_values_of<Attribute>(from);
   made.reals = from.reals;
   return made;
 }

@@ -44,14 +44,6 @@ struct Row {
         attributes(words(between(text, "{", "}"))) {}
 };
 
-Argument of_attribute(const Attribute& from) {
-  Argument made;
-  made.integer = from.integer;
-  made.real = from.real;
-  made.text = from.text;
-  made.ints = from.ints;
-  return made;
-}
 Argument of_text(const std::string& text) {
   Argument made;
   made.text = text;
@@ -77,7 +69,7 @@ std::map<std::string, Argument> arguments(const Row& row, const Call& c) {
     const auto [name, parameter] = halves(both, "=");
     const auto found = c.op.attributes.find(name);
     TORCH_CHECK(found != c.op.attributes.end() || both != otherwise, "the graph does not say ", name);
-    given[parameter] = found == c.op.attributes.end() ? of_text(otherwise) : of_attribute(found->second);
+    given[parameter] = found == c.op.attributes.end() ? of_text(otherwise) : with_values_of<Argument>(found->second);
   }
   return given;
 }

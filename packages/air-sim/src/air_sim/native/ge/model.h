@@ -27,6 +27,16 @@ struct Attribute {
   Desc tensor;
   std::string tensor_data;
 };
+// The values of an attribute, as another interface writes them.
+template <class Made, class From>
+Made with_values_of(const From& from) {
+  Made made;
+  made.integer = from.integer;
+  made.real = from.real;
+  made.text = from.text;
+  made.ints = from.ints;
+  return made;
+}
 struct Edge {
   std::string node;
   int output;  // -1: only an order
