@@ -12,19 +12,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from delayed_device import MARKS, SIZE, air_sim, npu
 from native_programs import EVENTS, STREAMS, Part, Writer, in_three, in_turn, on_cpu, on_npu
 
-air_sim = pytest.importorskip("air_sim")
-npu: Any = getattr(torch, "npu", None)
-pytestmark = [
-    pytest.mark.npu("air-sim delays what the device does"),
-    pytest.mark.usefixtures("in_order_again"),
-]
+pytestmark = MARKS
 
 MODES = ["reduce-overhead", "max-autotune"]
 REPLAYS = 4
 SIZES = (4, 1_000, 100_000)
-SIZE = 4_000
 #: What torch refuses to trace.
 REFUSED = "An event was recorded on a stream where a graph input"
 Program = Callable[..., Any]

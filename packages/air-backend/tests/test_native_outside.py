@@ -10,16 +10,10 @@ import torch
 from torch import Tensor
 
 import air_backend
+from delayed_device import CALLS, MARKS, SIZE, delayed, npu
 
-air_sim = pytest.importorskip("air_sim")
-npu: Any = getattr(torch, "npu", None)
-pytestmark = [
-    pytest.mark.npu("air-sim delays what the device does"),
-    pytest.mark.usefixtures("in_order_again"),
-]
+pytestmark = MARKS
 
-SIZE = 4_000
-CALLS = 8
 Program = Callable[..., Tensor]
 
 
@@ -100,9 +94,8 @@ def after(compiled: Program, streams: Streams, number: float) -> Tensor:
 def is_right(around: Callable[..., Tensor], compiled: Program, streams: Streams) -> bool:
     right = True
     for number in range(CALLS):
-        air_sim.change(seed=number, delay_us=2_000)
-        right &= bool((around(compiled, streams, float(number)).cpu() == number).all())
-        air_sim.change(seed=0, delay_us=0)
+        with delayed(number):
+            right &= bool((around(compiled, streams, float(number)).cpu() == number).all())
     return right
 
 
@@ -144,9 +137,8 @@ def test_A42_streams_and_events_that_are_arguments_may_be_others_in_each_call() 
             result: Tensor = (y - 5) * 2
             return result
 
-        air_sim.change(seed=number, delay_us=2_000)
-        assert (before(call, streams, float(number)).cpu() == number).all()
-        air_sim.change(seed=0, delay_us=0)
+        with delayed(number):
+            assert (before(call, streams, float(number)).cpu() == number).all()
 
 
 def test_A42_a_pinned_call_stays_in_order() -> None:

@@ -14,14 +14,10 @@ from torch._dynamo.exc import InternalTorchDynamoError
 
 from air_aclgraph import runtime_for
 from air_streams import StreamRaceWarning
+from delayed_device import MARKS, air_sim, npu
 from native_programs import EVENTS, STREAMS, Part, Writer, in_three, in_turn, on_cpu, on_npu
 
-air_sim = pytest.importorskip("air_sim")
-npu: Any = getattr(torch, "npu", None)
-pytestmark = [
-    pytest.mark.npu("air-sim delays what the device does"),
-    pytest.mark.usefixtures("in_order_again"),
-]
+pytestmark = MARKS
 
 CALLS = 4
 SIZES = (4, 1_000, 100_000)

@@ -10,16 +10,10 @@ import torch
 from torch import Tensor
 
 from air_streams import ops, scope
+from delayed_device import CALLS, MARKS, SIZE, delayed, npu
 
-air_sim = pytest.importorskip("air_sim")
-npu: Any = getattr(torch, "npu", None)
-pytestmark = [
-    pytest.mark.npu("air-sim delays what the device does"),
-    pytest.mark.usefixtures("in_order_again"),
-]
+pytestmark = MARKS
 
-SIZE = 4_000
-CALLS = 8
 event = ops.npu_create_tagged_event("made outside")
 done = ops.npu_create_tagged_event("done")
 
@@ -51,17 +45,16 @@ def test_S19_what_is_waited_for_and_comes_from_before_the_call_is_there(
     for number in range(CALLS):
         x = torch.zeros(SIZE, device="npu")
         npu.synchronize()
-        air_sim.change(seed=number, delay_us=2_000)
-        with npu.stream(maker):
-            made = torch.full((SIZE,), float(number), device="npu")
-            for _ in range(5):
-                made = made + 1
-            x.copy_(made)
-            marker = ops.record()
-            ops.npu_tagged_event_record(event)
-        with npu.stream(caller):
-            right &= bool((run(x, marker).cpu() == (number + 5) * 2).all())
-        air_sim.change(seed=0, delay_us=0)
+        with delayed(number):
+            with npu.stream(maker):
+                made = torch.full((SIZE,), float(number), device="npu")
+                for _ in range(5):
+                    made = made + 1
+                x.copy_(made)
+                marker = ops.record()
+                ops.npu_tagged_event_record(event)
+            with npu.stream(caller):
+                right &= bool((run(x, marker).cpu() == (number + 5) * 2).all())
     assert right
 
 
@@ -85,13 +78,12 @@ def test_S19_calls_from_different_streams_share_a_side_stream_and_stay_right(opt
     callers = [npu.Stream() for _ in range(4)]
     inputs = [torch.full((SIZE,), float(number), device="npu") for number in range(24)]
     npu.synchronize()
-    air_sim.change(seed=1, delay_us=1_000)
     results = []
-    for number, x in enumerate(inputs):
-        with npu.stream(callers[number % 4]):
-            results.append(compiled(x))
-    npu.synchronize()
-    air_sim.change(seed=0, delay_us=0)
+    with delayed(1, by_us=1_000):
+        for number, x in enumerate(inputs):
+            with npu.stream(callers[number % 4]):
+                results.append(compiled(x))
+        npu.synchronize()
     assert [number for number, y in enumerate(results) if not (y.cpu() == (number + 1) * 3).all()] == []
 
 

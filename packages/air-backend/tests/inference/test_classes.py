@@ -55,21 +55,25 @@ def by_property(number: int) -> Any:
     return Model().forward
 
 
-def by_part(number: int) -> Any:
-    class Part(nn.Module):
-        def forward(self, x: Tensor) -> Tensor:
-            return x * number
-
+def holding(part: nn.Module) -> Any:
     class Model(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.part = Part()
+            self.part = part
 
         def forward(self, x: Tensor) -> Tensor:
             result: Tensor = self.part(x)
             return result
 
     return Model().forward
+
+
+def by_part(number: int) -> Any:
+    class Part(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x * number
+
+    return holding(Part())
 
 
 def by_base(number: int) -> Any:
@@ -97,16 +101,7 @@ def by_decorator(number: int) -> Any:
         def forward(self, x: Tensor) -> Tensor:
             return x + 1
 
-    class Model(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.part = Part()
-
-        def forward(self, x: Tensor) -> Tensor:
-            result: Tensor = self.part(x)
-            return result
-
-    return Model().forward
+    return holding(Part())
 
 
 def by_member(number: int) -> Any:
