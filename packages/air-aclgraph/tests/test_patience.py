@@ -239,7 +239,7 @@ def test_what_came_long_ago_is_forgotten_so_that_no_memory_grows_with_the_sizes(
     assert patience.why_not_yet("a") is None
     for key in range(1000):
         patience.why_not_yet(key)
-    assert len(patience._seen) == KNOWN * 2
+    assert len(patience._recent) == KNOWN * 2
 
 
 def test_a_call_that_came_too_seldom_leaves_nothing_behind_and_asks_nothing_else(device: str) -> None:

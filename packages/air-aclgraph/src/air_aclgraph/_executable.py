@@ -12,7 +12,6 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import torch
@@ -26,19 +25,18 @@ from air_aclgraph._kept import Stage
 from air_aclgraph._key import Key, key_function
 from air_aclgraph._making import Making
 from air_aclgraph._moved import calls_worth_a_capture, carried_from_now_on, remember
-from air_aclgraph._outputs import finisher, fixed_outputs
 from air_aclgraph._patience import Patience
 from air_aclgraph._pieced import PiecedExecutable, Splitter
 from air_aclgraph._pin import Pinned
+from air_aclgraph._pinning import Pinning
 from air_aclgraph._placed import Placed
 from air_aclgraph._plan import ResourcePlan, refuse_shortage
 from air_aclgraph._policy import KeyPolicy
-from air_aclgraph._replayer import Replayer
 from air_aclgraph._runtime import Recording
 from air_aclgraph._siblings import Siblings, is_sibling
 from air_aclgraph._slots import Kind, fake_mode_of, refuse_inference, refuse_layout, refuse_subclass
 from air_aclgraph._stats import Stats
-from air_aclgraph.errors import Closed, IllegalDuringCapture, InputRefused
+from air_aclgraph.errors import Closed, IllegalDuringCapture
 from air_aclgraph.fused import Fused
 from air_aclgraph.static_kernel import StaticKernels
 from air_fxpasses import is_left_out
@@ -51,7 +49,7 @@ log = logging.getLogger(__name__)
 _POLICIES_LIMIT: Final = 4096
 
 
-class Executable(Replayer, WholeGraph):
+class Executable(Pinning, WholeGraph):
     """A compiled graph: call it with the graph's inputs, get the graph's outputs."""
 
     def __init__(
@@ -376,36 +374,8 @@ class Executable(Replayer, WholeGraph):
         this key get copies from now on, so that no replay of the handle writes what they keep.
         """
         with self._lock:
-            key = self._siblings.key_of(self._key(args), args, self._captured)
-            captured = self._with_memory_to_pin(key, self._captured.get(key))
-            if captured is None or captured.moved(args):
-                self._patience.is_asked_for(key)
-                self.boxed(args)
-                captured = self._captured.get(key)
-            if captured is None:
-                raise InputRefused(
-                    f"{self.name} did not capture the call to pin: {self._history.last}",
-                    advice="call it until it is captured (air.cache.warmup), with inputs that share no memory",
-                )
-            changed: dict[str, Any] = {"indices": [], "check_overlap": False, "watch": None}
-            if self.options.outputs == "kept":
-                changed["finish"] = finisher(captured.outputs, "view", self._making.guarded)
-                changed["fixed"] = fixed_outputs(captured.outputs)
-            return Pinned(self, captured, args, replace(captured, **changed).run)
-
-    def _with_memory_to_pin(self, key: Key, captured: Captured | None) -> Captured | None:
-        """The capture of a key that copies large inputs, its outputs nobody else's; None where there is none."""
-        policy = self._policy(key)
-        unfit = self._making.watches.pinned(key, policy)
-        if self.options.outputs == "kept":
-            policy.keeping.pin()
-            unfit = unfit or (captured is not None and (captured.outputs_shared or captured.is_held()))
-        if captured is None:
-            return None
-        if unfit:
-            self._drop(key)
-            return None
-        return self._with_new_run(captured, policy)
+            captured, run = self._to_pin(args)
+            return Pinned(self, captured, args, run)
 
     def key_of(self, args: Sequence[Any]) -> Key:
         """The key that a call with these inputs has."""

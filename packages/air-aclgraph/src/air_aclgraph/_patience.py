@@ -2,7 +2,7 @@
 
     sizes                3 5 3 7 5 3 ..          each is captured when it first comes
     sizes, all new       311 97 1023 18 ..       after some captures in vain: a size that has come twice, four times, ..
-    sizes in turn        1 2 3 .. 2000 1 2 ..    forgotten before they come again: never
+    sizes in turn        1 2 3 .. 2000 1 2 ..    forgotten before they come again (`_recent`): never
     100 of 64 captured   17 80 3 99 17 64 ..     what made room comes again: nothing makes room that was replayed lately
 
 A capture costs as much as many calls. It is worth that for a size that comes again while the capture is there. Where
@@ -20,6 +20,8 @@ import logging
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final, Protocol
 
+from air_aclgraph._recent import Recent
+
 log = logging.getLogger(__name__)
 
 #: A capture has paid for itself when it was replayed so often.
@@ -31,7 +33,7 @@ IN_VAIN_ALLOWED: Final = 4
 #: The most calls that a key is asked for.
 MOST: Final = 256
 
-#: Of so many keys for each that the cache holds it is known how often they came; those that came longest ago go first.
+#: Of so many keys for each that the cache holds it is known how often they came.
 KNOWN: Final = 4
 
 #: So many more captures that made room were needed again than were not, until none makes room that was replayed lately.
@@ -65,7 +67,7 @@ class Patience:
         self._warmup = warmup
         self._limit = limit
         self._note = note
-        self._seen: dict[Hashable, int] = {}
+        self._recent = Recent(KNOWN * limit)
         self._asked: set[Hashable] = set()
         self._in_vain = 0
         self._is_crowded = False
@@ -89,9 +91,7 @@ class Patience:
         """
         if self._gone.pop(key, False):
             self._note_needed_again()
-        seen = self._seen[key] = self._seen.pop(key, 0) + 1
-        if len(self._seen) > KNOWN * self._limit:
-            del self._seen[next(iter(self._seen))]
+        seen = self._recent.came(key)
         if seen < self._warmup:
             return "warm-up"
         if key in self._asked:
@@ -124,10 +124,6 @@ class Patience:
         """A key that is captured as soon as it is warm, however seldom it came."""
         self._asked.add(key)
 
-    def forget(self, key: Hashable) -> None:
-        """The key is known no more."""
-        self._seen.pop(key, None)
-
     def dropped(self, key: Hashable, replays: int) -> None:
         """A capture makes room for another one; keys may have to come more often from now on."""
         self._gone[key] = True
@@ -135,7 +131,7 @@ class Patience:
             del self._gone[next(iter(self._gone))]
             self._needed_again = max(0, self._needed_again - 1)
         if self.calls > 1:
-            self.forget(key)
+            self._recent.forget(key)
         if replays >= WORTHWHILE:
             self._in_vain, self.calls = 0, max(1, self.calls // 2)
             return
