@@ -63,6 +63,14 @@ def test_a_kernel_that_needs_more_memory_than_its_result_has_does_not_count(func
     assert out_form_of(functional, "cpu") is None
 
 
+def test_a_kernel_that_adds_to_what_it_finds_in_its_result_does_not_count() -> None:
+    operator = aten._compute_linear_combination
+    terms, factors = torch.randn(3, 2, 2), torch.randn(2, 3)
+    found = operator.out(terms, factors, out=torch.ones(2, 2, 2))
+    torch.testing.assert_close(found, operator.default(terms, factors) + 1)
+    assert out_form_of(operator.default, "cpu") is None
+
+
 class OutFormsTried(TorchDispatchMode):
     """Has every operator with an `.out` form computed by that as well, into memory of the size of its results."""
 

@@ -33,6 +33,8 @@ _SPACIOUS: Final = frozenset(
     )
 )
 """Losses whose `.out` kernels put the losses of all elements into the result, before they are one."""
+_ADDING: Final = frozenset((torch.ops.aten._compute_linear_combination.default,))
+"""Operators whose `.out` kernels add to what they find in the result."""
 _rows: dict[str, str] = {}
 
 
@@ -82,7 +84,7 @@ def out_form_of(target: Any, device: str = "cpu") -> OutForm | None:
     """The `.out` form of `target` on devices of a type: registered, or derived from the schemas."""
     if not isinstance(target, OpOverload) or target._schema.is_mutable or not target._schema.returns:
         return None
-    if target in _SPACIOUS:
+    if target in _SPACIOUS or target in _ADDING:
         return None
     row = _rows.get(name_of(target))
     if row is not None:
