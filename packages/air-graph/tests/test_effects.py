@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -76,8 +77,16 @@ def test_an_operator_that_may_copy_reads_and_may_share() -> None:
 
 def test_views_that_the_schema_does_not_mention_are_known() -> None:
     x = torch.ones(4)
-    for op, args in ((aten._unsafe_view.default, ([2, 2],)), (aten._reshape_alias.default, ([2, 2], [2, 1]))):
-        assert op(x, *args).untyped_storage()._cdata == x.untyped_storage()._cdata
+    calls: list[tuple[Any, tuple[Any, ...]]] = [
+        (aten._unsafe_view.default, ([2, 2],)),
+        (aten._reshape_alias.default, ([2, 2], [2, 1])),
+        (aten.unsafe_split.Tensor, (2,)),
+        (aten.unsafe_split_with_sizes.default, ([1, 3],)),
+    ]
+    for op, args in calls:
+        result = op(x, *args)
+        for one in result if isinstance(result, (list, tuple)) else (result,):
+            assert one.untyped_storage()._cdata == x.untyped_storage()._cdata
         assert used(op, "self")[2]
         assert effects_of(op).returns[0] == effects_of(op).by_key["self"].aliases
 

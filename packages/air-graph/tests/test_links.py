@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -34,6 +36,12 @@ def test_one_of_several_views_and_one_of_several_values_are_told_apart() -> None
     assert owner_of(part) is x
     *_, values, _ = nodes_of(lambda x: x.sort()[0], torch.ones(4))
     assert owner_of(values) is values
+
+
+@pytest.mark.parametrize("split", [torch.unsafe_chunk, torch.unsafe_split])
+def test_a_part_of_a_split_whose_schema_says_nothing_lies_in_what_was_split(split: Any) -> None:
+    x, *_, part, _ = nodes_of(lambda x: split(x, 2)[1], torch.ones(4))
+    assert owner_of(part) is x
 
 
 def test_what_an_operator_wrote_is_the_argument_itself() -> None:

@@ -154,3 +154,12 @@ def test_a_second_run_finds_nothing() -> None:
     first = Pipeline([ReuseValues()]).run(gm, [x, mask])
     assert first.steps[0].modified
     assert not Pipeline([ReuseValues()]).run(gm, [x, mask]).steps[0].modified
+
+
+def test_parts_of_two_equal_values_that_are_returned_stay_apart() -> None:
+    def parts(x: Tensor) -> tuple[Tensor, ...]:
+        return torch.unsafe_split(x + 1, 2)[0], torch.unsafe_split(x + 1, 2)[0]
+
+    ops, reasons = reused(parts, x)
+    assert ops.count("aten.add.Tensor") == 2
+    assert any("returned" in reason for reason in reasons)

@@ -64,7 +64,13 @@ _OVERWRITES_FIRST: Final = frozenset(
 
 #: Operators that give back their first argument's memory although the schema does not say so.
 _HIDDEN_VIEWS: Final = frozenset(
-    {aten._unsafe_view.default, aten.lift_fresh.default, aten._reshape_alias.default}
+    {
+        aten._unsafe_view.default,
+        aten.lift_fresh.default,
+        aten._reshape_alias.default,
+        aten.unsafe_split.Tensor,
+        aten.unsafe_split_with_sizes.default,
+    }
 )
 
 #: Operators that may hand back their first argument itself, or a new tensor; neither schema nor fake kernel says so.
