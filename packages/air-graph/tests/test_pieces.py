@@ -123,6 +123,20 @@ def test_random_draws_keep_their_order() -> None:
     assert all(map(torch.equal, cut(gm, draws[1::2]).gm(torch.ones(1)), want))
 
 
+def test_branches_that_draw_keep_their_turn() -> None:
+    def program(x: Tensor) -> tuple[Tensor, ...]:
+        first = torch.rand(2)
+        chosen = torch.cond(x.sum() > 0, lambda x: x + torch.rand_like(x), torch.sin, (x,))
+        return first, chosen, torch.rand(2)
+
+    gm = traced(program, torch.ones(2))
+    torch.manual_seed(1)
+    want = gm(torch.ones(2))
+    for eager in (calls(gm, aten.rand.default)[:1], calls(gm, torch.ops.higher_order.cond)):
+        torch.manual_seed(1)
+        assert all(map(torch.equal, cut(gm, eager).gm(torch.ones(2)), want)), eager
+
+
 def test_constants_and_inputs_are_given_back() -> None:
     table = torch.arange(3.0)
 

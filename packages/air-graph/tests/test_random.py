@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from torch.fx import Graph, Node
+from torch.fx import Graph, GraphModule, Node
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.library import Library
 
 from air_graph import draws_random_numbers
@@ -46,6 +47,20 @@ def test_an_operator_that_another_one_runs_is_asked() -> None:
     effects = torch.ops.higher_order.with_effects
     assert draws_random_numbers(call(effects, "x", aten.rand_like.default, "x"))
     assert not draws_random_numbers(call(effects, "x", aten.sin.default, "x"))
+
+
+def test_an_operator_that_is_given_graphs_draws_where_one_of_them_does() -> None:
+    def branches(*draws: bool) -> Node:
+        made = [make_fx(torch.rand_like if draw else torch.sin)(torch.ones(2)) for draw in draws]
+        graph = Graph()
+        x = graph.placeholder("x")
+        given = [graph.get_attr(name) for name in ("first", "second")]
+        node = graph.call_function(torch.ops.higher_order.cond, (x, *given, (x,)))
+        owner = GraphModule(dict(zip(("first", "second"), made, strict=True)), graph)
+        return next(found for found in owner.graph.nodes if found.name == node.name)
+
+    assert draws_random_numbers(branches(False, True))
+    assert not draws_random_numbers(branches(False, False))
 
 
 def test_what_is_no_operator_draws_nothing_that_is_known() -> None:

@@ -13,7 +13,7 @@ from torch._ops import OpOverload
 from torch.fx import Graph, Node
 
 from air_graph._random import draws_random_numbers
-from air_graph._uses import effects_of_node, uses_of
+from air_graph._uses import effects_of_node, nodes_of_bodies, uses_of
 
 Roots = frozenset[Node]
 
@@ -91,6 +91,8 @@ class _Reader:
 def _has_effects(node: Node) -> bool:
     """Whether a node does something that no value shows: a print, an assertion, a stream operator, a collective."""
     if node.is_impure() or effects_of_node(node).opaque:
+        return node.op not in ("placeholder", "output")
+    if any(map(_has_effects, nodes_of_bodies(node))):
         return True
     if not isinstance(node.target, OpOverload):
         return False

@@ -13,7 +13,7 @@ import torch
 from torch._ops import OpOverload
 from torch.fx import Node
 
-from air_graph._uses import operator_of
+from air_graph._uses import nodes_of_bodies, operator_of
 
 #: The arguments that say how much is dropped, and their value where nothing is.
 _NOTHING_DROPPED: Final = {"dropout_p": 0.0, "dropout_prob": 0.0, "dropout": 0.0, "keep_prob": 1.0}
@@ -24,9 +24,13 @@ _UNTAGGED: Final = frozenset(
 
 
 def draws_random_numbers(node: Node) -> bool:
-    """Whether a node draws random numbers when it runs; of what is no operator nobody can say, and it does not."""
-    called = operator_of(node)
-    return called is not None and call_draws(called[0], node.args[called[1] :], node.kwargs)
+    """Whether a node draws random numbers when it runs, in the graphs that it is given too.
+
+    Of what is no operator nobody can say, and it does not.
+    """
+    if (called := operator_of(node)) is not None:
+        return call_draws(called[0], node.args[called[1] :], node.kwargs)
+    return any(draws_random_numbers(inner) for inner in nodes_of_bodies(node))
 
 
 def call_draws(target: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:

@@ -155,6 +155,13 @@ def bodies_of(node: Node) -> tuple[GraphModule, ...]:
     return tuple(body for body in found if isinstance(body, GraphModule))
 
 
+def nodes_of_bodies(node: Node) -> Iterator[Node]:
+    """What a higher-order operator runs: the nodes of the graphs that it is given."""
+    if isinstance(node.target, HigherOrderOperator):
+        for body in bodies_of(node):
+            yield from body.graph.nodes
+
+
 def _written_by_bodies(node: Node) -> frozenset[Node]:
     """The operands that a body writes: its inputs are the last operands; all operands where that does not fit."""
     operands = [value for _, value in arguments(node) if not _is_body(value)]
