@@ -3,7 +3,8 @@
     a = relu(x); b = neg(x); return b      ->      b = neg(x); return b
 
 Kept are writes, operators without results, side effects registered with torch, and random draws, whose
-removal would move the generator for every later draw.
+removal would move the generator for every later draw; also where they are in a graph that an operator is
+given. A function without a schema may do anything, and is kept.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from torch.fx import GraphModule, Node
 
 from air_fxpasses._facts import Facts
 from air_fxpasses._pass import Pass, PassResult
-from air_graph import draws_random_numbers, effects_of
+from air_graph import bodies_of, draws_random_numbers, effects_of, effects_of_node
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,18 @@ def _is_removable(node: Node) -> bool:
     if node.op in ("placeholder", "output") or node.is_impure():
         return False
     target = node.target
-    if effects_of(target).hides_writes:
+    if effects_of(target).hides_writes or draws_random_numbers(node):
         return False
     if isinstance(target, OpOverload):
-        return bool(target._schema.returns) and not draws_random_numbers(node)
-    return node.op in ("get_attr", "call_function")
+        return bool(target._schema.returns)
+    if node.op != "call_function":
+        return node.op == "get_attr"
+    return not effects_of_node(node).opaque and not any(map(_does_something, bodies_of(node)))
+
+
+def _does_something(body: GraphModule) -> bool:
+    """Whether a graph that a higher-order operator is given does more than to compute its results."""
+    return any(
+        node.op not in ("placeholder", "output", "get_attr") and not _is_removable(node)
+        for node in body.graph.nodes
+    )
