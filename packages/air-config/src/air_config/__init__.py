@@ -9,9 +9,10 @@ from __future__ import annotations
 from air_config._config import CompilerConfig
 from air_config._context import Context, Product, ProfilerState, product_of
 from air_config._flat import FLAT_OPTIONS, FlatOption
-from air_config._layers import Origin, patch
+from air_config._layers import Origin
 from air_config._notice import Effect, Notice
 from air_config._option import Option
+from air_config._patch import patch
 from air_config._presets import PRESETS, Preset
 from air_config._rulebook import RULES
 from air_config._rules import Rule

@@ -12,8 +12,9 @@ from air_config._canonical import canonical_text, digest_of
 from air_config._context import Context
 from air_config._flat import read_options, spelling
 from air_config._kinds import thaw
-from air_config._layers import Origin, Patch, assigned, layer, patch
+from air_config._layers import Origin, layer
 from air_config._nesting import leaves, nested
+from air_config._patch import Patch, asked, assigned, patch
 from air_config._presets import preset_named
 from air_config._schema import json_schema
 from air_config._settings import resolve
@@ -61,7 +62,7 @@ class CompilerConfig(Tree):
         return cls.from_options(mode=name)
 
     @staticmethod
-    def patch(options: Mapping[str, Any] | None = None, /, **flat: Any) -> Patch:
+    def patch(options: Mapping[str, Any] | CompilerConfig | None = None, /, **flat: Any) -> Patch:
         """See `air_config.patch`: it acts on every configuration resolved in the context, not on one."""
         return patch(options, **flat)
 
@@ -86,8 +87,7 @@ class CompilerConfig(Tree):
 
     def asked(self) -> dict[str, Any]:
         """What was assigned, over the values of the preset: what another configuration takes over from this one."""
-        preset = {} if self._preset is None else preset_named(self._preset).values
-        return {**preset, **assigned(self)}
+        return asked(self)
 
     def to_dict(self, *, only_set: bool = False) -> dict[str, Any]:
         """Nested dicts of every value, or with `only_set` of what was assigned.
@@ -123,9 +123,9 @@ class CompilerConfig(Tree):
         return json.dumps(self._nested(only_set, _written), indent=indent, allow_nan=False)
 
     def _nested(self, only_set: bool, written: Callable[[str, Any], Any]) -> dict[str, Any]:
-        asked = assigned(self)
-        values = asked if only_set else self._by_path()
-        head: dict[str, Any] = {} if only_set else {SET: list(asked)}
+        given = assigned(self)
+        values = given if only_set else self._by_path()
+        head: dict[str, Any] = {} if only_set else {SET: list(given)}
         if self._preset is not None:
             head[PRESET] = self._preset
         return {**head, **nested({path: written(path, value) for path, value in values.items()})}

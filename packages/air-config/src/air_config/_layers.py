@@ -7,24 +7,21 @@ which layer won, and reports what was set and lost.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ContextDecorator
-from contextvars import ContextVar, Token
 from typing import Any, Final, Literal
 
 import attrs
 
-from air_config._flat import read_options
 from air_config._notice import Notice
 from air_config._option import nearest
+from air_config._patch import active_patches, assigned
 from air_config._presets import PRESETS, preset_named
 from air_config._tree import OPTIONS, Tree
 
-__all__ = ["Layered", "Origin", "layer", "patch"]
+__all__ = ["Layered", "Origin", "layer"]
 
 RESERVED_PREFIXES: Final = ("AIR_SIM_", "AIR_NATIVE_", "AIR_TORCH_")
 """Variables of this form are read by the simulator, by native parts and by the build; they are no options."""
 _VARIABLES: Final = {row.environment_name: path for path, row in OPTIONS.items()}
-_PATCHES: ContextVar[tuple[Mapping[str, Any], ...]] = ContextVar("air_config_patches", default=())
 
 
 @attrs.frozen
@@ -71,33 +68,6 @@ class Layered:
 PRECEDENCE_SOURCE: Final = "air-config: precedence"
 
 
-class Patch(ContextDecorator):
-    """What `patch` returns: `with` it, or put it on a function."""
-
-    def __init__(self, values: Mapping[str, Any]) -> None:
-        self._values = values
-        self._tokens: list[Token[tuple[Mapping[str, Any], ...]]] = []
-
-    def _recreate_cm(self) -> Patch:
-        """Each call of a decorated function enters a patch of its own: calls may overlap."""
-        return Patch(self._values)
-
-    def __enter__(self) -> None:
-        self._tokens.append(_PATCHES.set((*_PATCHES.get(), self._values)))
-
-    def __exit__(self, *raised: object) -> None:
-        _PATCHES.reset(self._tokens.pop())
-
-
-def patch(options: Mapping[str, Any] | None = None, /, **flat: Any) -> Patch:
-    """Set options for every configuration resolved in this context (thread, task); also a decorator.
-
-    Takes what `CompilerConfig.from_options` takes. Goes before the environment and after what a
-    configuration sets itself. Patches nest; the innermost wins.
-    """
-    return Patch(read_options({**(options or {}), **flat}))
-
-
 def layer(config: Tree, env: Mapping[str, str]) -> Layered:
     """Lay presets, environment and patches under what `config` was assigned."""
     made = Layered({path: row.default for path, row in OPTIONS.items()}, dict.fromkeys(OPTIONS, DEFAULT))
@@ -105,7 +75,7 @@ def layer(config: Tree, env: Mapping[str, str]) -> Layered:
         for path, value in preset_named(config._preset).values.items():
             made.put(path, value, Origin("preset", config._preset))
     _put_environment(made, env)
-    for patched in _PATCHES.get():
+    for patched in active_patches():
         for path, value in patched.items():
             made.put(path, value, PATCHED)
     for path, value in assigned(config).items():
@@ -131,8 +101,3 @@ def _put_environment(made: Layered, env: Mapping[str, str]) -> None:
             continue
         value = OPTIONS[path].kind.take_text(path, env[name], f"environment variable {name}")
         made.put(path, value, Origin("environment", name))
-
-
-def assigned(config: Tree) -> dict[str, Any]:
-    """What was assigned to a configuration, by path, in order of declaration."""
-    return {row.path: value for row, value in config._leaves(asked=True)}
