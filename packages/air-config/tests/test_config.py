@@ -212,3 +212,31 @@ def test_the_type_checker_knows_the_options() -> None:
         config.debug.aclgraph.no_such_option = 3  # type: ignore[attr-defined]
     name: str = resolve(config).debug.run_eagerly  # type: ignore[assignment]
     assert name is False  # type: ignore[comparison-overlap]
+
+
+def test_the_path_of_a_group_is_told_from_a_mistyped_one() -> None:
+    for use in (lambda: CompilerConfig().get("debug"), lambda: CompilerConfig().set_text("debug", "1")):
+        with pytest.raises(UnknownOption, match=r"(?s)'debug' is a group of options.*debug\.run_eagerly"):
+            use()
+
+
+def test_a_path_that_is_no_text_is_a_wrong_type() -> None:
+    wrong: Any = 3
+    with pytest.raises(WrongType, match="the path of an option"):
+        CompilerConfig().get(wrong)
+
+
+@pytest.mark.parametrize("text", [None, {}, 5])
+def test_json_that_is_no_text_is_a_wrong_type(text: Any) -> None:
+    with pytest.raises(WrongType, match="JSON as text"):
+        CompilerConfig.from_json(text)
+
+
+def test_a_name_that_stands_twice_in_json_is_refused() -> None:
+    with pytest.raises(WrongValue, match="'mode' stands twice"):
+        CompilerConfig.from_json('{"mode": "reduce-overhead", "mode": "max-autotune"}')
+
+
+def test_json_that_is_nested_without_end_is_refused() -> None:
+    with pytest.raises(WrongValue, match="recursion"):
+        CompilerConfig.from_json('{"debug": ' * 100_000)

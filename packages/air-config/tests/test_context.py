@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from air_config import Context, WrongValue, product_of
+from air_config import Context, WrongType, WrongValue, product_of
 from air_config._context import cann_version
 
 
@@ -58,3 +60,10 @@ def test_a_device_that_air_does_not_serve_is_an_error() -> None:
 def test_the_environment_can_be_given() -> None:
     assert Context(env={"A": "b"}).env == {"A": "b"}
     assert Context(env={}).env == {}
+
+
+@pytest.mark.parametrize("fact", ["soc", "cann"])
+def test_names_and_versions_are_text(fact: str) -> None:
+    wrong: Any = {fact: 8}
+    with pytest.raises(WrongType, match=f"(?s)'{fact}'.*a string, or None"):
+        Context(**wrong)

@@ -98,3 +98,38 @@ def test_the_module_runs_as_a_command() -> None:
         check=True,
     )
     assert "air.sync" in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["docs", "--output", "{here}/file/config.md"], "file"),
+        (["docs", "--check", "--output", "{here}"], "cannot be read: Is a directory"),
+        (["unread", "{here}/none"], "none is no folder"),
+        (["unread", "{here}/file"], "file is no folder"),
+        (["show", "-o", "static_kernel=1"], "'static_kernel' is a group of options"),
+    ],
+)
+def test_what_cannot_be_used_is_said_in_a_sentence(
+    words: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    assert main([word.format(here=tmp_path) for word in words]) == 1
+    assert told in capsys.readouterr().err
+
+
+def run_in_shell(command: str, **env: str) -> subprocess.CompletedProcess[str]:
+    shell = ["bash", "-c", f"set -o pipefail; {command}"]
+    return subprocess.run(
+        shell, capture_output=True, text=True, env={**os.environ, "PYTHON": sys.executable, **env}, timeout=60
+    )
+
+
+def test_a_reader_that_has_enough_is_no_error() -> None:
+    ran = run_in_shell('"$PYTHON" -u -m air_config schema | head -n 1')
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "{\n", "")
+
+
+def test_a_value_that_the_terminal_has_no_letters_for_is_shown_escaped() -> None:
+    ran = run_in_shell('"$PYTHON" -m air_config show -o static_kernel.blacklist=ü', PYTHONIOENCODING="ascii")
+    assert (ran.returncode, "\\xfc" in ran.stdout) == (0, True)

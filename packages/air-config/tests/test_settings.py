@@ -131,3 +131,15 @@ def test_settings_go_to_a_nested_dict() -> None:
 
 def test_resolving_nothing_gives_the_defaults() -> None:
     assert resolve() == resolve(CompilerConfig(), Context())
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (({"mode": "reduce-overhead"},), r"CompilerConfig\.from_options makes one of a dict"),
+        ((CompilerConfig(), {"device": "npu"}), r"an air_config\.Context"),
+    ],
+)
+def test_what_is_no_configuration_and_no_context_is_a_wrong_type(given: Any, told: str) -> None:
+    with pytest.raises(WrongType, match=told):
+        resolve(*given)

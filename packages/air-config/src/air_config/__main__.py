@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import io
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -59,9 +61,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     show.set_defaults(run=_show)
 
     given = parser.parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a value may have a character that the terminal does not
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         status: int = given.run(given)
-    except ConfigError as error:
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads, `head` for example, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (ConfigError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     return status
@@ -73,7 +81,7 @@ def _docs(given: argparse.Namespace) -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(page, encoding="utf-8")
         return 0
-    there = path.read_text(encoding="utf-8") if path.exists() else ""
+    there = _text_of(path, "name the reference page that `docs` wrote") if path.exists() else ""
     if there == page:
         return 0
     changes = difflib.unified_diff(
@@ -84,6 +92,9 @@ def _docs(given: argparse.Namespace) -> int:
 
 
 def _unread(given: argparse.Namespace) -> int:
+    for folder in given.folders:
+        if not folder.is_dir():
+            raise ConfigError(f"{folder} is no folder", advice="name folders of Python sources")
     wrong = unread_options(given.folders)
     for path, what in wrong.items():
         print(f"{path}: {what}")
@@ -98,7 +109,9 @@ def _schema(given: argparse.Namespace) -> int:
 def _show(given: argparse.Namespace) -> int:
     config = CompilerConfig()
     if given.json is not None:
-        config = CompilerConfig.from_json(_text_of(given.json))
+        config = CompilerConfig.from_json(
+            _text_of(given.json, "name a file that CompilerConfig.to_json wrote")
+        )
     config = CompilerConfig.from_options(config, mode=given.preset)
     for name, text in map(_split, given.options):
         config.set_text(name, text)
@@ -107,14 +120,12 @@ def _show(given: argparse.Namespace) -> int:
     return 0
 
 
-def _text_of(path: Path) -> str:
+def _text_of(path: Path, advice: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
-        raise ConfigError(
-            f"{path} cannot be read: {reason}", advice="name a file that CompilerConfig.to_json wrote"
-        ) from None
+        raise ConfigError(f"{path} cannot be read: {reason}", advice=advice) from None
 
 
 def _split(option: str) -> tuple[str, Any]:

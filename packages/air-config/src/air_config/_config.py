@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TextIO
 
@@ -133,9 +134,11 @@ class CompilerConfig(Tree):
     @classmethod
     def from_json(cls, text: str) -> CompilerConfig:
         """The configuration a JSON text describes."""
+        if not isinstance(text, (str, bytes, bytearray)):
+            raise errors.WrongType("the configuration", text, "JSON as text")
         try:
-            tree = json.loads(text)
-        except json.JSONDecodeError as error:
+            tree = json.loads(text, object_pairs_hook=_without_repeats)
+        except (ValueError, RecursionError) as error:
             raise errors.WrongValue("the configuration", text, "JSON", detail=str(error)) from None
         return cls.from_dict(tree)
 
@@ -189,6 +192,15 @@ class CompilerConfig(Tree):
             holder, name = at(self, path)
             object.__setattr__(holder, name, value)
             holder._asked.add(name)
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, of which Python would keep the last of two values without a word."""
+    made = dict(pairs)
+    twice = sorted(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+    if twice:
+        raise ValueError(f"{', '.join(map(repr, twice))} stands twice in one object; keep one of them")
+    return made
 
 
 def _loaded(path: str, value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import attrs
 
@@ -57,9 +57,15 @@ def _known_device(context: object, attribute: object, value: str) -> None:
         raise errors.WrongValue("device", value, '"npu", "cuda" or "cpu"', where="Context")
 
 
-def _readable_version(context: object, attribute: object, value: str | None) -> None:
+def _readable_version(context: object, attribute: attrs.Attribute[Any], value: str | None) -> None:
+    _text_or_none(context, attribute, value)
     if value is not None:
         cann_version(value)
+
+
+def _text_or_none(context: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, (str, type(None))):
+        raise errors.WrongType(attribute.name, value, "a string, or None", where="Context")
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -70,7 +76,7 @@ class Context:
     """Type of the device the graph runs on: npu, cuda or cpu."""
     npu_elsewhere: bool = False
     """Whether the process has an NPU, and this graph runs on its host."""
-    soc: str | None = None
+    soc: str | None = attrs.field(default=None, validator=_text_or_none)
     """Name of the chip, as `torch.npu.get_device_name()` gives it."""
     cann: str | None = attrs.field(default=None, validator=_readable_version)
     """Version of CANN."""

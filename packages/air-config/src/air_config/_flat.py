@@ -99,16 +99,21 @@ def _pairs(options: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
         name = prefix + key
         if name in _GROUPS or f"air.{name}" in _GROUPS:
             if not isinstance(value, Mapping):
-                members = [path for path in OPTIONS if path.startswith((name + ".", f"air.{name}."))]
-                raise errors.NotAGroup(name, value, members)
+                raise errors.NotAGroup(name, value, _members(name))
             yield from _pairs(value, name + ".")
         else:
             yield name, value
 
 
+def _members(group: str) -> list[str]:
+    return [path for path in OPTIONS if path.startswith((f"{group}.", f"air.{group}."))]
+
+
 def spelling(name: str) -> FlatOption:
     """What a flat name stands for, or the error with the nearest one."""
     row = _SPELLINGS.get(name)
+    if row is None and (name in _GROUPS or f"air.{name}" in _GROUPS):
+        raise errors.UnknownOption(name, nearest=None, known=_members(name), where="in options", group=True)
     if row is None:
         close = nearest(name, {**BY_NAME, **{each: each for each in _SPELLINGS}}) or nearest_path(name)
         raise errors.UnknownOption(name, nearest=close, known=(), where="in options")

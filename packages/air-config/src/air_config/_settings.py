@@ -89,6 +89,12 @@ def resolve(config: Tree | None = None, context: Context | None = None) -> Setti
     context = Context() if context is None else context
     if isinstance(config, Settings):
         raise errors.WrongType("config", config, "a CompilerConfig; these settings are resolved already")
+    if not isinstance(config, Tree):
+        raise errors.WrongType(
+            "config", config, "a CompilerConfig; CompilerConfig.from_options makes one of a dict"
+        )
+    if not isinstance(context, Context):
+        raise errors.WrongType("context", context, "an air_config.Context")
     layered = layer(config, context.env)
     notices = (*layered.notices, *apply(RULES, layered, context))
     settings = Settings()

@@ -70,10 +70,13 @@ Group._TREE = tuple(OPTIONS)
 
 def option_at(path: str) -> Option:
     """The option at a dotted path, or the error that names the nearest one."""
-    try:
-        return OPTIONS[path]
-    except KeyError:
-        raise errors.UnknownOption(path, nearest=nearest_path(path), known=()) from None
+    if not isinstance(path, str):
+        raise errors.WrongType("the path of an option", path, "a string such as 'air.sync'")
+    if path not in OPTIONS:
+        members = [each for each in OPTIONS if each.startswith(f"{path}.")]
+        close = None if members else nearest_path(path)
+        raise errors.UnknownOption(path, nearest=close, known=members, group=bool(members))
+    return OPTIONS[path]
 
 
 BY_NAME: Final[Mapping[str, str]] = MappingProxyType({path.rpartition(".")[2]: path for path in OPTIONS})

@@ -95,12 +95,17 @@ class UnknownOption(ConfigError, AttributeError, ValueError):
     Correct the name; the message has the nearest one and the names known at this place.
     """
 
-    def __init__(self, path: str, *, nearest: str | None, known: Iterable[str], where: str = "") -> None:
+    def __init__(
+        self, path: str, *, nearest: str | None, known: Iterable[str], where: str = "", group: bool = False
+    ) -> None:
         self.path = path
         self.nearest = nearest
         self.known = tuple(known)
         meant = f"; did you mean {nearest!r}?" if nearest else ""
-        super().__init__(f"unknown option {path!r}{meant}", where=where)
+        what = (
+            f"{path!r} is a group of options, and no option" if group else f"unknown option {path!r}{meant}"
+        )
+        super().__init__(what, where=where)
 
     def details(self) -> Iterable[tuple[str, object]]:
         yield "known here", ", ".join(self.known)
