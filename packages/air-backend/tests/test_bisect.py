@@ -246,3 +246,24 @@ def test_the_command_refuses_to_compare_without_a_call(
         main(["bisect", f"{tmp_path}/model.py:build", "--calls", "0"])
     assert ended.value.code == 2
     assert "--calls is 0: at least one call is needed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", [{"rtol": 1e-3}, {"atol": 1e-3}])
+def test_one_tolerance_is_enough(given: dict[str, float]) -> None:
+    def several(x: Tensor) -> tuple[Tensor, int, float]:
+        return x.half() * 3, 7, 0.5
+
+    assert bisect(several, torch.rand(4), calls=1, **given).right
+
+
+@pytest.mark.parametrize("wrong", [{"rtol": -1.0}, {"atol": float("nan")}])
+def test_what_is_no_tolerance_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="a tolerance is a number from 0 up"):
+        bisect(torch.sin, torch.rand(4), **wrong)
+
+
+@pytest.mark.parametrize("wrong", ["-1", "nan", "small"])
+def test_the_command_refuses_what_is_no_tolerance(wrong: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["bisect", "model.py:build", f"--rtol={wrong}"])
+    assert f"argument --rtol: {wrong!r}: a tolerance is a number from 0 up" in capsys.readouterr().err

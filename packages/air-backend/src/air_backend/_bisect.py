@@ -29,7 +29,7 @@ from air_aclgraph import HostRuntime, use_runtime
 from air_backend import _records
 from air_backend._backend import Backend
 from air_backend._copied import copied, move_on
-from air_backend._same import assert_same, refuse_no_calls
+from air_backend._same import assert_same, refuse_no_calls, refuse_no_tolerance
 from air_backend.errors import ResultChanges
 from air_config import CompilerConfig
 from air_config.published import document
@@ -116,6 +116,7 @@ def bisect(
     Modules and arguments are copied for every trial; Dynamo is reset.
     """
     refuse_no_calls(calls)
+    refuse_no_tolerance(rtol=rtol, atol=atol)
     trial = _Trial(function, args, kwargs, compiler_config or CompilerConfig(), calls, rtol, atol)
     verdict = _search(trial)
     if verdict.right and trial.several_streams and trial.on_host:

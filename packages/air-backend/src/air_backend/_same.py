@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import enum
+import math
 from types import BuiltinFunctionType, ModuleType
 from typing import Any, Final
 
 import torch
 from torch import Tensor
+from torch.testing._comparison import default_tolerances
 
 from air_backend.errors import CannotCompare
 
@@ -23,9 +25,39 @@ _ONE_EACH: Final = (
 )
 
 
+#: The type of the tensors that torch compares numbers of Python as.
+_COMPARED_AS: Final = (
+    (bool, torch.bool),
+    (int, torch.int64),
+    (float, torch.float64),
+    (complex, torch.complex128),
+)
+
+
 def refuse_no_calls(calls: int) -> None:
     if calls < 1:
         raise ValueError(f"calls is {calls}: at least one call is needed to compare anything")
+
+
+def refuse_no_tolerance(**tolerances: float | None) -> None:
+    for name, value in tolerances.items():
+        if value is not None and not (value >= 0 and math.isfinite(value)):
+            raise ValueError(f"{name} is {value}: a tolerance is a number from 0 up")
+
+
+def _both(got: Any, wanted: Any, rtol: float | None, atol: float | None) -> tuple[float | None, float | None]:
+    """torch takes both tolerances or none: the one that is not given is its default for the types."""
+    if (rtol is None) == (atol is None):
+        return rtol, atol
+    usual_rtol, usual_atol = default_tolerances(_compared_as(got), _compared_as(wanted))
+    return usual_rtol if rtol is None else rtol, usual_atol if atol is None else atol
+
+
+def _compared_as(value: Any) -> torch.dtype:
+    if isinstance(value, Tensor):
+        return value.dtype
+    kinds = (dtype for kind, dtype in _COMPARED_AS if isinstance(value, kind))
+    return next(kinds, None) or torch.as_tensor(value).dtype  # an array
 
 
 def assert_same(
@@ -40,6 +72,7 @@ def assert_same(
         if wanted != got:
             raise AssertionError(f"eager gives {wanted!r}, compiled gives {got!r}")
     elif kind == _kind(got) != "object":
+        rtol, atol = _both(got, wanted, rtol, atol)
         torch.testing.assert_close(got, wanted, rtol=rtol, atol=atol, equal_nan=True, check_stride=exact)
     elif kind != _kind(got) or _differ(wanted, got):
         raise AssertionError(f"eager gives {wanted!r}, compiled gives {got!r}")

@@ -10,6 +10,7 @@ import argparse
 import torch
 
 from air_backend._bisect import bisect
+from air_backend._same import refuse_no_tolerance
 from air_backend.cli._target import add_target, built, config_of
 from air_backend.cli._usage import wrong_use
 
@@ -17,9 +18,18 @@ from air_backend.cli._usage import wrong_use
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_target(parser)
     parser.add_argument("--calls", type=int, default=4, help="how often each trial calls the function (4)")
-    parser.add_argument("--rtol", type=float, help="relative tolerance (torch's default for the dtype)")
-    parser.add_argument("--atol", type=float, help="absolute tolerance (torch's default for the dtype)")
+    parser.add_argument("--rtol", type=_tolerance, help="relative tolerance (torch's default for the dtype)")
+    parser.add_argument("--atol", type=_tolerance, help="absolute tolerance (torch's default for the dtype)")
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _tolerance(text: str) -> float:
+    try:
+        value = float(text)
+        refuse_no_tolerance(it=value)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: a tolerance is a number from 0 up") from None
+    return value
 
 
 def run(arguments: argparse.Namespace) -> int:

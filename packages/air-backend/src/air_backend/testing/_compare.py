@@ -13,7 +13,7 @@ from torch.utils._pytree import keystr, tree_flatten_with_path, tree_map_only
 
 from air_backend._backend import Backend, effective_config
 from air_backend._copied import copied
-from air_backend._same import assert_same, refuse_no_calls
+from air_backend._same import assert_same, refuse_no_calls, refuse_no_tolerance
 from air_config import CompilerConfig
 
 MODES: Final = ("reduce-overhead", "max-autotune")
@@ -50,6 +50,7 @@ def assert_same_as_eager(
     if isinstance(modes, str) or not modes:
         raise ValueError(f"modes is a list of modes, such as {MODES}; got {modes!r}")
     refuse_no_calls(calls)
+    refuse_no_tolerance(rtol=rtol, atol=atol)
     runs = _Runs(tuple(inputs), dict(kwargs or {}), calls, backward)
     wanted = list(runs.of(fn, lambda each: each))
     for mode in modes:
