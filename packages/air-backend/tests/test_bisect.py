@@ -249,7 +249,7 @@ def test_the_command_refuses_to_compare_without_a_call(
 
 
 @pytest.mark.parametrize("given", [{"rtol": 1e-3}, {"atol": 1e-3}])
-def test_one_tolerance_is_enough(given: dict[str, float]) -> None:
+def test_one_tolerance_is_enough(given: dict[str, Any]) -> None:
     def several(x: Tensor) -> tuple[Tensor, int, float]:
         return x.half() * 3, 7, 0.5
 
@@ -257,7 +257,7 @@ def test_one_tolerance_is_enough(given: dict[str, float]) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"rtol": -1.0}, {"atol": float("nan")}])
-def test_what_is_no_tolerance_is_refused(wrong: dict[str, float]) -> None:
+def test_what_is_no_tolerance_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="a tolerance is a number from 0 up"):
         bisect(torch.sin, torch.rand(4), **wrong)
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from air_backend import CompilerConfig, errors, explain, scope
+from air_backend import CompilerConfig, bisect, errors, explain, scope
 
 LIBRARY = torch.library.Library("air_backend_explain", "FRAGMENT")
 
@@ -62,6 +62,27 @@ def test_graph_breaks_and_every_graph_between_them_are_reported() -> None:
     data: Any = explain(function, torch.randn(4), compiler_config=reduce_overhead()).data
     assert len(data["graphs"]) == 2
     assert sum(data["graph breaks"].values()) == 1
+
+
+def test_a_branch_on_values_is_a_graph_break_with_its_line() -> None:
+    def function(x: Tensor) -> Tensor:
+        if x.sum() > 0:
+            return x + 1
+        return x - 1
+
+    data: Any = explain(function, torch.ones(4), compiler_config=reduce_overhead()).data
+    assert len(data["graphs"]) == 2
+    ((reason, count),) = data["graph breaks"].items()
+    assert re.match(r"a condition that depends on the values of a tensor, at .*test_explain\.py:\d+", reason)
+    assert count == 1
+
+
+@pytest.mark.parametrize("call", [explain, bisect])
+def test_a_configuration_of_another_type_is_refused_with_the_call(call: Any) -> None:
+    with pytest.raises(
+        errors.OptionsOfWrongType, match=rf"(?s){call.__name__}.*got a dict.*CompilerConfig.from_options"
+    ):
+        call(torch.sin, torch.ones(4), compiler_config={"mode": "reduce-overhead"})
 
 
 def test_notices_are_part_of_the_report() -> None:

@@ -27,7 +27,7 @@ from torch.utils import _pytree as pytree
 
 from air_aclgraph import HostRuntime, use_runtime
 from air_backend import _records
-from air_backend._backend import Backend
+from air_backend._backend import Backend, config_given
 from air_backend._copied import copied, move_on
 from air_backend._same import assert_same, refuse_no_calls, refuse_no_tolerance
 from air_backend.errors import ResultChanges
@@ -117,7 +117,8 @@ def bisect(
     """
     refuse_no_calls(calls)
     refuse_no_tolerance(rtol=rtol, atol=atol)
-    trial = _Trial(function, args, kwargs, compiler_config or CompilerConfig(), calls, rtol, atol)
+    config = config_given(compiler_config, "bisect")
+    trial = _Trial(function, args, kwargs, config, calls, rtol, atol)
     verdict = _search(trial)
     if verdict.right and trial.several_streams and trial.on_host:
         trial.shuffled, trial.calls = True, max(calls, SHUFFLED_CALLS)

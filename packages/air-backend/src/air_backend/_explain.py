@@ -17,17 +17,17 @@ import torch
 from torch._dynamo.utils import counters
 
 from air_backend import _records
-from air_backend._backend import Backend
+from air_backend._backend import config_given
 from air_backend._describe import describe
 from air_backend._uncompiled import modules_uncompiled, uncompiled
 from air_backend.eager_calls._running import EAGER_CALLS
 from air_backend.errors import UnknownEnding
 from air_backend.report import Watch, page_of, watching
+from air_backend.report._breaks import BREAKS, BreakingBackend, counted_since
 from air_config import CompilerConfig
 from air_graph.files import write_text
 from air_streams import StreamPlan
 
-BREAKS: Final = "graph_break"
 NO_GRAPH: Final = "torch made no graph of it (TORCH_LOGS=graph_breaks,dynamo says why)"
 NO_LIMIT: Final = dict.fromkeys(("recompile_limit", "accumulated_recompile_limit"), 1 << 30)
 """Each explanation compiles once more what torch may have compiled for others already."""
@@ -76,23 +76,21 @@ def explain(
     before = {id(record) for record, _ in _records.alive()}
     breaks, eager_calls = (dict(counters[group]) for group in (BREAKS, EAGER_CALLS))
     function = uncompiled(function)
-    compiled = torch.compile(function, backend=Backend(compiler_config), dynamic=dynamic)
+    backend = BreakingBackend(config_given(compiler_config, "explain"))
+    compiled = torch.compile(function, backend=backend, dynamic=dynamic)
     with watching() as watches, torch._dynamo.config.patch(NO_LIMIT), modules_uncompiled(function):
         compiled(*args, **kwargs)
     records = [(record, run) for record, run in _records.alive() if id(record) not in before]
     name = getattr(function, "__qualname__", type(function).__name__)
     graphs = [describe(record, run) for record, run in records]
     plans = {record.name: record.plan for record, _ in records}
-    happened = {"graph breaks": _since(breaks, BREAKS), "calls run eagerly": _since(eager_calls, EAGER_CALLS)}
+    happened = {
+        "graph breaks": {**counted_since(breaks, BREAKS), **backend.uncounted},
+        "calls run eagerly": counted_since(eager_calls, EAGER_CALLS),
+    }
     if not graphs and not happened["calls run eagerly"]:
         happened["calls run eagerly"] = {NO_GRAPH: 1}
     return Explanation({"function": name, **happened, "graphs": graphs}, watches, plans)
-
-
-def _since(before: Mapping[str, int], group: str) -> dict[str, int]:
-    """What torch's counters of a group have counted since."""
-    counted = {reason: count - before.get(reason, 0) for reason, count in counters[group].items()}
-    return {reason: count for reason, count in counted.items() if count > 0}
 
 
 def _lines(value: Any, depth: int) -> Iterator[str]:
