@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from air_geir.errors import EngineError
-from air_geir.ir import DataType, Graph, TensorDesc
+from air_geir.ir import DataType, Graph, Origin, TensorDesc
 from air_geir.proof import compile_call
 from air_geir.reference import ReferenceEngine, kernel_types, run_graph
 
@@ -99,3 +99,12 @@ def test_every_operator_type_without_a_kernel_is_named_with_its_place() -> None:
 def test_the_engine_is_always_there() -> None:
     assert ReferenceEngine().unavailable() is None
     assert len(kernel_types()) > 200
+
+
+@pytest.mark.parametrize("file", ["m\udcc3.py", "m\r.py", "m\n.py", "m\0.py"])
+def test_the_name_of_the_users_file_may_have_any_letters(file: str) -> None:
+    graph = Graph("named")
+    node = graph.add("Relu", graph.data("x", FLOATS), outputs=FLOATS)
+    node.origin = Origin("relu", f"{file}:1")
+    graph.output([node.output])
+    assert torch.equal(run_graph(graph, [torch.full((2, 3), -1.0)])[0], torch.zeros(2, 3))

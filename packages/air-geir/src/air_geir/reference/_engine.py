@@ -125,16 +125,18 @@ def source_of(plan: Plan, targets: Sequence[int]) -> str:
 
 
 def _line(index: int, step: Step) -> str:
-    where = (
-        f"  # {step.label} {step.node.origin}"
-        if step.node is not None and step.node.origin
-        else f"  # {step.label}"
-    )
+    origin = step.node.origin if step.node is not None else ""
+    where = _comment(f"{step.label} {origin or ''}".rstrip())
     call = f"k{index}({', '.join(step.arguments)})"
     if not step.results:
-        return f"    {call}{where}".replace("\n", " ")
+        return f"    {call}{where}"
     targets = step.results[0] if step.single else "".join(f"{r}, " for r in step.results).rstrip()
-    return f"    {targets} = {call}{where}".replace("\n", " ")
+    return f"    {targets} = {call}{where}"
+
+
+def _comment(text: str) -> str:
+    """One line of Unicode: the name of the user's file may have anything in it."""
+    return "  # " + "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text.replace("\n", " "))
 
 
 def _last_uses(plan: Plan) -> dict[int, list[str]]:
