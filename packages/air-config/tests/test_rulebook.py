@@ -252,6 +252,10 @@ CASES: dict[str, tuple[Case, Case]] = {
         plus(ir("fusion_config.fusion_switch_file"), ge_config__optimization_switch="A:on"),
         ir("fusion_config.fusion_switch_file"),
     ),
+    "exports-write-graphs-alone": (
+        Case("mode", {"mode": "reduce-overhead"}, {"export": True}, "max-autotune"),
+        Case("mode", {"mode": "reduce-overhead"}, {}),
+    ),
     "reference-data-in-exports": (unset(ir(REF_DATA, True, export=True)), unset(ir(REF_DATA, False))),
     "no-frozen-parameters-in-exports": (
         plus(ir("experimental_config.frozen_parameter", False), export__export_mode=True),

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
-from air_config import CompilerConfig
+from air_config import CompilerConfig, RefusedOption
 from air_geir import file
 from air_geir.engines import EngineOptions, bind
 from air_geir.errors import ExportError, UnsupportedGraphError
@@ -360,3 +360,34 @@ def test_G20_a_buffer_is_written_after_all_that_reads_it(tmp_path: Path) -> None
     graph = file.read(dynamo_export(torch.randn(3), model=ReadsBefore(), export_path=tmp_path).model)
     (assign,) = graph.of_type("Assign")
     assert {node.op_type for node in assign.control_inputs} >= {"Mul", "TensorMove"}
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../out", "a/b", "a\0b", 5])
+def test_a_name_that_is_no_name_of_a_file_is_refused_before_anything_is_written(
+    name: Any, tmp_path: Path
+) -> None:
+    with pytest.raises(ExportError, match=r"export_name is .*not the name of a file"):
+        dynamo_export(torch.ones(3), model=torch.nn.ReLU(), export_path=tmp_path / "out", export_name=name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_that_is_no_module_is_named(tmp_path: Path) -> None:
+    function: Any = torch.relu
+    with pytest.raises(ExportError, match=r"builtin_function_or_method, not a torch\.nn\.Module"):
+        dynamo_export(torch.ones(3), model=function, export_path=tmp_path)
+
+
+def test_an_option_that_an_export_does_not_read_leaves_a_notice(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = CompilerConfig.from_options({"mode": "reduce-overhead", "air.engine": "atc"})
+    with caplog.at_level("DEBUG", logger="air_config"):
+        dynamo_export(torch.ones(3), model=torch.nn.ReLU(), export_path=tmp_path, config=config)
+    for option in ("mode='reduce-overhead'", "air.engine='atc'"):
+        assert f"{option} (explicit) is ignored: dynamo_export writes the graph" in caplog.text
+
+
+def test_what_means_nothing_in_a_file_is_refused(tmp_path: Path) -> None:
+    config = CompilerConfig.from_options({"frozen_parameter": True})
+    with pytest.raises(RefusedOption, match="addresses of this process mean nothing in an exported graph"):
+        dynamo_export(torch.ones(3), model=torch.nn.ReLU(), export_path=tmp_path, config=config)

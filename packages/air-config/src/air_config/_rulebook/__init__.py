@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from air_config._rulebook._devices import DEVICES, HOST
+from air_config._rulebook._exports import EXPORTS
 from air_config._rulebook._interplay import INTERPLAY, switched_off
 from air_config._rulebook._modes import EAGER, MODES, MULTI_STREAM, PLACE, PRODUCTS
 from air_config._rulebook._static_kernels import STATIC_KERNEL
@@ -14,6 +15,7 @@ from air_config._rules import Rule
 __all__ = ["NOT_SERVED", "RULES"]
 
 RULES: Final[tuple[Rule, ...]] = (
+    *EXPORTS,
     *PLACE,
     *MODES,
     *EAGER,

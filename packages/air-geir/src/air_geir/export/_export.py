@@ -76,14 +76,20 @@ def dynamo_export(
             its drawing into a folder `rank_<k>` of its own.
         export_name: name of the model file without its ending; with several ranks the rank is added.
         dynamic: let every size of the inputs vary.
-        config: `export.experimental` says what else is written.
+        config: `export.experimental` says what else is written; other options leave a notice.
         inline_limit: bytes of weights up to which they are kept in the model file; beyond it each becomes a raw
             file beside it.
 
     Returns:
         The files written, and the graph.
     """
-    settings = resolve(config or CompilerConfig(), Context(device="npu"))
+    settings = resolve(config, Context(device="npu", export=True)).check()
+    _file_name(export_name)
+    if not isinstance(model, torch.nn.Module):
+        raise ExportError(
+            f"the model is of {type(model).__name__}, not a torch.nn.Module",
+            advice="put a function into the forward of a module",
+        )
     folder = _folder(Path(export_path))
     rank, world = ranks.rank_and_size()
     record = settings.export.experimental.enable_record_nn_module_stack
@@ -266,6 +272,14 @@ def _live_groups() -> list[Any]:
     if not ranks.is_in_a_job():
         return []
     return list(torch.distributed.distributed_c10d._world.pg_map)
+
+
+def _file_name(name: object) -> None:
+    if not isinstance(name, str) or not name or name in (".", "..") or "/" in name or "\0" in name:
+        raise ExportError(
+            f"export_name is {name!r}, and not the name of a file",
+            advice="give a name without a folder, such as 'net'; export_path names the folder",
+        )
 
 
 def _folder(path: Path) -> Path:
