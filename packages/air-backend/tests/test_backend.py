@@ -16,7 +16,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 import air_backend
 from air_backend import CompilerConfig, _records, compile_fx, get_compiler, get_npu_backend
 from air_backend._backend import effective_config
-from air_backend.errors import NotAGraphModule, OptionsOfWrongType, UnknownMode
+from air_backend.errors import NoDecomposition, NotAGraphModule, OptionsOfWrongType, UnknownMode
 
 MODES = ("reduce-overhead", "max-autotune")
 
@@ -148,6 +148,32 @@ def test_custom_decompositions_reach_the_graph() -> None:
         torch.testing.assert_close(torch.compile(model, backend=backend)(x), model(x))
     assert seen == ["relu"]
     assert backend.keywords["custom_decompositions"]
+
+
+def test_a_decomposition_of_an_operator_holds_for_its_overloads() -> None:
+    aten = torch.ops.aten
+    backend = get_npu_backend(
+        custom_decompositions={aten.relu: torch.sin, aten.add: torch.mul, aten.add.Tensor: torch.sub}
+    )
+    x = torch.rand(3)
+    with torch.no_grad():
+        given = torch.compile(lambda x, y: (x.relu(), x + y), backend=backend)(x, x * 3)
+    torch.testing.assert_close(given, (x.sin(), x - x * 3))
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (5, "is of type int"),
+        ([torch.ops.aten.relu.default], "is of type list"),
+        ({"relu": torch.sin}, "has the key 'relu', which is no operator"),
+        ({torch.relu: torch.sin}, "has the key <built-in .*, which is no operator"),
+        ({torch.ops.aten.relu.default: 5}, r"has for aten\.relu\.default a value of int"),
+    ],
+)
+def test_what_is_no_decomposition_is_refused_where_it_is_given(given: Any, told: str) -> None:
+    with pytest.raises(NoDecomposition, match=f"custom_decompositions {told}"):
+        get_npu_backend(custom_decompositions=given)
 
 
 def test_G01_get_compiler_serves_a_backend_that_calls_aot_autograd_itself() -> None:

@@ -24,6 +24,7 @@ import air_streams
 from air_backend import _devices, _foreign_ops, _hidden_writes, _logs, _minifier, _records, _variables
 from air_backend._compilation import Compilation
 from air_backend._compile import compile_aten
+from air_backend._decompositions import decompositions_of
 from air_backend._given import in_a_tuple, is_as_aotautograd_makes_it
 from air_backend._keeping import keeping
 from air_backend._kinds import example_values, kinds_of, of_its_kind
@@ -57,7 +58,7 @@ class Backend:
         trace_plain_formats()
         self.__name__ = "air"
         self.config = config
-        self.decompositions = dict(decompositions or {})
+        self.decompositions = decompositions_of(decompositions)
 
     @property
     def keywords(self) -> dict[str, Any]:

@@ -101,6 +101,19 @@ class OptionsOfWrongType(AirError):
 
 
 @dataclass(eq=False)
+class NoDecomposition(AirError):
+    """`custom_decompositions` is no dict from operators to functions.
+
+    Give operators of `torch.ops` as keys (`torch.ops.aten.relu.default`, or `torch.ops.aten.relu` for all of its
+    overloads), and functions that take what the operator takes as values.
+    """
+
+    given: str
+    what = "custom_decompositions {given}"
+    advice = "give a dict from operators to functions: {{torch.ops.aten.relu.default: function}}"
+
+
+@dataclass(eq=False)
 class NotAGraphModule(AirError):
     """The argument of `compile_fx` is neither an FX GraphModule nor a program of `torch.export`.
 
