@@ -21,6 +21,7 @@ from air_backend import _alias, npugraph_ex
 from air_backend.errors import NotACache, OptionsOfWrongType
 from air_backend.npugraph_ex import npu_fx_compiler as compiler
 from air_backend.npugraph_ex.configs.compiler_config import _process_kwargs_options
+from air_config import Context, resolve
 from air_config.errors import UnknownOption, WrongType
 from forked import on_air_sim, run_python
 
@@ -101,6 +102,24 @@ def test_N27_a_flat_option_that_is_misspelt_or_of_the_wrong_type_is_an_error_wit
         config.force_eagre  # type: ignore[attr-defined]
     with pytest.raises(WrongType, match="capture_limit"):
         config.capture_limit = "many"  # type: ignore[assignment]
+
+
+def test_N27_a_flat_option_is_taken_back_as_one_of_the_tree() -> None:
+    config = npugraph_ex.CompilerConfig()
+    config.force_eager, config.inplace_pass, config.mode = True, False, "reduce-overhead"
+    del config.force_eager, config.inplace_pass
+    assert config.assigned() == {"mode": "reduce-overhead"}
+    assert (config.force_eager, config.inplace_pass) == (False, True)
+    with pytest.raises(UnknownOption):
+        delattr(config, "force_" + "eagre")
+
+
+@pytest.mark.parametrize("preset", ["reduce-overhead", "max-autotune", "npugraph_ex"])
+def test_N27_a_preset_that_is_asked_for_brings_its_mode(preset: str) -> None:
+    made = npugraph_ex.CompilerConfig.preset(preset)
+    assert resolve(made, Context(env={})).mode == preset
+    given = npugraph_ex.CompilerConfig.from_options({"mode": "max-autotune"}, mode=preset)
+    assert resolve(given, Context(env={})).mode == "max-autotune"
 
 
 def test_N27_options_of_a_call_are_assigned_as_vllm_ascend_does_it() -> None:

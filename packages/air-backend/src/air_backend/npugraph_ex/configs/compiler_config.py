@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -75,6 +76,25 @@ class CompilerConfig(air_config.CompilerConfig):
                 return super().__getattr__(name)
             value = self.get(row.path)
             return not value if row.inverted else value
+
+    def __delattr__(self, name: str) -> None:
+        row = _ROWS.get(name)
+        if row is None:
+            super().__delattr__(name)
+            return
+        *outer, option = row.path.split(".")
+        delattr(functools.reduce(getattr, outer, self), option)
+
+    @classmethod
+    def from_options(
+        cls, options: Mapping[str, Any] | air_config.CompilerConfig | None = None, *, mode: str | None = None
+    ) -> air_config.CompilerConfig:
+        """As in the tree; a preset that is asked for brings its mode."""
+        made = super().from_options(options, mode=mode)
+        given = air_config.CompilerConfig.from_options(options).assigned()
+        if mode is not None and "mode" not in given:
+            del made.mode
+        return made
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *_ROWS})
