@@ -5,9 +5,9 @@
 
 It is `torch.compile(..., fullgraph=True).aot_compile()` with a place for its files. One file is one traced graph with
 the conditions under which it holds; a call takes the first graph whose conditions it meets, and where none does, it
-traces another and writes it beside them. Arguments, parameters and the state of torch are checked in every call; source
-code, hooks of modules, global numbers and strings, options and versions when a file is read. Nothing is deleted. Where
-nothing can be written a warning says so once, and the function runs as it was traced.
+traces another and writes it beside them. Arguments, parameters, globals and the state of torch are checked in every
+call; source code, hooks of modules, options and versions when a file is read. Nothing is deleted. Where nothing can be
+written a warning says so once, and the function runs as it was traced.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ from air_backend.errors import (
 )
 from air_backend.inference import _store
 from air_backend.inference._classes import Classes, classes_of
-from air_backend.inference._conditions import Conditions, Traced, arguments, texts_of
+from air_backend.inference._conditions import Traced, arguments, texts_of
+from air_backend.inference._globals import use_globals_of
 from air_backend.inference._key import Key, cells_of, hooks_of, pin_options_of_the_trace
 from air_backend.inference._local_classes import importable
 from air_backend.inference._marks import Marks, marks_of
@@ -156,7 +157,7 @@ class CachedFunction:
             self._in_process = self._compile()
             return
         self._self = (func.__self__,) if isinstance(func, MethodType) else ()
-        self._function = getattr(func, "__func__", func)
+        self._function: Any = getattr(func, "__func__", func)
         self._named: dict[str, Any] = {}  # while a graph is traced: what its conditions are about
         asked: dict[str, Any] = {"guard_filter_fn": self._kept}
         with torch._dynamo.config.patch(enable_aot_compile=True):  # hangs `aot_compile` on what torch returns
@@ -199,6 +200,9 @@ class CachedFunction:
             graph = _holding(graphs, given, kwargs)
             if graph is not None:
                 return self._run(graph.graph, args, kwargs)
+            if (changing := _changing(graphs, given, kwargs)) is not None:
+                self._keep_nothing(self._compile(fullgraph=False), f"{changing} changes from call to call")
+                return self._in_process(*args, **kwargs)  # type: ignore[misc]  # which the line above has set
             try:
                 graph = self._trace(args, kwargs)
             except Exception as error:
@@ -273,8 +277,8 @@ class CachedFunction:
                 self._keeps = (
                     self._keeps and self._store.write(graph, facts, cells_of(self._func)) is not None
                 )
-            conditions = Conditions(self._conditions, self._function, _store.scope_of(self._func))
-            graphs.append(Traced(graph, conditions))
+            use_globals_of(graph, self._function)
+            graphs.append(_store.traced(graph, self._conditions, self._globals, self._func))
             return graphs[-1]
 
     def _kept(self, guards: Sequence[Any]) -> list[bool]:
@@ -309,6 +313,14 @@ class CachedFunction:
 def _holding(graphs: Sequence[Traced], given: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced | None:
     """The first graph that may be called with these arguments."""
     return next((graph for graph in graphs if graph.holds(given, kwargs)), None)
+
+
+def _changing(graphs: Sequence[Traced], given: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+    """A global for which as many graphs were traced as torch allows a function."""
+    if len(graphs) < torch._dynamo.config.recompile_limit:
+        return None
+    names = [name for graph in graphs if (name := graph.changed(given, kwargs)) is not None]
+    return names[-1] if len(names) >= torch._dynamo.config.recompile_limit else None
 
 
 #: How torch begins what it says of a class, or a function, that it cannot write down.

@@ -6,7 +6,7 @@ Dynamo compares such values by identity, which another process does not have. He
     kind                           an argument of the call
     self.activation                an attribute of the model
 
-The values of one process are compared by identity first. Globals are compared when a file is read.
+The values of one process are compared by identity first. For globals see `_global_conditions`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any, Final
 from torch import Tensor, nn
 
 from air_backend.inference._described import described, is_as
+from air_backend.inference._global_conditions import GlobalConditions
 
 log = logging.getLogger(__name__)
 
@@ -81,8 +82,16 @@ class Traced:
 
     graph: Any
     conditions: Conditions
+    globals: GlobalConditions
 
     def holds(self, given: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+        return self._takes(given, kwargs) and self.globals.hold()
+
+    def changed(self, given: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
+        """A global that alone keeps the graph from being called with these arguments."""
+        return self.globals.changed() if self._takes(given, kwargs) else None
+
+    def _takes(self, given: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
         return bool(self.graph.guard_check(*given, **kwargs)) and self.conditions.hold(given, kwargs)
 
 

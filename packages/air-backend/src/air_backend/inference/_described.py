@@ -33,7 +33,7 @@ def described(value: object, *, contents: bool = True) -> str:
 
 def is_as(value: object, text: str) -> bool:
     """Whether a value is what the text says, which may or may not be about its contents."""
-    return text in (described(value), described(value, contents=False))
+    return text == described(value, contents=False) or text == described(value)
 
 
 def _kind(value: object) -> str:
@@ -73,8 +73,15 @@ def _sequence(value: list[Any] | tuple[Any, ...]) -> str:
 
 
 def _tensor(value: torch.Tensor) -> str:
-    place = f"{value.dtype} {tuple(value.shape)} {value.device} {value.layout}"
-    return f"a {_named(type(value))} {place} {'with' if value.requires_grad else 'without'} gradients"
+    return " ".join((f"a {_named(type(value))}", *map(str, facts_of(value))))
+
+
+def facts_of(value: torch.Tensor) -> tuple[object, ...]:
+    """What a graph depends on of a tensor that it reads in each call."""
+    places = value.stride() if value.layout is torch.strided else ()
+    gradients = f"{'with' if value.requires_grad else 'without'} gradients"
+    bits = [name for name, given in (("conj", value.is_conj()), ("neg", value.is_neg())) if given]
+    return value.dtype, tuple(value.shape), places, value.device, value.layout, gradients, *bits
 
 
 _OF_CONTENTS: Final = (_set, _dict, _sequence)

@@ -34,16 +34,28 @@ def marks_of(guards: Iterable[Any]) -> Marks:
 
 
 def put_back(graph: Any, marks: Marks) -> None:
-    """Builds the conditions of a graph from a file again, from tensors that are marked as the traced ones were."""
-    if not marks:
+    """Builds the conditions of a graph from a file again: with its globals, and marks as the traced tensors had."""
+    artifacts = graph._artifacts
+    if not marks and not graph.fn.__globals__.keys() & artifacts.runtime_env.used_globals.keys():
         return
     from torch._dynamo.package import load_guard_manager, load_guards_state
 
-    artifacts = graph._artifacts
     state = load_guards_state(artifacts.guards_state)
-    scope = {"L": state.output_graph.local_scope, "G": state.output_graph.global_scope}
+    known = _Globals(state.output_graph.global_scope)
+    known.live = graph.fn.__globals__
+    state.output_graph.global_scope = known
+    scope = {"L": state.output_graph.local_scope, "G": known}
     for expression, found in marks.items():
         tensor = eval(expression, scope)  # an expression of Dynamo's, from a file that only this user writes
         for name, dims in found.items():
             setattr(tensor, name, set(dims))
     artifacts.guard_manager = load_guard_manager(state, artifacts.original_code, graph.fn.__globals__)
+
+
+class _Globals(dict[str, Any]):
+    """The globals in a file, of which there are few, and those of the function, for sizes of global tensors."""
+
+    live: dict[str, Any]
+
+    def __missing__(self, name: str) -> Any:
+        return self.live[name]

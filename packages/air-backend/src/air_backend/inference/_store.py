@@ -36,6 +36,8 @@ from air_backend.errors import CacheWarning, NotACache, UnsafeCache
 from air_backend.inference._classes import Classes, changed
 from air_backend.inference._conditions import Conditions, Traced
 from air_backend.inference._described import described, is_as
+from air_backend.inference._global_conditions import GlobalConditions
+from air_backend.inference._globals import use_globals_of
 from air_backend.inference._key import Key, cells_of, code_of, hooks_of
 from air_backend.inference._marks import Marks, put_back
 from air_config.trust import Untrusted, open_trusted, why_untrusted
@@ -222,13 +224,26 @@ def _loaded(file: BinaryIO, path: Path, key: Key, func: Callable[..., Any]) -> T
     scope = {**modules, **_function(func).__globals__}
     with tracing(TracingContext(None)):  # torch's conditions on `torch.cond` can be made nowhere else
         graph = torch.compiler.load_compiled_function(data, f_globals=scope, external_data=cells_of(func))
-    put_back(graph, about[MARKS])
+        use_globals_of(graph, _function(func))
+        put_back(graph, about[MARKS])
     for source in graph.source_info().inlined_sources:  # type: ignore[attr-defined]
         if _checksum(source) != source.checksum:
             raise NotACache(str(path), f"the source code of {source.module} has changed")
     if code_of(graph._artifacts.original_code) != code_of(_function(func).__code__):  # type: ignore[attr-defined]
         raise NotACache(str(path), f"it was traced from another function named {key.function}")
-    return Traced(graph, Conditions(about[CONDITIONS], _function(func), scope_of(func)))
+    return traced(graph, about[CONDITIONS], values, func)
+
+
+def traced(
+    graph: Any, conditions: Mapping[str, str], values: Mapping[str, str], func: Callable[..., Any]
+) -> Traced:
+    """A graph, with what it asks of arguments and of globals."""
+    function, scope = _function(func), scope_of(func)
+    return Traced(
+        graph,
+        Conditions(conditions, function, scope),
+        GlobalConditions(values, scope, function.__globals__),
+    )
 
 
 def _modules(graph: Any) -> dict[str, str]:
