@@ -92,6 +92,10 @@ STEPS: dict[str, tuple[Step, Callable[[], Sequence[Tensor]]]] = {
     "repeats of rows": (lambda x: x.repeat_interleave(3, 0), lambda: (torch.randn(2, 4),)),
     "repeats of heads": (lambda x: x.repeat_interleave(2, dim=-2), lambda: (torch.randn(2, 3, 4),)),
     "repeats of elements": (lambda x: x.repeat_interleave(2), lambda: (torch.randn(2, 4),)),
+    **{
+        f"{function.__name__}": (function, lambda: (torch.rand(3, 4) * 9 + 0.1,))
+        for function in (torch.lgamma, torch.digamma)
+    },
     "what is close": (
         lambda a, b: torch.isclose(a, a + b * 1e-6, equal_nan=True), lambda: (torch.randn(4, 3), torch.randn(4, 3)),
     ),

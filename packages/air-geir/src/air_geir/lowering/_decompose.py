@@ -23,6 +23,7 @@ from air_fxpasses.npu_cards import find
 from air_geir.lowering._attention_gradients import ATTENTION_GRADIENTS
 from air_geir.lowering._attention_layers import ATTENTION_LAYERS
 from air_geir.lowering._foreach import foreach_decomposition
+from air_geir.lowering._gamma import GAMMA
 from air_geir.lowering._halves import rounded_once
 from air_geir.lowering._layer_gradients import LAYER_GRADIENTS
 from air_geir.lowering._matmul_gradients import MATMUL_GRADIENTS
@@ -40,7 +41,7 @@ _CORRECTED: Table = {
 }
 """Used instead of torch's own."""
 _OWN: Mapping[object, Callable[..., Any]] = {
-    **ATTENTION_LAYERS, **ATTENTION_GRADIENTS, **LAYER_GRADIENTS, **MATMUL_GRADIENTS, **NORM_GRADIENTS,
+    **ATTENTION_LAYERS, **ATTENTION_GRADIENTS, **GAMMA, **LAYER_GRADIENTS, **MATMUL_GRADIENTS, **NORM_GRADIENTS,
     **POOL_GRADIENTS,
 }  # fmt: skip
 """Of operators that torch's tables leave whole."""
