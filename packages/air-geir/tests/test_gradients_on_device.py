@@ -194,3 +194,26 @@ def test_N03_distances_and_their_gradient_are_those_of_the_host(p: float) -> Non
         return torch.cdist(a, b, p)
 
     torch.testing.assert_close(gradients(compiled(distances), "npu"), gradients(distances, "cpu"))
+
+
+def test_N03_what_is_drawn_by_parameters_is_in_one_graph_and_has_their_mean() -> None:
+    rates = torch.tensor([[0.5, 4.0, 9.0]]).repeat(4000, 1)
+    draws: dict[Step, Tensor] = {
+        torch._standard_gamma: rates,
+        torch.poisson: rates,
+        lambda x: torch.binomial(x * 0 + 10, x / 10): rates,
+        torch._sample_dirichlet: rates / rates.sum(-1, keepdim=True),
+    }
+    for draw, mean in draws.items():
+        with torch.no_grad():
+            found = compiled(draw)(rates.to("npu")).cpu()
+        torch.testing.assert_close(found.mean(0), mean[0], rtol=0.1, atol=0)
+
+
+def test_N03_the_gradient_of_gamma_is_of_the_numbers_that_were_drawn() -> None:
+    alpha = torch.linspace(0.3, 9, 40, device="npu").requires_grad_()
+    drawn = compiled(torch._standard_gamma)(alpha)
+    drawn.sum().backward()
+    assert alpha.grad is not None
+    expected = torch._standard_gamma_grad(alpha.detach().cpu(), drawn.detach().cpu())
+    torch.testing.assert_close(alpha.grad.cpu(), expected)

@@ -30,6 +30,7 @@ FAMILIES = (
     "resize",
     "padding",
     "random",
+    "distributions",
     "losses",
     "gradients",
     "control_flow",

@@ -105,6 +105,28 @@ plain({"StatelessRandperm": (_permutation, "dtype=type(dtype)")}, host=("n",))
 plain({"MultinomialWithReplacement": (_multinomial, "numsamples replacement")})
 
 
+def _by_parameters(draw: Run) -> Run:
+    """One number for each element of the shape, whose last axes the parameters have."""
+
+    def run(shape: Ints, seed: Tensor, *parameters: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+        spread = (parameter.expand(as_tuple(shape)).contiguous() for parameter in parameters)
+        numbers: Tensor = draw(*spread, generator=_generator(seed, seed.new_zeros(0)))
+        return numbers if dtype is None else numbers.to(dtype)
+
+    return run
+
+
+plain(
+    {
+        "StatelessRandomGammaV2": _by_parameters(torch._standard_gamma),
+        "StatelessRandomPoisson": (_by_parameters(torch.poisson), "dtype=type(dtype)"),
+        "StatelessRandomBinomial": (_by_parameters(torch.binomial), "dtype=type(dtype)"),
+    },
+    host=("shape",),
+)
+plain({"RandomGammaGrad": torch._standard_gamma_grad})
+
+
 @kernel("StatelessDropOutGenMask", host=("shape",))
 def dropout_gen_mask(op: Operator) -> Run:
     """Bits, eight to a byte and padded to 128: one where the element stays."""

@@ -91,6 +91,12 @@ Tensor permutation(const Call& c) { return at::randperm(c.value(0), generator(c,
 Tensor drawn(const Call& c) {
   return at::multinomial(c.in[0], c.integer("numsamples"), c.integer("replacement") != 0, generator(c, 1));
 }
+at::Generator generator(const Call& c) {  // a seed of two numbers
+  const Tensor seed = c.in[1].to(at::kLong).flatten();
+  return at::detail::createCPUGenerator(seed[0].item<int64_t>() * 0x9E3779B97F4A7C15ull + seed[1].item<int64_t>());
+}
+// A parameter of a distribution for each number that is drawn.
+Tensor spread(const Call& c, size_t input) { return c.in[input].expand(c.values(0)).contiguous(); }
 }  // namespace
 
 void add_gradients(Table& table) {
@@ -110,5 +116,10 @@ void add_gradients(Table& table) {
   AIR_SIM_GE_OPS(EmbeddingBag, embedding_bag(c));
   AIR_SIM_GE_OP(StatelessRandperm, permutation(c));
   AIR_SIM_GE_OP(MultinomialWithReplacement, drawn(c));
+  AIR_SIM_GE_OP(StatelessRandomGammaV2, at::_standard_gamma(spread(c, 2), generator(c)));
+  AIR_SIM_GE_OP(StatelessRandomPoisson, at::poisson(spread(c, 2), generator(c)).to(c.output_type(0, x[2].scalar_type())));
+  AIR_SIM_GE_OP(StatelessRandomBinomial,
+                at::binomial(spread(c, 2), spread(c, 3), generator(c)).to(c.output_type(0, x[2].scalar_type())));
+  AIR_SIM_GE_OP(RandomGammaGrad, at::_standard_gamma_grad(x[0], x[1]));
 }
 }  // namespace air_sim::graph_engine
