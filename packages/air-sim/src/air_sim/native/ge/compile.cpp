@@ -18,7 +18,8 @@ bool depends_on_values(const Model& model, std::vector<at::Tensor> inputs, const
     t = at::full_like(t, number);
   }
   if (!has_numbers) return false;
-  const auto others = run(model, inputs, true);
+  Sizes sizes{std::vector<bool>(inputs.size(), false)};
+  const auto others = run(model, inputs, true, &sizes);
   for (size_t i = 0; i < results.size(); ++i)
     if (results[i].sizes() != others[i].sizes()) return true;
   return false;

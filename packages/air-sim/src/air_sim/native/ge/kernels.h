@@ -1,6 +1,7 @@
 // Kernels of the graph engine: a function of an operator's inputs and attributes, on libtorch's CPU kernels.
 #pragma once
 #include <functional>
+#include <set>
 
 #include "model.h"
 
@@ -15,6 +16,7 @@ struct Call {
   bool dry;
   Sizes* sizes = nullptr;
   std::vector<bool> on_device = {};  // of each input, where `sizes` is asked for
+  mutable std::set<size_t> deciding = {};  // the inputs whose numbers were read as sizes
   bool has(const char* name) const { return op.attributes.count(name) != 0; }
   int64_t integer(const char* name, int64_t otherwise = 0) const;
   double real(const char* name, double otherwise = 0) const;
@@ -25,7 +27,10 @@ struct Call {
   int64_t value(size_t input) const { return values(input).at(0); }
   // One number that decides a size.
   at::Scalar number(size_t input) const;
-  void decides(size_t input) const { if (sizes && on_device.at(input)) sizes->from_device = true; }
+  void decides(size_t input) const {
+    deciding.insert(input);
+    if (sizes && on_device.at(input)) sizes->from_device = true;
+  }
   bool given(size_t input) const { return input < in.size() && in[input].defined(); }
   at::optional<Tensor> optional(size_t input) const;
   // The type the graph says output `index` has, or `otherwise` when it does not say.
