@@ -1,10 +1,12 @@
-"""Collective communication, over torch.distributed on the host."""
+"""Collective communication, over torch.distributed on the host.
+
+Each is the collective of torch that eager starts, so that ranks meet also where one of them runs the graph eagerly.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 import torch.distributed as dist
 from torch import Tensor
 
@@ -62,9 +64,9 @@ def reduce_scatter(op: Operator) -> Run:
 
     def run(x: Tensor) -> Tensor:
         group = _group(op)
-        whole = x.contiguous().clone()
-        dist.all_reduce(whole, how, group)
-        return whole.chunk(group.size())[group.rank()].clone()
+        y = x.new_empty((x.shape[0] // group.size(), *x.shape[1:]))
+        dist.reduce_scatter_tensor(y, x.contiguous(), how, group)
+        return y
 
     return run
 
@@ -91,25 +93,9 @@ def all_to_all(op: Operator) -> Run:
     def run(
         data: Tensor, send_counts: Sequence[int], sent: Tensor, recv_counts: Sequence[int], received: Tensor
     ) -> Tensor:
-        group = _group(op)
         flat = data.contiguous().reshape(-1)
         out = flat.new_empty(sum(recv_counts))
-        own = group.rank()
-        pieces = list(torch.split(flat, list(send_counts)))
-        places = list(torch.split(out, list(recv_counts)))
-        places[own].copy_(pieces[own])
-        _exchange(pieces, places, own, group)
+        dist.all_to_all_single(out, flat, list(recv_counts), list(send_counts), _group(op))
         return out
 
     return run
-
-
-def _exchange(pieces: Sequence[Tensor], places: Sequence[Tensor], own: int, group: dist.ProcessGroup) -> None:
-    others = [r for r in range(group.size()) if r != own]
-    ranks = {r: dist.get_global_rank(group, r) for r in others}
-    jobs = [dist.isend(pieces[r].contiguous(), ranks[r], group) for r in others]
-    for r in others:
-        dist.recv(places[r], ranks[r], group)
-    for job in jobs:
-        if job is not None:
-            job.wait()
