@@ -38,6 +38,7 @@ from air_backend.eager_calls._shared_calls import shared_as_traced
 from air_backend.eager_calls._tangents import with_tangents
 from air_backend.eager_calls._twice import twice_differentiable
 from air_backend.eager_calls._untraceable import eager_instead
+from air_backend.eager_calls._without_values import first_without_values
 from air_backend.errors import NotAGraphModule, OptionsOfWrongType, UnknownMode
 from air_config import PRESETS, CompilerConfig
 
@@ -169,7 +170,7 @@ def _through_aot(
             decompositions=dict(decompositions),
             **compilation.front,
         )(gm, example_inputs)
-    compiled = around(_minifier.unboxed(compiled))
+    traced = compiled = around(_minifier.unboxed(compiled))
     is_watched = _minifier.is_watching()
     if not is_watched:
         inside_levels = with_tangents(original, compilation.config)
@@ -177,7 +178,7 @@ def _through_aot(
         compiled = twice_differentiable(compiled, original, compilation.repeatable)
         compiled = compilation.direct_call.around(compiled, inside_levels)
     run = shared_as_traced(compiled, original, compilation.sharing, compilation.config)
-    return _minifier.compared(run, gm) if is_watched else run
+    return first_without_values(traced, _minifier.compared(run, gm) if is_watched else run)
 
 
 def get_npu_backend(

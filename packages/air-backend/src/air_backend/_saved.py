@@ -46,6 +46,7 @@ from air_backend.dump import readable
 from air_backend.eager_calls._shared_calls import shared_as_traced
 from air_backend.eager_calls._tangents import with_tangents
 from air_backend.eager_calls._twice import twice_differentiable
+from air_backend.eager_calls._without_values import first_without_values
 from air_backend.errors import CannotSave
 from air_config import CompilerConfig
 
@@ -234,12 +235,15 @@ def through_aot(
             **compilation.front,
         )(gm, example_inputs)
     inside_levels = with_tangents(original, compilation.config)
-    call = without_check_of_classes(around(compiled))
+    traced = around(compiled)
+    call = without_check_of_classes(traced)
     if not compilation.to_file:
         call = twice_differentiable(call, original, compilation.repeatable)
     call = compilation.direct_call.around(call, inside_levels)
     call = shared_as_traced(call, original, compilation.sharing, compilation.config)
-    return SavedFunction(call, vars(compiled)["serialize"]) if compilation.to_file else call
+    if compilation.to_file:
+        return SavedFunction(call, vars(compiled)["serialize"])
+    return first_without_values(traced, call)
 
 
 def _engine_kept(inputs: Sequence[Any], compilation: Compilation) -> contextlib.AbstractContextManager[None]:
