@@ -1,25 +1,22 @@
-"""How often a key has to come before it is captured: more often, the more captures were for nothing or needed again.
+"""How often a key has to come before it is captured: more often, the more captures were for nothing.
 
     sizes                3 5 3 7 5 3 ..          each is captured when it first comes
     sizes, all new       311 97 1023 18 ..       after some captures in vain: a size that has come twice, four times, ..
     sizes in turn        1 2 3 .. 2000 1 2 ..    forgotten before they come again (`_recent`): never
-    100 of 64 captured   17 80 3 99 17 64 ..     what made room comes again: nothing makes room that was replayed lately
+    100 of 64 captured   17 80 3 99 17 64 ..     what made room comes again (`_needed_again`): those that are there stay
 
 A capture costs as much as many calls. It is worth that for a size that comes again while the capture is there. Where
 the cache is full and its captures are dropped before they have been replayed, the calls of a size run eagerly until it
 has come often enough; captures that are replayed make the graph quick to capture again.
-
-Where sizes are a few more than the cache holds, every capture is replayed, and needed again soon after it made room.
-When that has happened some times, a capture makes room only if it was not replayed for several times as many calls as
-the cache has keys: sizes that come no more make room for others, and nothing else does.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
+from air_aclgraph._needed_again import NeededAgain, Replayed
 from air_aclgraph._recent import Recent
 
 log = logging.getLogger(__name__)
@@ -36,25 +33,7 @@ MOST: Final = 256
 #: Of so many keys for each that the cache holds it is known how often they came.
 KNOWN: Final = 4
 
-#: So many more captures that made room were needed again than were not, until none makes room that was replayed lately.
-NEEDED_AGAIN: Final = 4
-
-#: "Lately" is in so many calls for each key that the cache holds, and up to twice as many.
-LATELY: Final = 8
-
-#: The same for a cache that holds few.
-LATELY_AT_LEAST: Final = 512
-
-#: Calls without a capture between two looks at how many there were.
-_LOOK_EVERY: Final = 16
-
 TOO_RARE: Final = "a size that came too seldom for a capture"
-
-
-class Replayed(Protocol):
-    """A capture, and how often it was replayed."""
-
-    count: list[int]
 
 
 class Patience:
@@ -72,14 +51,7 @@ class Patience:
         self._in_vain = 0
         self._is_crowded = False
         self._is_full = False
-        self._gone: dict[Hashable, bool] = {}
-        """What made room last, as many as the cache holds."""
-        self._needed_again = 0
-        self._lately = max(LATELY * limit, LATELY_AT_LEAST)
-        self._missed = 0
-        self._before: Mapping[Any, int] = {}
-        self._last: Mapping[Any, int] = {}
-        """How often each capture had been replayed when that was looked at last, and before."""
+        self._needed_again = NeededAgain(limit)
 
     def why_not_yet(
         self, key: Hashable, full: Mapping[Any, Replayed] | None = None, *, crowded: bool = False
@@ -89,8 +61,9 @@ class Patience:
         `full` are the captures, the least recently used first, where one has to make room. What is `crowded` would only
         push out what is replayed: the keys of modules that are called one after the other.
         """
-        if self._gone.pop(key, False):
-            self._note_needed_again()
+        self._needed_again.came(key)
+        if self._needed_again.is_usual and not self._is_full:
+            self._tell_full()
         seen = self._recent.came(key)
         if seen < self._warmup:
             return "warm-up"
@@ -103,22 +76,7 @@ class Patience:
 
     def _needed(self, full: Mapping[Any, Replayed] | None) -> int:
         """How often a key has to come now."""
-        if not full:
-            return self.calls
-        self._look(full)
-        oldest = next(iter(full))
-        lately = full[oldest].count[0] != self._before.get(oldest, 0)
-        return MOST if lately and self._needed_again >= NEEDED_AGAIN else self.calls
-
-    def _look(self, full: Mapping[Any, Replayed]) -> None:
-        """Notes now and then how often each capture was replayed."""
-        self._missed += 1
-        if self._missed % _LOOK_EVERY:
-            return
-        counts = {key: capture.count[0] for key, capture in full.items()}
-        replays = sum(max(0, count - self._last.get(key, 0)) for key, count in counts.items())
-        if self._missed + replays >= self._lately:
-            self._before, self._last, self._missed = self._last, counts, 0
+        return MOST if full and self._needed_again.stays(full) else self.calls
 
     def is_asked_for(self, key: Hashable) -> None:
         """A key that is captured as soon as it is warm, however seldom it came."""
@@ -126,10 +84,7 @@ class Patience:
 
     def dropped(self, key: Hashable, replays: int) -> None:
         """A capture makes room for another one; keys may have to come more often from now on."""
-        self._gone[key] = True
-        if len(self._gone) > self._limit:
-            del self._gone[next(iter(self._gone))]
-            self._needed_again = max(0, self._needed_again - 1)
+        self._needed_again.made_room(key)
         if self.calls > 1:
             self._recent.forget(key)
         if replays >= WORTHWHILE:
@@ -139,15 +94,6 @@ class Patience:
         if self._in_vain >= IN_VAIN_ALLOWED and self.calls < MOST:
             self._in_vain, self.calls = 0, 2 * self.calls
             self._tell_in_vain()
-
-    def _note_needed_again(self) -> None:
-        self._needed_again = min(NEEDED_AGAIN, self._needed_again + 1)
-        if self._needed_again == NEEDED_AGAIN and not self._is_full:
-            self._is_full = True
-            self._note(
-                f"captures are needed again soon after they made room: none makes room that was replayed in the last "
-                f"{self._lately} calls, and other sizes run eagerly until they have come {MOST} times"
-            )
 
     def tell_dropped(self, key: Hashable, other: Hashable, limit_bytes: int | None) -> None:
         """Warns of the first capture that makes room."""
@@ -182,3 +128,10 @@ class Patience:
             "%s: %s. Raise debug.aclgraph.static_capture_size_limit above their number times that of the sizes.",
             self._name, note,
         )  # fmt: skip
+
+    def _tell_full(self) -> None:
+        self._is_full = True
+        self._note(
+            f"captures are needed again soon after they made room: none makes room that was replayed in the last "
+            f"{self._needed_again.lately} calls, and other sizes run eagerly until they have come {MOST} times"
+        )
