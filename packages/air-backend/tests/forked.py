@@ -23,26 +23,30 @@ _server = multiprocessing.get_context("forkserver")
 _server.set_forkserver_preload([*IMPORTED])
 
 
-def run_python(source: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def run_python(
+    source: str, *arguments: str, folder: Path, limit_s: int = LIMIT_S
+) -> subprocess.CompletedProcess[str]:
     """Runs Python source in `folder`; gives what `subprocess.run` would give."""
     script = folder / "program.py"
     script.write_text(source)
-    return _run(_program, str(script), *arguments, folder=folder)
+    return _run(_program, str(script), *arguments, folder=folder, limit_s=limit_s)
 
 
 def run_pytest(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return _run(_pytest, *arguments, folder=folder)
 
 
-def _run(work: Callable[..., object], *words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def _run(
+    work: Callable[..., object], *words: str, folder: Path, limit_s: int = LIMIT_S
+) -> subprocess.CompletedProcess[str]:
     """Calls a function of a module in a fork; what it prints and how it ends come back."""
     told = folder / "out", folder / "err"
     process = _server.Process(target=_become, args=(work, words, folder, *told))
     process.start()
-    process.join(LIMIT_S)
+    process.join(limit_s)
     if process.exitcode is None:
         process.kill()
-        raise subprocess.TimeoutExpired(words, LIMIT_S, *(file.read_text() for file in told))
+        raise subprocess.TimeoutExpired(words, limit_s, *(file.read_text() for file in told))
     out, err = (file.read_text() for file in told)
     return subprocess.CompletedProcess(words, process.exitcode, out, err)
 

@@ -1,128 +1,27 @@
-"""What torch's documentation shows, compiled call by call, gives what eager gives; the judge is eager's own run."""
+"""What torch's documentation shows, compiled call by call, gives what eager gives."""
 
 from __future__ import annotations
 
-import signal
-import types
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+import json
+from pathlib import Path
 
 import pytest
-import torch
-from torch import Tensor, nn
-from torch.nn.parameter import is_lazy
-from torch.utils._pytree import tree_map
 
-from air_backend import CompilerConfig, get_npu_backend
-from documented import Call, examples
-from fuzz.test_every_operator import difference
+from documented_calls import SHARDS
+from forked import run_python
 
-SHARDS = 6
-SECONDS = 60  # for one call
-SEEDS = range(8, 16)
-#: Memory that nobody has written; the order of equal values in an unstable sort is nobody's either.
-LEFT_OUT = ("empty", "skip_init", "argsort", "sort(")
-
-
-class TooLong(BaseException):  # what catches every Exception is to leave it alone
-    """A call takes longer than an example should."""
-
-
-@contextmanager
-def in_time() -> Iterator[None]:
-    def end(signal_number: int, frame: types.FrameType | None) -> None:
-        raise TooLong
-
-    before = signal.signal(signal.SIGALRM, end)
-    signal.alarm(SECONDS)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def seen(results: Any) -> Any:
-    """What a caller sees: tensors, also those of a module; of tensors with other layouts only that they are tensors."""
-    plain = tree_map(
-        lambda one: one.state_dict(keep_vars=True) if isinstance(one, nn.Module) else one, results
-    )
-    return tree_map(lambda one: one if _is_plain(one) else type(one).__name__, plain)
-
-
-def shapes(results: Any) -> Any:
-    """What does not depend on the numbers that were drawn."""
-    return tree_map(lambda one: torch.zeros_like(one) if isinstance(one, Tensor) else None, results)
-
-
-def _is_plain(value: object) -> bool:
-    if not isinstance(value, Tensor) or is_lazy(value):
-        return False
-    return value.layout is torch.strided and not value.is_nested and not value.is_quantized
-
-
-def outcome(call: Call, backend: Any, expected: Any) -> tuple[str, Any]:
-    """What is not as in eager in two calls, of which the second replays, and the results; empty where all is."""
-    torch._dynamo.reset()
-    run = torch.compile(call.function, backend=backend)
-    for _ in range(2):
-        try:
-            found = seen(call.run(run))
-        except Exception as error:
-            return f"{type(error).__name__}: {error}", None
-        if told := difference(expected, found):
-            return told, found
-    return "", None
-
-
-def fault(call: Call, mode: Any) -> str:
-    """What AIR does otherwise than eager, where torch's own front does not."""
-    config = CompilerConfig()
-    config.mode = mode
-    try:
-        expected, again = (seen(call.run(call.function)) for _ in range(2))
-    except Exception:  # eager refuses, or a value cannot be copied
-        return ""
-    if difference(expected, again):
-        return ""
-    told, found = outcome(call, get_npu_backend(compiler_config=config), expected)
-    if not told or outcome(call, "aot_eager", expected)[0]:
-        return ""
-    is_drawn = mode == "max-autotune" and found is not None and depends_on_seed(call, expected)
-    return (
-        difference(*map(shapes, (expected, found))) if is_drawn else told
-    )  # the engine draws its own numbers
-
-
-def depends_on_seed(call: Call, expected: Any) -> bool:
-    return any(difference(expected, seen(call.run(call.function, seed))) for seed in SEEDS)
+LIMIT_S = 1700
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(LIMIT_S + 60)
 @pytest.mark.parametrize("shard", range(SHARDS))
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
-def test_N25_documented_calls_give_what_eager_gives(mode: str, shard: int) -> None:
-    wrong: list[str] = []
-    calls = 0
-
-    def judge(call: Call) -> None:
-        nonlocal calls
-        if any(word in call.text for word in LEFT_OUT):
-            return
-        try:
-            with in_time():
-                told = fault(call, mode)
-        except TooLong:
-            return
-        calls += 1
-        if told:
-            wrong.append(f"{call.function.__code__.co_filename} {call.text}: {told}")
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for example in [*examples()][shard::SHARDS]:
-            example.calls(judge)
+def test_N25_documented_calls_give_what_eager_gives(mode: str, shard: int, tmp_path: Path) -> None:
+    """In a process of its own: examples rename devices and register what torch then has for good."""
+    program = "import documented_calls; documented_calls.main()"
+    done = run_python(program, mode, str(shard), "found.json", folder=tmp_path, limit_s=LIMIT_S)
+    assert done.returncode == 0, done.stderr
+    calls, wrong = json.loads((tmp_path / "found.json").read_text())
     assert calls > 100
     assert not wrong, "\n".join(wrong)
