@@ -57,6 +57,7 @@ def test_an_operator_that_is_given_graphs_draws_where_one_of_them_does() -> None
         given = [graph.get_attr(name) for name in ("first", "second")]
         graph.call_function(torch.ops.higher_order.cond, (x, *given, (x,)))
         owner = GraphModule(dict(zip(("first", "second"), made, strict=True)), graph)
+        node: Node
         (node,) = owner.graph.find_nodes(op="call_function", target=torch.ops.higher_order.cond)
         return node
 
