@@ -22,7 +22,7 @@ from functools import cached_property
 from typing import Any, Final
 
 import torch
-from torch._ops import OpOverload
+from torch._ops import HigherOrderOperator, OpOverload
 from torch._prims_common import is_contiguous_or_false
 from torch.fx import Node
 from torch.fx.node import map_arg
@@ -35,6 +35,7 @@ from air_graph import (
     SCATTERS,
     DeviceLayouts,
     Region,
+    addresses_storage,
     bodies_of,
     is_dense,
     keeps_gaps,
@@ -290,6 +291,8 @@ def _reads_absolute_offset(ask: _Question) -> Node | None:
     for storage in _with_copies(ask, keeps_gaps):
         for member in ask.facts.members(storage):
             for user in member.users:
+                if isinstance(user.target, HigherOrderOperator) and addresses_storage(user):
+                    return user
                 if user.target not in _BY_OFFSET or user.args[0] is not member:
                     continue
                 if not (is_same_place and _reads_within(ask, user, member)):

@@ -17,7 +17,7 @@ from air_fxpasses import (
     ReinplaceInputMutated,
     default_passes,
 )
-from air_fxpasses.testing import copied, difference, functional_graph, run_graph
+from air_fxpasses.testing import compiled_graph, copied, difference, functional_graph, run_graph
 
 aten = torch.ops.aten
 
@@ -201,6 +201,23 @@ def test_metadata_follows_the_value_to_its_new_home() -> None:
     calls = [n for n in gm.graph.nodes if n.op == "call_function"]
     storages = {n.meta["val"].untyped_storage()._cdata for n in calls}
     assert len(storages) == 1
+
+
+def test_W6_a_result_that_a_branch_reads_by_absolute_offset_stays_where_it_is() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        part = (x + 1)[1:] * 2
+
+        def window(value: torch.Tensor) -> torch.Tensor:
+            return value.as_strided((2,), (1,), 1) * 3
+
+        chosen: torch.Tensor = torch.cond(x.sum() > 0, window, lambda value: window(value) + 1, (part,))
+        return chosen
+
+    gm = compiled_graph(f, x)
+    eager = run_graph(gm, copied([x]))
+    report = Pipeline([ReinplaceInplaceable()]).run(gm, [x])
+    assert difference(eager, run_graph(gm, copied([x]))) is None
+    assert any("absolute storage offset" in r.reason for r in report.refusals)
 
 
 def test_fuzz_a_scatter_hands_the_offset_of_its_base_to_an_absolute_read() -> None:

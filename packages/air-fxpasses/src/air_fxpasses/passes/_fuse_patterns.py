@@ -24,7 +24,7 @@ from air_fxpasses.patterns._matcher import Failure, Matcher, Traced, kind
 from air_fxpasses.patterns._row import FusionPattern, Match
 from air_fxpasses.patterns._table import registered_patterns, traced_pattern
 from air_fxpasses.patterns._trace import trace
-from air_graph import same_extents
+from air_graph import addresses_storage, same_extents
 
 aten = torch.ops.aten
 
@@ -221,10 +221,7 @@ def _layout_reader(facts: Facts, node: Node) -> Node | None:
     waiting, seen = [node], {node}
     while waiting:
         for user in waiting.pop().users:
-            if user.op == "output" or user.target in (
-                aten.as_strided.default,
-                aten.as_strided_scatter.default,
-            ):
+            if user.op == "output" or addresses_storage(user):
                 return user
             if user not in seen and user.op == "call_function" and not _gives_new_layout(user):
                 seen.add(user)
