@@ -10,13 +10,16 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from air_geir.errors import EngineError, EngineUnavailableError
 from air_geir.export import dynamo_export
 from air_geir.offline import OfflineModel, _atc, compile_air, load_om, soc_name
+from air_graph.errors import CannotWrite
 
 pytest.importorskip("torch_npu")
 pytestmark = [pytest.mark.npu, pytest.mark.filterwarnings("ignore::FutureWarning")]
@@ -115,6 +118,8 @@ X, ROWS = torch.randn(3, 4), torch.tensor([2, 0])
         ((X[:2], ROWS), r"input 0 is x: float32\[2, 4\], the model was compiled for x: float32\[3, 4\]"),
         ((X, ROWS.int()), r"input 1 is rows: int32\[2\], the model was compiled for rows: int64\[2\]"),
         ((X, [2, 0]), "input 1 is list, not a tensor"),
+        ((X.to_sparse(), ROWS), "input 0 is sparse_coo: there is no memory"),
+        ((FakeTensorMode().from_tensor(X), ROWS), "input 0 is a fake tensor"),
         ((X.to("meta"), ROWS), "its inputs lie on cpu and meta"),
     ],
 )
@@ -131,6 +136,24 @@ def test_a_closed_model_says_so(om: Path) -> None:
     made.close()
     with pytest.raises(EngineError, match="the offline model was closed"):
         made(*inputs())
+
+
+def test_a_model_that_is_dropped_gives_its_memory_back_and_says_so(om: Path) -> None:
+    given, npu = inputs(), torch.get_device_module("npu")
+    with load_om(om) as kept:
+        kept(*given)
+        free, _ = npu.mem_get_info()
+        for _ in range(3):
+            with pytest.warns(ResourceWarning, match=r"two\.om was dropped and not closed"):
+                load_om(om)(*given)
+        assert npu.mem_get_info()[0] == free
+        kept(*given)
+
+
+@pytest.mark.parametrize("device", ["npu:0", True, -1, 0.0])
+def test_a_device_that_is_no_number_is_refused(device: Any, om: Path) -> None:
+    with pytest.raises(EngineError, match=r"the device is .*, and not a number"):
+        load_om(om, device=device)
 
 
 def cut(data: bytes) -> bytes:
@@ -255,6 +278,27 @@ def test_an_interrupt_ends_atc_and_leaves_nothing(
 def test_an_option_that_atc_does_not_have_is_refused_in_its_words(air: Path, tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="unrecognized arguments: --colour=red"):
         compile_air(air, tmp_path / "two", options={"colour": "red"})
+
+
+@pytest.mark.parametrize("name", ["model", "output", "framework", "soc_version"])
+def test_an_option_that_is_an_argument_is_refused(name: str, air: Path, tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match=f"options of compile_air has {name}, which it sets itself"):
+        compile_air(air, tmp_path / "two", options={name: "1"})
+
+
+@pytest.mark.parametrize("output", ["", ".", "out"])
+def test_a_folder_is_no_place_for_a_model(
+    output: str, air: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here" / "out").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(EngineError, match=f"output is '{output}', a folder"):
+        compile_air(air, output)
+
+
+def test_a_folder_that_takes_no_files_is_named(air: Path) -> None:
+    with pytest.raises(CannotWrite, match=r"the offline model cannot be written"):
+        compile_air(air, "/proc/two")
 
 
 def test_a_missing_program_and_a_missing_module_say_what_to_install(

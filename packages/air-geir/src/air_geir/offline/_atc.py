@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -14,6 +15,8 @@ from air_geir.errors import EngineError, EngineUnavailableError
 from air_geir.offline._pyacl import soc_name
 
 PROGRAM = "atc"
+OURS = frozenset({"framework", "model", "output", "soc_version"})
+"""Options that the arguments of `compile_air` are for."""
 
 
 def missing_program() -> str | None:
@@ -40,7 +43,16 @@ def compile_air(
         raise EngineUnavailableError(
             f"{model} cannot be compiled: {reason}", advice="install CANN's toolkit and source its set_env.sh"
         )
+    if own := sorted(OURS.intersection(options or {})):
+        raise EngineError(
+            f"options of compile_air has {', '.join(own)}, which it sets itself",
+            advice="the arguments model, output and soc are for these",
+        )
     source, target = Path(model).absolute(), Path(output).absolute()
+    if not os.fspath(output) or target.is_dir():
+        raise EngineError(
+            f"output is {os.fspath(output)!r}, a folder", advice="name the file in it, such as out/net.om"
+        )
     if not source.is_file():
         raise EngineError(
             f"{model} is not a file", advice="export a model first: air_backend.dynamo_export(...)"
@@ -51,7 +63,9 @@ def compile_air(
     from air_graph import files
 
     files.folder(target.parent, "the folder of the offline model")
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".atc.") as folder:
+    with contextlib.ExitStack() as stack:
+        with files.writing(target, "the offline model"):
+            folder = stack.enter_context(tempfile.TemporaryDirectory(dir=target.parent, prefix=".atc."))
         made, given = Path(folder) / target.stem, source
         whole = with_whole_paths(source.read_bytes())
         if whole is not None:  # the program runs in a folder of its own

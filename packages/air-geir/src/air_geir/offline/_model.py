@@ -6,6 +6,7 @@ import math
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 
 from air_geir.errors import EngineError
 from air_geir.offline import _pyacl as pyacl
@@ -45,6 +47,10 @@ def load_om(path: str | os.PathLike[str], *, device: int | None = None) -> Offli
         path: a file that `atc` wrote for the chip of this machine.
         device: number of the device, where torch_npu is not imported; with it, torch's current device is used.
     """
+    if not (device is None or (type(device) is int and device >= 0)):
+        raise EngineError(
+            f"the device is {device!r}, and not a number", advice="give its number, such as 0, or none"
+        )
     if not Path(path).is_file():
         raise EngineError(
             f"{path} is not a file", advice="air_geir.offline.compile_air(...) or the program atc makes one"
@@ -143,6 +149,10 @@ class OfflineModel:
         for at, (tensor, port) in enumerate(zip(tensors, self.inputs, strict=True)):
             if not isinstance(tensor, Tensor):
                 self._refuse(f"input {at} is {type(tensor).__name__}, not a tensor")
+            if tensor.layout != torch.strided or isinstance(tensor, FakeTensor):
+                self._refuse(
+                    f"input {at} is {_kind_of(tensor)}: there is no memory that the model could read"
+                )
             if tensor.dtype != port.dtype or tuple(tensor.shape) != port.shape:
                 found = Port(port.name, tuple(tensor.shape), tensor.dtype, 0)
                 self._refuse(f"input {at} is {found}, the model was compiled for {port}")
@@ -228,6 +238,17 @@ class OfflineModel:
                 self._acl, self._acl.mdl.unload(number), "unload the offline model", str(self._path)
             )
 
+    def __del__(self) -> None:
+        """Frees a model that is dropped without `close`, as a file is; a capture would break by it, and goes first."""
+        if getattr(self, "_number", None) is None or sys.is_finalizing():
+            return
+        text = (
+            f"the offline model {self._path} was dropped and not closed: use `with load_om(...)`, or close()"
+        )
+        warnings.warn(text, ResourceWarning, stacklevel=2, source=self)
+        if not (pyacl.torch_works_on_npu() and torch.get_device_module("npu").is_current_stream_capturing()):
+            self.close()
+
     def __enter__(self) -> OfflineModel:
         return self
 
@@ -267,6 +288,10 @@ class _Buffers:
         self._acl.mdl.destroy_dataset(self.dataset)
         for buffer in self._buffers:
             self._acl.destroy_data_buffer(buffer)
+
+
+def _kind_of(tensor: Tensor) -> str:
+    return "a fake tensor" if isinstance(tensor, FakeTensor) else str(tensor.layout).removeprefix("torch.")
 
 
 def _format_of(tensor: Tensor) -> Format:
