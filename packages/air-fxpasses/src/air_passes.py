@@ -12,9 +12,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command: 0, 1 when a pass fails or is rolled back, 2 when it cannot be used so."""
     options = _parser().parse_args(arguments)
     warnings.filterwarnings("ignore", "Failed to initialize NumPy")  # torch's; no pass needs it
+    from air_config.terminal import printing
     from air_fxpasses.cli import execute
 
-    return execute(options)
+    return printing(lambda: execute(options))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -45,3 +45,15 @@ def test_S26_the_page_names_every_operator() -> None:
 def test_the_command_prints_the_counts(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["coverage"]) == 0
     assert "0 missing" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words", [["--check", "{}/none"], ["--check", "{}"], ["--output", "{}/none/page.md"]]
+)
+def test_a_page_that_cannot_be_used_is_said_in_a_sentence(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["operators", *(word.format(tmp_path) for word in words)]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("python -m air_geir: ")
+    assert str(tmp_path) in told

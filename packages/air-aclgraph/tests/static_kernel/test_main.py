@@ -38,3 +38,8 @@ def test_products_and_cached_kernels_are_listed_and_removed(
 def test_a_directory_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["clean", str(tmp_path / "no")]) == 1
     assert "no directory" in capsys.readouterr().err
+
+
+def test_a_cache_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["clean", str(tmp_path), "--cache", str(tmp_path / "no")]) == 1
+    assert "no is no directory: give the kernel cache" in capsys.readouterr().err

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import io
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 from air_config import CompilerConfig, ConfigError, Context, resolve
 from air_config._reference import reference_page
 from air_config._unread import unread_options
+from air_config.terminal import printing
 
 DEFAULT_PAGE = "docs/reference/config.md"
 
@@ -61,18 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     show.set_defaults(run=_show)
 
     given = parser.parse_args(arguments)
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a value may have a character that the terminal does not
-        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        status: int = given.run(given)
-        sys.stdout.flush()
-    except BrokenPipeError:  # whoever reads, `head` for example, has enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return printing(lambda: int(given.run(given)))
     except (ConfigError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    return status
 
 
 def _docs(given: argparse.Namespace) -> int:

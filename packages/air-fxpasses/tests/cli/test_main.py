@@ -107,3 +107,10 @@ def test_the_help_imports_no_torch_and_says_nothing_else() -> None:
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith("usage: air-passes")
     assert ran.stderr == ""
+
+
+def test_a_reader_that_has_enough_is_no_error(model: str) -> None:
+    command = f'set -o pipefail; "{sys.executable}" -u -m air_passes show "{model}:build" | head -n 1'
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (0, "== graph 0\n")
+    assert "BrokenPipeError" not in ran.stderr

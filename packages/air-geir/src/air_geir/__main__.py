@@ -7,7 +7,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from air_config.terminal import printing
 from air_geir.coverage import core_coverage, operators_page, report
+from air_graph.errors import CannotWrite
+from air_graph.files import write_text
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -20,6 +23,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     place.add_argument("--output", type=Path, help="file to write; standard output when left out")
     place.add_argument("--check", type=Path, metavar="FILE", help="fail when the file is out of date")
     chosen = parser.parse_args(arguments)
+    try:
+        return printing(lambda: _run(chosen))
+    except (CannotWrite, OSError) as error:
+        print(f"python -m air_geir: {error}", file=sys.stderr)
+        return 2
+
+
+def _run(chosen: argparse.Namespace) -> int:
     text = report(core_coverage()) if chosen.command == "coverage" else operators_page()
     target: Path | None = getattr(chosen, "output", None)
     written: Path | None = getattr(chosen, "check", None)
@@ -32,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     elif target is None:
         print(text)
     else:
-        target.write_text(text, encoding="utf-8")
+        write_text(target, text, "the page")
     return 0
 
 

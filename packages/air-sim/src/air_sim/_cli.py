@@ -10,11 +10,12 @@ import sys
 import time
 from collections.abc import Sequence
 
+from air_config.terminal import printing
 from air_sim._activate import environment
 from air_sim._build import build, cache_folder
 from air_sim._info import describe
 from air_sim._switches import Switches, variable
-from air_sim.errors import AirSimError, MissingTool
+from air_sim.errors import AirSimError, MissingCommand
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -46,14 +47,20 @@ def _build(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     pairs = (text.partition("=") for text in arguments.set)
     switches = Switches.of({name: value for name, _, value in pairs})
-    program = [word for word in arguments.program if word != "--"] or ["python"]
+    program = arguments.program[1:] if arguments.program[:1] == ["--"] else arguments.program
+    program = program or ["python"]
     if program[0] in ("python", "python3"):
         program[0] = sys.executable
     path = shutil.which(program[0])
     if path is None:
-        raise MissingTool(program[0])
+        raise MissingCommand(program[0])
     os.environ.update(environment(build(), switches))
     os.execv(path, program)
+
+
+def _info() -> int:
+    print(describe(cache_folder(), variable))
+    return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -65,8 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _build(arguments)
         if arguments.command == "run":
             return _run(arguments)
-        print(describe(cache_folder(), variable))
+        return printing(_info)
     except AirSimError as error:
         print(f"air-sim: {error}", file=sys.stderr)
         return 1
-    return 0

@@ -40,6 +40,18 @@ class MissingTool(AirSimError):
 
 
 @dataclass(eq=False)
+class MissingCommand(AirSimError):
+    """The command that `air-sim run` was given is not on PATH, or cannot be executed.
+
+    Name a program, such as `python script.py`.
+    """
+
+    command: str
+    what = "{command} is no program that can be run here"
+    advice = "name one that is on PATH, for example: air-sim run python script.py"
+
+
+@dataclass(eq=False)
 class BuildFailed(AirSimError):
     """A compiler or linker command of the build failed.
 

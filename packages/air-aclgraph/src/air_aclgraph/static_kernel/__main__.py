@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from air_aclgraph.static_kernel import _cache, _tree
+from air_config.terminal import printing
 
 
 def main(argv: Sequence[str]) -> int:
@@ -28,6 +29,9 @@ def main(argv: Sequence[str]) -> int:
     given = parser.parse_args(argv)
     if not given.directory.is_dir():
         print(f"{given.directory} is no directory: give the one that the program built in", file=sys.stderr)
+        return 1
+    if given.cache is not None and not given.cache.is_dir():
+        print(f"{given.cache} is no directory: give the kernel cache, or leave --cache out", file=sys.stderr)
         return 1
     cache = given.cache or given.directory / _tree.CACHE
     if given.command == "list":
@@ -49,4 +53,4 @@ def _list(build_dir: Path, cache: Path) -> None:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(printing(lambda: main(sys.argv[1:])))

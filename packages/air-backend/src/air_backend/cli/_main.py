@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -22,6 +21,7 @@ from air_backend.cli import _sim
 from air_backend.cli._bench import checkout
 from air_backend.errors import CannotSimulate
 from air_config.errors import AirError
+from air_config.terminal import printing
 
 COMMANDS: Final[dict[str, str]] = {
     "bench": "run the benchmarks of a checkout",
@@ -68,12 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.command == "run":
         return run(parsed)  # what the script raises is the script's
     try:
-        code = run(parsed)
-        sys.stdout.flush()
-        return code
-    except BrokenPipeError:  # whoever reads, `head` for example, has enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return printing(lambda: run(parsed))
     except Exception as error:
         cause = getattr(error, "inner_exception", error)  # where Dynamo has wrapped it
         if not isinstance(cause, AirError):
