@@ -67,3 +67,10 @@ def test_a_pass_that_could_never_be_called_is_refused_where_it_is_set() -> None:
         assert word in str(refused.value)
     config.post_grad_custom_post_pass = lambda gm, inputs, config, more=1: None
     config.debug.data_dump.filter = only_the_graph
+
+
+def test_a_filter_that_does_not_take_a_node_is_refused_where_it_is_set() -> None:
+    config = CompilerConfig()
+    with pytest.raises(WrongValue, match=r"(?s)debug\.data_dump\.filter.*a function of \(node\)"):
+        config.debug.data_dump.filter = lambda node, value: node
+    config.debug.data_dump.filter = lambda node: node

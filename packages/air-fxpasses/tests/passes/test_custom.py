@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
 import torch
 from torch._subclasses import FakeTensorMode
 from torch._subclasses.fake_tensor import unset_fake_temporarily
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Transformer
+from torch.fx.passes.infra.pass_base import PassResult
 
 from air_fxpasses import CustomPass, Pipeline, default_passes
 from air_fxpasses.errors import PassFailed
@@ -157,3 +159,25 @@ def test_a_tensor_that_a_function_makes_where_tensors_are_real_is_a_constant_of_
     with mode_of(gm):
         Pipeline([CustomPass(add, "mine")]).run(gm)
     assert torch.equal(run_graph(gm, [x]).outputs[0], torch.full((4,), 3.0).sin())
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda gm: Transformer(gm).transform(),
+        lambda gm: copy.deepcopy(gm.graph),
+        lambda gm: PassResult(Transformer(gm).transform(), True),
+    ],
+)
+def test_another_graph_that_a_function_returns_is_its_failure(made: Any) -> None:
+    gm = functional_graph(lambda x: x + 1, x)
+    with pytest.raises(PassFailed, match=r"returns another Graph.*edits the one it is given"):
+        Pipeline([CustomPass(made, "mine")]).run(gm, [x])
+
+
+@pytest.mark.parametrize(
+    "given", [lambda gm: gm, lambda gm: gm.graph, lambda gm: PassResult(gm, False), lambda gm: 5]
+)
+def test_the_graph_itself_may_be_returned(given: Any) -> None:
+    gm = functional_graph(lambda x: x + 1, x)
+    assert not Pipeline([CustomPass(given, "mine")]).run(gm, [x]).step("mine").modified

@@ -93,7 +93,7 @@ class DataDump(Group):
         None, "Directory of the files; None is the working directory.", directory(may_be_made=True)
     )
     filter: Callable[..., Any] | None = option(
-        None, "Called with each node; a node for which it returns None is left out.", function()
+        None, "Called with each node; a node for which it returns None is left out.", function("node")
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from torch import nn
 from torch._subclasses import FakeTensor
-from torch.fx import GraphModule
+from torch.fx import Graph, GraphModule
 
 from air_fxpasses._facts import Facts
 from air_fxpasses._pass import Pass, PassResult
@@ -18,7 +18,7 @@ from air_fxpasses._snapshot import Snapshot
 
 @dataclass(frozen=True)
 class CustomPass(Pass):
-    """A function that edits a graph module in place; what it returns is ignored, what it raises is not.
+    """A function that edits a graph module in place; another graph that it returns is an error, what it raises is not.
 
     Without a function it is a place in an order of passes, for one that a user may give.
     """
@@ -39,13 +39,22 @@ class CustomPass(Pass):
     def __call__(self, gm: GraphModule, facts: Facts) -> PassResult:
         before, ends, fakes = Snapshot(gm), _ends(gm), _fakes(gm)
         if self.function is not None:
-            self.function(gm)
+            _refuse_another(self.function(gm), gm)
         modified = not before.is_unchanged()
         if modified:
             _check(gm, ends)
             _refuse_fakes(_fakes(gm) - fakes)
         facts.refresh()
         return PassResult(modified)
+
+
+def _refuse_another(given: Any, gm: GraphModule) -> None:
+    """What a pass gives back is not used: one that makes a graph anew would have done nothing."""
+    made = getattr(given, "graph_module", given)  # torch.fx's own PassResult has it
+    if isinstance(made, (GraphModule, Graph)) and made is not gm and made is not gm.graph:
+        raise TypeError(
+            f"it returns another {type(made).__name__}, and a pass edits the one it is given: gm.graph = other.graph"
+        )
 
 
 def _ends(gm: GraphModule) -> dict[str, int]:
