@@ -22,7 +22,7 @@ from air_aclgraph._memory import extent
 from air_aclgraph._moved import is_made_by_recordings
 
 #: Bytes of an input that is watched for this.
-LARGE: Final = 1 << 20
+LARGE: Final = 1 << 18
 
 #: Calls with other memory until an input is watched no more.
 MOVES_ALLOWED: Final = 4

@@ -123,8 +123,8 @@ class Air(Group):
     adaptive_slots: int | None = option(
         None,
         "Calls after which an input whose address never changed is bound instead of copied; 0 never does so. None is "
-        "3 where Inductor generates the kernels, whose own code copies nothing; elsewhere inputs of 1 MiB and more are "
-        "bound when their copies have cost as much as a capture.",
+        "3 where Inductor generates the kernels, whose own code copies nothing; elsewhere inputs of 256 KiB and more "
+        "are bound when their copies have cost as much as a capture.",
         integer(0, 1_000_000),
     )
     adopt_inputs: bool = option(
