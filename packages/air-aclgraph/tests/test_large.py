@@ -189,6 +189,25 @@ def test_an_input_on_the_host_is_staged_in_each_call_however_long_it_stays(
     assert run.explain()["keys"][0]["kinds"] == ["copied", "bound"]
 
 
+def test_an_input_whose_whole_storage_is_addressed_is_bound_and_read_at_its_place(device: str) -> None:
+    def strided(x: Tensor) -> Tensor:
+        return x.as_strided((4, 4), (16, 1), 3) * x.sum()
+
+    backend = Backend(device)
+    run = torch.compile(strided, backend=backend)
+    memory = torch.randn(ROWS + 64, 16, device=device)
+    for first in (0, 32, 0):
+        for _ in range(WORTH + 8):
+            memory.normal_()
+            x = memory[first : first + 4]
+            torch.testing.assert_close(run(x), strided(x), rtol=1e-4, atol=1e-4)
+    assert [key["kinds"] for key in backend.only.explain()["keys"]] == [["bound"]] * 2
+    other = torch.randn(ROWS + 64, 16, device=device)[:4]
+    for _ in range(WORTH + 8):
+        torch.testing.assert_close(run(other), strided(other), rtol=1e-4, atol=1e-4)
+    assert backend.only.stats()["recaptures"] == {"stable input bound": 2, "bound input moved": 1}
+
+
 def test_a_tensor_is_as_large_as_the_memory_that_it_reaches(device: str) -> None:
     assert is_large(table_on(device))
     assert not is_large(torch.zeros(1, 16, device=device).expand(ROWS, 16))

@@ -216,9 +216,15 @@ class Making:
 
     def _large(self, inputs: Sequence[Any], kinds: Sequence[Kind]) -> tuple[list[int], int]:
         """The large inputs that are copied, and the calls after which that has cost a capture."""
-        copied = (i for i, kind in enumerate(kinds) if kind is Kind.COPIED and i not in self.wholes)
-        found = [i for i in copied if self.options.bind_large and i in self._bindable and is_large(inputs[i])]
-        return found, calls_worth_a_capture(self._took, [inputs[i] for i in found], self.runtime)
+        if not self.options.bind_large:
+            return [], 0
+        copied = {
+            i: whole(inputs[i]) if i in self.wholes else inputs[i]
+            for i, kind in enumerate(kinds)
+            if kind is Kind.COPIED and i in self._bindable
+        }
+        found = {i: memory for i, memory in copied.items() if is_large(memory)}
+        return list(found), calls_worth_a_capture(self._took, list(found.values()), self.runtime)
 
     def _loans(
         self, policy: KeyPolicy, outputs: Sequence[Output], recording: Recording

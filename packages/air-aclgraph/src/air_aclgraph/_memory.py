@@ -108,7 +108,10 @@ class Buffers:
 
     def drop(self, index: int) -> None:
         """Lets go of the buffer of an input that is used where it is; captures that have it keep it."""
-        self._storages.pop(index, None)
+        for key in [
+            key for key in self._storages if key == index or (isinstance(key, tuple) and key[0] == index)
+        ]:
+            del self._storages[key]
 
     def held(self) -> dict[int, int]:
         """The storages that the next capture may be given, and their bytes; older captures may have others."""
