@@ -17,7 +17,7 @@ import logging
 import os
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import FunctionType, MethodType
@@ -44,8 +44,9 @@ from air_backend.inference._classes import Classes, classes_of
 from air_backend.inference._conditions import Traced, arguments, texts_of
 from air_backend.inference._globals import use_globals_of
 from air_backend.inference._key import Key, cells_of, hooks_of, pin_options_of_the_trace
-from air_backend.inference._local_classes import importable
+from air_backend.inference._local_classes import conditions_made_in, importable
 from air_backend.inference._marks import Marks, marks_of
+from air_backend.inference._torchs_own import traceable
 from air_config import CompilerConfig
 from air_config.errors import AirError, NotSerializable
 from air_geir.engines import kept_in
@@ -64,6 +65,10 @@ OF_CONTENTS: Final = frozenset(
         "EQUALS_MATCH",
     }
 )  # fmt: skip
+#: While conditions are written, classes have other names.
+OF_NAMES: Final = (".__name__", ".__qualname__")
+#: Torch writes no function or class down of which no more than its parts is asked.
+OF_PARTS: Final = re.compile(r"\.__(closure|defaults|kwdefaults)__|\.__(name|qualname)__$")
 CANNOT_BE_KEPT: Final = frozenset(CheckFunctionManager.UNSUPPORTED_SERIALIZATION_GUARD_TYPES)
 
 
@@ -110,7 +115,12 @@ def cache_compile(
     except CannotSave as error:
         _warn_not_kept(function, error.reason)
     compiled = CachedFunction(
-        func, Backend(chosen, decompositions), dynamic, store, fullgraph=fullgraph, ge_cache=ge_cache
+        traceable(func),
+        Backend(chosen, decompositions),
+        dynamic,
+        store,
+        fullgraph=fullgraph,
+        ge_cache=ge_cache,
     )
     return compiled.disabled() if disable else compiled
 
@@ -158,6 +168,7 @@ class CachedFunction:
             return
         self._self = (func.__self__,) if isinstance(func, MethodType) else ()
         self._function: Any = getattr(func, "__func__", func)
+        self._names: list[str] = []
         self._named: dict[str, Any] = {}  # while a graph is traced: what its conditions are about
         asked: dict[str, Any] = {"guard_filter_fn": self._kept}
         with torch._dynamo.config.patch(enable_aot_compile=True):  # hangs `aot_compile` on what torch returns
@@ -266,17 +277,20 @@ class CachedFunction:
                     len(graphs),
                 )
             hooks = hooks_of(self._func) if self._keeps else {}
-            named = importable(self._func, (args, kwargs))
-            with kept_in(self._ge_files), named, native_objects_by_type():
-                self._named = arguments(inspect.signature(self._function), (*self._self, *args), kwargs)
+            named = partial(importable, self._func, (args, kwargs))
+            with kept_in(self._ge_files), native_objects_by_type():
+                self._named = arguments(self._function, (*self._self, *args), kwargs)
                 try:
-                    graph = self._traced(args, kwargs)
+                    with conditions_made_in(named):
+                        graph = self._traced(args, kwargs)
+                    self._conditions.update(self._texts(self._names, ()))
                 finally:
                     self._named = {}
                 facts = _store.Facts(self._globals, self._conditions, self._marks, hooks, self._classes)
-                self._keeps = (
-                    self._keeps and self._store.write(graph, facts, cells_of(self._func)) is not None
-                )
+                with named():
+                    self._keeps = (
+                        self._keeps and self._store.write(graph, facts, cells_of(self._func)) is not None
+                    )
             use_globals_of(graph, self._function)
             graphs.append(_store.traced(graph, self._conditions, self._globals, self._func))
             return graphs[-1]
@@ -288,16 +302,22 @@ class CachedFunction:
         once more, with all globals, when a file is read.
         """
         keeps = [
-            not g.is_global and not CANNOT_BE_KEPT & {g.guard_type, *g.derived_guard_types} for g in guards
+            not (g.is_global or OF_PARTS.search(g.name))
+            and not CANNOT_BE_KEPT & {g.guard_type, *g.derived_guard_types}
+            for g in guards
         ]
         self._marks = marks_of(guards)
         self._classes = classes_of(guards)
         dropped = [g for g, keep in zip(guards, keeps, strict=True) if not keep]
         contents = {g.name for g in dropped if OF_CONTENTS & {g.guard_type, *g.derived_guard_types}}
         self._globals = _store.global_values((g.name for g in dropped if g.is_global), contents, self._func)
-        others = (g.name for g in dropped if not g.is_global)
-        self._conditions = texts_of(others, contents, _store.scope_of(self._func), self._named)
+        others = [g.name for g in dropped if not g.is_global]
+        self._names = [name for name in others if name.endswith(OF_NAMES)]
+        self._conditions = self._texts((name for name in others if not name.endswith(OF_NAMES)), contents)
         return keeps
+
+    def _texts(self, names: Iterable[str], contents: Collection[str]) -> dict[str, str]:
+        return texts_of(names, contents, _store.scope_of(self._func), self._named)
 
     def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if (switched_off := no_caches()) is not None:  # torch has an error of its own for one of them

@@ -11,6 +11,7 @@ The values of one process are compared by identity first. For globals see `_glob
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import logging
 from collections.abc import Collection, Iterable, Mapping
@@ -23,6 +24,7 @@ from torch import Tensor, nn
 
 from air_backend.inference._described import described, is_as
 from air_backend.inference._global_conditions import GlobalConditions
+from air_backend.inference._key import cells_of
 
 log = logging.getLogger(__name__)
 
@@ -48,13 +50,13 @@ class Conditions:
 
     @cached_property
     def _signature(self) -> inspect.Signature:
-        return inspect.signature(self.function)
+        return signature_of(self.function)
 
     def hold(self, given: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
         """Whether they are the same for a call."""
         if not self.texts:
             return True
-        named = arguments(self._signature, given, kwargs)
+        named = arguments(self.function, given, kwargs, self._signature)
         return all(self._holds(number, code, text, named) for number, (code, text) in enumerate(self._parts))
 
     def _holds(self, number: int, code: CodeType, text: str, named: dict[str, Any]) -> bool:
@@ -96,12 +98,24 @@ class Traced:
 
 
 def arguments(
-    signature: inspect.Signature, given: tuple[Any, ...], kwargs: Mapping[str, Any]
+    function: Any,
+    given: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    signature: inspect.Signature | None = None,
 ) -> dict[str, Any]:
-    """The arguments of a call by the names that they have in the function."""
-    bound = signature.bind(*given, **kwargs)
+    """The arguments of a call, and what the function closes over, by the names that they have in the function."""
+    bound = (signature or signature_of(function)).bind(*given, **kwargs)
     bound.apply_defaults()
-    return bound.arguments
+    held = {}
+    for name, cell in cells_of(function).items():
+        with contextlib.suppress(ValueError):  # a cell that nothing is in
+            held[name] = cell.cell_contents
+    return held | bound.arguments
+
+
+def signature_of(function: Any) -> inspect.Signature:
+    """That of the code which Dynamo traces: not of what a decorator says that it wraps."""
+    return inspect.signature(function, follow_wrapped=False)
 
 
 def texts_of(

@@ -4,7 +4,8 @@
         class Model(nn.Module): ...        # no file can say `build.<locals>.Model`
         return Model()
 
-While a graph is written or read, each such class of the model and of the arguments has a name in its module.  Whoever
+While the conditions of a graph are made, and while it is written or read, each such class of the model and of the
+arguments has a name in its module; not while it is traced, when the program may ask a class for its name.  Whoever
 reads the file has made a model of his own by then, so the name stands for his class.  That the two classes are alike is
 not taken for granted: `_classes` compares them when a file is read.
 """
@@ -16,13 +17,15 @@ import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from types import MethodType
-from typing import Any
+from typing import Any, Final
 
 from torch import nn
+from torch._dynamo import convert_frame
 from torch.utils._pytree import tree_leaves
 
 from air_graph import forks
 
+_MAKER: Final = "CheckFunctionManager"
 _lock = forks.new_lock()
 _own_names: dict[type, str] = {}
 
@@ -48,6 +51,22 @@ def importable(function: Callable[..., Any], arguments: Any) -> Iterator[None]:
                 _own_names.pop(cls, None)
             for module, alias in names:
                 delattr(sys.modules[module], alias)
+
+
+@contextlib.contextmanager
+def conditions_made_in(entered: Callable[[], contextlib.AbstractContextManager[None]]) -> Iterator[None]:
+    """While this context is entered, Dynamo makes conditions in another one, entered once for each graph."""
+    original = getattr(convert_frame, _MAKER)
+
+    def made(*args: Any, **kwargs: Any) -> Any:
+        with entered():
+            return original(*args, **kwargs)
+
+    setattr(convert_frame, _MAKER, made)
+    try:
+        yield
+    finally:
+        setattr(convert_frame, _MAKER, original)
 
 
 def own_name(cls: type) -> str:
