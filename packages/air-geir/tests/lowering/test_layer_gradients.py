@@ -48,6 +48,12 @@ STEPS: dict[str, tuple[Step, Callable[[], Sequence[Tensor]]]] = {
     "avg_pool3d divided": (lambda x: F.avg_pool3d(x, 2, divisor_override=3), volume),
     "avg_pool3d of one": (lambda x: F.avg_pool3d(x[0], 2), volume),
     "adaptive_avg_pool3d": (lambda x: F.adaptive_avg_pool3d(x, (4, 2, 7)), volume),
+    "adaptive_avg_pool2d": (lambda x: F.adaptive_avg_pool2d(x[0], (4, 2)), volume),
+    **{
+        f"adaptive_max_pool2d {size}": (lambda x, size=size: F.adaptive_max_pool2d(x[0], size), volume)
+        for size in (1, (4, 3), (5, 3), (None, 2), 9)
+    },
+    "adaptive_max_pool3d": (lambda x: F.adaptive_max_pool3d(x, (4, 2, 7)), volume),
     "replication_pad3d": (lambda x: F.pad(x, (1, 2, 0, 3, 2, 1), "replicate"), volume),
     "replication_pad3d that cuts": (lambda x: F.pad(x, (-1, 2, 0, 3, 2, -1), "replicate"), volume),
     "lp_pool3d": (lambda x: F.lp_pool3d(x.abs(), 2.0, 2), volume),
@@ -114,9 +120,51 @@ def test_N03_bags_of_bfloat16_train(mode: str) -> None:
     torch.testing.assert_close(stepped(compiled(bagged), given), stepped(bagged, given))
 
 
+AVERAGES = [name for name in STEPS if "avg_pool" in name]
+
+
+@pytest.mark.filterwarnings("ignore:Your compiler for AOTAutograd")
+@pytest.mark.parametrize("name", AVERAGES)
+def test_N03_averages_of_sizes_that_vary_train_in_one_graph_each_way(name: str) -> None:
+    torch.manual_seed(0)
+    function, made = STEPS[name]
+    torch._dynamo.reset()
+    backend = aot_autograd(fw_compiler=compile_graph)
+    step = torch.compile(function, backend=backend, fullgraph=True, dynamic=True)
+    for given in (made(), [made()[0][..., :5, 1:]]):
+        torch.testing.assert_close(stepped(step, given), stepped(function, given))
+
+
+@pytest.mark.parametrize("axes", [2, 3])
+def test_N03_maxima_of_windows_of_several_sizes_say_where_they_were(axes: int) -> None:
+    """Of equal ones the first, and NaN where one is in the window."""
+    torch.manual_seed(0)
+    x = (torch.randn(2, 3, *(7, 5, 6)[:axes]) * 2).round()
+    pool = {2: F.adaptive_max_pool2d, 3: F.adaptive_max_pool3d}[axes]
+    for wanted in ([4, 3, 4], [2, 5, 5], [8, 3, 1]):
+        check_call(lambda x: pool(x, wanted[:axes], return_indices=True), (x,), {})  # noqa: B023
+    x.view(-1)[5] = torch.nan
+    check_call(lambda x: pool(x, [4, 3, 4][:axes]), (x,), {})
+
+
+@pytest.mark.filterwarnings("ignore:Your compiler for AOTAutograd")
+@pytest.mark.parametrize("options", [{}, {"padding_idx": 1}, {"scale_grad_by_freq": True}], ids=str)
+def test_N03_a_table_with_a_number_of_rows_that_varies_trains(options: dict[str, Any]) -> None:
+    """The operator takes the number of rows as an attribute."""
+
+    def looked_up(table: Tensor, indices: Tensor) -> Tensor:
+        return F.embedding(indices, table, **options)
+
+    torch._dynamo.reset()
+    backend = aot_autograd(fw_compiler=compile_graph)
+    step = torch.compile(looked_up, backend=backend, fullgraph=True, dynamic=True)
+    for rows in (6, 9):
+        given = (torch.randn(rows, 3), torch.tensor([1, 2, 3, 3]))
+        torch.testing.assert_close(stepped(step, given), stepped(looked_up, given))
+
+
 @pytest.mark.parametrize("shape", [(3, 7), (3, 7, 9)], ids=str)
 def test_N03_the_gradient_of_adaptive_maxima_goes_where_they_were(shape: tuple[int, ...]) -> None:
-    """The forward of these has no operator type here, and runs eagerly: the gradient alone."""
     torch.manual_seed(0)
     axes = len(shape)
     forward, backward = {

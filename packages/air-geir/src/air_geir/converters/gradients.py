@@ -54,13 +54,29 @@ register_direct(
             "LogSigmoidGrad(grad_output self)", [Sample(f32(3), _ONE_TO_THREE, torch.exp(-_ONE_TO_THREE))],
         ),
         "glu_backward.default": ("GLUGrad(grad_output self) {dim}", [Sample(f32(3, 2), f32(3, 4), -1)]),
-        "embedding_dense_backward.default": (
-            "EmbeddingDenseGrad(grad_output indices) {num_weights padding_idx scale_grad_by_freq}",
-            [Sample(f32(4, 3), i64(4, low=0, high=5), 5, 1, False)],
-        ),
     },
     "gradients",
 )  # fmt: skip
+
+
+@converts(
+    aten.embedding_dense_backward.default, samples=[Sample(f32(4, 3), i64(4, low=0, high=5), 5, 1, False)]
+)
+def embedding_dense_backward(
+    ctx: Context,
+    grad_output: Value,
+    indices: Value,
+    num_weights: Any,
+    padding_idx: Any,
+    scale_grad_by_freq: bool,
+) -> Value:
+    """embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor"""  # noqa: E501
+    if not (isinstance(num_weights, int) and isinstance(padding_idx, int)):
+        ctx.decompose()  # the operator takes them as attributes
+    return ctx.emit(
+        "EmbeddingDenseGrad", grad_output, indices, num_weights=num_weights, padding_idx=padding_idx,
+        scale_grad_by_freq=scale_grad_by_freq,
+    )  # fmt: skip
 
 
 @converts(aten.threshold_backward.default, samples=[Sample(f32(3, 4), f32(3, 4), 0.5)])

@@ -17,7 +17,6 @@ from air_geir.ir import Format
 aten = torch.ops.aten
 
 _LAYOUT = {2: Format.NCHW, 3: Format.NCDHW}
-_STATIC = "mark the sizes static (dynamic=False)"
 _INT64 = 9
 """Number of int64 in the attribute that chooses the type of pooling indices."""
 
@@ -179,6 +178,8 @@ def max_pool2d_backward(
 )
 def adaptive_avg_pool2d(ctx: Context, self: Value, output_size: Any) -> Value:
     """_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor"""
+    if not all(isinstance(size, int) for size in output_size):
+        ctx.decompose()
     x = _batched(ctx, self, 2)
     y = ctx.emit("AdaptiveAvgPool2d", x, output_size=list(output_size), shape=(*x.dims[:2], *output_size))
     ctx.layout(y, Format.NCHW)
@@ -189,7 +190,7 @@ def adaptive_avg_pool2d(ctx: Context, self: Value, output_size: Any) -> Value:
 def adaptive_avg_pool2d_backward(ctx: Context, grad_output: Value, self: Value) -> Value:
     """_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor"""
     if not self.is_static:
-        ctx.refuse("the gradient of adaptive pooling needs sizes known at compile time", _STATIC)
+        ctx.decompose()
     return ctx.emit("AdaptiveAvgPool2dGrad", grad_output, orig_input_shape=list(self.dims))
 
 
@@ -209,8 +210,8 @@ def adaptive_avg_pool3d(ctx: Context, self: Value, output_size: Any) -> Value:
     value = self
     for axis, wanted in zip((-3, -2, -1), output_size, strict=True):
         size = value.dims[axis]
-        if not isinstance(size, int):
-            ctx.refuse("adaptive pooling of a volume needs sizes known at compile time", _STATIC)
+        if not isinstance(size, int) or not isinstance(wanted, int):
+            ctx.decompose()
         weights = ctx.const(_averaging(wanted, size), self.dtype)
         value = _averaged(ctx, value, value.axis(axis), wanted, weights)
     return value

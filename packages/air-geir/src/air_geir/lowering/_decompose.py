@@ -27,14 +27,15 @@ from air_geir.lowering._gamma import GAMMA
 from air_geir.lowering._halves import rounded_once
 from air_geir.lowering._layer_gradients import LAYER_GRADIENTS
 from air_geir.lowering._matmul_gradients import MATMUL_GRADIENTS
-from air_geir.lowering._pool_gradients import POOL_GRADIENTS
+from air_geir.lowering._pool_gradients import POOL_GRADIENTS, UNEVEN_POOLS
 from air_geir.lowering._weight_norm import NORM_GRADIENTS, weight_norm
 from air_graph import effects_of, uses_of
 
 Overload: TypeAlias = torch._ops.OpOverload
 Table: TypeAlias = Mapping[Overload, Callable[..., Any]]
 
-_CORRECTED: Table = {
+_CORRECTED: Mapping[Any, Callable[..., Any]] = {
+    **UNEVEN_POOLS,
     # torch's own takes a view, and fails for layouts that have none
     torch.ops.aten.view_copy.default: lambda self, size: self.reshape(size).clone(),
     torch.ops.aten._weight_norm_interface.default: weight_norm,
