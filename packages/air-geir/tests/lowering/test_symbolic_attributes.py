@@ -14,8 +14,8 @@ from air_geir.errors import UnsupportedGraphError
 from air_geir.proof import check_call, compile_call
 
 
-def pooled(x: Tensor, y: Tensor) -> Tensor:
-    return functional.avg_pool2d(x, (y.shape[0], 2))
+def drawn(x: Tensor, y: Tensor) -> Tensor:
+    return torch.multinomial(x[0, 0], y.shape[0])
 
 
 def enlarged(x: Tensor, y: Tensor) -> Tensor:
@@ -25,7 +25,7 @@ def enlarged(x: Tensor, y: Tensor) -> Tensor:
 @pytest.mark.parametrize(
     ("function", "operator", "reason"),
     [
-        (pooled, "avg_pool2d", "this one is a symbolic size"),
+        (drawn, "multinomial", "this one is a symbolic size"),
         (enlarged, "arange|_to_copy|mul|upsample|index", "no counterpart in Ascend IR"),
     ],
 )
