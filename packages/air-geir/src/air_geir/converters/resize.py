@@ -126,7 +126,7 @@ def grid_sampler_2d_backward(
 ) -> tuple[Value, ...]:  # fmt: skip
     """grid_sampler_2d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners, bool[2] output_mask) -> (Tensor, Tensor)"""  # noqa: E501
     if interpolation_mode == 2:
-        ctx.refuse("the gradient of bicubic sampling has no operator", "sample bilinearly")
+        ctx.decompose()  # the operator samples linearly, or the nearest
     return ctx.emit_many(
         "GridSampler2DGrad", grad_output, input, grid, interpolation_mode=_INTERPOLATION[interpolation_mode],
         padding_mode=_PADDING[padding_mode], align_corners=align_corners,
