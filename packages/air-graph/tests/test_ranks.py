@@ -42,3 +42,25 @@ def test_a_process_group_is_found_by_the_name_that_torch_gave_it(job: None) -> N
 
 def test_a_program_alone_has_no_process_group() -> None:
     assert ranks.group_named("0") is None
+
+
+def test_N22_a_name_means_another_group_once_all_were_destroyed_and_made_anew() -> None:
+    def joined() -> ranks.Groups:
+        distributed.init_process_group("fake", rank=0, world_size=2, store=FakeStore())
+        return ranks.Groups(["0", "of nobody"])
+
+    first = joined()
+    assert not first.are_others()
+    distributed.destroy_process_group()
+    assert first.are_others()
+    second = joined()
+    assert first.are_others()
+    assert not second.are_others()
+    distributed.destroy_process_group()
+
+
+def test_N22_a_name_of_nobody_may_become_that_of_a_group(job: None) -> None:
+    groups = ranks.Groups(["1"])
+    assert not groups.are_others()
+    distributed.new_group([2])
+    assert groups.are_others()

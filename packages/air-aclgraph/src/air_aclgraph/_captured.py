@@ -84,6 +84,8 @@ class Captured:
     loans: tuple[Loan, ...] | None = None
     """Where there are some, the outputs are the memory of the capture, in tensors that are new in every call."""
     turn: list[bool] | None = None
+    others: Callable[[], bool] | None = None
+    """Whether the process groups of its collectives have been made anew; asked before a replay."""
     outputs_shared: bool = False  # their memory serves other captures as well
     pointers: list[Any] = field(init=False, repr=False)
     run: Run = field(init=False, repr=False)
@@ -222,6 +224,8 @@ def _test_lines(lines: _Lines, captured: Captured) -> None:
         test = captured.ready
         current, last, switch = lines.bind(test.current), lines.bind(test.last), lines.bind(test.switch)
         lines.add(f"if {current}() != {last}[0] and not {switch}(): return None")
+    if captured.others is not None:
+        lines.add(f"if {lines.bind(captured.others)}(): return None")
     if captured.indices:
         same = captured.tests(captured.indices, [captured.inputs[i] for i in captured.indices])
         lines.add(f"if not {lines.bind(same)}(*args): return None")

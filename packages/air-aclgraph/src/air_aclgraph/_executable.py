@@ -113,6 +113,7 @@ class Executable(Pinning, WholeGraph):
         self._refuse_closed()
         if self.runtime.is_recording():
             return self.beside(args)
+        self._making.renew_groups(self.invalidate)
         if self._instead is not None:
             return tuple(self._instead(*args))
         key = self._siblings.key_of(key, args, self._captured)

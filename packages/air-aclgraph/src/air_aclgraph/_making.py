@@ -40,6 +40,7 @@ from air_aclgraph._straight import Straight
 from air_aclgraph._update import UpdatePlan
 from air_aclgraph.errors import AclGraphError, CaptureFailed
 from air_graph import source_of as where
+from air_graph.ranks import Groups
 from air_graph.spans import span, span_name
 
 
@@ -81,6 +82,7 @@ class Making:
         self.ready = runtime.ready()
         self.turn = runtime.turn()
         self._groups = air_streams.groups_of(gm)
+        self._meant = Groups(self._groups)
         self._constants = frozenset(
             value.untyped_storage()._cdata for value in body.keep.values() if isinstance(value, Tensor)
         )
@@ -152,6 +154,16 @@ class Making:
     def _in_turn(self, replay: Callable[..., None]) -> Callable[..., None]:
         return air_streams.in_turn(replay, self._groups, self.runtime.device)
 
+    def _groups_are_others(self) -> bool:
+        return self._meant.are_others()
+
+    def renew_groups(self, drop: Callable[[], None]) -> None:
+        """Drops what was captured with process groups that have been destroyed and made anew since."""
+        if self._meant.are_others():
+            drop()
+            self._meant = Groups(self._groups)
+            self.history.note("process groups were made anew: captured again")
+
     def _flat_body(self, *inputs: Any) -> tuple[Any, ...]:
         return self.flat_outputs(self.body.function(*inputs))
 
@@ -211,6 +223,7 @@ class Making:
             settled=None if keeping is None else keeping.is_settled,
             loans=loans,
             turn=self.turn,
+            others=self._groups_are_others if self._groups and self.runtime.device.type != "cpu" else None,
             outputs_shared=shared,
         )
 

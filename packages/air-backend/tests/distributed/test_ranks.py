@@ -57,6 +57,13 @@ def test_N22_a_graph_takes_its_turn_among_collectives_that_the_program_starts_it
         assert f"{mode}: 40 of 40 calls are right" in done.stdout, done.stdout + done.stderr[-4000:]
 
 
+@pytest.mark.npu("elsewhere collectives find their group by its name in every call")
+def test_N22_a_graph_follows_its_process_groups_that_are_destroyed_and_made_anew() -> None:
+    done = launched(PROGRAM.with_name("remade.py"), "npu", limit_s=LIMIT_S)
+    for mode in MODES[1:]:
+        assert f"{mode}: 9 of 9 calls are right" in done.stdout, done.stdout + done.stderr[-4000:]
+
+
 @pytest.mark.npu("the collectives are HCCL's")
 def test_S25_S27_N22_ranks_equal_one_process_on_hccl_and_a_death_ends_the_job() -> None:
     done = launched(PROGRAM, "npu", "--modes", *MODES[1:], limit_s=LIMIT_S)

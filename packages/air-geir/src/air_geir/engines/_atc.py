@@ -11,6 +11,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -89,11 +90,12 @@ class Atc:
                 where=f"graph {options.name}",
                 advice="use engine='torchair_extension' or 'ge_session'",
             )
-        compiled = CompiledByAtc(program, options, atc_options(options))
+        again = partial(CompiledByAtc, program, options, atc_options(options))
+        compiled = again()
         if compiled.is_open:
-            return SerializedCalls(compiled, program.graph)
+            return SerializedCalls(compiled, program.graph, again=again)
         ahead = start_early(compiled, program.graph, options, PROCESSES)
-        return SerializedCalls(compiled, program.graph, ahead)
+        return SerializedCalls(compiled, program.graph, ahead, again=again)
 
 
 def _refused(program: Program) -> str | None:

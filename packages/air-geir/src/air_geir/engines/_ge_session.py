@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import count
 
 import torch
@@ -51,9 +52,10 @@ class GeSession:
                 where=f"graph {options.name}",
                 advice="use engine='torchair_extension', or leave aoe_config unset",
             )
-        compiled = CompiledBySession(ge.started(options.session), program, options)
+        again = partial(CompiledBySession, ge.started(options.session), program, options)
+        compiled = again()
         ahead = start_early(compiled, program.graph, options, ONE_AT_A_TIME)
-        return SerializedCalls(compiled, program.graph, ahead)
+        return SerializedCalls(compiled, program.graph, ahead, again=again)
 
 
 class CompiledBySession:

@@ -14,30 +14,39 @@ import torch
 import torch.distributed as dist
 
 from air_geir.errors import EngineError
-from air_geir.ir import Graph
+from air_geir.ir import Graph, Node
 from air_graph import ranks
 
 
 def name_communicators(graph: Graph) -> None:
     """Replaces the names of torch's process groups; a name that is none of them is HCCL's own and stays."""
-    for node in graph:
-        for inner in node.subgraphs.values():
-            name_communicators(inner)
-        if "group" not in node.attrs:
-            continue
+    for node in _collectives(graph):
         name = _named(node.attr("group"))
         group = ranks.group_named(name)
         if group is not None:
             node.set_attr("group", _communicator(group, name, node.op_type, str(node.origin or "")))
 
 
-def groups_of(graph: Graph) -> Iterator[str]:
-    """What the collectives of a graph and of its branches call their groups, each as often as it is named."""
+class NamedGroups:
+    """What the collectives of a graph call their process groups, before the engine's names take their place."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._nodes = [(node, _named(node.attr("group"))) for node in _collectives(graph)]
+        self.names: tuple[str, ...] = tuple(dict.fromkeys(name for _, name in self._nodes))
+
+    def restore(self) -> None:
+        """Puts these names back, for the graph to be compiled again."""
+        for node, name in self._nodes:
+            node.set_attr("group", name)
+
+
+def _collectives(graph: Graph) -> Iterator[Node]:
+    """Those of a graph and of its branches."""
     for node in graph:
         for inner in node.subgraphs.values():
-            yield from groups_of(inner)
+            yield from _collectives(inner)
         if "group" in node.attrs:
-            yield _named(node.attr("group"))
+            yield node
 
 
 def _named(given: object) -> str:

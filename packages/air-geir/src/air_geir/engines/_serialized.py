@@ -3,7 +3,8 @@
 An engine keeps the arguments of a call and the memory of a graph's intermediate values in one place. Two threads would
 overwrite each other's, and so would two streams: the engine's work is on the stream of the first call. A call from
 another stream waits for the work on that stream, and later work on the caller's stream waits for the call. Collectives
-of a graph have their turn among those that the program starts itself.
+of a graph have their turn among those that the program starts itself, and once their process groups have been destroyed
+and made anew, the graph is compiled for the communicators of the new ones.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from typing import Any
 import torch
 
 from air_geir.engines._ahead import BackgroundCompilation
-from air_geir.engines._groups import groups_of
+from air_geir.engines._groups import NamedGroups
 from air_geir.engines._protocol import Compiled
 from air_geir.ir import Graph
+from air_graph.ranks import Groups
 from air_streams import in_turn
 
 
@@ -26,13 +28,23 @@ class SerializedCalls:
     """A compiled graph that threads and streams may share.
 
     `ahead` is its compilation, where that has been started: the first call waits for it. The process groups are those
-    that `graph` names before the first call, which puts the engine's own names in their place.
+    that `graph` names before the first call, which puts the engine's own names in their place. `again` makes what
+    compiles the graph once more.
     """
 
-    def __init__(self, compiled: Compiled, graph: Graph, ahead: BackgroundCompilation | None = None) -> None:
+    def __init__(
+        self,
+        compiled: Compiled,
+        graph: Graph,
+        ahead: BackgroundCompilation | None = None,
+        *,
+        again: Callable[[], Compiled] | None = None,
+    ) -> None:
         self._compiled = compiled
+        self._again = again
         self._run: Callable[..., Sequence[torch.Tensor]] = compiled
-        self._groups = tuple(groups_of(graph))
+        self._groups = NamedGroups(graph)
+        self._meant = Groups(())
         self._ahead = ahead
         self._lock = threading.RLock()
         self._device: Any = None
@@ -44,6 +56,8 @@ class SerializedCalls:
         self, inputs: Sequence[torch.Tensor], assigned: Sequence[torch.Tensor | None]
     ) -> Sequence[torch.Tensor]:
         with self._lock:
+            if self._meant.are_others():
+                self._leave_groups()
             if self._home is None:
                 self._take_home()
             if self._current() == self._name:
@@ -64,8 +78,17 @@ class SerializedCalls:
         number = npu.current_device()
         named = getattr(torch_npu._C, "_npu_getCurrentStream", None)
         self._current = npu.current_stream if named is None else partial(named, number)
-        self._run = in_turn(self._compiled, self._groups, torch.device("npu", number))
+        self._meant = Groups(self._groups.names)
+        self._run = in_turn(self._compiled, self._groups.names, torch.device("npu", number))
         self._home, self._name = npu.current_stream(), self._current()
+
+    def _leave_groups(self) -> None:
+        """Has the graph compiled again: the communicators that it names are gone."""
+        if self._again is not None:
+            self._home.synchronize()
+            self._compiled.close()
+            self._groups.restore()
+            self._compiled, self._home = self._again(), None
 
     def _from_elsewhere(
         self, inputs: Sequence[torch.Tensor], assigned: Sequence[torch.Tensor | None]

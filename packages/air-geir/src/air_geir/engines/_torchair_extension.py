@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -36,9 +37,10 @@ class TorchairExtension:
         """Start the session; the graph itself is compiled at the first call, which knows the inputs' formats."""
         module = extension.load()
         extension.SESSION.require(module, options.session)
-        compiled = CompiledOnDevice(module, program, options)
+        again = partial(CompiledOnDevice, module, program, options)
+        compiled = again()
         ahead = start_early(compiled, program.graph, options, ONE_AT_A_TIME)
-        return SerializedCalls(compiled, program.graph, ahead)
+        return SerializedCalls(compiled, program.graph, ahead, again=again)
 
 
 class CompiledOnDevice:
