@@ -284,3 +284,16 @@ def test_an_error_sends_to_a_published_page_of_this_version() -> None:
     ]
     assert len(named) >= 5
     assert [each for each in named if not (root / "docs" / f"{each[1]}.md").is_file()] == []
+
+
+@pytest.mark.parametrize("before", [[], ["--"]])
+def test_a_script_gets_its_words_as_python_gives_them(
+    before: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "words.py"
+    script.write_text("import sys; print(sys.argv[1:])")
+    monkeypatch.setattr("air_backend._alias.install_as_torchair", lambda: None)
+    monkeypatch.setattr(sys, "argv", list(sys.argv))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert main(["run", *before, str(script), "--", "-x", "--", "--sim"]) == 0
+    assert capsys.readouterr().out == "['--', '-x', '--', '--sim']\n"

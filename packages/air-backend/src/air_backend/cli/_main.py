@@ -63,7 +63,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"air: {reason}", file=sys.stderr)
     if words[:1] != ["run"]:
         warnings.filterwarnings("ignore", "Failed to initialize NumPy")  # torch's; no command needs it
-    parsed = parser_of(words).parse_args(words)
+    of_script = words[ours + 1 :]  # as they are, `--` too
+    parsed = parser_of(words[: ours + 1]).parse_args(words[: ours + 1])
+    if of_script:
+        parsed.arguments = of_script
     run: Callable[[argparse.Namespace], int] = _module_of(parsed.command).run
     if parsed.command == "run":
         return run(parsed)  # what the script raises is the script's
