@@ -155,7 +155,7 @@ def check_transformers() -> Finding:
     if version is None or found is None or found.origin is None:
         return Finding("transformers", "absent", "not installed", "needed only where your models are its")
     generation = Path(found.origin).parent / "generation" / "configuration_utils.py"
-    if not generation.is_file() or COMPILE_EVERYWHERE not in generation.read_text():
+    if not generation.is_file() or COMPILE_EVERYWHERE.encode() not in generation.read_bytes():
         return Finding("transformers", "ok", version)
     told = f"generate() compiles on npu and cpu with compile_config.{COMPILE_EVERYWHERE} = True alone"
     return Finding("transformers", "ok", f"{version}: {told}")
@@ -180,7 +180,13 @@ def check_compile() -> Finding:
         "torch.testing.assert_close(f(x), (x @ x).relu() + 1)\n"
     )
     command = [sys.executable, "-c", probe]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S)
+    try:
+        ran = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=PROBE_TIMEOUT_S
+        )
+    except subprocess.TimeoutExpired:
+        seen = f"a small function on {ground.device} is not compiled after {PROBE_TIMEOUT_S} s"
+        return Finding("compile", "broken", seen, "run `air demo` with TORCH_LOGS=+air_backend")
     if ran.returncode == 0:
         return Finding("compile", "ok", f"reduce-overhead on {ground.device} equals eager")
     return Finding(
@@ -189,10 +195,11 @@ def check_compile() -> Finding:
 
 
 def what_went_wrong(stderr: str) -> str:
-    """The line of a failed program's output that says most: what the backend raised, else the last one."""
+    """What says most in a failed program's output: all that the backend raised, else the last line."""
     _, raised, said = stderr.partition("raised:\n")
-    lines = (said if raised else stderr).strip().splitlines() or ["no output"]
-    return lines[0] if raised else lines[-1]
+    if raised:  # up to the hints of torch
+        return "; ".join(" ".join(line.split()) for line in said.strip().partition("\n\n")[0].splitlines())
+    return (stderr.strip().splitlines() or ["no output"])[-1]
 
 
 CHECKS: Final[tuple[Callable[[], Finding], ...]] = (
