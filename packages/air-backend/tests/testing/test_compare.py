@@ -117,3 +117,14 @@ def test_a_state_that_is_not_kept_is_found_in_a_later_call() -> None:
 def test_what_would_compare_nothing_is_refused(words: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         assert_same_as_eager(torch.sin, [torch.ones(2)], **words)
+
+
+def test_a_tensor_is_no_list_of_arguments() -> None:
+    wrong: Any = torch.ones(1)
+    with pytest.raises(ValueError, match=r"got a tensor.*give \[x\]"):
+        assert_same_as_eager(torch.sin, wrong)
+
+
+def test_a_mode_among_the_options_is_refused_as_it_would_take_the_place_of_all_modes() -> None:
+    with pytest.raises(ValueError, match="options has a mode, and modes says which"):
+        assert_same_as_eager(torch.sin, [torch.ones(2)], options={"mode": "max-autotune"})

@@ -49,6 +49,13 @@ def assert_same_as_eager(
     """
     if isinstance(modes, str) or not modes:
         raise ValueError(f"modes is a list of modes, such as {MODES}; got {modes!r}")
+    given: Any = inputs
+    if isinstance(given, Tensor):
+        raise ValueError(
+            "inputs is a list of arguments; got a tensor, whose rows would be the arguments: give [x]"
+        )
+    if "mode" in CompilerConfig.from_options(options).assigned():
+        raise ValueError(f"options has a mode, and modes says which ones are tried: {tuple(modes)}")
     refuse_no_calls(calls)
     refuse_no_tolerance(rtol=rtol, atol=atol)
     runs = _Runs(tuple(inputs), dict(kwargs or {}), calls, backward)
