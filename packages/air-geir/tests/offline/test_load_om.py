@@ -150,6 +150,33 @@ def test_a_model_that_is_dropped_gives_its_memory_back_and_says_so(om: Path) -> 
         kept(*given)
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_model_that_a_graph_of_the_program_replays_outlives_its_name(
+    om: Path, model: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    npu = torch.get_device_module("npu")
+    given = [value.to("npu") for value in inputs()]
+
+    def captured() -> tuple[Any, tuple[torch.Tensor, ...]]:
+        served, graph = load_om(om), npu.NPUGraph()
+        served(*given)
+        npu.synchronize()
+        with npu.graph(graph):
+            results = served(*given)
+        return graph, results
+
+    closed: list[str] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(OfflineModel, "close", lambda self: closed.append("once"))
+        graph, results = captured()
+    assert closed == []
+    given[0].copy_(torch.randn(3, 4))
+    graph.replay()
+    npu.synchronize()
+    wanted = model(*(value.cpu() for value in given))
+    torch.testing.assert_close(results[0].cpu(), wanted[0], rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("device", ["npu:0", True, -1, 0.0])
 def test_a_device_that_is_no_number_is_refused(device: Any, om: Path) -> None:
     with pytest.raises(EngineError, match=r"the device is .*, and not a number"):

@@ -70,6 +70,7 @@ class OfflineModel:
         self._acl, self._path = acl, path
         self._lock = threading.Lock()
         self._number: int | None = None
+        self._captured = False  # a graph of the program may run it again
         advice = "compile it again with atc, for this chip and this version of CANN"
         number, failed = acl.mdl.load_from_file(str(path.absolute()))
         pyacl.checked(acl, failed, "load the offline model", str(path), advice)
@@ -99,6 +100,7 @@ class OfflineModel:
     def run(self, inputs: Sequence[Tensor], results: Sequence[Tensor]) -> None:
         """Runs on the current stream with dense tensors of the NPU; sizes and types are not checked."""
         stream = self._stream()
+        self._captured = self._captured or _capturing()
         with self._lock:
             model = self._loaded()
             self._given.name([(t.data_ptr(), t.nbytes) for t in inputs])
@@ -239,14 +241,17 @@ class OfflineModel:
             )
 
     def __del__(self) -> None:
-        """Frees a model that is dropped without `close`, as a file is; a capture would break by it, and goes first."""
+        """Frees a model that is dropped without `close`, as a file is.
+
+        Not one that ran inside a capture, whose replays need it, nor inside a capture, which would break.
+        """
         if getattr(self, "_number", None) is None or sys.is_finalizing():
             return
         text = (
             f"the offline model {self._path} was dropped and not closed: use `with load_om(...)`, or close()"
         )
         warnings.warn(text, ResourceWarning, stacklevel=2, source=self)
-        if not (pyacl.torch_works_on_npu() and torch.get_device_module("npu").is_current_stream_capturing()):
+        if not self._captured and not _capturing():
             self.close()
 
     def __enter__(self) -> OfflineModel:
@@ -288,6 +293,10 @@ class _Buffers:
         self._acl.mdl.destroy_dataset(self.dataset)
         for buffer in self._buffers:
             self._acl.destroy_data_buffer(buffer)
+
+
+def _capturing() -> bool:
+    return pyacl.torch_works_on_npu() and bool(torch.get_device_module("npu").is_current_stream_capturing())
 
 
 def _kind_of(tensor: Tensor) -> str:
