@@ -20,7 +20,9 @@ from air_fxpasses import (
 )
 from air_fxpasses.errors import BadRegistration
 from air_fxpasses.patterns import register_pattern, registered_patterns, unregister_pattern
-from air_fxpasses.testing import difference, functional_graph, run_graph
+from air_fxpasses.testing import compiled_graph, difference, functional_graph, run_graph
+
+aten = torch.ops.aten
 
 x, w, b = torch.randn(3, 4), torch.randn(4, 5), torch.randn(5)
 
@@ -278,3 +280,73 @@ def test_a_replacement_that_is_there_but_not_traced_yet_is_met_as_well() -> None
     register_pattern(LINEAR, later=True)
     with pytest.raises(BadRegistration, match="'linear' searches for the same"):
         register_replacement(linear, fused_linear, (x, w, b))
+
+
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return torch.relu(x) * 2.5
+
+
+def doubled_and_turned(x: torch.Tensor) -> torch.Tensor:
+    """The same numbers in another layout."""
+    return (torch.relu(x.t().contiguous()) * 2.5).t()
+
+
+TURNING = FusionPattern("turning", doubled, doubled_and_turned, lambda: (x,))
+
+
+def of_a_branch(y: torch.Tensor) -> torch.Tensor:
+    chosen: torch.Tensor = torch.cond(
+        y.sum() > 0, lambda y: y.view(4, 3) + 1, lambda y: y.view(4, 3) * 2, (y,)
+    )
+    return chosen
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda y: y.view(4, 3),
+        lambda y: (y + 1).view(4, 3),
+        lambda y: y.view(torch.int32).float().view(4, 3),
+        lambda y: aten._unsafe_view(y, [4, 3]),
+        of_a_branch,
+        lambda y: y.sort()[0].view(4, 3),
+    ],
+    ids=["view", "later", "of another type", "unsafe", "in a branch", "of several"],
+)
+def test_a_result_keeps_its_layout_where_a_view_needs_it(
+    read: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    gm = compiled_graph(lambda x: torch.mm(read(doubled(x)), x[:, :2]), x)
+    eager = run_graph(gm, [x])
+    report = Pipeline([FusePatterns((TURNING,))]).run(gm, [x])
+    assert any("layout" in refusal.reason for refusal in report.refusals)
+    assert difference(eager, run_graph(gm, [x])) is None
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda y: y.exp(),
+        lambda y: (y + 1).t().exp().t(),
+        lambda y: torch.cat([part.neg() for part in y.exp().split(2, dim=1)], 1),
+        lambda y: y.clone(memory_format=torch.contiguous_format).view(12).neg().view(3, 4),
+    ],
+    ids=["as it lies", "turned", "in parts", "dense"],
+)
+def test_a_result_may_lie_otherwise_where_nobody_looks(read: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    ops, _ = fused(lambda x: torch.mm(read(doubled(x)), x.new_ones(4, 2)), x, row=TURNING)
+    assert "aten.t.default" in ops
+
+
+def test_a_result_on_another_device_is_no_match() -> None:
+    def halved(x: torch.Tensor) -> torch.Tensor:
+        return x.to(torch.float16) * 2.5
+
+    def halved_in_one(x: torch.Tensor) -> torch.Tensor:
+        return (x * 2.5).to(torch.float16)
+
+    row = FusionPattern("halved", halved, halved_in_one, lambda: (x,))
+    gm = functional_graph(lambda x: x.to("meta", torch.float16) * 2.5, x)
+    report = Pipeline([FusePatterns((row,))]).run(gm, [x])
+    assert [refusal.reason for refusal in report.refusals if "another device" in refusal.reason]
+    assert gm(x).device.type == "meta"

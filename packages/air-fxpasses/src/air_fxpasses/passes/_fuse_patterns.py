@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import torch
 from torch._ops import OpOverload
@@ -20,18 +20,12 @@ from torch.fx.node import map_arg
 from air_fxpasses._facts import Facts
 from air_fxpasses._pass import Pass, PassResult
 from air_fxpasses._refusal import Refusal
+from air_fxpasses.passes._relaid import lay_out_again, relaid
 from air_fxpasses.patterns._matcher import Failure, Matcher, Traced, kind
 from air_fxpasses.patterns._row import FusionPattern, Match
 from air_fxpasses.patterns._table import registered_patterns, traced_pattern
 from air_fxpasses.patterns._trace import trace
-from air_graph import addresses_storage, same_extents
-
-aten = torch.ops.aten
-
-#: Operators whose result is laid out the same way whatever the layout of their arguments.
-_FRESH_LAYOUT: Final[frozenset[Any]] = frozenset(
-    (aten.mm.default, aten.bmm.default, aten.addmm.default, aten.baddbmm.default, aten.cat.default)
-)
+from air_graph import same_extents
 
 
 @dataclass(frozen=True)
@@ -187,8 +181,9 @@ def _replace(row: FusionPattern, match: Match) -> bool | Refusal:
         traced = Traced(trace(row, row.replace, _values(facts, row, match.kwargs), scalars))
     except (RuntimeError, ValueError, TypeError, IndexError) as error:
         return _no(match, f"the replacement refuses these values: {error}")
-    if (refusal := _result_refusal(match, traced)) is not None:
-        return refusal
+    followers = _followers(match, traced)
+    if isinstance(followers, Refusal):
+        return followers
     place = _place(match)
     if place is None:
         return _no(match, "there is no place for it")
@@ -197,41 +192,28 @@ def _replace(row: FusionPattern, match: Match) -> bool | Refusal:
     for old, new in zip(match.outputs, traced.outputs, strict=True):
         if old is not None and isinstance(bound[new], Node):
             facts.replace_uses(old, bound[new])
+    lay_out_again(facts, followers)
     _erase_unused(facts, [*match.nodes, *inserted])
     return True
 
 
-def _result_refusal(match: Match, traced: Traced) -> Refusal | None:
-    """A result may change its layout only where that cannot be seen."""
+def _followers(match: Match, traced: Traced) -> list[Node] | Refusal:
+    """The nodes that are laid out otherwise after it: a result may change its layout where nobody notices."""
+    moved: dict[Node, torch.Tensor] = {}
     for old, new in zip(match.outputs, traced.outputs, strict=True):
         if old is None:
             continue
         before, after = match.facts.tensor(old), new.meta["val"]
         if before is None or before.dtype != after.dtype or not same_extents(before.size(), after.size()):
             return _no(match, f"the replacement of '{old.name}' has another type or size", old)
-        if same_extents(before.stride(), after.stride()):
-            continue
-        if (reader := _layout_reader(match.facts, old)) is not None:
-            return _no(match, f"the layout of '{old.name}' would change", reader)
-    return None
-
-
-def _layout_reader(facts: Facts, node: Node) -> Node | None:
-    """A user for which strides matter: the caller, or an operator that addresses memory itself."""
-    waiting, seen = [node], {node}
-    while waiting:
-        for user in waiting.pop().users:
-            if user.op == "output" or addresses_storage(user):
-                return user
-            if user not in seen and user.op == "call_function" and not _gives_new_layout(user):
-                seen.add(user)
-                waiting.append(user)
-    return None
-
-
-def _gives_new_layout(node: Node) -> bool:
-    """Whether the strides of a result do not follow those of the arguments."""
-    return node.target in _FRESH_LAYOUT
+        if before.device != after.device:
+            return _no(match, f"the replacement of '{old.name}' is on another device", old)
+        if not same_extents(before.stride(), after.stride()):
+            moved[old] = after
+    found = relaid(match.facts, moved, but=match.nodes)
+    if isinstance(found, Node):
+        return _no(match, f"the layout of {', '.join(repr(old.name) for old in moved)} would change", found)
+    return found
 
 
 def _inline(facts: Facts, traced: Traced, bound: dict[Node, Any], place: Node) -> list[Node]:
