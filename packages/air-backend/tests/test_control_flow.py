@@ -233,6 +233,23 @@ def test_N28_what_no_capture_holds_runs_between_pieces(
     assert len([one for one in told if one.category is GraphSplit]) == 1
 
 
+def draws_beside_a_branch(x: Tensor) -> Any:
+    first = torch.rand_like(x)
+    chosen = torch.cond(x.sum() > 0, lambda t: t + torch.rand_like(t), lambda t: t - torch.rand_like(t), (x,))
+    return first, chosen, torch.rand_like(x)
+
+
+def test_draws_beside_a_branch_that_draws_keep_their_turn(accelerator: str) -> None:
+    run = torch.compile(draws_beside_a_branch, backend="air", options={"mode": "reduce-overhead"})
+    x = torch.ones(4, 4, device=accelerator)
+    for seed in range(3):
+        torch.manual_seed(seed)
+        expected = draws_beside_a_branch(x)
+        torch.manual_seed(seed)
+        for found, wanted in zip(run(x), expected, strict=True):
+            torch.testing.assert_close(found, wanted)
+
+
 def selected_in_a_branch(x: Tensor) -> Any:
     def inner(t: Tensor) -> Any:
         return torch.cond(t[0, 0] > 0, lambda s: torch.kthvalue(s, 2)[0].clone(), lambda s: s.sum(0), (t,))
