@@ -173,6 +173,16 @@ def test_an_argument_that_has_no_values_to_copy_is_refused_by_name(
     assert step(torch.ones(2), torch.ones(2)).tolist() == [2.0, 2.0]
 
 
+def test_arguments_that_were_one_tensor_in_the_example_are_one_in_each_call() -> None:
+    a, b = torch.randn(4), torch.randn(4)
+    step = pin(compiled(lambda x, y: x * 2 + y), a, a)
+    for one in (a, b):
+        torch.testing.assert_close(step(one, one), one * 3, rtol=0, atol=0)
+    for other in ((a, b), (b, a)):
+        with pytest.raises(PinnedArgument, match="two tensors, which were one"):
+            step(*other)
+
+
 def test_the_compiled_function_goes_on_as_before() -> None:
     function = compiled(lambda x: x.sin())
     step = pin(function, torch.ones(3))

@@ -7,7 +7,8 @@
 
 The caller vouches for what guards and address tests find out otherwise: parameters, globals, and that no Python code
 beside the graph matters. What can be checked for next to nothing is: the number of the arguments, the types and sizes
-of those that are copied, and that an argument whose address the capture holds is the very tensor of the example.
+of those that are copied, that an argument whose address the capture holds is the very tensor of the example, and that
+arguments that were one tensor are one.
 """
 
 from __future__ import annotations
@@ -45,7 +46,13 @@ class PinnedCall:
         self._taken = tuple(taken)
         self._kinds = Kinds([example[place] for place in taken])
         self._shares: Callable[[Sequence[Any]], None] | None = None
-        self._held = tuple(i for i in range(len(example)) if i not in set(taken))
+        first = {id(example[place]): place for place in taken}
+        others = [place for place in range(len(example)) if place not in set(taken)]
+        self._twins = tuple(
+            (place, first[id(example[place])]) for place in others if id(example[place]) in first
+        )
+        """Arguments that were the same tensor in the example, of which the graph has one."""
+        self._held = tuple(place for place in others if id(example[place]) not in first)
         self._plain = (
             all(child.is_leaf() for child in spec.child(0).children()) and not spec.child(1).num_leaves
         )
@@ -73,6 +80,11 @@ class PinnedCall:
         for place in self._held:
             if leaves[place] is not example[place]:
                 self._refuse_other(place, leaves[place])
+        for place, twin in self._twins:
+            if leaves[place] is not leaves[twin]:
+                raise PinnedArgument(
+                    f"arguments {place} and {twin} are two tensors, which were one in the example"
+                )
         taken = [leaves[place] for place in self._taken]
         if (told := self._kinds.difference(taken)) is not None:
             raise PinnedArgument(f"of the arguments that are copied, {told}")
