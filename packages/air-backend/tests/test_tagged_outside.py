@@ -135,3 +135,74 @@ def test_S19_a_record_inside_a_capture_of_the_program_is_waited_for_inside_it() 
     x.fill_(5)
     graph.replay()
     assert inside.tolist() == [11.0] * 8
+
+
+def gives_an_event(x: Tensor) -> tuple[Tensor, Any]:
+    y = chain(x)
+    ops.npu_tagged_event_record(done)
+    return y, None
+
+
+def gives_a_marker(x: Tensor) -> tuple[Tensor, Any]:
+    y = chain(x)
+    return y, ops.record()
+
+
+def chain(x: Tensor) -> Tensor:
+    for _ in range(5):
+        x = x + 1
+    return x
+
+
+def reads_outside(y: Tensor, marker: Any) -> Tensor:
+    if marker is None:
+        ops.npu_tagged_event_wait(done)
+    else:
+        ops.wait([marker])
+    return y * 2
+
+
+@pytest.mark.filterwarnings("ignore::air_streams.StreamRaceWarning", "ignore::UserWarning")
+@pytest.mark.parametrize("reader", ["eager", "compiled"])
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+@pytest.mark.parametrize("function", [gives_an_event, gives_a_marker])
+def test_S19_what_a_graph_records_is_waited_for_outside_of_it(
+    function: Callable[[Tensor], tuple[Tensor, Any]], mode: str, reader: str
+) -> None:
+    compiled = torch.compile(function, backend="air", mode=mode, dynamic=False)
+    read = reads_outside
+    if reader == "compiled":
+        read = torch.compile(reads_outside, backend="air", mode=mode, dynamic=False)
+    caller, other, right = npu.Stream(), npu.Stream(), True
+    for number in range(CALLS):
+        x = torch.full((SIZE,), float(number), device="npu")
+        npu.synchronize()
+        air_sim.change(seed=number, delay_us=2_000)
+        with npu.stream(caller):
+            y, marker = compiled(x)
+        with npu.stream(other):
+            result = read(y, marker)
+        npu.synchronize()
+        air_sim.change(seed=0, delay_us=0)
+        right &= bool((result.cpu() == (number + 5) * 2).all())
+    assert right
+
+
+@pytest.mark.filterwarnings("ignore::air_streams.StreamRaceWarning", "ignore::UserWarning")
+def test_S19_the_last_record_counts_whether_it_is_of_a_graph_or_of_eager_code() -> None:
+    compiled = torch.compile(gives_an_event, backend="air", mode="reduce-overhead", dynamic=False)
+    caller, other, right = npu.Stream(), npu.Stream(), True
+    for number in range(CALLS):
+        x = torch.full((SIZE,), float(number), device="npu")
+        with npu.stream(caller):
+            compiled(x)
+        npu.synchronize()
+        air_sim.change(seed=number, delay_us=2_000)
+        with npu.stream(caller):
+            y, _ = gives_an_event(x)
+        with npu.stream(other):
+            result = reads_outside(y, None)
+        npu.synchronize()
+        air_sim.change(seed=0, delay_us=0)
+        right &= bool((result.cpu() == (number + 5) * 2).all())
+    assert right

@@ -62,13 +62,6 @@ CASES = (
     Wrong(wrong.function_for_compile_fx, "NotAGraphModule", "got a function", "torch.compile(model"),
     Wrong(wrong.graph_break_in_a_stream_scope, "Unsupported", "graph_break", "Remove the", True),
     Wrong(
-        wrong.graph_break_in_a_stream_scope_without_fullgraph,
-        "UnbalancedScope",
-        "ends inside a `with npu_stream_switch` block",
-        "remove the graph break",
-        True,
-    ),
-    Wrong(
         wrong.wait_for_an_event_that_nobody_records,
         "StreamCheckError",
         "never recorded in this graph",
@@ -100,7 +93,6 @@ CASES = (
     Wrong(wrong.core_limit_of_nothing, "InvalidArgument", "at least 1", "every chip has an AI core"),
     Wrong(wrong.wait_for_nothing, "InvalidArgument", "non-empty list", "what record() returned"),
     Wrong(wrong.dependency_that_is_no_tensor, "InvalidArgument", "must be a tensor", "give a tensor"),
-    Wrong(wrong.marker_used_as_a_value, "InvalidArgument", "used as a value", "only be given to wait", True),
     Wrong(
         wrong.tagged_event_in_max_autotune, "UnsupportedGraphError", "has no event", "reduce-overhead", True
     ),

@@ -137,16 +137,6 @@ def graph_break_in_a_stream_scope() -> None:
     run(function)
 
 
-def graph_break_in_a_stream_scope_without_fullgraph() -> None:
-    def function(x: Tensor) -> Tensor:
-        with air.scope.npu_stream_switch("1"):  # here
-            x = x + 1
-            torch._dynamo.graph_break()
-            return x * 2
-
-    torch.compile(function, backend="air", mode="reduce-overhead")(X)
-
-
 def wait_for_an_event_that_nobody_records() -> None:
     event = air.ops.npu_create_tagged_event("wrong: unmet")
 
@@ -224,14 +214,6 @@ def wait_for_nothing() -> None:
 
 def dependency_that_is_no_tensor() -> None:
     air.scope.npu_wait_tensor(X, 1)  # type: ignore[arg-type]  # here
-
-
-def marker_used_as_a_value() -> None:
-    def function(x: Tensor) -> Tensor:
-        mark = air.ops.record()
-        return x + mark.sum()  # here
-
-    run(function)
 
 
 def tagged_event_in_max_autotune() -> None:

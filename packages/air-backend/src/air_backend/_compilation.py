@@ -109,6 +109,8 @@ class Compilation:
         )
         _records.keep(record, run)
         outside = replace(self.outside, tagged=record.awaited)
+        if known.role == "backward":  # its forward has seen to them
+            outside = replace(outside, limits=())
         if known.role == "inference" and isinstance(run, air_aclgraph.AnyExecutable):
             executor = InOrder(run, outside, record.ground) if outside else run
             return self.direct_call.enter(executor, known.wrapped)

@@ -59,7 +59,8 @@ def named(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     @functools.wraps(function)
     def inner(*args: Any, **kwargs: Any) -> Tensor:
         defaults: tuple[Any, ...] = function.__defaults__ or ()
-        return function(*args, **kwargs) * len(function.__name__) + sum(defaults)
+        result: Tensor = function(*args, **kwargs) * len(function.__name__) + sum(defaults)
+        return result
 
     return inner
 

@@ -64,7 +64,21 @@ def event_wait(event: str, site: int = 0) -> None:
     """Makes the current stream wait for the event's last record."""
     device = _accelerator()
     if device is not None:
-        _events.device_event(event, device).wait(_current(device))
+        _events.last_recorded(event, device).wait(_current(device))
+
+
+def record_all(
+    events: dict[tuple[str, torch.device], torch.Event], device: torch.device, is_capturing: bool
+) -> None:
+    """Records what a graph records, for those outside who wait for it: all with one event, or more in a capture."""
+    if not events:
+        return
+    if is_capturing:
+        events = dict.fromkeys(events, torch.Event(device))
+    next(iter(events.values())).record(_current(device))
+    _events.noted(events)
+    note = _recorded_in_a_capture.update if is_capturing else _recorded_in_a_capture.difference_update
+    note(events)
 
 
 def record_stream(input: torch.Tensor, tag: str, site: int = 0) -> None:
@@ -132,6 +146,8 @@ def _wait_for_streams(stream: torch.Stream, device: torch.device) -> None:
     for other in (default, *_registry.known_streams(device)):
         if other != stream:
             stream.wait_stream(other)
+    for event in _events.markers(device):
+        event.wait(stream)
 
 
 @dataclass(eq=False)
@@ -201,6 +217,17 @@ def limit_cores(stream: torch.Stream | None, aicore: int, vectorcore: int) -> No
             advice="remove limit_core_num on this device, or run on an NPU",
         )
     _limits.enter(_current(device) if stream is None else stream, (aicore, vectorcore), module)
+
+
+def move_limit(cores: tuple[int, int] | None) -> None:
+    """Enters a limit, or leaves one, that a graph entered or left alone; nothing where there are no limits."""
+    device = _accelerator()
+    if device is None or not hasattr(torch.get_device_module(device), "set_stream_limit"):
+        return
+    if cores is not None:
+        limit_cores(None, *cores)
+    elif _limits.stack():
+        core_limit_exit()
 
 
 def core_limit_exit(site: int = 0) -> None:

@@ -8,8 +8,9 @@ number of times, and each instance has events of its own. So has each copy of a 
 
 from __future__ import annotations
 
+import uuid
 import weakref
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -48,9 +49,11 @@ class TaggedEvent:
         return f"TaggedEvent({self.key!r})"
 
 
+_MARKER: Final = "marker that leaves its graph "
 _lock = forks.new_lock()
 _alive: weakref.WeakValueDictionary[str, TaggedEvent] = weakref.WeakValueDictionary()
 _device_events: dict[tuple[str, torch.device], torch.Event] = {}
+_of_graphs: dict[tuple[str, torch.device], torch.Event] = {}
 
 
 def create_event(tag: str) -> TaggedEvent:
@@ -78,8 +81,45 @@ def _new_event(tag: str) -> TaggedEvent:
 def device_event(key: str, device: torch.device) -> torch.Event:
     """The device event behind a key, made at its first use; graphs have keys of their own besides the tagged."""
     with _lock:
+        _of_graphs.pop((key, device), None)
         event = _device_events.get((key, device))
         if event is None:
             event = torch.Event(device)
             _device_events[(key, device)] = event
     return event
+
+
+def last_recorded(key: str, device: torch.device) -> torch.Event:
+    """The device event that the last record of a key is in: its own, or that of the graph which recorded it."""
+    of_a_graph = _of_graphs.get((key, device))
+    return device_event(key, device) if of_a_graph is None else of_a_graph
+
+
+def of_one_graph(keys: tuple[str, ...], device: torch.device) -> dict[tuple[str, torch.device], torch.Event]:
+    """One device event for all that a graph records: outside of it, they are recorded when it has been started."""
+    if not keys or device.type == "cpu":
+        return {}
+    return dict.fromkeys(((key, device) for key in keys), torch.Event(device))
+
+
+def noted(events: dict[tuple[str, torch.device], torch.Event]) -> None:
+    """Takes these from now on for what was recorded last."""
+    with _lock:
+        _of_graphs.update(events)
+
+
+def new_marker() -> str:
+    """The key of a marker that leaves its graph; no other one has it, in any process."""
+    return f"{_MARKER}{uuid.uuid4().hex[:12]}"
+
+
+def is_outside(key: str) -> bool:
+    """Whether code outside of a graph has this event as well."""
+    return key in _alive or key.startswith(_MARKER)
+
+
+def markers(device: torch.device) -> list[torch.Event]:
+    """The events of markers that left a graph."""
+    return [
+        event for (key, place), event in _of_graphs.items() if place == device and key.startswith(_MARKER)
+    ]

@@ -26,8 +26,11 @@ from torch.fx import GraphModule, Node
 
 from air_graph import calling_line, place_of
 from air_streams import _bodies, _library, _native
+from air_streams._markers import let_markers_out
 from air_streams._outside import CALLER, Outside
+from air_streams._sites import number_sites
 from air_streams._tags import ENTRY_TAG
+from air_streams._unmatched import Limits, take_out_unmatched
 from air_streams.errors import NativeStreamError
 
 
@@ -91,14 +94,16 @@ class _Normalizer:
         for node in reversed(self.graph.nodes):
             if node.target is get_external_object_by_index and not node.users:
                 self.graph.erase_node(node)
+        let_markers_out(self.graph)
+        limits = take_out_unmatched(self.gm)
         number_sites(self.gm)
         self.graph.lint()
         self.gm.recompile()
         return NormalizeReport(
-            self.replaced, tuple(self.streams), tuple(self.events), self.objects, self._outside()
+            self.replaced, tuple(self.streams), tuple(self.events), self.objects, self._outside(limits)
         )
 
-    def _outside(self) -> Outside:
+    def _outside(self, limits: Limits) -> Outside:
         streams, awaited, recorded = (
             tuple(number for name in names for number in self.numbers.get(name, ()))
             for names in (self.streams, self.awaited, self.recorded)
@@ -111,7 +116,7 @@ class _Normalizer:
             for number in numbers
             for before in others.get(earlier, {CALLER: None})
         }
-        return Outside(streams, awaited, recorded, tuple(sorted(waits)))
+        return Outside(streams, awaited, recorded, tuple(sorted(waits)), limits=limits)
 
     def _before(self, name: str) -> set[str]:
         return self.after.setdefault(name, {name})
@@ -472,16 +477,6 @@ def _forget_annotation(node: Node) -> None:
             node.meta["custom"] = rest
         else:
             del node.meta["custom"]
-
-
-def number_sites(gm: GraphModule) -> None:
-    """Gives every stream operator its own `site`, so that no two calls are equal to a later pass."""
-    packets = {op.overloadpacket for op in _library.STREAM_OPS}
-    site = 0
-    for node in gm.graph.nodes:
-        if node.op == "call_function" and (node.target in _library.STREAM_OPS or node.target in packets):
-            site += 1
-            node.kwargs = {**node.kwargs, "site": site}
 
 
 def normalize(gm: GraphModule) -> NormalizeReport:

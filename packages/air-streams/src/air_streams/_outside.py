@@ -15,13 +15,14 @@ part that would have after the program's own waits. Each is joined at once: the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any, Final
 
 import torch
 
-from air_streams import _eager, _native
+from air_streams import _eager, _events, _native
+from air_streams._unmatched import Limits
 
 CALLER: Final = -1
 """Stands for the stream of the call, and for what was recorded before it."""
@@ -35,6 +36,11 @@ class Awaited:
     """Tagged events that are waited for before the graph records them."""
     given: bool = False
     """Whether a tensor or a marker that the graph is given is waited for."""
+    recorded: tuple[str, ...] = ()
+    """Tagged events that the graph records: code outside may wait for them."""
+
+    def __bool__(self) -> bool:
+        return bool(self.events or self.given or self.recorded)
 
     def wait(self) -> None:
         """Makes the current stream wait for it."""
@@ -58,9 +64,11 @@ class Outside:
     waits: tuple[tuple[int, int], ...] = ()
     """Pairs of streams: the first waits in the graph for the second, or for one that does."""
     tagged: Awaited = field(default_factory=Awaited)
+    limits: Limits = ()
+    """Core limits that the graph enters or leaves alone."""
 
     def __bool__(self) -> bool:
-        return bool(self.streams or self.awaited or self.recorded or self.tagged.events or self.tagged.given)
+        return bool(self.streams or self.awaited or self.recorded or self.tagged or self.limits)
 
     def objects(self) -> dict[int, Any]:
         """The objects that are behind the numbers now."""
@@ -74,9 +82,15 @@ class Outside:
         found: Callable[[int], Any] = _native.object_at,
     ) -> Callable[..., Any]:
         """`run`, in order with what was given to these streams before, and what will be."""
-        if not self or device.type == "cpu":
-            return run
+        if self.limits:
+            return replace(self, limits=()).around(_with_limits(run, self.limits), device, found)
+        return self._ordered(run, device, found) if self and device.type != "cpu" else run
+
+    def _ordered(
+        self, run: Callable[..., Any], device: torch.device, found: Callable[[int], Any]
+    ) -> Callable[..., Any]:
         module = torch.get_device_module(device)
+        recorded = _events.of_one_graph(self.tagged.recorded, device)
         current_stream, capturing = module.current_stream, module.is_current_stream_capturing
 
         def ordered(*args: Any) -> Any:
@@ -85,7 +99,7 @@ class Outside:
             for number in self.awaited:
                 current.wait_event(found(number))
             inside = capturing()
-            others = {number: stream for number in self.streams if (stream := found(number)) != current}
+            others = self._others(found, current)
             before = _captured(others, module) if inside else others
             for number in before:
                 current.wait_stream(others[number])
@@ -97,6 +111,7 @@ class Outside:
                 others[number].wait_event(done)
             for number in self.recorded:
                 found(number).record(current)
+            _eager.record_all(recorded, device, inside)
             if inside:
                 for number in after:
                     current.wait_stream(others[number])
@@ -104,11 +119,27 @@ class Outside:
 
         return ordered
 
+    def _others(self, found: Callable[[int], Any], current: Any) -> dict[int, Any]:
+        """The streams that are not that of the call."""
+        return {number: stream for number in self.streams if (stream := found(number)) != current}
+
     def _pulled_in(self, captured: Sequence[int], streams: Mapping[int, Any]) -> list[int]:
         """Those of the streams that are part of the program's capture once it has made the graph's waits."""
         part = {CALLER, *captured}
         follows = {waiting for waiting, awaited in self.waits if awaited in part}
         return [number for number in streams if number in part or number in follows]
+
+
+def _with_limits(run: Callable[..., Any], limits: Limits) -> Callable[..., Any]:
+    """`run`, after which the host enters and leaves these core limits, as eager code would have."""
+
+    def limited(*args: Any) -> Any:
+        results = run(*args)
+        for cores in limits:
+            _eager.move_limit(cores)
+        return results
+
+    return limited
 
 
 def _captured(streams: Mapping[int, Any], module: ModuleType) -> list[int]:

@@ -14,6 +14,7 @@ from air_streams import _library
 from air_streams._clocks import Clocks, read_clocks
 from air_streams._collectives import find_deadlocks
 from air_streams._describe import describe
+from air_streams._events import is_outside
 from air_streams._findings import (
     CollectiveDeadlock,
     Finding,
@@ -183,9 +184,11 @@ class StreamPlan:
 
     @property
     def awaited(self) -> Awaited:
-        """What comes from before the call: an executor waits for it on the stream of the call."""
+        """What comes from before the call, and what code after it may wait for, on the stream of the call."""
         events = dict.fromkeys(event.name for event in self._program.unmet.values())
-        return Awaited(tuple(events), self._program.waits_for_given)
+        names = dict.fromkeys(event.name for event, _ in self._program.records.values())
+        recorded = tuple(name for name in names if is_outside(name))
+        return Awaited(tuple(events), self._program.waits_for_given, recorded)
 
     @property
     def ordering(self) -> PlanOrdering:
