@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import gc
 import os
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,11 +22,15 @@ def _graph(build: Any, x: torch.Tensor) -> torch.fx.GraphModule:
     return make_fx(build, tracing_mode="fake")(x)
 
 
-def _worker(rank: int, port: int) -> None:
+def _worker(rank: int, port: int, program: Callable[[int, str], None]) -> None:
     gc.freeze()  # what other tests left is not collected in a fork: a process group waits there for its threads
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE="2")
     dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=20))
-    name = dist.group.WORLD.group_name  # type: ignore[union-attr]  # initialised above
+    program(rank, dist.group.WORLD.group_name)  # type: ignore[union-attr]  # initialised above
+    dist.destroy_process_group()
+
+
+def _reduce_and_trade(rank: int, name: str) -> None:
     ops = torch.ops._c10d_functional
 
     def reduce(x: torch.Tensor) -> Any:
@@ -52,7 +57,22 @@ def _worker(rank: int, port: int) -> None:
     one_eager = reduce(x) if rank == 0 else run(x)  # the other rank is in the engine
     for got, want in zip(one_eager, expected, strict=True):
         torch.testing.assert_close(got, want)
-    dist.destroy_process_group()
+
+
+def _need_different_results(rank: int, name: str) -> None:
+    ops = torch.ops._c10d_functional
+
+    def parted(x: torch.Tensor) -> Any:
+        dropped = ops.wait_tensor(ops.all_gather_into_tensor(x, 2, name))
+        given = torch.ones(2) if rank == 0 else x[0, :2] * 2
+        total = ops.wait_tensor(ops.all_reduce(given, "sum", name))
+        return total, dropped + 1 if rank == 0 else x * 3
+
+    x = torch.arange(12.0).reshape(4, 3) + 100 * rank
+    run = compile_graph(_graph(parted, x), [x], engine="reference")
+    for call in range(2):
+        for got, want in zip(run(x + call), parted(x + call), strict=True):
+            torch.testing.assert_close(got, want)
 
 
 @pytest.fixture
@@ -66,4 +86,11 @@ def port() -> int:
 
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 def test_S25_two_processes_reduce_gather_scatter_and_trade(port: int) -> None:
-    start_processes(_worker, (port,), nprocs=2, start_method="fork")
+    start_processes(_worker, (port, _reduce_and_trade), nprocs=2, start_method="fork")
+
+
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+def test_S25_a_collective_runs_in_each_call_also_of_a_constant_and_where_its_result_is_dropped(
+    port: int,
+) -> None:
+    start_processes(_worker, (port, _need_different_results), nprocs=2, start_method="fork")

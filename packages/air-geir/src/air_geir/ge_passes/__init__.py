@@ -10,7 +10,12 @@ from air_geir.ge_passes._in_place import AssignToOutput, DropCopies, WriteWithou
 from air_geir.ge_passes._inputs import DropUnusedInputs, PackSizes
 from air_geir.ge_passes._pass import GePass, PassResult, Refusal, Report, Step, run_passes
 from air_geir.ge_passes._references import MarkReferences
-from air_geir.ge_passes._side_effects import SIDE_EFFECTS, OrderPrefetches, OrderSideEffects
+from air_geir.ge_passes._side_effects import (
+    SIDE_EFFECTS,
+    KeepCollectives,
+    OrderPrefetches,
+    OrderSideEffects,
+)
 from air_geir.ge_passes._transposes import TransposeAfterBitcast, TransposeInProduct
 from air_geir.ge_passes._views import FoldViews
 from air_geir.program import Program
@@ -22,6 +27,7 @@ DEFAULT_PASSES: tuple[GePass, ...] = (
     WriteWithoutCopy(),
     AssignToOutput(),
     OrderSideEffects(),
+    KeepCollectives(),
     OrderPrefetches(),
     TransposeInProduct(),
     TransposeAfterBitcast(),
@@ -52,6 +58,7 @@ __all__ = [
     "DropUnusedInputs",
     "FoldViews",
     "GePass",
+    "KeepCollectives",
     "MarkReferences",
     "OrderPrefetches",
     "OrderSideEffects",

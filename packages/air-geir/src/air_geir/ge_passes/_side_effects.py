@@ -1,4 +1,4 @@
-"""Order of operators whose effect is not a value: printing, sending, prefetching."""
+"""Order of operators whose effect is not a value: printing, sending, meeting other ranks, prefetching."""
 
 from __future__ import annotations
 
@@ -27,15 +27,28 @@ class OrderSideEffects:
     def __call__(self, program: Program) -> PassResult:
         """Add the control edges."""
         nodes = list(program.graph.of_type(*SIDE_EFFECTS))
-        changed = _chain(program.graph, nodes)
-        place = {node: i for i, node in enumerate(program.graph)} if nodes else {}
-        for node in nodes:
-            for writer in _writers(node):
-                first, second = sorted((node, writer), key=place.__getitem__)
-                if first not in second.predecessors:
-                    second.run_after(first)
-                    changed += 1
-        return PassResult(changed)
+        return PassResult(_chain(program.graph, nodes) + _among_writers(program.graph, nodes))
+
+
+@dataclass(frozen=True)
+class KeepCollectives:
+    """Collectives whose results nobody takes run all the same: the other ranks wait for them.
+
+    Those of a group that has such a one keep program order, and the last of them is tied to the output.
+    """
+
+    name: str = "keep_collectives"
+
+    def __call__(self, program: Program) -> PassResult:
+        """Add the control edges."""
+        graph = program.graph
+        by_group: dict[str, list[Node]] = {}
+        for node in graph:
+            if "group" in node.attrs:
+                by_group.setdefault(str(node.attr("group")), []).append(node)
+        needed = _needed(graph) if by_group else frozenset()
+        kept = [nodes for nodes in by_group.values() if not needed.issuperset(nodes)]
+        return PassResult(sum(_chain(graph, nodes) + _among_writers(graph, nodes) for nodes in kept))
 
 
 @dataclass(frozen=True)
@@ -55,6 +68,28 @@ def _chain(graph: Graph, nodes: Sequence[Node]) -> int:
     for first, second in missing:
         second.run_after(first)
     return len(missing)
+
+
+def _needed(graph: Graph) -> frozenset[Node]:
+    """What the output needs, through values and control edges."""
+    needed = {graph.net_output}
+    for node in reversed(list(graph)):
+        if node in needed:
+            needed.update(node.predecessors)
+    return frozenset(needed)
+
+
+def _among_writers(graph: Graph, nodes: Sequence[Node]) -> int:
+    """Ties each to those that write what it reads, in program order."""
+    place = {node: i for i, node in enumerate(graph)} if nodes else {}
+    changed = 0
+    for node in nodes:
+        for writer in _writers(node):
+            first, second = sorted((node, writer), key=place.__getitem__)
+            if first not in second.predecessors:
+                second.run_after(first)
+                changed += 1
+    return changed
 
 
 def _writers(node: Node) -> Iterator[Node]:

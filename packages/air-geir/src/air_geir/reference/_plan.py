@@ -170,6 +170,7 @@ class Planner:
             kernel.writes
             or node.subgraphs
             or node.op_type in _IMPURE
+            or "group" in node.attrs  # other ranks wait for each of its calls
             or node.control_inputs
             or not node.inputs
         ):
