@@ -108,3 +108,14 @@ def test_an_operator_that_hides_its_writes_writes_inputs() -> None:
         graph.call_function(torch.ops.npu.npu_apply_rotary_pos_emb.default, (q, k, cos, sin))
         graph.output(())
         assert {n.name for n in written_inputs(GraphModule({}, graph))} == {"q", "k"}
+
+
+def test_a_number_among_what_graphs_are_given_does_not_move_what_they_write() -> None:
+    inner, (first, *_) = graph_with("first", "second", "number")
+    inner.output((inner.call_function(aten.add_.Tensor, (first, 1)),))
+    graph, (pred, a, b) = graph_with("pred", "a", "b")
+    bodies = [graph.create_node("get_attr", name) for name in ("then", "otherwise")]
+    graph.output((graph.call_function(torch.ops.higher_order.cond, (pred, *bodies, (a, b, 3))),))
+    gm = GraphModule({name: GraphModule({}, inner) for name in ("then", "otherwise")}, graph)
+    (node,) = (n for n in gm.graph.nodes if n.target is torch.ops.higher_order.cond)
+    assert written(node) == ["a"]

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import GraphModule, Node
+from torch.utils._pytree import tree_leaves
 
 from air_graph._effects import OPAQUE, PLAIN, ArgumentEffect, Effects, Key, effects_of
 
@@ -164,7 +165,7 @@ def nodes_of_bodies(node: Node) -> Iterator[Node]:
 
 def _written_by_bodies(node: Node) -> frozenset[Node]:
     """The operands that a body writes: its inputs are the last operands; all operands where that does not fit."""
-    operands = [value for _, value in arguments(node) if not _is_body(value)]
+    operands = operands_of(node)
     written: set[Node] = set()
     for body in bodies_of(node):
         inputs = body.graph.find_nodes(op="placeholder")
@@ -172,11 +173,18 @@ def _written_by_bodies(node: Node) -> frozenset[Node]:
         if not theirs:
             continue
         if len(inputs) > len(operands):
-            written.update(operands)
+            written.update(value for value in operands if isinstance(value, Node))
             continue
         last = operands[len(operands) - len(inputs) :]
-        written.update(value for value, given in zip(last, inputs, strict=True) if given in theirs)
+        pairs = zip(last, inputs, strict=True)
+        written.update(value for value, given in pairs if given in theirs and isinstance(value, Node))
     return frozenset(written)
+
+
+def operands_of(node: Node) -> list[Any]:
+    """All that a higher-order operator is given but its graphs, numbers too; the last are the inputs of the graphs."""
+    leaves = tree_leaves((node.args, node.kwargs))
+    return [leaf for leaf in leaves if not (isinstance(leaf, Node) and _is_body(leaf))]
 
 
 def _is_body(value: Node) -> bool:
