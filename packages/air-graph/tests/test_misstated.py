@@ -161,3 +161,37 @@ def _run(op: Any, call: Any) -> None:
             torch.autograd.grad(results, inputs, [torch.ones_like(x) for x in results], allow_unused=True)
     except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError):
         return
+
+
+def powers(base: float, x: Tensor) -> Tensor:
+    """Laid out densely by the kernel, and like `x` by the fake one."""
+    return torch.pow(base, x.permute(3, 2, 1, 0))
+
+
+def rows(x: Tensor) -> Tensor:
+    return x.permute(3, 2, 1, 0).reshape(6, -1)[:, 1] * 2
+
+
+def chosen(first: Callable[[Tensor], Tensor], second: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    result: Tensor = torch.cond(x.sum() > 0, first, second, (x,))
+    return result
+
+
+BRANCHES: dict[str, Callable[[Tensor], Tensor]] = {
+    "inside": lambda x: chosen(lambda x: rows(powers(2.0, x)), lambda x: rows(powers(3.0, x)), x),
+    "behind": lambda x: rows(chosen(lambda x: powers(2.0, x), lambda x: powers(3.0, x), x)),
+    "in front": lambda x: chosen(rows, lambda x: rows(x) + 1, powers(2.0, x)),
+    "of a branch": lambda x: chosen(lambda x: powers(2.0, x), lambda x: powers(3.0, x), x),
+}
+
+
+@pytest.mark.parametrize("name", BRANCHES)
+def test_values_of_branches_lie_as_in_eager(name: str) -> None:
+    function = BRANCHES[name]
+    x = torch.rand(6, 4, 3, 2) + 0.5
+    gm = make_fx(function, tracing_mode="fake")(x)
+    assert mend_layouts(gm)
+    expected = function(x)
+    torch.testing.assert_close(gm(x), expected)
+    (result,) = gm.graph.output_node().all_input_nodes
+    assert result.meta["val"].stride() == expected.stride()

@@ -9,14 +9,15 @@ Each is run on small real tensors where its operands are not contiguous.
 
 from __future__ import annotations
 
+import contextlib
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import torch
 from torch import SymInt, Tensor
 from torch._guards import detect_fake_mode
-from torch._ops import OpOverload
+from torch._ops import HigherOrderOperator, OpOverload
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import GraphModule, Node
 from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
@@ -24,6 +25,8 @@ from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 from air_graph._copied_views import RESHAPES, copy_before, has_view
 from air_graph._examples import computed_again, example_arguments
 from air_graph._hints import bytes_of, hint_of
+from air_graph._region import same_extents
+from air_graph._uses import bodies_of, operands_of
 from air_graph.pieces import depends_on_data
 
 #: Names of operators, without overload, whose fake kernels state other strides than their kernels for CPUs give.
@@ -71,32 +74,90 @@ MISSTATED: Final = frozenset(
         "xlogy",
     )
 )
+_GIVES_RESULTS_OF_BODY: Final = (torch.ops.higher_order.cond, torch.ops.higher_order.invoke_subgraph)
 _MOST_BYTES: Final = 1 << 28
 """Larger operands are not made for a question about strides; the fake kernel is believed."""
 
 
 def mend_layouts(gm: GraphModule) -> bool:
-    """Gives such values the strides that the kernel gives, and computes again what follows from them."""
-    suspects = {node: None for node in gm.graph.nodes if _is_suspect(node)}
-    mode = detect_fake_mode([node.meta["val"] for node in suspects])
-    if mode is None:
-        return False
-    mended: set[Node] = set()
-    for node in gm.graph.nodes:
-        if node in suspects:
+    """Gives such values the strides that the kernel gives, and computes again what follows from them.
+
+    Also in the graphs that higher-order operators are given.
+    """
+    return _mend(gm, set())
+
+
+def _mend(gm: GraphModule, mended: set[Node]) -> bool:
+    """Whether values of a graph lie otherwise now, where those of `mended` do so already."""
+    already, in_bodies = len(mended), False
+    for node in list(gm.graph.nodes):
+        if _is_suspect(node):
             laid = _as_the_kernel_lays(node)
             if _strides(laid) != _strides(node.meta["val"]):
                 node.meta["val"] = laid
                 mended.add(node)
+        elif isinstance(node.target, HigherOrderOperator):
+            in_bodies |= _mend_bodies(node, mended)
         elif not mended.isdisjoint(node.all_input_nodes) and _can_be_asked(node):
-            with mode:
-                if node.target in RESHAPES and not has_view(node, node.all_input_nodes[0].meta["val"]):
-                    copy_before(node)
-                node.meta["val"] = computed_again(node)
+            _follow(node)
             mended.add(node)
-    if mended:
+    if len(mended) > already:
         gm.recompile()
-    return bool(mended)
+    return in_bodies or len(mended) > already
+
+
+def _follow(node: Node) -> None:
+    """Computes a value again whose operands lie otherwise."""
+    mode = detect_fake_mode([source.meta.get("val") for source in node.all_input_nodes])
+    with contextlib.nullcontext() if mode is None else mode:
+        if node.target in RESHAPES and not has_view(node, node.all_input_nodes[0].meta["val"]):
+            copy_before(node)
+        node.meta["val"] = computed_again(node)
+
+
+def _mend_bodies(node: Node, mended: set[Node]) -> bool:
+    """Mends the graphs that an operator is given, and what it gives; says whether anything in them lies otherwise."""
+    bodies, changed = bodies_of(node), False
+    operands = operands_of(node)
+    for body in bodies:
+        inputs = body.graph.find_nodes(op="placeholder")
+        moved = set()
+        for inner, outer in zip(reversed(inputs), reversed(operands), strict=False):
+            if outer in mended and _is_one_size(inner.meta.get("val"), outer.meta["val"]):
+                inner.meta["val"] = outer.meta["val"]
+                moved.add(inner)
+        changed |= _mend(body, moved)
+    if changed and node.target in _GIVES_RESULTS_OF_BODY and _takes_results(node, bodies):
+        mended.add(node)
+    return changed
+
+
+def _takes_results(node: Node, bodies: Sequence[GraphModule]) -> bool:
+    """Lays out the results of an operator as its graphs give them; says whether they lie otherwise now."""
+    before, results = node.meta["val"], [_results(body) for body in bodies]
+    if any(_strides(one) != _strides(results[0]) or len(one) != len(before) for one in results):
+        return False  # which branch is taken decides
+    node.meta["val"] = tuple(map(_as, before, results[0]))
+    return _strides(node.meta["val"]) != _strides(before)
+
+
+def _is_one_size(inner: Any, outer: Any) -> bool:
+    """Whether a graph is given the value itself, and not one row after the other."""
+    both = isinstance(inner, Tensor) and isinstance(outer, Tensor)
+    return both and same_extents(inner.shape, outer.shape)
+
+
+def _results(body: GraphModule) -> list[Any]:
+    given: Any = body.graph.output_node().args[0]
+    return [one.meta.get("val") if isinstance(one, Node) else one for one in given]
+
+
+def _as(value: Any, laid: Any) -> Any:
+    """A value with its axes in the order of those of another one."""
+    if not isinstance(value, Tensor) or not isinstance(laid, Tensor):
+        return value
+    steps = [hint_of(step) or 0 for step in laid.stride()]
+    return _laid(value, tuple(sorted(range(laid.dim()), key=lambda axis: -steps[axis])))
 
 
 def _is_suspect(node: Node) -> bool:
