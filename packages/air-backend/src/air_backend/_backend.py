@@ -41,6 +41,7 @@ from air_backend.eager_calls._untraceable import eager_instead
 from air_backend.eager_calls._without_values import first_without_values
 from air_backend.errors import NotAGraphModule, OptionsOfWrongType, UnknownMode
 from air_config import PRESETS, CompilerConfig
+from air_graph import mend_margins
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,7 @@ class Backend:
         decompositions: Mapping[Any, Callable[..., Any]] | None = None,
     ) -> None:
         trace_plain_formats()
+        mend_margins()
         self.__name__ = "air"
         self.config = config
         self.decompositions = decompositions_of(decompositions)

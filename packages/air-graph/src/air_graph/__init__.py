@@ -20,6 +20,7 @@ from air_graph._hints import bytes_of, hint_of
 from air_graph._linear import NotLinear, followers_of, why_not_linear
 from air_graph._links import Link, link_of, links_of, owner_of, shares_storage
 from air_graph._long_products import mend_long_products
+from air_graph._margins import mend_margins, multilabel_margin_loss
 from air_graph._misstated import mend_layouts
 from air_graph._no_memory import no_memory
 from air_graph._offsets import mend_offsets
@@ -153,9 +154,11 @@ __all__ = [
     "links_of",
     "mend_layouts",
     "mend_long_products",
+    "mend_margins",
     "mend_offsets",
     "mend_views_on_npu",
     "mend_zeros",
+    "multilabel_margin_loss",
     "name_of",
     "named_arguments",
     "nearest_source_of",

@@ -30,7 +30,7 @@ from air_geir.lowering._matmul_gradients import MATMUL_GRADIENTS
 from air_geir.lowering._pool_gradients import POOL_GRADIENTS, UNEVEN_POOLS
 from air_geir.lowering._sampling_gradients import SAMPLING_GRADIENTS
 from air_geir.lowering._weight_norm import NORM_GRADIENTS, weight_norm
-from air_graph import effects_of, uses_of
+from air_graph import effects_of, multilabel_margin_loss, uses_of
 
 Overload: TypeAlias = torch._ops.OpOverload
 Table: TypeAlias = Mapping[Overload, Callable[..., Any]]
@@ -40,6 +40,7 @@ _CORRECTED: Mapping[Any, Callable[..., Any]] = {
     # torch's own takes a view, and fails for layouts that have none
     torch.ops.aten.view_copy.default: lambda self, size: self.reshape(size).clone(),
     torch.ops.aten._weight_norm_interface.default: weight_norm,
+    torch.ops.aten.multilabel_margin_loss_forward.default: multilabel_margin_loss,
 }
 """Used instead of torch's own."""
 _OWN: Mapping[object, Callable[..., Any]] = {
