@@ -96,6 +96,7 @@ STEPS: dict[str, tuple[Step, Callable[[], Sequence[Tensor]]]] = {
         f"{function.__name__}": (function, lambda: (torch.rand(3, 4) * 9 + 0.1,))
         for function in (torch.lgamma, torch.digamma)
     },
+    "logsigmoid": (F.logsigmoid, lambda: (torch.randn(3, 4),)),
     "what is close": (
         lambda a, b: torch.isclose(a, a + b * 1e-6, equal_nan=True), lambda: (torch.randn(4, 3), torch.randn(4, 3)),
     ),

@@ -111,6 +111,7 @@ void add_gradients(Table& table) {
   AIR_SIM_GE_OPS(MaxPool3DWithArgmaxV2, max_pool_3d(c));
   AIR_SIM_GE_OP(PadV3Grad, pad_grad(c));
   AIR_SIM_GE_OP(EluGradV2, elu_grad(c));
+  AIR_SIM_GE_OP(LogSigmoidGrad, x[0] * at::sigmoid(-x[1]));
   AIR_SIM_GE_OP(GLUGrad, at::glu_backward(x[0], x[1], c.integer("dim", -1)));
   AIR_SIM_GE_OP(MseLoss, mean_squared_error(c));
   AIR_SIM_GE_OPS(EmbeddingBag, embedding_bag(c));
