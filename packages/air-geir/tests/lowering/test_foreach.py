@@ -29,6 +29,7 @@ CALLS: list[tuple[Any, tuple[Any, ...]]] = [
     (torch._foreach_addcdiv, (A, B, B, [0.5, 0.25])),
     (torch._foreach_lerp, (A, B, 0.3)),
     (torch._foreach_norm, (A, 1)),
+    (torch.ops.aten._foreach_copy.default, (A, [torch.rand(3), torch.arange(4)])),
 ]
 
 

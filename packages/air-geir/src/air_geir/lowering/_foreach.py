@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 _BY_NAME: Mapping[str, Callable[..., Any]] = {
+    "copy": torch.ops.aten.copy.default,
     "norm": torch.linalg.vector_norm,
     "addcdiv": lambda x, a, b, value=1: torch.addcdiv(x, a, b, value=value),
     "addcmul": lambda x, a, b, value=1: torch.addcmul(x, a, b, value=value),
