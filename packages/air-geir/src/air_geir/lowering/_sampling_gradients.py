@@ -29,7 +29,7 @@ def _grid_sampler(
         return drawn
 
     wide = torch.promote_types(input.dtype, torch.float32)
-    _, gradients = torch.func.vjp(sampled, input.to(wide), grid.to(wide))
+    gradients = torch.func.vjp(sampled, input.to(wide), grid.to(wide))[1]
     of_image, of_points = gradients(grad_output.to(wide))
     return of_image.to(input.dtype), of_points.to(grid.dtype)
 
