@@ -62,6 +62,10 @@ STEPS: dict[str, tuple[Step, Callable[[], Sequence[Tensor]]]] = {
         f"cdist {p} of one and of many": (lambda x, y, p=p: torch.cdist(x[0], y, p), points)
         for p in (0.0, 1.0, 2.0)
     },
+    **{
+        f"pdist {p}": (lambda x, y, p=p: torch.pdist(y[1], p), points)
+        for p in (0.0, 1.0, 1.5, 2.0, 3.0, float("inf"))
+    },
     "bilinear": (
         F.bilinear, lambda: (torch.randn(2, 4, 3), torch.randn(2, 4, 5), torch.randn(6, 3, 5), torch.randn(6)),
     ),

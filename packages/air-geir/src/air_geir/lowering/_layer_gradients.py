@@ -61,8 +61,24 @@ def _cdist(grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor) -> Ten
     """_cdist_backward: of the first points; where two are equal the gradient is zero."""
     difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
     grad, distance = grad.unsqueeze(-1), cdist.unsqueeze(-1)
+    return _of_distances(grad, difference, distance, p).sum(-2)
+
+
+def _pdist(grad: Tensor, self: Tensor, p: float, pdist: Tensor) -> Any:
+    """_pdist_backward: each pair of rows moves both."""
+    count = self.shape[0]
+    if type(count) is not int:
+        return NotImplemented
+    first, second = torch.triu_indices(count, count, 1, device=self.device).unbind(0)
+    difference = self.index_select(0, first) - self.index_select(0, second)
+    shares = _of_distances(grad.unsqueeze(-1), difference, pdist.unsqueeze(-1), p)
+    return torch.zeros_like(self).index_add(0, first, shares).index_add(0, second, -shares)
+
+
+def _of_distances(grad: Tensor, difference: Tensor, distance: Tensor, p: float) -> Tensor:
+    """How much of the gradient of a distance each coordinate of a difference has; none where two points are equal."""
     if p == 0:
-        return difference.new_zeros(difference.shape).sum(-2)  # of the batches of both
+        return torch.zeros_like(difference)
     if p == 1:
         shares = grad * difference.sign()
     elif p == math.inf:
@@ -74,7 +90,7 @@ def _cdist(grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor) -> Ten
         else:
             shares = grad * difference.sign() * (difference.abs() / far) ** (p - 1)
         shares = torch.where((distance == 0) | (difference == 0), 0.0, shares)
-    return shares.sum(-2)
+    return shares
 
 
 def _distances(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: int | None = None) -> Tensor:
@@ -129,6 +145,7 @@ LAYER_GRADIENTS: Final[Mapping[object, Callable[..., Any]]] = {
     _aten._embedding_bag_backward.default: _embedding_bag,
     _aten._embedding_bag_per_sample_weights_backward.default: _bag_weights,
     _aten._cdist_backward.default: _cdist,
+    _aten._pdist_backward.default: _pdist,
     _aten._trilinear.default: _trilinear,
     _aten.cdist.default: _distances,
     _aten.kl_div.default: _kl_div,
