@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import operator
 import os
 import re
 import warnings
@@ -42,6 +43,7 @@ from air_backend.errors import (
 from air_backend.inference import _store
 from air_backend.inference._classes import Classes, classes_of
 from air_backend.inference._conditions import Traced, arguments, texts_of
+from air_backend.inference._environment import texts_in, variables
 from air_backend.inference._globals import use_globals_of
 from air_backend.inference._key import Key, cells_of, hooks_of, pin_options_of_the_trace
 from air_backend.inference._local_classes import conditions_made_in, importable
@@ -104,24 +106,29 @@ def cache_compile(
     owner, function = (func.__self__, func.__func__) if isinstance(func, MethodType) else (None, func)
     if not isinstance(function, FunctionType):
         raise OptionsOfWrongType(type(func).__name__, "cache_compile(func)")
-    store = None
-    try:
-        key = Key.of(function, owner, chosen, dynamic, decompositions)
-        home = Path(cache_dir or os.environ.get(HOME) or DEFAULT_HOME)
-        folder = home / key.name / _rank(global_rank, tp_rank, pp_rank) / function.__name__
-        store = _store.Store(folder, key)
-    except NotSerializable as error:
-        _warn_not_kept(function, f"an option holds what cannot be written down: {error}")
-    except CannotSave as error:
-        _warn_not_kept(function, error.reason)
-    compiled = CachedFunction(
-        traceable(func),
-        Backend(chosen, decompositions),
-        dynamic,
-        store,
-        fullgraph=fullgraph,
-        ge_cache=ge_cache,
-    )
+    place = Path(cache_dir or os.environ.get(HOME) or DEFAULT_HOME)
+    rank = _rank(global_rank, tp_rank, pp_rank)
+
+    def made() -> CachedFunction:
+        store = None
+        try:
+            key = Key.of(function, owner, chosen, dynamic, decompositions)
+            store = _store.Store(place / key.name / rank / function.__name__, key)
+        except NotSerializable as error:
+            _warn_not_kept(function, f"an option holds what cannot be written down: {error}")
+        except CannotSave as error:
+            _warn_not_kept(function, error.reason)
+        return CachedFunction(
+            traceable(func),
+            Backend(chosen, decompositions),
+            dynamic,
+            store,
+            fullgraph=fullgraph,
+            ge_cache=ge_cache,
+        )
+
+    compiled = made()
+    compiled.made_anew(function, made)
     return compiled.disabled() if disable else compiled
 
 
@@ -159,6 +166,7 @@ class CachedFunction:
         ge_cache: bool = False,
     ) -> None:
         self._func = func
+        self._made: Callable[[], CachedFunction] | None = None
         self._config = backend.config or CompilerConfig()
         self._in_process: Callable[..., Any] | None = None
         self._eager: Callable[..., Any] | None = None
@@ -169,6 +177,7 @@ class CachedFunction:
         self._self = (func.__self__,) if isinstance(func, MethodType) else ()
         self._function: Any = getattr(func, "__func__", func)
         self._names: list[str] = []
+        self._texts_of_variables: set[str] | None = None
         self._named: dict[str, Any] = {}  # while a graph is traced: what its conditions are about
         asked: dict[str, Any] = {"guard_filter_fn": self._kept}
         with torch._dynamo.config.patch(enable_aot_compile=True):  # hangs `aot_compile` on what torch returns
@@ -198,10 +207,18 @@ class CachedFunction:
 
     def disabled(self) -> CachedFunction:
         """The same, not compiled: `disable=True` of torch.compile."""
-        self._in_process = self._func
+        self._in_process, self._made = self._func, None
         return self
 
+    def made_anew(self, function: FunctionType, made: Callable[[], CachedFunction]) -> None:
+        """Lets another one take over when the program gives the function other code, or other defaults."""
+        self._is_of, self._made, self._parts = function, made, _parts(function)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._made is not None and not _are_same(_parts(self._is_of), self._parts):
+            other = self._made()
+            vars(self).update({**vars(other), "_made": self._made, "_is_of": self._is_of})
+            self._parts = _parts(self._is_of)
         if self._in_process is not None:
             with torch.no_grad():
                 return self._in_process(*args, **kwargs)
@@ -284,6 +301,9 @@ class CachedFunction:
                     with conditions_made_in(named):
                         graph = self._traced(args, kwargs)
                     self._conditions.update(self._texts(self._names, ()))
+                    if self._texts_of_variables is not None:
+                        lines = _store.lines_of(graph)
+                        self._globals.update(variables(self._texts_of_variables, lines))
                 finally:
                     self._named = {}
                 facts = _store.Facts(self._globals, self._conditions, self._marks, hooks, self._classes)
@@ -306,6 +326,7 @@ class CachedFunction:
             and not CANNOT_BE_KEPT & {g.guard_type, *g.derived_guard_types}
             for g in guards
         ]
+        self._texts_of_variables = texts_in(guards)
         self._marks = marks_of(guards)
         self._classes = classes_of(guards)
         dropped = [g for g, keep in zip(guards, keeps, strict=True) if not keep]
@@ -328,6 +349,16 @@ class CachedFunction:
             except TensorifyScalarRestartAnalysis:  # a number is a constant after all; torch remembers which
                 continue
         return self._compiled.aot_compile((args, kwargs))
+
+
+def _parts(function: FunctionType) -> tuple[object, ...]:
+    """What the program may replace of a function."""
+    named = (function.__kwdefaults__ or {}).items()
+    return function.__code__, *(function.__defaults__ or ()), *(part for item in named for part in item)
+
+
+def _are_same(some: tuple[object, ...], others: tuple[object, ...]) -> bool:
+    return len(some) == len(others) and all(map(operator.is_, some, others))
 
 
 def _holding(graphs: Sequence[Traced], given: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced | None:

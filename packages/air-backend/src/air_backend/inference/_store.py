@@ -259,9 +259,18 @@ def _modules(graph: Any) -> dict[str, str]:
 
 def _checksum(source: Any) -> str:
     """Of the lines of a module that were traced, as they are now."""
-    lines = inspect.getsourcelines(importlib.import_module(source.module))[0]
-    text = "".join(lines[source.firstlineno - 1 : source.lastlineno - 1])
+    text = "".join(_lines(source))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _lines(source: Any) -> list[str]:
+    lines = inspect.getsourcelines(importlib.import_module(source.module))[0]
+    return lines[source.firstlineno - 1 : source.lastlineno - 1]
+
+
+def lines_of(graph: Any) -> list[str]:
+    """The lines of the program that were traced."""
+    return [line for source in graph.source_info().inlined_sources for line in _lines(source)]
 
 
 class _Globals:
