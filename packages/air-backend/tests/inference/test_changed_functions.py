@@ -55,8 +55,10 @@ def test_W28_a_variable_of_the_environment_that_changed_is_noticed(
     program: Any, is_new: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     function = cache_compile(program, cache_dir=tmp_path)
-    for value, count in (("0", 1), ("0", 1), ("1", 2), ("0", 2)):
-        monkeypatch.setenv(NAME, value)
+    for value, count in ((None, 1), (None, 1), ("1", 2), (None, 2)):
+        monkeypatch.delenv(NAME, raising=False)
+        if value is not None:
+            monkeypatch.setenv(NAME, value)
         if is_new:
             torch._dynamo.reset()
             function = cache_compile(program, cache_dir=tmp_path)
