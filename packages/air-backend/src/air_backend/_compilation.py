@@ -108,9 +108,9 @@ class Compilation:
             to_file=self.to_file,
         )
         _records.keep(record, run)
-        outside = replace(self.outside, tagged=record.awaited)
+        outside = replace(self.outside, tagged=record.awaited or self.outside.tagged)
         if known.role == "backward":  # its forward has seen to them
-            outside = replace(outside, limits=())
+            outside = replace(outside, tagged=record.awaited, limits=())
         if known.role == "inference" and isinstance(run, air_aclgraph.AnyExecutable):
             executor = InOrder(run, outside, record.ground) if outside else run
             return self.direct_call.enter(executor, known.wrapped)

@@ -90,10 +90,20 @@ def is_around_bodies_alone(graph: fx.Graph, native: Native) -> bool:
 
 
 def _is_inlined(node: Node) -> bool:
-    name = str(getattr(node.target, "name", str)())
+    return _name(node) in _INLINED or (_name(node) == _CHECKPOINT and not is_trained_checkpoint(node))
+
+
+def is_trained_checkpoint(node: Node) -> bool:
+    """Whether the node is a checkpoint through which gradients are asked for."""
+    if not isinstance(node.target, HigherOrderOperator) or _name(node) != _CHECKPOINT:
+        return False
     values = [n.meta.get("example_value") for n in node.all_input_nodes]
     trains = any(isinstance(value, torch.Tensor) and value.requires_grad for value in values)
-    return name in _INLINED or (name == _CHECKPOINT and not (trains and torch.is_grad_enabled()))
+    return trains and torch.is_grad_enabled()
+
+
+def _name(node: Node) -> str:
+    return str(getattr(node.target, "name", str)())
 
 
 def _graphs(modules: Iterable[GraphModule]) -> Iterator[fx.Graph]:

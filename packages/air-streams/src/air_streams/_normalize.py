@@ -26,8 +26,9 @@ from torch.fx import GraphModule, Node
 
 from air_graph import calling_line, place_of
 from air_streams import _bodies, _library, _native
+from air_streams._checkpoints import take_out_beside_checkpoints
 from air_streams._markers import let_markers_out
-from air_streams._outside import CALLER, Outside
+from air_streams._outside import CALLER, Awaited, Outside
 from air_streams._sites import number_sites
 from air_streams._tags import ENTRY_TAG
 from air_streams._unmatched import Limits, take_out_unmatched
@@ -95,15 +96,20 @@ class _Normalizer:
             if node.target is get_external_object_by_index and not node.users:
                 self.graph.erase_node(node)
         let_markers_out(self.graph)
+        tagged = take_out_beside_checkpoints(self.graph)
         limits = take_out_unmatched(self.gm)
         number_sites(self.gm)
         self.graph.lint()
         self.gm.recompile()
         return NormalizeReport(
-            self.replaced, tuple(self.streams), tuple(self.events), self.objects, self._outside(limits)
+            self.replaced,
+            tuple(self.streams),
+            tuple(self.events),
+            self.objects,
+            self._outside(limits, tagged),
         )
 
-    def _outside(self, limits: Limits) -> Outside:
+    def _outside(self, limits: Limits, tagged: Awaited) -> Outside:
         streams, awaited, recorded = (
             tuple(number for name in names for number in self.numbers.get(name, ()))
             for names in (self.streams, self.awaited, self.recorded)
@@ -116,7 +122,7 @@ class _Normalizer:
             for number in numbers
             for before in others.get(earlier, {CALLER: None})
         }
-        return Outside(streams, awaited, recorded, tuple(sorted(waits)), limits=limits)
+        return Outside(streams, awaited, recorded, tuple(sorted(waits)), tagged, limits)
 
     def _before(self, name: str) -> set[str]:
         return self.after.setdefault(name, {name})
