@@ -177,13 +177,12 @@ def test_S19_what_a_graph_records_is_waited_for_outside_of_it(
     for number in range(CALLS):
         x = torch.full((SIZE,), float(number), device="npu")
         npu.synchronize()
-        air_sim.change(seed=number, delay_us=2_000)
-        with npu.stream(caller):
-            y, marker = compiled(x)
-        with npu.stream(other):
-            result = read(y, marker)
-        npu.synchronize()
-        air_sim.change(seed=0, delay_us=0)
+        with delayed(number):
+            with npu.stream(caller):
+                y, marker = compiled(x)
+            with npu.stream(other):
+                result = read(y, marker)
+            npu.synchronize()
         right &= bool((result.cpu() == (number + 5) * 2).all())
     assert right
 
@@ -197,12 +196,11 @@ def test_S19_the_last_record_counts_whether_it_is_of_a_graph_or_of_eager_code() 
         with npu.stream(caller):
             compiled(x)
         npu.synchronize()
-        air_sim.change(seed=number, delay_us=2_000)
-        with npu.stream(caller):
-            y, _ = gives_an_event(x)
-        with npu.stream(other):
-            result = reads_outside(y, None)
-        npu.synchronize()
-        air_sim.change(seed=0, delay_us=0)
+        with delayed(number):
+            with npu.stream(caller):
+                y, _ = gives_an_event(x)
+            with npu.stream(other):
+                result = reads_outside(y, None)
+            npu.synchronize()
         right &= bool((result.cpu() == (number + 5) * 2).all())
     assert right
