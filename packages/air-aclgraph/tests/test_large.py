@@ -137,6 +137,19 @@ def test_memory_that_a_capture_lends_is_not_bound_by_another_and_lent_for_good(d
     assert run.explain()["keys"][0]["kinds"] == ["copied", "copied"]
 
 
+@pytest.mark.parametrize("outputs", ["view", "guarded", "clone"])
+def test_memory_that_the_next_replay_may_write_is_not_bound(device: str, outputs: str) -> None:
+    def doubled(x: Tensor) -> tuple[Tensor, ...]:
+        return (x * 2,)
+
+    run, table, index = compiled(device, air__outputs=outputs)
+    first = executable(doubled, table, device=device, air__outputs=outputs)
+    for _ in range(3 * WORTH):
+        table.normal_()
+        torch.testing.assert_close(run(first(table)[0], index)[0], table[index] * 4)
+    assert run.explain()["keys"][0]["kinds"] == ["copied", "copied"]
+
+
 def test_the_buffer_of_an_input_is_given_back_when_it_is_bound(device: str) -> None:
     run, table, index = compiled(device)
     called(run, table, index, 2)

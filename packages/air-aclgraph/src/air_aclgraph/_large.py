@@ -82,6 +82,5 @@ class Stays:
         return not self._places or self._seen >= self._due
 
     def stable(self) -> list[int]:
-        """The inputs that stayed; what a capture made is lent, and is not to have another owner."""
-        found = [(i, place.storage) for i, place in self._places.items()]
-        return [i for i, storage in found if storage is not None and not is_made_by_recordings(storage.cdata)]
+        """The inputs that stayed; what a capture gives out is lent, or is written by other captures."""
+        return [i for i, place in self._places.items() if not is_made_by_recordings(place.address)]

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from air_aclgraph._captured import Captured
 from air_aclgraph._kept import Loan
-from air_aclgraph._memory import has_gaps, is_of_others, overlaps_itself
+from air_aclgraph._memory import has_gaps, is_of_others, overlaps_itself, tensors_of
 from air_aclgraph._runtime import Recording, Runtime
 from air_aclgraph._slots import Kind
 
@@ -61,9 +61,10 @@ def claims_of_recordings(tensor: Tensor) -> int:
     return len(found)
 
 
-def is_made_by_recordings(storage: int) -> bool:
-    """Whether a recording made this storage, and may lend it to callers."""
-    return any(storage in recording.claims for recording in list(_recordings.values()))
+def is_made_by_recordings(address: int) -> bool:
+    """Whether this is memory that a recording gives out, lent or to be written by the next replay of any graph."""
+    given = (out.untyped_storage() for each in list(_recordings.values()) for out in tensors_of(each.outputs))
+    return any(storage.data_ptr() <= address < storage.data_ptr() + storage.nbytes() for storage in given)
 
 
 def calls_worth_a_capture(seconds: float, copied: Sequence[Tensor], runtime: Runtime) -> int:
