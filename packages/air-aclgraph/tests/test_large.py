@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from aclgraph_backend import Backend, executable
 from air_aclgraph import _making
-from air_aclgraph._large import LARGE, MOVES_ALLOWED, Stays, is_large
+from air_aclgraph._large import LARGE, MOVES_ALLOWED, PARTS_ALLOWED, Stays, large
 from air_aclgraph._policy import LARGE_MOVES_ALLOWED
 
 ROWS = LARGE // (4 * 16)
@@ -158,6 +161,89 @@ def test_the_buffer_of_an_input_is_given_back_when_it_is_bound(device: str) -> N
     assert run.nbytes <= before - table.nbytes
 
 
+def of_any_size(device: str, **options: Any) -> tuple[Callable[..., None], Backend]:
+    """Calls, often enough for an input to be bound, a function that has a key for each number of rows."""
+    backend = Backend(device, **options)
+    run, index = torch.compile(some_of, backend=backend, dynamic=True), torch.arange(5, device=device)
+
+    def call(table: Tensor, calls: int = WORTH + 8) -> None:
+        for _ in range(calls):
+            table.normal_()
+            torch.testing.assert_close(run(table, index)[0], table[index] * 2)
+
+    return call, backend
+
+
+def test_memory_that_callers_let_go_of_is_given_back_when_another_size_is_captured(device: str) -> None:
+    call, backend = of_any_size(device)
+    call(torch.randn(2 * ROWS, 16, device=device))
+    gc.collect()  # compiling leaves cycles that have the inputs of its call
+    memory = []
+    for rows in range(ROWS + 6, ROWS, -1):
+        table = torch.randn(rows, 16, device=device)
+        call(table)
+        memory.append(StorageWeakRef(table.untyped_storage()))
+        del table
+    assert [storage.expired() for storage in memory] == [True] * 5 + [False]
+    assert sum("have let go of" in line for line in backend.only.explain()["history"]) == 6
+    for _ in range(2):
+        call(torch.randn(ROWS + 6, 16, device=device))
+    assert "bound" not in backend.only.explain()["keys"][-1]["kinds"]
+    assert backend.only.stats()["captures"] == 2 * 7 + 1
+
+
+def test_sizes_whose_input_is_copied_again_share_a_buffer(device: str) -> None:
+    call, backend = of_any_size(device)
+    tables = [torch.randn(ROWS + rows, 16, device=device) for rows in range(4, 0, -1)]
+    for table in tables[:2]:
+        call(table)
+    for table, bound in zip(tables[:2], tables[2:], strict=True):
+        call(table.clone())
+        call(bound)
+    run = backend.only
+    kinds = [key["kinds"] for key in run.explain()["keys"]]
+    assert sum("bound" in each for each in kinds) == 2
+    buffers = {
+        value.untyped_storage()._cdata
+        for key, of_key in zip(run.keys(), kinds, strict=True)
+        for value in run.inputs_of(key)
+        if "bound" not in of_key and isinstance(value, Tensor) and value.dim() == 2
+    }
+    assert len(buffers) == 1
+
+
+def test_a_small_part_of_a_storage_is_copied_and_the_storage_given_back_when_its_owner_is_gone(
+    device: str,
+) -> None:
+    run, _, index = compiled(device)
+    memory = torch.randn((PARTS_ALLOWED + 1) * ROWS, 16, device=device)
+    assert called(run, memory[:ROWS], index) == ["copied", "copied"]
+    owner = StorageWeakRef(memory.untyped_storage())
+    del memory
+    gc.collect()
+    assert owner.expired()
+
+
+def test_many_parts_of_a_storage_are_bound(device: str) -> None:
+    def summed(*parts: Tensor) -> tuple[Tensor, ...]:
+        return (torch.stack([part[0] for part in parts]).sum(0),)
+
+    memory = torch.randn((PARTS_ALLOWED + 1) * ROWS, 16, device=device)
+    parts = memory.view(-1, ROWS, 16).unbind()
+    run = executable(summed, *parts, device=device)
+    for _ in range(WORTH + 8):
+        memory.normal_()
+        torch.testing.assert_close(run(*parts)[0], summed(*parts)[0])
+    assert run.explain()["keys"][0]["kinds"] == ["bound"] * len(parts)
+
+
+def test_what_was_seen_of_the_inputs_of_a_size_goes_with_its_capture(device: str) -> None:
+    call, backend = of_any_size(device, debug__aclgraph__static_capture_size_limit=1)
+    for rows in range(1, 5):
+        call(torch.randn(ROWS + rows, 16, device=device), 2)
+    assert len(backend.only._making.watches._large) == 1
+
+
 def test_inputs_that_share_memory_with_what_the_graph_writes_are_as_in_eager(device: str) -> None:
     def written(cache: Tensor, table: Tensor) -> Tensor:
         cache.add_(1)
@@ -222,12 +308,11 @@ def test_an_input_whose_whole_storage_is_addressed_is_bound_and_read_at_its_plac
 
 
 def test_a_tensor_is_as_large_as_the_memory_that_it_reaches(device: str) -> None:
-    assert is_large(table_on(device))
-    assert not is_large(torch.zeros(1, 16, device=device).expand(ROWS, 16))
-    assert not is_large(torch.zeros(0, 16, device=device))
+    tensors = [table_on(device), torch.zeros(1, 16).expand(ROWS, 16), torch.zeros(0, 16)]
+    assert large(dict(enumerate(tensors))) == {0: LARGE}
 
 
 def test_an_input_that_moves_all_the_time_is_watched_no_more() -> None:
-    tensors, stays = [torch.zeros(1) for _ in range(MOVES_ALLOWED + 2)], Stays([0], 100)
+    tensors, stays = [torch.zeros(1) for _ in range(MOVES_ALLOWED + 2)], Stays({0: 4}, 100)
     assert [stays([tensor]) for tensor in tensors] == [False] * (MOVES_ALLOWED + 1) + [True]
     assert stays.stable() == []

@@ -24,7 +24,7 @@ from air_aclgraph._explain import capture_text, explained
 from air_aclgraph._kept import Stage
 from air_aclgraph._key import Key, key_function
 from air_aclgraph._making import Making
-from air_aclgraph._moved import calls_worth_a_capture, carried_from_now_on, remember
+from air_aclgraph._moved import are_free, calls_worth_a_capture, carried_from_now_on, remember
 from air_aclgraph._patience import Patience
 from air_aclgraph._pieced import PiecedExecutable, Splitter
 from air_aclgraph._pin import Pinned
@@ -303,6 +303,7 @@ class Executable(Pinning, WholeGraph):
             first = self._making.flat_outputs(self._first_run(key, args))
         self._drop(key)
         self._make_room(key)
+        self._drop_abandoned()
         refuse_shortage(self.resources, self.runtime.limits(), len(self._captured), self.name, key)
         inputs = self._making.inputs(args, kinds)
         sample = None if first is None else (first, args)
@@ -423,10 +424,22 @@ class Executable(Pinning, WholeGraph):
         while self._captured and self._is_full():
             oldest = next(iter(self._captured))
             self._patience.dropped(oldest, self._captured[oldest].count[0])
+            self._making.watches.dropped(oldest, self._policy(oldest))
             self._drop(oldest)
             if not self._stats["evictions"]:
                 self._patience.tell_dropped(oldest, key, self.options.limit_bytes)
             self._stats.add("evictions")
+
+    def _drop_abandoned(self) -> None:
+        """Gives back the memory of large inputs that nobody has but a capture: its next call has to move them."""
+        for key, captured in list(self._captured.items()):
+            policy = self._policy(key)
+            gone = [i for i in sorted(policy.large) if are_free([captured.inputs[i]], collect=False)]
+            if gone:
+                self._note(f"key {key}: dropped, its callers have let go of input {gone}")
+                for note in policy.moved(gone):
+                    self._note(f"key {key}: {note}")
+                self._drop(key)
 
     def _is_full(self) -> bool:
         """Whether another key has room only in the place of one."""

@@ -17,7 +17,7 @@ from air_aclgraph._captured import Captured
 from air_aclgraph._clashes import CHECKED, COPIES
 from air_aclgraph._kept import Loan, Stage, loans_of
 from air_aclgraph._key import Key
-from air_aclgraph._large import is_large
+from air_aclgraph._large import large
 from air_aclgraph._memory import Buffers, fill, whole
 from air_aclgraph._moved import calls_worth_a_capture
 from air_aclgraph._options import Options
@@ -227,17 +227,17 @@ class Making:
             outputs_shared=shared,
         )
 
-    def _large(self, inputs: Sequence[Any], kinds: Sequence[Kind]) -> tuple[list[int], int]:
-        """The large inputs that are copied, and the calls after which that has cost a capture."""
+    def _large(self, inputs: Sequence[Any], kinds: Sequence[Kind]) -> tuple[dict[int, int], int]:
+        """The large inputs that are copied, with their bytes, and the calls after which that has cost a capture."""
         if not self.options.bind_large:
-            return [], 0
+            return {}, 0
         copied = {
             i: whole(inputs[i]) if i in self.wholes else inputs[i]
             for i, kind in enumerate(kinds)
             if kind is Kind.COPIED and i in self._bindable
         }
-        found = {i: memory for i, memory in copied.items() if is_large(memory)}
-        return list(found), calls_worth_a_capture(self._took, list(found.values()), self.runtime)
+        found = large(copied)
+        return found, calls_worth_a_capture(self._took, [copied[i] for i in found], self.runtime)
 
     def _loans(
         self, policy: KeyPolicy, outputs: Sequence[Output], recording: Recording

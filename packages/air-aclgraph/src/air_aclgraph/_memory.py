@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._pytree import tree_iter
 
 from air_graph import placed, with_bits_of
@@ -87,31 +88,36 @@ class Buffers:
 
     device: torch.device
     _storages: dict[int | tuple[int, int], torch.UntypedStorage] = field(default_factory=dict)
+    _let_go: dict[int | tuple[int, int], StorageWeakRef] = field(default_factory=dict)
+    """Pieces that the next capture gets as long as another one has them."""
+
+    def _piece(self, key: int | tuple[int, int], needed: int) -> torch.UntypedStorage:
+        """Memory of at least so many bytes, under this name."""
+        storage = self._storages.get(key)
+        let_go = self._let_go.pop(key, None)  # by a name: the reference has to be there until it is followed
+        if storage is None and let_go is not None:
+            storage = torch.UntypedStorage._new_with_weak_ptr(let_go.cdata)
+        if storage is None or storage.nbytes() < needed:
+            storage = torch.empty(needed, dtype=torch.uint8, device=self.device).untyped_storage()
+        self._storages[key] = storage
+        return storage
 
     def like(self, index: int, tensor: Tensor) -> Tensor:
         """A tensor with the sizes, strides and dtype of `tensor` in the buffer of input `index`."""
         needed = extent(tensor) * tensor.element_size()
-        storage = self._storages.get(index)
-        if storage is None or storage.nbytes() < needed:
-            storage = torch.empty(needed, dtype=torch.uint8, device=self.device).untyped_storage()
-            self._storages[index] = storage
-        return with_bits_of(tensor, placed(tensor, storage, 0))
+        return with_bits_of(tensor, placed(tensor, self._piece(index, needed), 0))
 
     def whole_like(self, index: int, tensor: Tensor) -> Tensor:
         """A tensor that lies in a storage of its own as `tensor` does in its."""
         offset, nbytes = place_in_storage(tensor)
-        storage = self._storages.get((index, nbytes))
-        if storage is None:
-            storage = torch.empty(nbytes, dtype=torch.uint8, device=self.device).untyped_storage()
-            self._storages[index, nbytes] = storage
-        return with_bits_of(tensor, placed(tensor, storage, offset))
+        return with_bits_of(tensor, placed(tensor, self._piece((index, nbytes), nbytes), offset))
 
     def drop(self, index: int) -> None:
         """Lets go of the buffer of an input that is used where it is; captures that have it keep it."""
         for key in [
             key for key in self._storages if key == index or (isinstance(key, tuple) and key[0] == index)
         ]:
-            del self._storages[key]
+            self._let_go[key] = StorageWeakRef(self._storages.pop(key))
 
     def held(self) -> dict[int, int]:
         """The storages that the next capture may be given, and their bytes; older captures may have others."""
@@ -120,6 +126,7 @@ class Buffers:
     def clear(self) -> None:
         """Lets go of every buffer."""
         self._storages.clear()
+        self._let_go.clear()
 
 
 def fill(buffer: Tensor, value: Tensor) -> None:

@@ -174,7 +174,7 @@ class Watches:
         key: Key,
         policy: KeyPolicy,
         kinds: Sequence[Kind],
-        large: Callable[[], tuple[Sequence[int], int]],
+        large: Callable[[], tuple[Mapping[int, int], int]],
     ) -> Callable[[Sequence[Any]], bool] | None:
         """What looks at each call of a key; `large`: which inputs are large, and how many calls they have to stay."""
         watch, stays = self._watch_of(key, policy, kinds), self._stays_of(key, policy, large)
@@ -183,15 +183,20 @@ class Watches:
         return lambda args: watch(args) | stays(args)
 
     def _stays_of(
-        self, key: Key, policy: KeyPolicy, large: Callable[[], tuple[Sequence[int], int]]
+        self, key: Key, policy: KeyPolicy, large: Callable[[], tuple[Mapping[int, int], int]]
     ) -> Stays | None:
         if self._calls or policy.large_watched:
             return self._large.get(key)
-        indices, calls = large()
+        read, calls = large()
         policy.large_watched = True
-        if indices:
-            self._large[key] = Stays([i for i in indices if i not in policy.visiting], calls)
+        if read:
+            self._large[key] = Stays({i: n for i, n in read.items() if i not in policy.visiting}, calls)
         return self._large.get(key)
+
+    def dropped(self, key: Key, policy: KeyPolicy) -> None:
+        """The capture of a key is gone; what was seen of its large inputs is seen anew by the next one."""
+        if self._large.pop(key, None) is not None:
+            policy.large_watched = False
 
     def pinned(self, key: Key, policy: KeyPolicy) -> bool:
         """A handle of this key takes large inputs, wherever they lie; gives whether the capture has some bound."""

@@ -143,7 +143,8 @@ class Writer:
         filename = f"<air {name} {next(_COUNTER)}>"
         scope = dict(self.globals)
         exec(compile(source, filename, "exec"), scope)
-        function: Callable[..., Any] = scope[name]
+        # left there, it would hold itself, and all that it names, for the garbage collector to find
+        function: Callable[..., Any] = scope.pop(name)
         return function, filename, source
 
 
