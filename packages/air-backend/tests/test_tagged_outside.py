@@ -204,3 +204,24 @@ def test_S19_the_last_record_counts_whether_it_is_of_a_graph_or_of_eager_code() 
             npu.synchronize()
         right &= bool((result.cpu() == (number + 5) * 2).all())
     assert right
+
+
+@pytest.mark.filterwarnings("ignore::air_streams.StreamRaceWarning", "ignore::UserWarning")
+def test_S21_a_wait_beside_a_capture_of_the_program_does_not_become_part_of_it_for_a_marker_recorded_there() -> (
+    None
+):
+    compiled = torch.compile(gives_a_marker, backend="air", mode="reduce-overhead", dynamic=False)
+    x, written = torch.ones(SIZE, device="npu"), torch.zeros(SIZE, device="npu")
+    for _ in range(3):
+        compiled(x)
+    graph, other = npu.NPUGraph(), npu.Stream()
+    npu.synchronize()
+    with npu.graph(graph, capture_error_mode="relaxed"):
+        inside, _ = compiled(x)
+        with npu.stream(other):
+            ops.wait([x])
+            written.copy_(x)
+    npu.synchronize()
+    assert bool((written.cpu() == 1).all())
+    graph.replay()
+    assert bool((inside.cpu() == 6).all())

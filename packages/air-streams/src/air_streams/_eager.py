@@ -146,8 +146,12 @@ def _wait_for_streams(stream: torch.Stream, device: torch.device) -> None:
     for other in (default, *_registry.known_streams(device)):
         if other != stream:
             stream.wait_stream(other)
-    for event in _events.markers(device):
-        event.wait(stream)
+    for key, event in _events.markers(device):
+        if (
+            key,
+            device,
+        ) not in _recorded_in_a_capture:  # one of those would take this stream into the capture
+            event.wait(stream)
 
 
 @dataclass(eq=False)

@@ -118,8 +118,8 @@ def is_outside(key: str) -> bool:
     return key in _alive or key.startswith(_MARKER)
 
 
-def markers(device: torch.device) -> list[torch.Event]:
-    """The events of markers that left a graph."""
-    return [
-        event for (key, place), event in _of_graphs.items() if place == device and key.startswith(_MARKER)
-    ]
+def markers(device: torch.device) -> list[tuple[str, torch.Event]]:
+    """The events of markers that left a graph, and their keys."""
+    with _lock:  # another thread may note one
+        known = list(_of_graphs.items())
+    return [(key, event) for (key, place), event in known if place == device and key.startswith(_MARKER)]
