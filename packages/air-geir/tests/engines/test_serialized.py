@@ -27,6 +27,37 @@ class Ahead:
         """Nothing to drop."""
 
 
+class Others:
+    """Process groups that have been made anew."""
+
+    def are_others(self) -> bool:
+        return True
+
+
+class Device:
+    """A stream on which nothing runs."""
+
+    def synchronize(self) -> None:
+        """Nothing to wait for."""
+
+
+def test_N22_a_graph_that_was_closed_is_not_compiled_again_for_process_groups_that_were_made_anew() -> None:
+    graph = Graph("g")
+    graph.output([])
+    made: list[Idle] = []
+
+    def again() -> Idle:
+        made.append(Idle())
+        return made[-1]
+
+    calls = SerializedCalls(Idle(), graph, again=again)
+    calls._meant, calls._home = Others(), Device()  # type: ignore[assignment]  # what stands for them
+    calls._current = lambda: None
+    calls.close()
+    calls((), ())
+    assert not made
+
+
 def test_after_an_interrupt_the_next_call_waits_for_the_compilation_that_still_runs() -> None:
     graph = Graph("g")
     graph.output([])

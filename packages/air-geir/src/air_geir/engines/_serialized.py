@@ -110,6 +110,7 @@ class SerializedCalls:
     def close(self) -> None:
         """Frees everything, once nothing runs: the engine would wait while it holds Python's lock."""
         with self._lock:
+            self._again = None  # what is closed stays closed
             if self._ahead is not None:
                 self._ahead.drop()
             if self._home is not None:
