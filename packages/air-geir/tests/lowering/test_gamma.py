@@ -53,6 +53,20 @@ def test_N03_gamma_of_negative_numbers_is_that_of_eager(name: str) -> None:
     check_call(FUNCTIONS[name], (torch.tensor([-1.0, -2.0, -30.0, -_inf]),), {})
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+def test_N03_the_logarithm_of_gamma_of_tiny_and_of_vast_negative_numbers_is_that_of_eager(
+    dtype: torch.dtype,
+) -> None:
+    """Their squares are no numbers any more, and neither is the logarithm of vast ones."""
+    tiny = [-torch.finfo(dtype).tiny, -1e-37, -1e-30, -1e-20, -1e-4, -0.3, -0.49, -0.5]
+    check_call(torch.lgamma, (torch.tensor([*tiny, -torch.finfo(dtype).max], dtype=dtype),), {})
+
+
+@pytest.mark.parametrize("order", [170, 171, 200])
+def test_N03_polygamma_of_an_order_whose_factorial_is_no_float_is_that_of_eager(order: int) -> None:
+    check_call(lambda x: torch.polygamma(order, x), (torch.tensor([0.5, 2.0, 9.0]),), {})
+
+
 def test_N03_the_logarithm_of_gamma_keeps_its_digits_near_its_zeros() -> None:
     """There it is almost the distance from one, or from two: an absolute error would be all of it."""
     near = torch.tensor([1e-6, -1e-6, 3e-4, -3e-4])

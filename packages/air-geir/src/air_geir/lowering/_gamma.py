@@ -25,6 +25,8 @@ def _zeta_without_one(k: int) -> float:
     return math.fsum([*(i**-k for i in range(2, n)), rest])
 
 
+_LAST_FACTORIAL: Final = 170
+"""Those of larger numbers are larger than any float."""
 _NEAR_TWO: Final = (1 - _EULER, *((-1) ** k * _zeta_without_one(k) / k for k in range(2, 28)))
 """ln gamma(2 + z) as a series in z, from its first power on; half of a number apart each term is a quarter."""
 _STIRLING: Final = tuple(b / ((2 * k + 1) * (2 * k + 2)) for k, b in enumerate(_BERNOULLI))
@@ -62,9 +64,9 @@ def _lgamma(self: Tensor) -> Tensor:
         above = near > 2.5
         near = torch.where(above, near - 1, near)
         product = torch.where(above, product * near, product)
-    tiny, below = size < 0.5, size < 1.5
-    away = torch.where(tiny, near, torch.where(below, near - 1, near - 2))
-    logarithm = torch.where(below, torch.where(tiny, size * (size + 1), size), product).log()
+    tiny, below = size < 0.5, size < 1.5  # near zero the series holds for both signs
+    away = torch.where(tiny, x, torch.where(below, near - 1, near - 2))
+    logarithm = torch.where(below, torch.where(tiny, size * (x + 1), size), product).log()
     small = away * _series(away, _NEAR_TWO[:terms]) + torch.where(below, -logarithm, logarithm)
     inverse = size.clamp(min=large).reciprocal()
     rest = inverse * _series(inverse * inverse, _STIRLING[:stirling])
@@ -72,8 +74,8 @@ def _lgamma(self: Tensor) -> Tensor:
     positive = torch.where(size < large, small, big)
     sine = ((x - x.round()) * math.pi).sin().abs()
     mirrored = (math.pi / (sine * size)).log() - positive
-    reflected = torch.where(x == -math.inf, math.inf, mirrored)
-    return _result(self, torch.where(x < 0, reflected, positive))
+    reflected = torch.where(x == x.trunc(), math.inf, mirrored)
+    return _result(self, torch.where(x <= -0.5, reflected, positive))
 
 
 def _digamma(self: Tensor) -> Tensor:
@@ -117,8 +119,8 @@ def _polygamma(n: int, self: Tensor) -> Any:
     x = _wide(self)
     if n == 1:
         return _result(self, _trigamma(x))
-    scale = math.exp(math.lgamma(n + 1)) * (1 if n % 2 else -1)
-    return _result(self, scale * torch.special.zeta(n + 1, x))
+    size = math.exp(math.lgamma(n + 1)) if n <= _LAST_FACTORIAL else math.inf
+    return _result(self, (size if n % 2 else -size) * torch.special.zeta(n + 1, x))
 
 
 GAMMA: Final[Mapping[object, Callable[..., Any]]] = {
