@@ -66,6 +66,22 @@ def test_a_patch_on_a_coroutine_lasts_while_it_is_awaited() -> None:
     assert asyncio.run(both()) == (5, 64)
 
 
+class Server:
+    async def __call__(self) -> int:
+        await asyncio.sleep(0)
+        return limit()
+
+
+def test_a_patch_on_what_gives_a_coroutine_lasts_while_that_is_awaited() -> None:
+    """No more than its call says that an object, or a wrapper of a coroutine function, is asynchronous."""
+    server = Server()
+
+    async def both(made: Callable[[], Any]) -> tuple[int, int]:
+        return await patch(capture_limit=5)(made)(), limit()
+
+    assert asyncio.run(both(server)) == asyncio.run(both(lambda: server())) == (5, 64)
+
+
 def generator() -> Generator[int, None, None]:
     yield limit()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextvars import ContextVar
 from typing import Any, Final, TypeVar, cast
 
@@ -72,9 +72,15 @@ class Patch:
         @functools.wraps(function)
         def inside(*args: Any, **named: Any) -> Any:
             with self:
-                return function(*args, **named)
+                made = function(*args, **named)
+            return self._around(made) if inspect.iscoroutine(made) else made
 
         return inside
+
+    async def _around(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """What a wrapper of an asynchronous function, or an object that is called as one, gives: it runs later."""
+        with self:
+            return await coroutine
 
     def _awaited(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
