@@ -175,6 +175,17 @@ def test_another_graph_that_a_function_returns_is_its_failure(made: Any) -> None
         Pipeline([CustomPass(made, "mine")]).run(gm, [x])
 
 
+def test_the_graph_itself_may_be_returned_in_another_module() -> None:
+    def swap(gm: GraphModule) -> GraphModule:
+        for node in gm.graph.find_nodes(op="call_function", target=torch.ops.aten.sin.default):
+            node.target = torch.ops.aten.cos.default
+        return GraphModule(gm, gm.graph)
+
+    gm = functional_graph(lambda x: x.sin(), x)
+    assert Pipeline([CustomPass(swap, "mine")]).run(gm, [x]).step("mine").modified
+    assert torch.equal(run_graph(gm, [x]).outputs[0], x.cos())
+
+
 @pytest.mark.parametrize(
     "given", [lambda gm: gm, lambda gm: gm.graph, lambda gm: PassResult(gm, False), lambda gm: 5]
 )

@@ -51,7 +51,8 @@ class CustomPass(Pass):
 def _refuse_another(given: Any, gm: GraphModule) -> None:
     """What a pass gives back is not used: one that makes a graph anew would have done nothing."""
     made = getattr(given, "graph_module", given)  # torch.fx's own PassResult has it
-    if isinstance(made, (GraphModule, Graph)) and made is not gm and made is not gm.graph:
+    graph = made.graph if isinstance(made, GraphModule) else made
+    if isinstance(graph, Graph) and graph is not gm.graph:
         raise TypeError(
             f"it returns another {type(made).__name__}, and a pass edits the one it is given: gm.graph = other.graph"
         )
