@@ -66,6 +66,19 @@ def test_a_kernel_that_cannot_be_asked_is_believed() -> None:
     assert not mend_layouts(gm)
 
 
+@pytest.mark.parametrize("draw", [torch.poisson, torch._standard_gamma])
+def test_what_a_kernel_draws_lies_as_in_eager_and_the_question_moves_no_generator(
+    draw: Callable[[Tensor], Tensor],
+) -> None:
+    x = torch.ones(3, 4).t()
+    gm = make_fx(draw, tracing_mode="fake")(x)
+    before = torch.get_rng_state()
+    assert mend_layouts(gm)
+    assert torch.equal(torch.get_rng_state(), before)
+    (result,) = gm.graph.output_node().all_input_nodes
+    assert result.meta["val"].stride() == draw(x).stride() == (3, 1)
+
+
 class _Differing(TorchDispatchMode):
     """Asks each operator that runs for its result on fake values as well; notes where strides differ."""
 

@@ -41,6 +41,7 @@ MISSTATED: Final = frozenset(
         "_native_batch_norm_legit",
         "_native_batch_norm_legit_functional",
         "_native_batch_norm_legit_no_training",
+        "_standard_gamma",
         "_unsafe_index",
         "angle",
         "as_strided_scatter",
@@ -66,6 +67,7 @@ MISSTATED: Final = frozenset(
         "native_batch_norm_backward",
         "native_channel_shuffle",
         "native_dropout_backward",
+        "poisson",
         "pow",
         "replication_pad2d_backward",
         "roll",
@@ -181,10 +183,10 @@ def _can_be_asked(node: Node) -> bool:
 def _as_the_kernel_lays(node: Node) -> Any:
     """The example value with the axes of each tensor in the order in which the kernel lays them out.
 
-    A kernel that refuses zeros cannot be asked.
+    A kernel that refuses zeros cannot be asked. One that draws takes nothing from the caller's generator.
     """
     target: Any = node.target
-    with unset_fake_temporarily(), torch.no_grad():
+    with unset_fake_temporarily(), torch.no_grad(), torch.random.fork_rng(devices=()):
         args, kwargs = tree_map(_number, tree_map_only(Tensor, _real, example_arguments(node)))
         try:
             orders = iter([_order(leaf) for leaf in tree_leaves(target(*args, **kwargs))])
