@@ -164,8 +164,9 @@ def _adaptive_max_pool_of(axes: int) -> Callable[..., Any]:
         flat = values.permute(order).flatten(outer + axes)
         places = place.permute([n - outer for n in order[outer:]]).flatten(axes)
         largest = flat.amax(-1)
-        taken = (flat == largest.unsqueeze(-1)) | flat.isnan()
-        return largest, torch.where(taken, places, math.prod(sizes)).amin(-1)
+        first = torch.where(flat == largest.unsqueeze(-1), places, math.prod(sizes)).amin(-1)
+        last = torch.where(flat.isnan(), places, -1).amax(-1)  # of several NaN, as in eager
+        return largest, torch.where(last < 0, first, last)
 
     return maxima
 
