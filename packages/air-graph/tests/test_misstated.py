@@ -66,7 +66,7 @@ def test_a_kernel_that_cannot_be_asked_is_believed() -> None:
     assert not mend_layouts(gm)
 
 
-@pytest.mark.parametrize("draw", [torch.poisson, torch._standard_gamma])
+@pytest.mark.parametrize("draw", [torch.poisson, torch._standard_gamma, partial(torch.normal, 1.0)])
 def test_what_a_kernel_draws_lies_as_in_eager_and_the_question_moves_no_generator(
     draw: Callable[[Tensor], Tensor],
 ) -> None:

@@ -67,6 +67,7 @@ MISSTATED: Final = frozenset(
         "native_batch_norm_backward",
         "native_channel_shuffle",
         "native_dropout_backward",
+        "normal",
         "poisson",
         "pow",
         "replication_pad2d_backward",
