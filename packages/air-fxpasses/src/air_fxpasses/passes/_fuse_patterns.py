@@ -20,7 +20,7 @@ from torch.fx.node import map_arg
 from air_fxpasses._facts import Facts
 from air_fxpasses._pass import Pass, PassResult
 from air_fxpasses._refusal import Refusal
-from air_fxpasses.passes._relaid import lay_out_again, relaid
+from air_fxpasses.passes._relaid import Noticed, lay_out_again, relaid
 from air_fxpasses.patterns._matcher import Failure, Matcher, Traced, kind
 from air_fxpasses.patterns._row import FusionPattern, Match
 from air_fxpasses.patterns._table import registered_patterns, traced_pattern
@@ -53,19 +53,22 @@ class FusePatterns(Pass):
 def _apply_everywhere(facts: Facts, row: FusionPattern, refusals: list[Refusal]) -> int:
     traced = traced_pattern(row)
     anchor = kind(traced.anchor.target)
-    done = 0
+    done, noticed = 0, Noticed()
     for node in reversed(list(facts.graph.nodes)):
         if node.op != "call_function" or node._erased or kind(node.target) != anchor:
             continue
-        outcome = _apply_at(facts, row, traced, node)
+        outcome = _apply_at(facts, row, traced, node, noticed)
         if outcome is True:
             done += 1
+            noticed.clear()
         elif isinstance(outcome, Refusal):
             refusals.append(outcome)
     return done
 
 
-def _apply_at(facts: Facts, row: FusionPattern, traced: Traced, node: Node) -> bool | Refusal:
+def _apply_at(
+    facts: Facts, row: FusionPattern, traced: Traced, node: Node, noticed: Noticed
+) -> bool | Refusal:
     try:
         loose = Matcher(traced, row.scalars, exact=False)
         loose.run(node)
@@ -84,7 +87,7 @@ def _apply_at(facts: Facts, row: FusionPattern, traced: Traced, node: Node) -> b
         or _place_refusal(match)
         or _own_refusal(row, match)
     )
-    return refusal or _replace(row, match)
+    return refusal or _replace(row, match, noticed)
 
 
 def _failure(row: FusionPattern, traced: Traced, node: Node, failure: Failure) -> bool | Refusal:
@@ -174,14 +177,14 @@ def _own_refusal(row: FusionPattern, match: Match) -> Refusal | None:
 # -- the replacement
 
 
-def _replace(row: FusionPattern, match: Match) -> bool | Refusal:
+def _replace(row: FusionPattern, match: Match, noticed: Noticed) -> bool | Refusal:
     facts = match.facts
     scalars = {name: match.kwargs.get(name, value) for name, value in row.scalars.items()}
     try:
         traced = Traced(trace(row, row.replace, _values(facts, row, match.kwargs), scalars))
     except (RuntimeError, ValueError, TypeError, IndexError) as error:
         return _no(match, f"the replacement refuses these values: {error}")
-    followers = _followers(match, traced)
+    followers = _followers(match, traced, noticed)
     if isinstance(followers, Refusal):
         return followers
     place = _place(match)
@@ -197,7 +200,7 @@ def _replace(row: FusionPattern, match: Match) -> bool | Refusal:
     return True
 
 
-def _followers(match: Match, traced: Traced) -> list[Node] | Refusal:
+def _followers(match: Match, traced: Traced, noticed: Noticed) -> list[Node] | Refusal:
     """The nodes that are laid out otherwise after it: a result may change its layout where nobody notices."""
     moved: dict[Node, torch.Tensor] = {}
     for old, new in zip(match.outputs, traced.outputs, strict=True):
@@ -210,7 +213,7 @@ def _followers(match: Match, traced: Traced) -> list[Node] | Refusal:
             return _no(match, f"the replacement of '{old.name}' is on another device", old)
         if not same_extents(before.stride(), after.stride()):
             moved[old] = after
-    found = relaid(match.facts, moved, but=match.nodes)
+    found = relaid(match.facts, moved, but=match.nodes, noticed=noticed)
     if isinstance(found, Node):
         return _no(match, f"the layout of {', '.join(repr(old.name) for old in moved)} would change", found)
     return found

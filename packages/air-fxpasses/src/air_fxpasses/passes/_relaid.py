@@ -22,7 +22,7 @@ from torch.fx import Node
 from air_fxpasses._facts import Facts
 from air_fxpasses._same_value import is_same_value
 from air_fxpasses.errors import NoFakeValue
-from air_graph import addresses_storage, leaf_storages
+from air_graph import addresses_storage, leaf_storages, same_extents
 
 aten = torch.ops.aten
 
@@ -32,11 +32,18 @@ _ASK_THE_LAYOUT: Final = (aten.sym_stride.default, aten.sym_stride.int)
 _NOTICED: Final = object()
 
 
-def relaid(facts: Facts, moved: Mapping[Node, Tensor], but: Sequence[Node] = ()) -> list[Node] | Node:
+Noticed = dict[Node, tuple[Any, Node]]
+"""Nodes with the strides that they must not have, and who would notice: many matches ask about the same nodes."""
+
+
+def relaid(
+    facts: Facts, moved: Mapping[Node, Tensor], but: Sequence[Node] = (), noticed: Noticed | None = None
+) -> list[Node] | Node:
     """The nodes whose layout follows from the new one of others, in program order; or the first that would notice.
 
-    Those of `but` will be gone.
+    Those of `but` will be gone. `noticed` is what earlier questions about this graph found.
     """
+    known: Noticed = {} if noticed is None else noticed
     before: dict[Node, Any] = {node: node.meta["val"] for node in moved}
     seen = set(but)
     waiting: list[Node] = []
@@ -49,13 +56,17 @@ def relaid(facts: Facts, moved: Mapping[Node, Tensor], but: Sequence[Node] = ())
 
     try:
         for node, value in moved.items():
+            if (reader := _known_reader(known, node, value)) is not None:
+                return reader
             node.meta["val"] = value
             reach(node)
         while waiting:
             user = heapq.heappop(waiting)
             after = _value(facts, user)
-            if after is _NOTICED:
-                return user
+            reader = user if after is _NOTICED else _known_reader(known, user, after)
+            if reader is not None:
+                _remember(known, before, user, reader)
+                return reader
             if is_same_value(user.meta["val"], after, user):
                 continue
             before[user], user.meta["val"] = user.meta["val"], after
@@ -64,6 +75,23 @@ def relaid(facts: Facts, moved: Mapping[Node, Tensor], but: Sequence[Node] = ())
         for changed, old in before.items():
             changed.meta["val"] = old
     return [node for node in before if node not in moved]
+
+
+def _known_reader(known: Noticed, node: Node, value: Any) -> Node | None:
+    """Who would notice that a node has this layout, if that was found before."""
+    strides, reader = known.get(node, (None, None))
+    return reader if strides and isinstance(value, Tensor) and same_extents(strides, value.stride()) else None
+
+
+def _remember(known: Noticed, moved: Mapping[Node, Any], user: Node, reader: Node) -> None:
+    """Notes the nodes that moved and from which this user follows."""
+    waiting = [user]
+    while waiting:
+        for source in waiting.pop().all_input_nodes:
+            value = source.meta.get("val")
+            if source in moved and source not in known and isinstance(value, Tensor):
+                known[source] = value.stride(), reader
+                waiting.append(source)
 
 
 def lay_out_again(facts: Facts, nodes: list[Node]) -> None:
