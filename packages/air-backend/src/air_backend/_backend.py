@@ -31,13 +31,14 @@ from air_backend._kinds import example_values, kinds_of, of_its_kind
 from air_backend._npu_traces import trace_plain_formats
 from air_backend._own_classes import without_check_of_classes
 from air_backend._pieces import untouched
+from air_backend._results_of_functions import calls_functions, keep_backward_of_functions
 from air_backend._shared_memory import Sharing
 from air_backend.dump import debug_folder, readable
 from air_backend.eager_calls._running import asks_for_an_error
 from air_backend.eager_calls._shared_calls import shared_as_traced
 from air_backend.eager_calls._tangents import with_tangents
 from air_backend.eager_calls._twice import twice_differentiable
-from air_backend.eager_calls._untraceable import eager_instead
+from air_backend.eager_calls._untraceable import eager_instead, say_where
 from air_backend.eager_calls._without_values import first_without_values
 from air_backend.errors import NotAGraphModule, OptionsOfWrongType, UnknownMode
 from air_config import PRESETS, CompilerConfig
@@ -86,7 +87,7 @@ class Backend:
         if folder is not None:
             folder.text("dynamo_out_graph.txt", readable(gm))
         kept = keeping(gm, config, self.decompositions)
-        original = untouched(gm) if air_streams.is_native(gm) else gm
+        original = untouched(gm) if air_streams.is_native(gm) or calls_functions(gm) else gm
         _foreign_ops.adopt(gm)
         around = _hidden_writes.mark_writes(gm)
         native = air_streams.normalize(gm)
@@ -105,8 +106,10 @@ class Backend:
             through_aot = _saved.through_aot
         try:
             compilation.sharing.check(gm)
+            keep_backward_of_functions(gm)
             return through_aot(gm, example_inputs, compilation, self.decompositions, around, original)
         except Exception as error:
+            say_where(error)
             if kept == "file" or asks_for_an_error(config):
                 raise
             eager = eager_instead(original, compilation.sharing, error)

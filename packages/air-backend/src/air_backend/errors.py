@@ -348,6 +348,20 @@ class SharingRefused(AirError, ValueError):
 
 
 @dataclass(eq=False)
+class BackwardRefused(AirError, RuntimeError):
+    """The backward of a `torch.autograd.Function` would be lost when the graph is compiled.
+
+    Let the function give a tensor of its own (`.clone()`), or do without `config.air.uncapturable = "error"` (in
+    max-autotune `config.air.unsupported`): then such a graph runs eagerly.
+    """
+
+    reason: str
+    where: SourceLine | None = None
+    what = "a torch.autograd.Function {reason}: its backward would be lost"
+    advice = "let the function give a tensor of its own: .clone()"
+
+
+@dataclass(eq=False)
 class CannotPin(AirError):
     """A compiled function cannot be called without Dynamo.
 

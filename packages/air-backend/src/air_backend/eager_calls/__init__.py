@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from air_backend.eager_calls.errors import (
+    BackwardLost,
     GradientsBatched,
     GradientsOfGradients,
     GradientsRefused,
@@ -15,6 +16,7 @@ from air_backend.eager_calls.errors import (
 )
 
 __all__ = [
+    "BackwardLost",
     "GradientsBatched",
     "GradientsOfGradients",
     "GradientsRefused",

@@ -19,8 +19,8 @@ from torch._dynamo.exc import TorchDynamoException
 from air_backend._compilation import Compilation
 from air_backend._shared_memory import Sharing
 from air_backend.eager_calls._running import Run, as_it_came, running_eagerly
-from air_backend.eager_calls.errors import NotTraced, RunsEagerly, SharedOtherwise
-from air_backend.errors import SharingRefused
+from air_backend.eager_calls.errors import BackwardLost, NotTraced, RunsEagerly, SharedOtherwise
+from air_backend.errors import BackwardRefused, SharingRefused
 from air_config.errors import AirError
 from air_graph import SourceLine, source_of, start_of
 
@@ -33,6 +33,8 @@ def eager_instead(gm: fx.GraphModule, sharing: Sharing, error: Exception) -> Run
     """The graph itself, where it is for sharing or torch's own limits that it is not compiled; None where not."""
     if isinstance(error, SharingRefused):
         told: RunsEagerly = SharedOtherwise(error)
+    elif isinstance(error, BackwardRefused):
+        told = BackwardLost(error)
     elif not is_torchs_own(error) or torch._dynamo.config.repro_after is not None:
         return None  # the minifier wants to see torch's errors
     elif sharing.traced.overlapping or _is_about_bases(error):
@@ -41,6 +43,12 @@ def eager_instead(gm: fx.GraphModule, sharing: Sharing, error: Exception) -> Run
         line = _line_of(error)
         told = NotTraced(_first_line(error), line or start_of(gm.graph), is_start=line is None)
     return running_eagerly(as_it_came(gm), told)
+
+
+def say_where(error: Exception) -> None:
+    """Notes in a refusal of what torch traces the line that torch was at."""
+    if isinstance(error, BackwardRefused) and error.where is None:
+        error.where = _line_of(error)
 
 
 def is_torchs_own(error: Exception) -> bool:

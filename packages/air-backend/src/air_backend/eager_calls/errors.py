@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from air_config.errors import AirError
 
 if TYPE_CHECKING:
-    from air_backend.errors import SharingRefused
+    from air_backend.errors import BackwardRefused, SharingRefused
     from air_graph import SourceLine  # with torch, which `air --help` does without
 
 
@@ -56,6 +56,16 @@ class NotTraced(RunsEagerly):
             "rewrite the line, often by a value of its own instead of a write to a view",
             "begins" if is_start else "at",  # where torch says of no operator that it is the one
         )
+
+
+class BackwardLost(RunsEagerly):
+    """A graph runs eagerly, since what torch compiles would lose the backward of a `torch.autograd.Function`.
+
+    Let the function give a tensor of its own (`.clone()`): then the graph is compiled.
+    """
+
+    def __init__(self, refused: BackwardRefused) -> None:
+        super().__init__(f"this graph runs eagerly: {refused.what}", refused.where, refused.advice)
 
 
 class TangentsLost(RunsEagerly):
