@@ -96,6 +96,11 @@ def solved(x: Tensor) -> tuple[Tensor, ...]:
     return steps.matmul(torch.tensor([1.0, 2.0, 3.0])), steps[..., -1]
 
 
+def written_and_dropped(x: Tensor) -> tuple[Tensor, ...]:
+    written(x)
+    return (x + 1,)
+
+
 def both(x: Tensor) -> tuple[Tensor, ...]:
     y = doubled(x)
     return y, y[1:], x[1:]
@@ -117,7 +122,7 @@ EAGER: dict[str, Callable[[Tensor], tuple[Tensor, ...]]] = {
     "beside its value": lambda x: (lambda y: (doubled(y)[:1], y))(x * 1.5),
     "an argument that is written": lambda x: (written(x),),
     "a part of an argument that is written": lambda x: (written(x[:1]),),
-    "written and dropped": lambda x: (written(x) is None or x + 1,),
+    "written and dropped": written_and_dropped,
 }
 
 

@@ -105,7 +105,7 @@ def _copied(result: Tensor) -> Tensor:
 
 
 def _storage(tensor: Tensor) -> int:
-    return tensor.untyped_storage()._cdata
+    return int(tensor.untyped_storage()._cdata)
 
 
 def _function_of(result: Tensor) -> BackwardCFunction | None:
