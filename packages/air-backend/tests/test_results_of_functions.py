@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch._dynamo.exc import BackendCompilerFailed
+from torch.utils.checkpoint import checkpoint
 
 from air_backend import CompilerConfig, get_npu_backend
 from air_backend._results_of_functions import calls_functions, with_backward
@@ -28,6 +29,16 @@ class Doubled(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         return gradients[0] * 2
+
+
+class Tripled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x * 3
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return gradients[0] * 5
 
 
 class Turned(torch.autograd.Function):
@@ -68,6 +79,11 @@ class Assigned(torch.autograd.Function):
 
 def doubled(x: Tensor) -> Tensor:
     result: Tensor = Doubled.apply(x)  # type: ignore[no-untyped-call]
+    return result
+
+
+def tripled(x: Tensor) -> Tensor:
+    result: Tensor = Tripled.apply(x)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -115,6 +131,10 @@ CAPTURED: dict[str, Callable[[Tensor], tuple[Tensor, ...]]] = {
     "of a value": lambda x: (doubled(x * 1.5)[:1],),
     "of a value, turned": lambda x: (turned(x * 1.5)[1:],),
     "of a value, expanded": lambda x: (doubled(x.sum(0, keepdim=True)).expand(4, 3),),
+    "parts of a value": lambda x: doubled(x * 1.5).split(1),
+    "parts of a value that lie over one another": lambda x: (lambda y: (y, y[1:]))(turned(x * 1.5)),
+    "parts of a function's own value": lambda x: doubled(tripled(x)).chunk(2, 1),
+    "inside a checkpoint": lambda x: (checkpoint(doubled, x, use_reentrant=False)[:1],),
     "of a value that is written": lambda x: (written(x * 1.5)[:1],),
     "steps": solved,
 }

@@ -5,11 +5,12 @@
     def step(x):
         return Reversed.apply(x)[:1]
 
-The result is a view of `x`. AOTAutograd makes such results again when the graph has run, from the arguments or from
-values of the graph, and the gradient of `[:1]` alone is left: the backward of the function is lost, without a word and
-with every backend. What it does not make again is what comes right from a function and lies in an argument, and what
-has memory of its own. So a result of the one kind is given a function that does nothing, and one of the other a copy;
-where that would part two results, or the function is one that writes to an argument, the graph runs eagerly.
+The result is a view of `x`. AOTAutograd makes such results again when the graph has run, from the arguments, or from
+a value of the graph where several results are views of it, and the gradient of `[:1]` alone is left: the backward of
+the function is lost, without a word and with every backend. What it does not make again is what comes right from a
+function and lies in an argument, and what has memory of its own. So a result of the one kind is given a function that
+does nothing, and one of the other a copy; where the value is a result itself, or the function is one that writes to an
+argument, the graph runs eagerly.
 """
 
 from __future__ import annotations
@@ -40,15 +41,16 @@ class Itself(torch.autograd.Function):
 
 
 def calls_functions(gm: fx.GraphModule) -> bool:
-    """Whether a graph calls functions with a backward of their own."""
-    return bool(gm.graph.find_nodes(op="call_function", target=autograd_function_apply))
+    """Whether a graph calls functions with a backward of their own, itself or in graphs that it is given."""
+    graphs = [part.graph for part in gm.modules() if isinstance(part, fx.GraphModule)]
+    return any(graph.find_nodes(op="call_function", target=autograd_function_apply) for graph in graphs)
 
 
 def keep_backward_of_functions(gm: fx.GraphModule) -> None:
     """Looks at the results of a graph that calls such functions, when it is traced."""
-    functions = gm.graph.find_nodes(op="call_function", target=autograd_function_apply)
-    if not functions or not torch.is_grad_enabled():
+    if not calls_functions(gm) or not torch.is_grad_enabled():
         return
+    functions = gm.graph.find_nodes(op="call_function", target=autograd_function_apply)
     arguments = gm.graph.find_nodes(op="placeholder")
     (end,) = gm.graph.find_nodes(op="output")
     results = list(dict.fromkeys(end.all_input_nodes))
@@ -59,7 +61,7 @@ def keep_backward_of_functions(gm: fx.GraphModule) -> None:
             for at in function.kwargs.get("dirty_idx", ())
         ]
         kept = gm.graph.call_function(with_backward, (results, arguments, written))
-        kept.meta["stack_trace"] = functions[-1].meta.get("stack_trace")
+        kept.meta["stack_trace"] = (functions or [end.prev])[-1].meta.get("stack_trace")
         each = {result: result for result in results}
         for at, result in enumerate(results):
             if result.op == "call_function":
@@ -88,10 +90,11 @@ def _kept(result: Any, given: set[int], others: Sequence[Any]) -> Any:
         return result
     if _storage(result) in given:
         return Itself.apply(result)  # type: ignore[no-untyped-call]
+    sharing = [one for one in others if isinstance(one, Tensor) and _storage(one) == _storage(result)]
     base = result._base
-    if base is None or _function_of(base) is function:
+    if not sharing or base is None or _function_of(base) is function:
         return result
-    if any(isinstance(one, Tensor) and _storage(one) == _storage(result) for one in others):
+    if any(_function_of(one) is None for one in sharing):
         raise BackwardRefused("gives a view of a value, and the graph returns another tensor in its memory")
     return _copied(result)
 
