@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from air_backend import eager_calls, errors
-from air_backend.errors import SharingRefused
+from air_backend.errors import BackwardRefused, SharingRefused
 from air_graph import SourceLine
 
 LINE: Final = SourceLine.at("model.py", 3, "y = x[mask]")
@@ -25,6 +25,7 @@ MADE: Final = (
     eager_calls.RunsEagerly("this call runs eagerly", LINE, "do nothing"),
     eager_calls.SharedOtherwise(SHARING),
     eager_calls.NotTraced("cannot view a tensor", LINE, is_start=True),
+    eager_calls.BackwardLost(BackwardRefused("writes to an argument", LINE)),
     eager_calls.TangentsLost(LINE),
     eager_calls.GradientsBatched(None),
     eager_calls.GradientsOfGradients(LINE),

@@ -137,7 +137,7 @@ CASES = (
     Wrong(wrong.print_without_a_tensor, "BadPrint", "no argument is a tensor", "give at least one tensor"),
     Wrong(wrong.internal_format_on_the_host, "WeightsOnHost", "weight is on 'cpu'", "model.npu()"),
     Wrong(wrong.addresses_that_are_no_list, "BadAddresses", "'0x10'", "a list of addresses"),
-    Wrong(wrong.export_without_a_model, "ExportError", "NoneType", "draft_export"),
+    Wrong(wrong.export_without_a_model, "ExportError", "NoneType", "forward of a module"),
     Wrong(wrong.pattern_that_is_no_function, "BadArgument", "not 'add'", "the function to look for"),
 )
 
