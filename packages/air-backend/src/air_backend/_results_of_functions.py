@@ -55,11 +55,7 @@ def keep_backward_of_functions(gm: fx.GraphModule) -> None:
     (end,) = gm.graph.find_nodes(op="output")
     results = list(dict.fromkeys(end.all_input_nodes))
     with gm.graph.inserting_before(end):
-        written = [
-            gm.graph.call_function(operator.getitem, (function, at))
-            for function in functions
-            for at in function.kwargs.get("dirty_idx", ())
-        ]
+        written = [node for function in functions for node in _written(gm, function)]
         kept = gm.graph.call_function(with_backward, (results, arguments, written))
         kept.meta["stack_trace"] = (functions or [end.prev])[-1].meta.get("stack_trace")
         each = {result: result for result in results}
@@ -69,6 +65,26 @@ def keep_backward_of_functions(gm: fx.GraphModule) -> None:
                 each[result].meta = dict(result.meta)
     end.args = map_arg(end.args, each.__getitem__)
     gm.recompile()
+
+
+def _written(gm: fx.GraphModule, function: fx.Node) -> list[fx.Node]:
+    """The results of a function that are marked dirty; what its forward writes, where torch (2.11) does not say it."""
+    if "dirty_idx" in function.kwargs:
+        places: Any = function.kwargs["dirty_idx"]
+        return [gm.graph.call_function(operator.getitem, (function, at)) for at in places]
+    body, _, *given = function.args
+    forward = gm.get_submodule(str(body.target)) if isinstance(body, fx.Node) else None
+    if not isinstance(forward, fx.GraphModule):
+        return []
+    names = forward.graph.find_nodes(op="placeholder")
+    outside = dict(zip(reversed(names), reversed(given), strict=False))
+    writes = [node.args[0] for node in forward.graph.find_nodes(op="call_method") if _writes(node.target)]
+    found = [outside.get(name) for name in writes if isinstance(name, fx.Node)]
+    return [value for value in found if isinstance(value, fx.Node)]
+
+
+def _writes(method: object) -> bool:
+    return str(method).endswith("_") and not str(method).endswith("__")
 
 
 def with_backward(
