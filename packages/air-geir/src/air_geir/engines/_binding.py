@@ -88,7 +88,7 @@ def _source(program: Program, names: dict[str, Any]) -> str:
     lines.extend(f"    a{target}.copy_({dense[target]})" for target in sorted(written) if target in dense)
     lines.extend(f"    {name} = {_symbol(program, name)}" for name in late)
     lines.extend(_steps("v", program.after, program, names))
-    lines.append(f"    return [{', '.join(_returned(i, b, program) for i, b in enumerate(program.outputs))}]")
+    lines.append(f"    return [{', '.join(_output(i, b, program) for i, b in enumerate(program.outputs))}]")
     return "\n".join(lines) + "\n"
 
 
@@ -181,12 +181,6 @@ def _resolved(binding: ArgInput | ViewInput) -> str:
 
 def _list(values: Sequence[Dim]) -> str:
     return "[" + ", ".join(map(str, values)) + "]"
-
-
-def _returned(position: int, binding: OutputBinding, program: Program) -> str:
-    """An output; of a view torch is not told that it is one, so that it may be written as in eager."""
-    text = _output(position, binding, program)
-    return f"{text}.data" if isinstance(binding, ViewOutput) else text
 
 
 def _output(position: int, binding: OutputBinding, program: Program, steps: str = "v") -> str:
