@@ -26,6 +26,7 @@ from torch.autograd.function import BackwardCFunction
 from torch.fx.node import map_arg
 
 from air_backend.errors import BackwardRefused
+from air_graph import leaf_storages, storage_key
 
 
 class Itself(torch.autograd.Function):
@@ -92,21 +93,22 @@ def with_backward(
 ) -> list[Any]:
     """The results, each with the backward of the functions that it went through; `written` are those marked dirty."""
     tensors = [one for one in arguments if isinstance(one, Tensor)]
-    given = {_storage(one) for one in tensors}
+    given = frozenset(leaf_storages(arguments))
     if any(isinstance(one.grad_fn, BackwardCFunction) for one in tensors) or any(
-        one.requires_grad and _storage(one) in given for one in written
+        one.requires_grad and storage_key(one) in given for one in written
     ):
         raise BackwardRefused("writes to an argument of the graph (mark_dirty)")
-    return [_kept(result, given, [one for one in results if one is not result]) for result in results]
+    return [_kept(result, given, results) for result in results]
 
 
-def _kept(result: Any, given: set[int], others: Sequence[Any]) -> Any:
+def _kept(result: Any, given: frozenset[int], results: Sequence[Any]) -> Any:
     function = _function_of(result) if isinstance(result, Tensor) and result.requires_grad else None
     if function is None:
         return result
-    if _storage(result) in given:
+    if storage_key(result) in given:
         return Itself.apply(result)  # type: ignore[no-untyped-call]
-    sharing = [one for one in others if isinstance(one, Tensor) and _storage(one) == _storage(result)]
+    others = (one for one in results if isinstance(one, Tensor) and one is not result)
+    sharing = [one for one in others if storage_key(one) == storage_key(result)]
     base = result._base
     if not sharing or base is None or _function_of(base) is function:
         return result
@@ -121,10 +123,6 @@ def _copied(result: Tensor) -> Tensor:
         return result.clone()
     place = torch.empty_strided(result.shape, result.stride(), dtype=result.dtype, device=result.device)
     return place.copy_(result)
-
-
-def _storage(tensor: Tensor) -> int:
-    return int(tensor.untyped_storage()._cdata)
 
 
 def _function_of(result: Tensor) -> BackwardCFunction | None:

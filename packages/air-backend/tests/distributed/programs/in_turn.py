@@ -6,18 +6,14 @@ been launched. Run under torchrun; rank 0 prints a line for each mode, with how 
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from air_backend.demo import parallel
-from distributed.programs.leaving import leave
-from distributed.programs.setting import Setting
+from distributed.programs.modes import count_in_each
 
-MODES = ("reduce-overhead", "max-autotune")
 CALLS = 40
 
 
@@ -50,19 +46,7 @@ def right_calls(graph: Callable[[Tensor], Tensor], device: torch.device) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--device", default="cpu", choices=tuple(parallel.BACKENDS))
-    parser.add_argument("--modes", nargs="+", default=MODES, choices=MODES)
-    options = parser.parse_args(arguments)
-    device = parallel.device_of(options.device)
-    dist.init_process_group(parallel.BACKENDS[options.device])
-    for mode in options.modes:
-        torch._dynamo.reset()
-        with torch.no_grad():
-            right = right_calls(Setting(device, mode).compiled(exchanged), device)
-        if dist.get_rank() == 0:
-            print(f"{mode}: {right} of {CALLS} calls are right", flush=True)
-    leave(device)
+    count_in_each(lambda setting: right_calls(setting.compiled(exchanged), setting.device), CALLS, arguments)
 
 
 if __name__ == "__main__":

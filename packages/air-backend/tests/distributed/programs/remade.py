@@ -6,7 +6,6 @@ each mode, with how many of its calls were right.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,10 +15,9 @@ import torch.distributed._functional_collectives as functional
 from torch import Tensor
 
 from air_backend.demo import parallel
-from distributed.programs.leaving import leave
-from distributed.programs.setting import CALLS, Setting
+from distributed.programs.modes import MODES, count_in_each
+from distributed.programs.setting import CALLS
 
-MODES = ("reduce-overhead", "max-autotune")
 NAME = "1"
 """What torch calls the first group beside that of all ranks."""
 
@@ -57,19 +55,11 @@ def right_calls(call: Callable[[Tensor], Tensor], device: torch.device, mode: st
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--device", default="cpu", choices=tuple(parallel.BACKENDS))
-    parser.add_argument("--modes", nargs="+", default=MODES, choices=MODES)
-    options = parser.parse_args(arguments)
-    device = parallel.device_of(options.device)
-    dist.init_process_group(parallel.BACKENDS[options.device])
-    for mode in options.modes:
-        torch._dynamo.reset()
-        with torch.no_grad():
-            right = right_calls(Setting(device, mode).compiled(summed), device, mode)
-        if dist.get_rank() == 0:
-            print(f"{mode}: {right} of {3 * CALLS} calls are right", flush=True)
-    leave(device)
+    count_in_each(
+        lambda setting: right_calls(setting.compiled(summed), setting.device, setting.mode),
+        3 * CALLS,
+        arguments,
+    )
 
 
 if __name__ == "__main__":
