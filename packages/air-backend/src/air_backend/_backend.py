@@ -29,7 +29,7 @@ from air_backend._given import in_a_tuple, is_as_aotautograd_makes_it
 from air_backend._keeping import keeping
 from air_backend._kinds import example_values, kinds_of, of_its_kind
 from air_backend._npu_traces import trace_plain_formats
-from air_backend._own_classes import without_check_of_classes
+from air_backend._aliasing_check import without_check_of_classes
 from air_backend._pieces import untouched
 from air_backend._results_of_functions import calls_functions, keep_backward_of_functions
 from air_backend._shared_memory import Sharing

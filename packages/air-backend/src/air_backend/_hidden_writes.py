@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
 import torch
-import torch._functorch.config
 from torch.fx import GraphModule, Node
 from torch.fx.node import has_side_effect
 
+from air_backend._aliasing_check import unchecked
 from air_graph import hidden_writes
 
 #: Operator -> the written argument that each result is.
@@ -31,7 +31,8 @@ _seen: Final[set[Any]] = set()
 def mark_writes(gm: GraphModule) -> Around:
     """Writes the copies, in this graph and in those inside it, and keeps hidden writers from being dropped.
 
-    What comes back is to be put around the function that AOTAutograd makes of the graph.
+    What comes back is to be put around the function that AOTAutograd makes of the graph: torch checks that results of
+    operators share no memory with arguments, and here they do, on the device, as the graph says then.
     """
     returns_arguments = False
     for module in gm.modules():
@@ -43,27 +44,11 @@ def mark_writes(gm: GraphModule) -> Around:
                 if overload._schema.name in _RESULTS and _is_on_npu(node):
                     _copy_back(node, overload)
                     returns_arguments = True
-    return _unchecked if returns_arguments else _as_it_is
+    return unchecked if returns_arguments else _as_it_is
 
 
 def _as_it_is(compiled: Callable[..., Any]) -> Callable[..., Any]:
     return compiled
-
-
-def _unchecked(compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """`compiled` without torch's check that results of custom operators share no memory with arguments.
-
-    Here they do, on the device, and the graph says so since `_copy_back`. Torch would warn at the first call, and
-    raise where the variable `CI` is set. Torch 2.11 has no such check.
-    """
-    if not hasattr(torch._functorch.config, "check_custom_op_aliasing"):
-        return compiled
-
-    def call(*args: Any) -> Any:
-        with torch._functorch.config.patch(check_custom_op_aliasing=False):
-            return compiled(*args)
-
-    return call
 
 
 def _writers(gm: GraphModule) -> Iterator[tuple[Node, torch._ops.OpOverload]]:

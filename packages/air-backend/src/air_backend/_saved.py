@@ -38,7 +38,7 @@ from air_backend import _engine_files
 from air_backend._compilation import JOINT_GRAPH, Compilation, GraphFacts, declared_sizes_of
 from air_backend._hidden_writes import Around
 from air_backend._kinds import example_values
-from air_backend._own_classes import without_check_of_classes
+from air_backend._aliasing_check import without_check_of_classes
 from air_backend._record import Role
 from air_backend._shared_memory import Sharing
 from air_backend._version import __version__
