@@ -25,21 +25,18 @@ from air_backend import _devices, _foreign_ops, _hidden_writes, _logs, _minifier
 from air_backend._compilation import Compilation
 from air_backend._compile import compile_aten
 from air_backend._decompositions import decompositions_of
+from air_backend._for_dynamo import for_dynamo
 from air_backend._given import in_a_tuple, is_as_aotautograd_makes_it
 from air_backend._keeping import keeping
 from air_backend._kinds import example_values, kinds_of, of_its_kind
 from air_backend._npu_traces import trace_plain_formats
-from air_backend._aliasing_check import without_check_of_classes
 from air_backend._pieces import untouched
 from air_backend._results_of_functions import calls_functions, keep_backward_of_functions
 from air_backend._shared_memory import Sharing
 from air_backend.dump import debug_folder, readable
 from air_backend.eager_calls._running import asks_for_an_error
-from air_backend.eager_calls._shared_calls import shared_as_traced
 from air_backend.eager_calls._tangents import with_tangents
-from air_backend.eager_calls._twice import twice_differentiable
 from air_backend.eager_calls._untraceable import eager_instead, say_where
-from air_backend.eager_calls._without_values import first_without_values
 from air_backend.errors import NotAGraphModule, OptionsOfWrongType, UnknownMode
 from air_config import PRESETS, CompilerConfig
 from air_graph import mend_margins
@@ -175,15 +172,7 @@ def _through_aot(
             decompositions=dict(decompositions),
             **compilation.front,
         )(gm, example_inputs)
-    traced = compiled = around(_minifier.unboxed(compiled))
-    is_watched = _minifier.is_watching()
-    if not is_watched:
-        inside_levels = with_tangents(original, compilation.config)
-        compiled = without_check_of_classes(compiled)
-        compiled = twice_differentiable(compiled, original, compilation.repeatable)
-        compiled = compilation.direct_call.around(compiled, inside_levels)
-    run = shared_as_traced(compiled, original, compilation.sharing, compilation.config)
-    return first_without_values(traced, _minifier.compared(run, gm) if is_watched else run)
+    return for_dynamo(compiled, gm, original, compilation, around)
 
 
 def get_npu_backend(

@@ -36,17 +36,15 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, S
 import air_streams
 from air_backend import _engine_files
 from air_backend._compilation import JOINT_GRAPH, Compilation, GraphFacts, declared_sizes_of
+from air_backend._for_dynamo import for_dynamo
 from air_backend._hidden_writes import Around
 from air_backend._kinds import example_values
-from air_backend._aliasing_check import without_check_of_classes
 from air_backend._record import Role
 from air_backend._shared_memory import Sharing
 from air_backend._version import __version__
 from air_backend.dump import readable
 from air_backend.eager_calls._shared_calls import shared_as_traced
 from air_backend.eager_calls._tangents import with_tangents
-from air_backend.eager_calls._twice import twice_differentiable
-from air_backend.eager_calls._without_values import first_without_values
 from air_backend.errors import CannotSave
 from air_config import CompilerConfig
 
@@ -234,16 +232,8 @@ def through_aot(
             decompositions=dict(decompositions),
             **compilation.front,
         )(gm, example_inputs)
-    inside_levels = with_tangents(original, compilation.config)
-    traced = around(compiled)
-    call = without_check_of_classes(traced)
-    if not compilation.to_file:
-        call = twice_differentiable(call, original, compilation.repeatable)
-    call = compilation.direct_call.around(call, inside_levels)
-    call = shared_as_traced(call, original, compilation.sharing, compilation.config)
-    if compilation.to_file:
-        return SavedFunction(call, vars(compiled)["serialize"])
-    return first_without_values(traced, call)
+    call = for_dynamo(compiled, gm, original, compilation, around)
+    return SavedFunction(call, vars(compiled)["serialize"]) if compilation.to_file else call
 
 
 def _engine_kept(inputs: Sequence[Any], compilation: Compilation) -> contextlib.AbstractContextManager[None]:
