@@ -27,6 +27,7 @@ from torch import Tensor
 
 from air_aclgraph import native
 from air_config import variables
+from air_graph import storage_of
 
 #: Whether the bound inputs of a call are where they were; called with all arguments of the call.
 AddressTest = Callable[..., bool]
@@ -88,7 +89,7 @@ def _compiled_test(make: Any, entry: int, indices: Sequence[int], tensors: Seque
     test: AddressTest = make(
         entry, careful, count, (ctypes.c_long * count)(*indices),
         addresses(*[tensor.data_ptr() for tensor in tensors]),
-        addresses(*[tensor.untyped_storage()._cdata for tensor in tensors]),
+        addresses(*[storage_of(tensor) for tensor in tensors]),
     )  # fmt: skip
     return test
 
@@ -101,9 +102,7 @@ class Shared:
         self._made: weakref.WeakValueDictionary[object, AddressTest] = weakref.WeakValueDictionary()
 
     def __call__(self, indices: Sequence[int], tensors: Sequence[Tensor]) -> AddressTest:
-        key = tuple(
-            (i, t.data_ptr(), t.untyped_storage()._cdata) for i, t in zip(indices, tensors, strict=True)
-        )
+        key = tuple((i, t.data_ptr(), storage_of(t)) for i, t in zip(indices, tensors, strict=True))
         made = self._made.get(key)
         if made is None:
             made = self._made[key] = self._tests(indices, tensors)

@@ -23,7 +23,6 @@ While torch's profiler records, `in_profile` does the same with names round the 
 from __future__ import annotations
 
 import functools
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -45,6 +44,7 @@ from air_aclgraph._outputs import Constant, Finish, InputView, Output, OwnMemory
 from air_aclgraph._runtime import Recording, StreamTest
 from air_aclgraph._slots import Kind
 from air_aclgraph.errors import InputRefused
+from air_graph import by_storage
 from air_graph.spans import span_name
 
 Run = Callable[[Sequence[Any]], "tuple[Any, ...] | None"]
@@ -111,11 +111,7 @@ class Captured:
     @functools.cached_property
     def alone(self) -> frozenset[int]:
         """The inputs whose storage no other input has."""
-        tensors = [
-            (i, t.untyped_storage()._cdata) for i, t in enumerate(self.inputs) if isinstance(t, Tensor)
-        ]
-        times = Counter(storage for _, storage in tensors)
-        return frozenset(i for i, storage in tensors if times[storage] == 1)
+        return frozenset(group[0] for group in by_storage(self.inputs) if len(group) == 1)
 
     @property
     def nbytes(self) -> int:
@@ -302,11 +298,8 @@ def _lent_together(own: Sequence[OwnMemory]) -> Callable[[], list[Tensor]]:
 
 def _of_one_storage(outputs: Sequence[Output]) -> list[list[int]]:
     """The places of the outputs that share memory of the capture with others."""
-    groups: dict[int, list[int]] = {}
-    for place, output in enumerate(outputs):
-        if isinstance(output, OwnMemory):
-            groups.setdefault(output.tensor.untyped_storage()._cdata, []).append(place)
-    return [group for group in groups.values() if len(group) > 1]
+    own = (output.tensor if isinstance(output, OwnMemory) else None for output in outputs)
+    return [group for group in by_storage(own) if len(group) > 1]
 
 
 def _lent(output: Output, lines: _Lines) -> str:

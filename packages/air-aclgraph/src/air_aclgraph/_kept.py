@@ -28,6 +28,8 @@ import torch
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from air_graph import storage_of
+
 #: Calls in a row that found every output of the call before gone, before memory is lent.
 LEND_AFTER: Final = 4
 #: Calls that found an output of the call before kept, before copies are made without looking.
@@ -135,12 +137,12 @@ class Holders:
                 self._add(tensor._base)
 
     def _add(self, tensor: Tensor) -> None:
-        self._tensors.setdefault(tensor.untyped_storage()._cdata, {})[tensor._cdata] = tensor
+        self._tensors.setdefault(storage_of(tensor), {})[tensor._cdata] = tensor
 
     def of(self, storage: int) -> dict[int, Tensor]:
         """The tensors over one storage, by identity: each is one owner of it."""
         found = self._tensors.get(storage, {})
-        return {key: tensor for key, tensor in found.items() if tensor.untyped_storage()._cdata == storage}
+        return {key: tensor for key, tensor in found.items() if storage_of(tensor) == storage}
 
     def claims(self) -> dict[int, int]:
         """How many owners each storage has in these tensors."""
@@ -149,6 +151,6 @@ class Holders:
 
 def loans_of(own: Sequence[Tensor], claims: Mapping[int, int]) -> tuple[Loan, ...] | None:
     """One loan for each storage among a capture's own outputs; None where somebody else has one of them."""
-    first = {tensor.untyped_storage()._cdata: tensor for tensor in own}
+    first = {storage_of(tensor): tensor for tensor in own}
     loans = [Loan.of(tensor, claims.get(storage, 0)) for storage, tensor in first.items()]
     return None if any(loan.is_held() for loan in loans) else tuple(loans)

@@ -21,6 +21,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from air_aclgraph._memory import extent
 from air_aclgraph._moved import is_made_by_recordings
+from air_graph import storage_of
 
 #: Bytes of an input that is watched for this.
 LARGE: Final = 1 << 18
@@ -61,7 +62,7 @@ class _Place:
         return (
             self.storage is not None
             and self.address == tensor.data_ptr()
-            and self.storage.cdata == tensor.untyped_storage()._cdata
+            and self.storage.cdata == storage_of(tensor)
         )
 
     def now(self, tensor: Tensor, call: int) -> None:

@@ -40,6 +40,7 @@ from air_aclgraph._straight import Straight
 from air_aclgraph._update import UpdatePlan
 from air_aclgraph.errors import AclGraphError, CaptureFailed
 from air_graph import source_of as where
+from air_graph import storage_of
 from air_graph.ranks import Groups
 from air_graph.spans import span, span_name
 
@@ -84,7 +85,7 @@ class Making:
         self._groups = air_streams.groups_of(gm)
         self._meant = Groups(self._groups)
         self._constants = frozenset(
-            value.untyped_storage()._cdata for value in body.keep.values() if isinstance(value, Tensor)
+            storage_of(value) for value in body.keep.values() if isinstance(value, Tensor)
         )
 
     def inputs(self, args: Sequence[Any], kinds: Sequence[Kind]) -> tuple[Any, ...]:
@@ -193,7 +194,7 @@ class Making:
         watched = mode == "kept" and policy.keeping.stage is Stage.WATCHED
         memory = [o.tensor for o in outputs if isinstance(o, OwnMemory)]
         keeping = policy.keeping if watched and memory else None
-        own = frozenset(tensor.untyped_storage()._cdata for tensor in memory)
+        own = frozenset(storage_of(tensor) for tensor in memory)
         checked = CHECKED[1:] if self.options.frozen_parameter else CHECKED
         indices = [i for i, kind in enumerate(kinds) if kind in checked]
         if self.options.skip_validation:

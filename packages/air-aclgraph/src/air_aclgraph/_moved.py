@@ -23,6 +23,7 @@ from air_aclgraph._kept import Loan
 from air_aclgraph._memory import has_gaps, is_of_others, overlaps_itself, tensors_of
 from air_aclgraph._runtime import Recording, Runtime
 from air_aclgraph._slots import Kind
+from air_graph import storage_of
 
 _CARRIED: Final = {Kind.MUTATED: Kind.CARRIED, Kind.STATIC: Kind.COPIED}
 
@@ -55,7 +56,7 @@ def carried_from_now_on(
 
 def claims_of_recordings(tensor: Tensor) -> int:
     """How many owners the storage of a tensor has in recordings, of all graphs."""
-    storage, found = tensor.untyped_storage()._cdata, dict[int, Tensor]()
+    storage, found = storage_of(tensor), dict[int, Tensor]()
     for recording in list(_recordings.values()):
         found |= recording.holders.of(storage)
     return len(found)

@@ -24,7 +24,7 @@ from torch import Tensor
 from air_aclgraph._memory import extent, overlaps_itself, used_of
 from air_aclgraph._results import Result, repeated
 from air_aclgraph.errors import StaleOutput
-from air_graph import Ownership, placed
+from air_graph import Ownership, by_storage, placed, storage_of
 
 Finish = Callable[[Sequence[Any]], tuple[Any, ...]]
 
@@ -116,7 +116,7 @@ def describe(
     An operator that writes in place returns the very input.
     """
     same = {id(t): i for i, t in enumerate(inputs) if isinstance(t, Tensor)}
-    storages = {t.untyped_storage()._cdata: i for i, t in enumerate(inputs) if isinstance(t, Tensor)}
+    storages = {storage_of(t): i for i, t in enumerate(inputs) if isinstance(t, Tensor)}
     found: list[Output] = []
     again = repeated(results)
     for place, (value, index, result) in enumerate(zip(outputs, given, results, strict=True)):
@@ -128,8 +128,8 @@ def describe(
             found.append(Repeated(again[place]))
         elif not isinstance(value, Tensor):
             found.append(Constant(value))
-        elif value.untyped_storage()._cdata in storages:
-            found.append(_view(value, storages[value.untyped_storage()._cdata], inputs))
+        elif storage_of(value) in storages:
+            found.append(_view(value, storages[storage_of(value)], inputs))
         else:
             found.append(OwnMemory(value, result))
     return tuple(found)
@@ -233,15 +233,13 @@ def cloner(tensors: Sequence[Tensor], owning: Sequence[Ownership]) -> Callable[[
     What is no view in eager is none here: autograd forbids some writes to views, and takes a view of a differentiable
     tensor for one.  The others are views of what they are views of in eager: the next graph wants to know that.
     """
-    groups: dict[int, list[int]] = {}
-    for index, tensor in enumerate(tensors):
-        groups.setdefault(tensor.untyped_storage()._cdata, []).append(index)
-    if all(len(group) == 1 for group in groups.values()) and all(map(_is_dense, tensors)):
+    groups = by_storage(tensors)
+    if all(len(group) == 1 for group in groups) and all(map(_is_dense, tensors)):
         return lambda: [tensor.clone() for tensor in tensors]
 
     def clone() -> list[Tensor]:
         made: list[Tensor | None] = [None] * len(tensors)
-        for group in groups.values():
+        for group in groups:
             copies = _clone_together([tensors[i] for i in group], [owning[i] for i in group])
             for index, copied in zip(group, copies, strict=True):
                 made[index] = copied
@@ -360,7 +358,7 @@ class GuardedOutputs:
         """Fresh tensors over the memory of the outputs, remembered until they are overwritten."""
         lent = [output.tensor.view_as(output.tensor) for output in outputs]
         for tensor, output in zip(lent, outputs, strict=True):
-            storage = output.tensor.untyped_storage()._cdata
+            storage = storage_of(output.tensor)
             self._lent.append((weakref.ref(tensor), output, self.calls, storage))
         return lent
 

@@ -23,6 +23,8 @@ from torch.fx import GraphModule
 from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP
 from torch.utils._sympy.printers import PythonPrinter
 
+from air_graph import storage_of
+
 Number = int | SymInt
 
 
@@ -62,9 +64,9 @@ def places_of(gm: GraphModule) -> tuple[ResultPlace, ...]:
 
 def _owners(value: Tensor, inputs: Sequence[Any]) -> Iterator[int]:
     """The arguments that have open sizes and lie in the memory of a value."""
-    storage = value.untyped_storage()._cdata
+    storage = storage_of(value)
     for place, one in enumerate(inputs):
-        if _has_memory(one) and one.untyped_storage()._cdata == storage:
+        if _has_memory(one) and storage_of(one) == storage:
             numbers = (*one.shape, *one.stride(), one.storage_offset(), *value.shape, *value.stride())
             alike = (value.dtype, value.is_conj(), value.is_neg()) == (one.dtype, one.is_conj(), one.is_neg())
             if alike and any(isinstance(number, SymInt) for number in numbers):

@@ -28,7 +28,7 @@ from torch.fx import GraphModule
 from air_backend._arguments import Arguments
 from air_backend._result_places import ResultPlace, places_of
 from air_backend.errors import SharingRefused
-from air_graph import Stretch, Stretches, hint_of, turned_inputs
+from air_graph import Stretch, Stretches, by_storage, hint_of, turned_inputs
 
 #: Addresses of one argument that are remembered as clear of what is written.
 REMEMBERED: Final = 4096
@@ -84,13 +84,11 @@ class Traced:
     def by(cls, examples: Sequence[Any]) -> Traced:
         """As these arguments do."""
         tensors = [(place, one) for place, one in enumerate(examples) if _is_plain(one)]
-        by_storage: dict[int, list[Stretch]] = {}
-        for place, one in tensors:
-            key = one.untyped_storage()._cdata
-            by_storage.setdefault(key, []).append(_traced(one, place))
+        together = by_storage(one if _is_plain(one) else None for one in examples)
+        pieces = ([_traced(examples[place], place) for place in group] for group in together)
         open_sizes = frozenset(place for place, one in tensors if _has_open_sizes(one))
         places = tuple(place for place, _ in tensors)
-        groups = tuple(_groups(by_storage.values(), examples))
+        groups = tuple(_groups(pieces, examples))
         repeating = tuple(place for place, one in tensors if _repeats(one))
         return cls(len(examples), places, groups, open_sizes, repeating)
 

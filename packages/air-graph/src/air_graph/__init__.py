@@ -74,7 +74,7 @@ from air_graph._source import (
     warn_at,
 )
 from air_graph._static import static_inputs
-from air_graph._storage import StorageKey, leaf_storages, storage_key
+from air_graph._storage import StorageKey, by_storage, leaf_storages, storage_key, storage_of
 from air_graph._straight_calls import attribute
 from air_graph._stretches import Stretch, Stretches
 from air_graph._turned import turned_inputs
@@ -122,6 +122,7 @@ __all__ = [
     "arguments",
     "attribute",
     "bodies_of",
+    "by_storage",
     "bytes_of",
     "call_draws",
     "calling_line",
@@ -188,6 +189,7 @@ __all__ = [
     "start_of",
     "static_inputs",
     "storage_key",
+    "storage_of",
     "surely",
     "surely_disjoint",
     "surely_within",

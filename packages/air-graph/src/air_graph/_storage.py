@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from typing import Any
 
 import torch
@@ -10,11 +11,23 @@ StorageKey = int
 """What tells one storage from another while both are alive."""
 
 
+def storage_of(tensor: torch.Tensor) -> StorageKey:
+    """The storage of a tensor that has strided memory."""
+    return int(tensor.untyped_storage()._cdata)
+
+
 def storage_key(tensor: torch.Tensor) -> StorageKey | None:
     """The storage of a tensor; `None` without strided memory."""
-    if tensor.layout is not torch.strided:
-        return None
-    return int(tensor.untyped_storage()._cdata)
+    return storage_of(tensor) if tensor.layout is torch.strided else None
+
+
+def by_storage(values: Iterable[Any], but: Container[StorageKey] = ()) -> list[list[int]]:
+    """The places of the tensors among some values, those in one storage together; `but` are storages left out."""
+    groups: dict[StorageKey, list[int]] = {}
+    for place, value in enumerate(values):
+        if isinstance(value, torch.Tensor) and (storage := storage_of(value)) not in but:
+            groups.setdefault(storage, []).append(place)
+    return list(groups.values())
 
 
 def leaf_storages(value: Any) -> tuple[StorageKey, ...]:

@@ -23,7 +23,7 @@ from air_aclgraph._results import Result
 from air_aclgraph.buckets._buffers import Values, shape_of
 from air_aclgraph.buckets._proven import Bucket
 from air_fxpasses.padding import Labels
-from air_graph import with_bits_of
+from air_graph import storage_of, with_bits_of
 
 Shape = tuple[list[int], list[int]]
 """Sizes and strides."""
@@ -162,7 +162,7 @@ class Cuts:
             elif isinstance(cut, int):
                 made[place] = cut
             elif cut is not None and place not in self.again:
-                storage = result.untyped_storage()._cdata
+                storage = storage_of(result)
                 source = self.sources.get(storage)
                 if source is None:
                     together.setdefault(storage, []).append(place)
@@ -183,7 +183,7 @@ class Cuts:
             return found
         parts = [cut.part_of(result) for cut, result in zip(cuts, found, strict=True)]
         triples = list(zip(cuts, parts, found, strict=True))
-        stay = all(part.untyped_storage()._cdata == r.untyped_storage()._cdata for _, part, r in triples)
+        stay = all(storage_of(part) == storage_of(r) for _, part, r in triples)
         if all(cut.fits(part, r) for cut, part, r in triples) and (stay or len(parts) == 1):
             if self.lent and stay:
                 return [_in_place(part, result) for _, part, result in triples]

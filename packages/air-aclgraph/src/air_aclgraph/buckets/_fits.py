@@ -22,6 +22,7 @@ from air_aclgraph.buckets._buffers import PaddedBuffer, Values, evaluated, shape
 from air_aclgraph.buckets._cuts import Cut, Cuts, PaddedSource, Shape, leaves_of
 from air_aclgraph.buckets._proven import Bucket
 from air_aclgraph.errors import BucketsRefused
+from air_graph import storage_of
 
 _LIMIT: Final = 1024
 _PADDED: Final = (Kind.COPIED, Kind.BOUND)
@@ -153,9 +154,7 @@ class Fits(Placed):
 
     def _cuts(self, cuts: Sequence[Cut | int | None], buffers: Sequence[PaddedBuffer]) -> Cuts:
         sources = {
-            buffer.tensor.untyped_storage()._cdata: PaddedSource(
-                buffer.index, self._examples[buffer.index], buffer.tensor
-            )
+            storage_of(buffer.tensor): PaddedSource(buffer.index, self._examples[buffer.index], buffer.tensor)
             for buffer in buffers
         }
         lent = self._making.options.outputs == "guarded"

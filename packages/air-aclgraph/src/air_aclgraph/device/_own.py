@@ -19,7 +19,7 @@ from torch import Tensor
 from air_aclgraph._memory import used_of, whole
 from air_aclgraph.device import _npu
 from air_aclgraph.device._weak import weak_tensor
-from air_graph import same_place
+from air_graph import by_storage, leaf_storages, same_place
 
 Reserve = Mapping[tuple[int, ...], Tensor]
 
@@ -27,7 +27,8 @@ Reserve = Mapping[tuple[int, ...], Tensor]
 def reserved(outputs: Sequence[Any], inputs: Sequence[Any]) -> Reserve:
     """Memory for each storage that a run made for its outputs."""
     return {
-        tuple(group): _memory_for([outputs[i] for i in group]) for group in _groups(outputs, storages(inputs))
+        tuple(group): _memory_for([outputs[i] for i in group])
+        for group in by_storage(outputs, leaf_storages(inputs))
     }
 
 
@@ -43,7 +44,7 @@ def moved_out(
     that is allocated inside `elsewhere()`.
     """
     found = list(outputs)
-    for group in _groups(outputs, known):
+    for group in by_storage(outputs, known):
         tensors = [outputs[i] for i in group]
         memory = reserve.get(tuple(group))
         if memory is None or not _holds(memory, tensors):
@@ -64,30 +65,16 @@ def weakened(outputs: Sequence[Any], known: set[int]) -> tuple[Any, ...]:
         return [same_place(t, memory.untyped_storage()) for t in group]
 
     found = list(outputs)
-    for group in _groups(outputs, known):
+    for group in by_storage(outputs, known):
         for index, tensor in zip(group, weak([outputs[i] for i in group]), strict=True):
             found[index] = tensor
     return tuple(found)
 
 
-def storages(values: Sequence[object]) -> set[int]:
-    """The storages of the tensors among some values."""
-    return {t.untyped_storage()._cdata for t in values if isinstance(t, Tensor)}
-
-
 def not_of_the_capture(inputs: Sequence[object], outputs: Sequence[object]) -> set[int]:
     """The storages of inputs, and of outputs that lie on the host: constants, of which no replay computes anything."""
     on_host = (t for t in outputs if isinstance(t, Tensor) and t.device.type == "cpu")
-    return storages((*inputs, *on_host))
-
-
-def _groups(outputs: Sequence[Any], known: set[int]) -> list[list[int]]:
-    """The outputs that share a storage, which is not one of `known`."""
-    groups: dict[int, list[int]] = {}
-    for index, value in enumerate(outputs):
-        if isinstance(value, Tensor) and value.untyped_storage()._cdata not in known:
-            groups.setdefault(value.untyped_storage()._cdata, []).append(index)
-    return list(groups.values())
+    return set(leaf_storages((*inputs, *on_host)))
 
 
 def _memory_for(tensors: Sequence[Tensor]) -> Tensor:

@@ -24,7 +24,7 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 from torch.utils._python_dispatch import _disable_current_modes
 
 from air_aclgraph.fused._runs import is_write
-from air_graph import mend_layouts
+from air_graph import leaf_storages, mend_layouts, storage_of
 
 log = logging.getLogger(__name__)
 
@@ -182,10 +182,10 @@ def _laid_out(
     results: Sequence[Any], form: Sequence[tuple[Any, ...]], args: Sequence[Any]
 ) -> tuple[Any, ...]:
     """The results where they lie as the operators would have them, else copies that do."""
-    taken = {value.untyped_storage()._cdata for value in args if isinstance(value, Tensor)}
+    taken = set(leaf_storages(args))
     laid = []
     for result, wanted in zip(results, form, strict=True):
-        storage = result.untyped_storage()._cdata
+        storage = storage_of(result)
         if storage in taken or result.stride() != wanted[1] or result.storage_offset():
             own = torch.empty_strided(result.shape, wanted[1], dtype=result.dtype, device=result.device)
             result = own.copy_(result)

@@ -17,7 +17,7 @@ from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from air_aclgraph.host._recorder import Task
-from air_graph import written_values
+from air_graph import storage_of, written_values
 
 _HOMES: Final = (torch._C._VariableFunctions, torch._C._nn, torch._C._TensorBase)
 
@@ -64,11 +64,7 @@ def _same_number(left: Any, right: Any) -> bool:
     if not (isinstance(left, Tensor) and isinstance(right, Tensor)):
         return False
     wrapped = left.dim() == 0 and right.dim() == 0 and left.dtype == right.dtype
-    return (
-        wrapped
-        and left.device.type == "cpu"
-        and bool(left.untyped_storage()._cdata == right.untyped_storage()._cdata)
-    )
+    return wrapped and left.device.type == "cpu" and storage_of(left) == storage_of(right)
 
 
 def _candidates(overload: OpOverload) -> Iterator[Callable[..., Any]]:

@@ -22,7 +22,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from air_aclgraph._decisions import OF_RESULTS
 from air_aclgraph._outputs import cloner
 from air_aclgraph.errors import IllegalDuringCapture, Where
-from air_graph import Ownership
+from air_graph import Ownership, storage_of
 
 
 def run_below_autograd(hop: HigherOrderOperator, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -40,7 +40,7 @@ def own_results(args: Sequence[Any], known: set[int], result: Any) -> Any:
     promised = any(isinstance(arg, OpOverload) and _aliases(arg) for arg in args)
 
     def own(leaf: Any) -> Any:
-        if not isinstance(leaf, Tensor) or (promised and leaf.untyped_storage()._cdata in known):
+        if not isinstance(leaf, Tensor) or (promised and storage_of(leaf) in known):
             return leaf
         return cloner([leaf], [Ownership(0, 0, True)])()[0]
 

@@ -22,7 +22,8 @@ from air_aclgraph._memory import has_gaps, place_in_storage, tensors_of, whole
 from air_aclgraph._straight import Writer
 from air_aclgraph.host._bindings import fastest
 from air_aclgraph.host._recorder import Record, Task, Wait
-from air_aclgraph.host._stand_ins import Block, storage_id
+from air_aclgraph.host._stand_ins import Block
+from air_graph import storage_of
 
 
 def straight_replay(tasks: Sequence[Task]) -> Callable[[], None]:
@@ -56,7 +57,7 @@ def keep_what_is_read(
         results = [
             (position, target)
             for position, target in zip(task.positions, task.into, strict=True)
-            if storage_id(target) in held or _is_read(blocks.get(storage_id(target)), index)
+            if storage_of(target) in held or _is_read(blocks.get(storage_of(target)), index)
         ]
         task.positions, task.into = (
             tuple(position for position, _ in results),

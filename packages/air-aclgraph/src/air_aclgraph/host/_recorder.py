@@ -25,8 +25,8 @@ from air_aclgraph._uncapturable import why_illegal
 from air_aclgraph.errors import IllegalDuringCapture, Where
 from air_aclgraph.host._higher_order import ResultTargets, own_results, run_below_autograd
 from air_aclgraph.host._rewrites import REWRITES
-from air_aclgraph.host._stand_ins import Block, StandIns, storage_id
-from air_graph import call_draws, effects_of, out_form_of, same_place, written_values
+from air_aclgraph.host._stand_ins import Block, StandIns
+from air_graph import call_draws, effects_of, out_form_of, same_place, storage_of, written_values
 
 
 @dataclass
@@ -92,7 +92,7 @@ class Recorder(TorchDispatchMode):
         self.steps: list[Task | Record | Wait] = []
         self.blocks: dict[int, Block] = {}
         self.stand_ins = StandIns(self.blocks)
-        self.foreign: set[int] = {storage_id(t) for t in tensors_of(inputs)}
+        self.foreign: set[int] = {storage_of(t) for t in tensors_of(inputs)}
         self.stream = 0
         self.patches: list[Patch] = []
         self._patch: Patch | None = None
@@ -118,7 +118,7 @@ class Recorder(TorchDispatchMode):
         written = tensors_of(written_values(func, args, named)) if func._schema.is_mutable else ()
         outs = [(t, t.shape) for t in written]
         for tensor, _ in outs:
-            if not tensor.numel() and storage_id(tensor) in self.blocks:
+            if not tensor.numel() and storage_of(tensor) in self.blocks:
                 self.stand_ins.forget(tensor)  # it may grow to the size of a result
         result = func(*args, **named)
         if torch.Tag.inplace_view not in func.tags:
@@ -128,7 +128,7 @@ class Recorder(TorchDispatchMode):
 
     def _turned(self, tensor: Tensor) -> None:
         """The tensor is about to change its shape: tasks that have it go on with one of the shape it has now."""
-        if storage_id(tensor) in self.blocks:
+        if storage_of(tensor) in self.blocks:
             self.stand_ins.forget(tensor)
             return
         before = same_place(tensor, tensor.untyped_storage())  # a view of an input is held as it is
@@ -144,7 +144,7 @@ class Recorder(TorchDispatchMode):
     def _refuse_resized(self, func: OpOverload, outs: Sequence[tuple[Tensor, torch.Size]]) -> None:
         """An empty tensor of the graph may be made as large as the result that is written to it, no other one."""
         for tensor, before in outs:
-            if tensor.shape != before and (before.numel() or storage_id(tensor) not in self.blocks):
+            if tensor.shape != before and (before.numel() or storage_of(tensor) not in self.blocks):
                 raise IllegalDuringCapture.of(
                     func,
                     f"it gives a tensor of size {tuple(before)} the size {tuple(tensor.shape)} of its result",
@@ -178,7 +178,7 @@ class Recorder(TorchDispatchMode):
                 self._meet(tensor)
             call(*args)
             args = self.stand_ins.of(args)
-            touched = tuple(dict.fromkeys(storage_id(t) for t in tensors_of(args)))
+            touched = tuple(dict.fromkeys(storage_of(t) for t in tensors_of(args)))
             self._append(Task(call, args, {}, touched, touched, self.stream, name))
 
     def _higher_order(
@@ -188,18 +188,18 @@ class Recorder(TorchDispatchMode):
         operands = list(tensors_of((args, dict(kwargs))))
         for tensor in operands:
             self._meet(tensor)
-        known = {storage_id(t) for t in operands}
+        known = {storage_of(t) for t in operands}
         result = own_results(args, known, run_below_autograd(hop, args, kwargs))
-        into = tuple(t for t in tensors_of(result) if storage_id(t) not in known)
+        into = tuple(t for t in tensors_of(result) if storage_of(t) not in known)
         for tensor in into:
-            self.blocks[storage_id(tensor)] = Block(
+            self.blocks[storage_of(tensor)] = Block(
                 tensor.untyped_storage(), self.stream, len(self.steps), streams={self.stream}
             )
         for tensor in (*operands, *into):
             self.stand_ins.adopt(tensor)
         args, kwargs, results, into = self.stand_ins.of((args, dict(kwargs), result, into))
-        reads = tuple(dict.fromkeys(storage_id(t) for t in operands))
-        writes = (*reads, *dict.fromkeys(storage_id(t) for t in into))
+        reads = tuple(dict.fromkeys(storage_of(t) for t in operands))
+        writes = (*reads, *dict.fromkeys(storage_of(t) for t in into))
         task = Task(
             lambda *a, **k: run_below_autograd(hop, a, k), args, kwargs, reads, writes, self.stream, hop,
             into=into, allocates=True, landing=ResultTargets(str(hop), self._place[0], results, self._place[1]),
@@ -217,13 +217,13 @@ class Recorder(TorchDispatchMode):
 
     def use_on(self, tensor: Tensor, stream: int) -> None:
         """Keeps the block of `tensor` until the work now queued on `stream` is done."""
-        block = self.blocks.get(storage_id(tensor))
+        block = self.blocks.get(storage_of(tensor))
         if block is not None:
             block.streams.add(stream)
 
     def _meet(self, tensor: Tensor) -> None:
         """A tensor that no recorded operator made: a constant of the graph, never ours to move."""
-        key = storage_id(tensor)
+        key = storage_of(tensor)
         if key not in self.blocks and key not in self.foreign:
             self.foreign.add(key)
             self.stand_ins.adopt(tensor)
@@ -231,13 +231,13 @@ class Recorder(TorchDispatchMode):
     def _note(self, func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
         outs = list(tensors_of(result))
         _refuse_layouts(func, outs)
-        known = {storage_id(t) for t in tensors_of((args, kwargs))}
-        positions = tuple(i for i, t in enumerate(outs) if storage_id(t) not in known)
+        known = {storage_of(t) for t in tensors_of((args, kwargs))}
+        positions = tuple(i for i, t in enumerate(outs) if storage_of(t) not in known)
         fresh = tuple(outs[i] for i in positions)
         index = len(self.steps)
         for tensor in fresh:
             self.blocks.setdefault(
-                storage_id(tensor), Block(tensor.untyped_storage(), self.stream, index, streams={self.stream})
+                storage_of(tensor), Block(tensor.untyped_storage(), self.stream, index, streams={self.stream})
             )
         for tensor in outs:
             self.stand_ins.watch(tensor)
@@ -314,9 +314,9 @@ def _task(
     results: int,
     stream: int,
 ) -> Task:
-    reads = tuple(dict.fromkeys(storage_id(t) for t in tensors_of((args, kwargs))))
+    reads = tuple(dict.fromkeys(storage_of(t) for t in tensors_of((args, kwargs))))
     written = [*fresh, *tensors_of(written_values(func, args, kwargs))]
-    writes = tuple(dict.fromkeys(storage_id(t) for t in written))
+    writes = tuple(dict.fromkeys(storage_of(t) for t in written))
 
     def made(call: OpOverload, call_args: tuple[Any, ...], call_kwargs: Mapping[str, Any]) -> Task:
         return Task(_callable(call), call_args, call_kwargs, reads, writes, stream, call)

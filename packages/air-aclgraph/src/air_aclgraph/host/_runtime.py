@@ -30,9 +30,9 @@ from air_aclgraph.host._arena import Arena, Chunk, place_in, plan
 from air_aclgraph.host._generated import record_generated
 from air_aclgraph.host._program import keep_what_is_read, legal_order, straight_replay
 from air_aclgraph.host._recorder import Patch, Recorder, Task, gives_the_same
-from air_aclgraph.host._stand_ins import Block, storage_id
+from air_aclgraph.host._stand_ins import Block
 from air_aclgraph.host._turns import Turns, may_call_back
-from air_graph import Ownership
+from air_graph import Ownership, storage_of
 from air_graph import source_of as where
 
 
@@ -93,7 +93,7 @@ class HostRuntime:
     ) -> Recording:
         recorder.stand_ins.finish()
         outputs = tuple(results)
-        held = {storage_id(t) for t in tensors_of(outputs)}
+        held = {storage_of(t) for t in tensors_of(outputs)}
         constant = _constants(recorder, held)
         first = outputs
         if request.share_outputs:
@@ -279,7 +279,7 @@ def _patcher(
 
 def _kept(outputs: tuple[Any, ...], owning: Sequence[Ownership], recorder: Recorder) -> tuple[Any, ...]:
     """The outputs of the recording run as the caller may keep them once their blocks are shared memory."""
-    own = [i for i, v in enumerate(outputs) if isinstance(v, Tensor) and storage_id(v) in recorder.blocks]
+    own = [i for i, v in enumerate(outputs) if isinstance(v, Tensor) and storage_of(v) in recorder.blocks]
     kept = list(outputs)
     for index, copy in zip(own, cloner([outputs[i] for i in own], [owning[i] for i in own])(), strict=True):
         kept[index] = copy
@@ -319,6 +319,6 @@ def _move(
         key: place_in(chunk, offsets[key], block.nbytes) for key, block in movable.items() if block.nbytes
     }
     for tensor in (*recorder.stand_ins.all, *tensors_of(outputs)):
-        place = places.get(storage_id(tensor))
+        place = places.get(storage_of(tensor))
         if place is not None:
             tensor.set_(place, tensor.storage_offset(), tensor.shape, tensor.stride())

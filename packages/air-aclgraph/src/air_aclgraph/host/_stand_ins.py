@@ -18,13 +18,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
 from air_aclgraph._kept import owners
-from air_graph import same_place
-
-
-def storage_id(tensor: Tensor) -> int:
-    """What two tensors that share memory have in common."""
-    number: int = tensor.untyped_storage()._cdata
-    return number
+from air_graph import same_place, storage_of
 
 
 @dataclass
@@ -78,7 +72,7 @@ class StandIns:
 
     def watch(self, tensor: Tensor) -> None:
         """Counts a tensor of the run as alive until it is gone."""
-        key, storage = id(tensor), storage_id(tensor)
+        key, storage = id(tensor), storage_of(tensor)
         block = self._blocks.get(storage)
         if block is None or key in self._watched:
             return
@@ -104,7 +98,7 @@ class StandIns:
             return
         self._adopted.add(id(tensor))
         self.all.append(tensor)
-        block = self._blocks.get(storage_id(tensor))
+        block = self._blocks.get(storage_of(tensor))
         if block is not None:
             block.stand_ins += 1
 
@@ -117,7 +111,7 @@ class StandIns:
         return tree_map_only(Tensor, self._of, value)
 
     def _of(self, tensor: Tensor) -> Tensor:
-        block = self._blocks.get(storage_id(tensor))
+        block = self._blocks.get(storage_of(tensor))
         if block is None:
             return tensor  # a constant or an input, which nobody moves
         stand_in = self._now.get(id(tensor))

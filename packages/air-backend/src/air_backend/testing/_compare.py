@@ -15,6 +15,7 @@ from air_backend._backend import Backend, effective_config
 from air_backend._copied import copied
 from air_backend._same import assert_same, refuse_no_calls, refuse_no_tolerance
 from air_config import CompilerConfig
+from air_graph import storage_of
 
 MODES: Final = ("reduce-overhead", "max-autotune")
 
@@ -100,7 +101,7 @@ def _seen(own: Any, args: Any, kwargs: Any, result: Any) -> dict[str, Any]:
 
 def _sharing(*values: Any) -> list[int]:
     """Of each tensor among results and inputs, the number of the first one that lies in the same memory."""
-    storages = [each.untyped_storage()._cdata for each in _tensors(values) if each.layout is torch.strided]
+    storages = [storage_of(each) for each in _tensors(values) if each.layout is torch.strided]
     return [storages.index(each) for each in storages]
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from torch import Tensor
 
+from air_graph import storage_of
 from air_graph.testing._scope import Holds, Scope, anything, is_float
 
 
@@ -76,7 +77,7 @@ _MAKERS: Final = ("tensor", "arange", "size")
 
 
 def _share(one: Tensor, other: Tensor) -> bool:
-    return bool(one.untyped_storage()._cdata == other.untyped_storage()._cdata)
+    return storage_of(one) == storage_of(other)
 
 
 _ROUNDING: Final = re.compile(

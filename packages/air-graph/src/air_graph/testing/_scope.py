@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from air_graph import storage_of
 from air_graph.testing._case import Statement
 
 T = TypeVar("T")
@@ -68,7 +69,7 @@ def overlaps_itself(value: Tensor) -> bool:
 
 def overlaps_partly(target: Tensor, source: Tensor) -> bool:
     """Whether a write to one while the other is read depends on the order of the elements."""
-    if target.untyped_storage()._cdata != source.untyped_storage()._cdata:
+    if storage_of(target) != storage_of(source):
         return False
     if not target.numel() or not source.numel():
         return False
@@ -229,9 +230,9 @@ class Scope:
         if not inexact and not words & self.inexact:
             return
         touched = [*(self.values[n] for n in fresh), *(self.value_of(w) for w in writes)]
-        storages = {v.untyped_storage()._cdata for v in touched if isinstance(v, Tensor)}
+        storages = {storage_of(v) for v in touched if isinstance(v, Tensor)}
         for name in self.tensors():
-            if self.values[name].untyped_storage()._cdata in storages:
+            if storage_of(self.values[name]) in storages:
                 self.inexact.add(name)
 
 
