@@ -27,16 +27,16 @@ from air_aclgraph._making import Making
 from air_aclgraph._moved import are_free, calls_worth_a_capture, carried_from_now_on, remember
 from air_aclgraph._patience import Patience
 from air_aclgraph._pieced import PiecedExecutable, Splitter
-from air_aclgraph._pin import Pinned
-from air_aclgraph._pinning import Pinning
+from air_aclgraph._pin import Pinned, run_to_pin
 from air_aclgraph._placed import Placed
 from air_aclgraph._plan import ResourcePlan, refuse_shortage
 from air_aclgraph._policy import KeyPolicy
+from air_aclgraph._replayer import Replayer
 from air_aclgraph._runtime import Recording
 from air_aclgraph._siblings import Siblings, is_sibling
-from air_aclgraph._slots import Kind, fake_mode_of, refuse_inference, refuse_layout, refuse_subclass
+from air_aclgraph._slots import Kind, fake_mode_of, refuse_inputs
 from air_aclgraph._stats import Stats
-from air_aclgraph.errors import Closed, IllegalDuringCapture
+from air_aclgraph.errors import Closed, IllegalDuringCapture, InputRefused
 from air_aclgraph.fused import Fused
 from air_aclgraph.static_kernel import StaticKernels
 from air_fxpasses import is_left_out
@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 _POLICIES_LIMIT: Final = 4096
 
 
-class Executable(Pinning, WholeGraph):
+class Executable(Replayer, WholeGraph):
     """A compiled graph: call it with the graph's inputs, get the graph's outputs."""
 
     def __init__(
@@ -70,10 +70,9 @@ class Executable(Pinning, WholeGraph):
         self._history = making.history
         self._note = self._history.note
         self._making = making
-        self._updates = updates = making.updates
-        key_of = key_function(self.slots, () if updates is None else updates.keyless)
-        always_off = self.options.force_recapture
-        super().__init__(self.runtime.lock, key_of, making.spec, always_off=always_off)
+        keyless = () if making.updates is None else making.updates.keyless
+        key_of = key_function(self.slots, keyless)
+        super().__init__(self.runtime.lock, key_of, making.spec, always_off=self.options.force_recapture)
         self._policies: OrderedDict[Key, KeyPolicy] = OrderedDict()
         self._patience = Patience(self.name, self.options.warmup, self.options.limit, self._note)
         self._siblings = Siblings()
@@ -82,7 +81,6 @@ class Executable(Pinning, WholeGraph):
         self._lock = self.runtime.lock
         self._pid = os.getpid()
         self._closed = False
-        self._forced = always_off
         self._splitter: Splitter | None = None
         self._instead: PiecedExecutable | None = None
 
@@ -120,13 +118,14 @@ class Executable(Pinning, WholeGraph):
         captured = self._captured.get(key)
         if captured is None and (early := self._early(key)) is not None:
             return self._eagerly(args, early)
-        if captured is not None and self._siblings.are_several(key) and not self._forced:
+        if captured is not None and self._siblings.are_several(key) and not self._always_off:
             outputs = captured.run(args)
             if outputs is not None:
                 self._captured.move_to_end(key)
                 return outputs
         policy = self._policy(key)
-        kinds = self._effective(policy, args)
+        refuse_inputs(self.slots, args)
+        kinds = tuple(policy.kinds)
         clash = self._clash(args, kinds)
         if clash is None and captured is not None:
             kept = self._without_capture(captured, policy, args)
@@ -185,7 +184,7 @@ class Executable(Pinning, WholeGraph):
         self, captured: Captured, policy: KeyPolicy, args: list[Any]
     ) -> tuple[Any, ...] | None:
         """Decides about a key that could not be replayed as it is; gives outputs if no capture is needed."""
-        moved = [] if self._forced else captured.moved(args)
+        moved = [] if self._always_off else captured.moved(args)
         held, settled, bound = captured.is_held(), None, None
         if moved and not held and self._adopted(captured, policy, moved, args):
             outputs = captured.run(args)
@@ -278,16 +277,6 @@ class Executable(Pinning, WholeGraph):
         if policy.visiting:
             self._making.watches.begin(captured.key, sorted(policy.visiting), worth)
 
-    def _effective(self, policy: KeyPolicy, args: Sequence[Any]) -> tuple[Kind, ...]:
-        """The kinds for this capture; a tensor that cannot be captured is refused by name."""
-        for slot, value in zip(self.slots, args, strict=True):
-            if isinstance(value, Tensor):
-                refuse_subclass(slot.name, value)
-                refuse_layout(slot.name, value)
-                if slot.is_written:
-                    refuse_inference(slot.name, value)
-        return tuple(policy.kinds)
-
     def _eagerly(self, args: list[Any], cause: str) -> tuple[Any, ...]:
         self._stats.add_cause("eager_calls", cause)
         self._note(f"ran without a capture: {cause}")
@@ -376,12 +365,32 @@ class Executable(Pinning, WholeGraph):
         this key get copies from now on, so that no replay of the handle writes what they keep.
         """
         with self._lock:
-            captured, run = self._to_pin(args)
-            return Pinned(self, captured, args, run)
+            key = self._siblings.key_of(self.key_of(args), args, self._captured)
+            captured = self._fit_to_pin(key, self._captured.get(key))
+            if captured is None or captured.moved(args):
+                self._patience.is_asked_for(key)
+                self.boxed(args)
+                captured = self._captured.get(key)
+            if captured is None:
+                raise InputRefused(
+                    f"{self.name} did not capture the call to pin: {self._history.last}",
+                    advice="call it until it is captured (air.cache.warmup), with inputs that share no memory",
+                )
+            return Pinned(self, captured, args, run_to_pin(captured, self.options, self._making.guarded))
 
-    def key_of(self, args: Sequence[Any]) -> Key:
-        """The key that a call with these inputs has."""
-        return self._key(args)
+    def _fit_to_pin(self, key: Key, captured: Captured | None) -> Captured | None:
+        """The capture of a key that copies large inputs, its outputs nobody else's; None where there is none."""
+        policy = self._policy(key)
+        unfit = self._making.watches.pinned(key, policy)
+        if self.options.outputs == "kept":
+            policy.keeping.pin()
+            unfit = unfit or (captured is not None and (captured.outputs_shared or captured.is_held()))
+        if captured is None:
+            return None
+        if unfit:
+            self._drop(key)
+            return None
+        return self._with_new_run(captured, policy)
 
     @property
     def source(self) -> str:
@@ -463,7 +472,7 @@ class Executable(Pinning, WholeGraph):
 
     def explain(self) -> dict[str, Any]:
         """Why each input is handled as it is, what was captured, and what happened since."""
-        told = explained(self, self._updates, self._kernels, self._captured.values(), self._history)
+        told = explained(self, self._making.updates, self._kernels, self._captured.values(), self._history)
         return told if self._instead is None else {**told, "split": self._instead.explain()}
 
     def handed_out(self, key: Key) -> str:

@@ -14,15 +14,27 @@ key was captured again, dropped or closed raises instead of replaying memory tha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from air_aclgraph._captured import Captured
+from air_aclgraph._captured import Captured, Run
 from air_aclgraph._clashes import COPIES
+from air_aclgraph._options import Options
+from air_aclgraph._outputs import GuardedOutputs, finisher, fixed_outputs
 from air_aclgraph._slots import why_without_memory
 from air_aclgraph.errors import Closed, InputRefused
 
 if TYPE_CHECKING:
     from air_aclgraph._executable import Executable
+
+
+def run_to_pin(captured: Captured, options: Options, guarded: GuardedOutputs) -> Run:
+    """What replays a capture without any check, and gives the memory of its outputs."""
+    changed: dict[str, Any] = {"indices": [], "check_overlap": False, "watch": None}
+    if options.outputs == "kept":
+        changed["finish"] = finisher(captured.outputs, "view", guarded)
+        changed["fixed"] = fixed_outputs(captured.outputs)
+    return replace(captured, **changed).run
 
 
 class Pinned:

@@ -6,6 +6,7 @@ filled the processor's caches with other things, and every object is fetched fro
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +18,7 @@ from air_aclgraph._captured import Captured, Run
 from air_aclgraph._key import Key, KeyOf
 
 
-class Replayer:
+class Replayer(ABC):
     """The captured keys of a graph, the least recently used first, and the call that replays one of them."""
 
     __slots__ = ("_acquire", "_always_off", "_captured", "_key_of", "_only", "_release", "_structure")
@@ -59,11 +60,12 @@ class Replayer:
             except RuntimeError:  # the interrupt ended the wait for the lock
                 pass
 
+    @abstractmethod
     def _off_path(self, key: Key, args: list[Any]) -> tuple[Any, ...]:
         """Handles a call that cannot simply be replayed."""
-        raise NotImplementedError
 
-    def _key(self, args: Sequence[Any]) -> Key:
+    def key_of(self, args: Sequence[Any]) -> Key:
+        """The key that a call with these inputs has."""
         return () if self._key_of is None else self._key_of(args)
 
     def _keep(self, captured: Captured) -> None:

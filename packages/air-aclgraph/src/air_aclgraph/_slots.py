@@ -177,7 +177,17 @@ def refuse_layout(name: str, value: Tensor) -> None:
         )
 
 
-def refuse_subclass(name: str, value: Tensor) -> None:
+def refuse_inputs(slots: Iterable[Slot], args: Sequence[object]) -> None:
+    """Raises for the first argument of a call that cannot be captured."""
+    for slot, value in zip(slots, args, strict=True):
+        if isinstance(value, Tensor):
+            _refuse_subclass(slot.name, value)
+            refuse_layout(slot.name, value)
+            if slot.is_written:
+                _refuse_inference(slot.name, value)
+
+
+def _refuse_subclass(name: str, value: Tensor) -> None:
     """Raises for a tensor subclass whose memory is not its own; one that only has another class is a tensor."""
     if type(value).__torch_dispatch__ is not Tensor.__torch_dispatch__:
         raise InputRefused(
@@ -208,7 +218,7 @@ def why_without_memory(value: object) -> str | None:
     return None if value.layout is torch.strided else f"a tensor with layout {value.layout}"
 
 
-def refuse_inference(name: str, value: Tensor) -> None:
+def _refuse_inference(name: str, value: Tensor) -> None:
     """Raises for a tensor of inference mode that the graph writes outside of it, which eager refuses as well."""
     if value.is_inference() and not torch.is_inference_mode_enabled():
         raise InputRefused(
