@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Interpreter, Node
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
-from air_aclgraph.errors import IllegalDuringCapture
+from air_aclgraph.errors import CUT_OR_EAGER, IllegalDuringCapture
 from air_fxpasses.tables import updatable_of
 from air_graph import attribute, bodies_of, draws_random_numbers, operator_of
 from air_graph import source_of as where
@@ -107,7 +107,7 @@ def captured(graph: Any, node: Node, args: Sequence[Any]) -> Any:
         raise IllegalDuringCapture(
             f"cond was refused inside a capture: {reason}",
             where=where(node),
-            advice="let the graph be cut there (air.uncapturable = 'split'), or run this model with run_eagerly",
+            advice=CUT_OR_EAGER,
             operator="cond",
         ) from error
 

@@ -22,7 +22,7 @@ from torch._ops import HigherOrderOperator
 from torch.fx import Node
 from torch.utils._pytree import tree_leaves
 
-from air_aclgraph.errors import IllegalDuringCapture, Where
+from air_aclgraph.errors import CUT_OR_EAGER, IllegalDuringCapture, Where
 from air_graph import bodies_of, nearest_source_of
 from air_graph.pieces import is_unbacked
 
@@ -47,7 +47,6 @@ _ADVICE: Final = {
     _EFFECT: "keep it outside the compiled function",
 }
 OF_RESULTS: Final = "make the result a tensor of one size whatever is decided, or keep the operator outside"
-_ELSE: Final = ", let the graph be cut there (air.uncapturable = 'split'), or run this model with run_eagerly"
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class Decision:
         return IllegalDuringCapture(
             f"{self.operator} cannot be captured on the {runtime} runtime: {self.reason}",
             where=self.where,
-            advice=self.advice + _ELSE,
+            advice=f"{self.advice}, {CUT_OR_EAGER}",
             operator=self.operator,
         )
 

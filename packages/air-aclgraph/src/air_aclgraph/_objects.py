@@ -10,7 +10,6 @@ That is right for objects that stay as they are. On the CPU an operator is calle
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import Any, Final
 
 import torch
@@ -19,8 +18,8 @@ from torch._library.fake_class_registry import FakeScriptObject
 from torch.fx import GraphModule, Node
 
 from air_aclgraph._decisions import decision
-from air_aclgraph.errors import IllegalDuringCapture
-from air_graph import nearest_source_of
+from air_aclgraph.errors import CUT_OR_EAGER, IllegalDuringCapture
+from air_graph import attribute, nearest_source_of
 
 #: Types, by module and name, that torch registers as having state though what an operator reads of them stays.
 _CONSTANT: Final = frozenset(
@@ -57,12 +56,12 @@ def identity(value: object) -> object:
     return value if opaque_object.is_opaque_value_type(type(value)) else id(value)
 
 
-def state_read_by(node: Node) -> str | None:
-    """The type of an object with state among what an operator is given; None where there is none."""
+def why_frozen(node: Node) -> str | None:
+    """Why a capture would freeze what an operator reads: an object with state is among it; None where there is none."""
     for value in node.all_input_nodes:
         example = _example(value)
         if is_object(example) and _has_state(real_type(example)):
-            return real_type(example).__name__
+            return f"the host reads a {real_type(example).__name__}, whose state may be another at each call"
     return None
 
 
@@ -74,21 +73,19 @@ def refuse_frozen_state(gm: GraphModule, device: str) -> None:
     for node in gm.graph.nodes:
         if node.op != "call_function" or decision(node, device) is not None:
             continue
-        if (kind := state_read_by(node)) is not None:
-            raise IllegalDuringCapture.of(
-                node.target,
-                f"the host reads a {kind}, whose state may be another at each call",
+        if (reason := why_frozen(node)) is not None:
+            where, advice = (
                 nearest_source_of(node),
-                "register its type with torch as a value, let the graph be cut there "
-                "(air.uncapturable = 'split'), or run this model with run_eagerly",
+                f"register its type with torch as a value, {CUT_OR_EAGER}",
             )
+            raise IllegalDuringCapture.of(node.target, reason, where, advice)
 
 
 def _example(node: Node) -> object:
     """What stands for the value of a node; an object that belongs to the module stands for itself."""
     module = node.graph.owning_module
     if node.op == "get_attr" and module is not None:
-        return attrgetter(str(node.target))(module)
+        return attribute(module, str(node.target))
     return node.meta.get("val")
 
 

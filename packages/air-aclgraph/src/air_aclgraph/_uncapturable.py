@@ -25,7 +25,7 @@ from torch.fx.node import map_arg
 
 from air_aclgraph._conditions import is_conditional_node
 from air_aclgraph._decisions import decision
-from air_aclgraph._objects import state_read_by
+from air_aclgraph._objects import why_frozen
 from air_aclgraph._slots import STAGING
 from air_aclgraph.errors import IllegalDuringCapture
 from air_fxpasses.tables import updatable_of
@@ -194,9 +194,7 @@ def _reason(node: Node, op: OpOverload, at: int, device: torch.device) -> str | 
         return "its author says that it cannot be part of a captured graph"
     if op in _MASKED_WRITES and _has_mask(args[1]):
         return "a write through a mask: the host counts the mask first"
-    if (kind := state_read_by(node)) is not None:
-        return f"the host reads a {kind}, whose state may be another at each call"
-    return None
+    return why_frozen(node)
 
 
 # -- memory of the host, in a graph of a device

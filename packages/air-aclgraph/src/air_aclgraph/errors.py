@@ -9,10 +9,10 @@ from typing import Final
 from air_config.errors import AirError
 from air_graph import SourceLine
 
-_OUTSIDE: Final = (
-    "keep it outside the compiled function, let the graph be cut there (air.uncapturable = 'split'), or run this model "
-    "with run_eagerly"
+CUT_OR_EAGER: Final = (
+    "let the graph be cut there (air.uncapturable = 'split'), or run this model with run_eagerly"
 )
+_OUTSIDE: Final = f"keep it outside the compiled function, {CUT_OR_EAGER}"
 Where = SourceLine
 """The name it had here before air-graph; kept for one release."""
 
