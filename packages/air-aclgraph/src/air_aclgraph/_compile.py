@@ -36,7 +36,7 @@ from air_aclgraph.host import HostRuntime
 from air_aclgraph.host._generated import why_unknown
 from air_aclgraph.static_kernel import CannToolkit, StaticKernels
 from air_aclgraph.static_kernel import Options as KernelOptions
-from air_graph import example_tensors
+from air_graph import example_tensors, with_index
 from air_graph import source_of as where
 from air_graph import static_inputs as inputs_that_stay
 from air_streams import NAMESPACE, StreamPlan
@@ -52,7 +52,7 @@ _RUNTIMES: dict[torch.device, Runtime] = {}
 
 def runtime_for(device: torch.device | str) -> Runtime:
     """The shared runtime of a device: its captures share one memory pool."""
-    device = _with_index(torch.device(device))
+    device = with_index(device)
     if device not in _RUNTIMES:
         _RUNTIMES[device] = HostRuntime() if device.type == "cpu" else AcceleratorRuntime(device)
     return _RUNTIMES[device]
@@ -72,15 +72,6 @@ def use_runtime(runtime: Runtime) -> Iterator[Runtime]:
         del _RUNTIMES[runtime.device]
         if shared is not None:
             _RUNTIMES[runtime.device] = shared
-
-
-def _with_index(device: torch.device) -> torch.device:
-    index: int | None = device.index
-    if device.type == "cpu":
-        return torch.device("cpu")
-    if index is None:
-        index = torch.get_device_module(device.type).current_device()
-    return torch.device(device.type, index)
 
 
 def compile_graph(

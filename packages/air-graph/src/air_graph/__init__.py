@@ -94,6 +94,7 @@ from air_graph._uses import (
 )
 from air_graph._version import __version__
 from air_graph._views_on_npu import mend_views_on_npu
+from air_graph._with_index import with_index
 from air_graph._zeros import mend_zeros
 
 __all__ = [
@@ -202,6 +203,7 @@ __all__ = [
     "warn_at",
     "why_not_linear",
     "with_bits_of",
+    "with_index",
     "written_arguments",
     "written_inputs",
     "written_values",

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from air_graph import ranks
+from air_graph import ranks, with_index
 
 Result = TypeVar("Result")
 
@@ -51,16 +51,14 @@ def _streams(groups: Iterable[str], device: torch.device) -> list[torch.Stream]:
     """The streams of their communicators: HCCL's have one. A name may be a communicator's own."""
     if device.type != "npu":
         return []
-    module = torch.get_device_module(device)
-    given: int | None = device.index
-    index = module.current_device() if given is None else given
+    where = with_index(device)
     kind = torch.Stream(device=device).device_type
     found = []
     for name in dict.fromkeys(groups):
         stream_id = getattr(_backend(name, device), "get_coll_stream_id", None)
         if stream_id is not None:
-            number = stream_id(torch.device(device.type, index))
-            found.append(torch.Stream(stream_id=number, device_index=index, device_type=kind))
+            number = stream_id(where)
+            found.append(torch.Stream(stream_id=number, device_index=where.index, device_type=kind))
     return found
 
 

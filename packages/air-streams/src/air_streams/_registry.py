@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from air_graph import forks
+from air_graph import forks, with_index
 from air_streams._tags import ENTRY_TAG, checked_priority, checked_tag
 from air_streams.errors import InvalidArgument, StreamPriorityError
 
@@ -24,16 +24,6 @@ class _Entry:
 
 _lock = forks.new_lock()
 _streams: dict[tuple[str, torch.device], _Entry] = {}
-
-
-def _with_index(device: torch.device | str) -> torch.device:
-    device = torch.device(device)
-    if device.type == "cpu":
-        return torch.device("cpu")
-    has_index: int | None = device.index
-    if has_index is not None:
-        return device
-    return torch.device(device.type, torch.get_device_module(device).current_device())
 
 
 def _new_stream(tag: str, device: torch.device, priority: int) -> torch.Stream:
@@ -77,7 +67,7 @@ def stream_for(tag: str, device: torch.device | str, *, priority: int = 0) -> to
         )
     checked_tag(tag, "tag of a stream")
     checked_priority(priority, tag)
-    key = (tag, _with_index(device))
+    key = (tag, with_index(device))
     with _lock:
         entry = _streams.get(key)
         if entry is None:
@@ -96,7 +86,7 @@ def adopt_stream(tag: str, stream: torch.Stream, device: torch.device | str | No
     checked_tag(tag, "tag of a stream")
     if not isinstance(stream, torch.Stream):
         raise InvalidArgument(f"adopt_stream takes a stream, got {stream!r}", advice="give a torch.Stream")
-    where = _with_index(stream.device if device is None else device)
+    where = with_index(stream.device if device is None else device)
     with _lock:
         _streams[(tag, where)] = _Entry(stream, _priority_of(stream) or 0)
 
@@ -104,12 +94,12 @@ def adopt_stream(tag: str, stream: torch.Stream, device: torch.device | str | No
 def known_stream(tag: str, device: torch.device | str) -> torch.Stream | None:
     """The stream behind `tag`; None where nothing has made one."""
     with _lock:
-        entry = _streams.get((tag, _with_index(device)))
+        entry = _streams.get((tag, with_index(device)))
     return None if entry is None else entry.stream
 
 
 def known_streams(device: torch.device | str) -> tuple[torch.Stream, ...]:
     """All streams of the table on one device."""
-    where = _with_index(device)
+    where = with_index(device)
     with _lock:
         return tuple(entry.stream for (_, on), entry in _streams.items() if on == where)
