@@ -18,7 +18,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import has_side_effect
 
 import air_backend._print  # noqa: F401  # declares the operator that printing becomes
-from air_graph import find_operator, place_of
+from air_graph import find_operator, named_arguments, place_of
 from air_streams.errors import UnbalancedScope
 
 SPACES: Final = ("air", "npugraph_ex")
@@ -111,10 +111,7 @@ def _name(node: Node) -> str | None:
 
 def _arguments(node: Node) -> dict[str, Any]:
     target: Any = node.target
-    schema = getattr(target, "default", target)._schema
-    given = {argument.name: argument.default_value for argument in schema.arguments}
-    given.update(zip([argument.name for argument in schema.arguments], node.args, strict=False))
-    return {**given, **node.kwargs}
+    return named_arguments(node, getattr(target, "default", target), defaults=True)
 
 
 def _parts(

@@ -19,7 +19,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import has_side_effect
 
 from air_backend._aliasing_check import unchecked
-from air_graph import hidden_writes
+from air_graph import hidden_writes, named_arguments
 
 #: Operator -> the written argument that each result is.
 _RESULTS: Final = {"npu::npu_apply_rotary_pos_emb": ("query", "key")}
@@ -67,8 +67,7 @@ def _is_on_npu(node: Node) -> bool:
 
 
 def _copy_back(node: Node, overload: torch._ops.OpOverload) -> None:
-    names = [argument.name for argument in overload._schema.arguments]
-    given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    given = named_arguments(node, overload)
     names_written = _RESULTS[overload._schema.name]
     written = [argument for name in names_written if isinstance(argument := given[name], Node)]
     picked = {user: user.args[1] for user in node.users if user.target is operator.getitem}

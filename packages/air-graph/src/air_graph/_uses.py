@@ -70,10 +70,12 @@ def nodes_in(value: Any) -> Iterator[Node]:
         yield from nodes_in((value.start, value.stop, value.step))
 
 
-def named_arguments(node: Node, op: OpOverload) -> dict[str, Any]:
-    """The arguments of a call by name, as they are given; those left out are not in it."""
-    positional = (a.name for a in op._schema.arguments if not a.kwarg_only)
-    return {**dict(zip(positional, node.args, strict=False)), **node.kwargs}
+def named_arguments(node: Node, op: OpOverload, *, defaults: bool = False) -> dict[str, Any]:
+    """The arguments of a call by name, as they are given; those left out are in it with their `defaults`, or not."""
+    arguments = op._schema.arguments
+    left_out = {a.name: a.default_value for a in arguments} if defaults else {}
+    positional = (a.name for a in arguments if not a.kwarg_only)
+    return {**left_out, **dict(zip(positional, node.args, strict=False)), **node.kwargs}
 
 
 def is_opaque(node: Node) -> bool:

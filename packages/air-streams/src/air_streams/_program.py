@@ -317,8 +317,7 @@ _HANDLERS: Final[dict[Any, _Handler]] = {
 def _arguments(node: Node) -> dict[str, Any]:
     """The arguments of an operator by name, defaults filled in, however a pass has spelt the call."""
     assert isinstance(node.target, OpOverload)
-    defaults = {arg.name: arg.default_value for arg in node.target._schema.arguments}
-    return {**defaults, **named_arguments(node, node.target)}
+    return named_arguments(node, node.target, defaults=True)
 
 
 def _is_native(target: Any) -> bool:

@@ -13,6 +13,7 @@ from torch.fx import Node
 from torch.utils._pytree import tree_leaves
 
 from air_fxpasses.padding._labels import Label, Labels, PaddedSize, Unproven
+from air_graph import named_arguments
 
 LabelsOfNode = Labels | tuple[Labels | None, ...] | None
 """What is known of a node: the labels of its tensor, or by place of each of its tensors; None of anything else."""
@@ -41,9 +42,7 @@ class Call:
         self.positions: Set[Node] = known.positions
         self.copies: Set[Node] = known.copies
         self._known = known
-        positional = dict(zip((a.name for a in self.schema.arguments), node.args, strict=False))
-        defaults = {a.name: a.default_value for a in self.schema.arguments if a.has_default_value()}
-        self.arguments: dict[str, Any] = {**defaults, **positional, **node.kwargs}
+        self.arguments = named_arguments(node, node.target, defaults=True)
 
     def __getitem__(self, name: str) -> Any:
         return self.arguments.get(name)

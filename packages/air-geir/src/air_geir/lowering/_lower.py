@@ -25,6 +25,7 @@ from air_geir.lowering._decompose import Expansions, is_dynamic_leaf
 from air_geir.lowering._memory import Caller, Memory
 from air_geir.lowering._scopes import Scopes
 from air_geir.lowering._source import origin_of, reason_of, source_of
+from air_graph import attribute, named_arguments
 from air_graph.pieces import LeftOut
 from air_graph.progress import progress_on_terminal, showing
 
@@ -315,7 +316,8 @@ class Lowering:
         """After an operator that writes: the written nodes stand for their new values."""
         if not written:
             return
-        named = dict(_named_arguments(node))
+        is_operator = isinstance(node.target, torch._ops.OpOverload)
+        named = named_arguments(node, node.target) if is_operator else dict(node.kwargs)
         for name, value in written.items():
             pair: tuple[Any, Any] = (value, named.get(name))
             values, arguments = (list(v) if isinstance(v, (list, tuple)) else [v] for v in pair)
@@ -325,7 +327,7 @@ class Lowering:
                     self.env[argument] = one
 
     def _attribute(self, module: fx.GraphModule, node: fx.Node) -> Any:
-        held = operator.attrgetter(str(node.target))(module)
+        held = attribute(module, str(node.target))
         if not isinstance(held, torch.Tensor):
             return held
         real = getattr(held, "constant", None) if isinstance(held, torch._subclasses.FakeTensor) else held
@@ -398,13 +400,6 @@ def call_converter(
         raise CannotConvert(
             f"its converter failed with {type(fault).__name__}: {fault}", advice="please report it"
         ) from fault
-
-
-def _named_arguments(node: fx.Node) -> Iterator[tuple[str, Any]]:
-    target = node.target
-    if isinstance(target, torch._ops.OpOverload):
-        yield from zip((a.name for a in target._schema.arguments), node.args, strict=False)
-    yield from node.kwargs.items()
 
 
 def _is_of_device(meta: Any) -> bool:
