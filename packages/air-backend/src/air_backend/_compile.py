@@ -64,13 +64,7 @@ def compile_aten(
     name = f"graph_{number}"
     observer = Observer(name, number, folder.role(role) if folder is not None else None)
     with dynamo_timed(f"air.{name}", log_pt2_compile_event=True):
-        air_graph.mend_zeros(gm)
-        air_graph.mend_long_products(gm)
-        air_graph.mend_offsets(gm)
-        air_graph.mend_layouts(gm)
-        air_graph.note_owning_results(gm)
-        if role == "backward":
-            air_streams.drop_forward_copies(gm)
+        _mend(gm, role)
         ground = ground_of(gm)
         plan = air_streams.StreamPlan.of(gm, sync="off")
         declared = find_buckets(example_inputs)
@@ -94,46 +88,38 @@ def compile_aten(
         buckets = _buckets(gm, declared, settings, role)
         work = _Work(settings, config, observer, ground, buckets, role)
         part = _Part(gm, example_inputs, static_inputs, name)
-        report: PipelineReport | None
-        run: Executor
-        first = work.prepared(gm, example_inputs)
-        held = work.host_constants(gm)
-        copied = work.views(gm)
-        if work.spare_the_host(gm) or first is not None or held or copied:
-            plan = plan.read_again(gm, sync="off")
-        apart = work.apart(gm)
-        if apart and buckets:
-            _pieces.warn_of_buckets(name, apart)
-            work = replace(work, buckets=())
-        numbers = () if plan.is_multi_stream else work.numbers(gm)
-        if apart or numbers:
-            report, plan, run = work.in_pieces(part, apart, numbers)
-            executor, copies = "reduce-overhead", copies - _copies(gm)
-        else:
-            report, plan, executor, run = work.whole(part, plan)
-            copies -= _copies(gm)
-    if first is not None:
-        report = PipelineReport.joined([first] if report is None else [first, report])
+        made = work.made(part, plan)
     seconds = time.perf_counter() - started
     record = CompiledGraph(
         name,
         role,
         ground,
         settings,
-        plan,
-        report,
-        executor,
+        made.plan,
+        made.passes,
+        made.executor,
         seconds,
         nodes,
-        copies,
+        copies - _copies(gm),
         _targets(gm),
-        held,
+        made.held,
         awaited,
     )
-    observer.done(lambda: describe(record, run), run)
+    observer.done(lambda: describe(record, made.run), made.run)
     counters["air"]["graphs"] += 1
-    log.info("%s: %s, %d nodes, on %s, by %s in %.2f s", name, role, nodes, ground, executor, seconds)
-    return record, run
+    log.info("%s: %s, %d nodes, on %s, by %s in %.2f s", name, role, nodes, ground, made.executor, seconds)
+    return record, made.run
+
+
+def _mend(gm: fx.GraphModule, role: Role) -> None:
+    """Mends what torch traced wrongly, and notes what only this graph can tell: whose memory its results lie in."""
+    air_graph.mend_zeros(gm)
+    air_graph.mend_long_products(gm)
+    air_graph.mend_offsets(gm)
+    air_graph.mend_layouts(gm)
+    air_graph.note_owning_results(gm)
+    if role == "backward":
+        air_streams.drop_forward_copies(gm)
 
 
 @dataclass(frozen=True)
@@ -151,6 +137,17 @@ class _Part:
 
 
 @dataclass(frozen=True)
+class _Made:
+    """What a graph has become: the plan and the report of its passes, and what runs it, by the name of its kind."""
+
+    plan: air_streams.StreamPlan
+    passes: PipelineReport | None
+    executor: str
+    run: Executor
+    held: tuple[air_aclgraph.HostConstant, ...]
+
+
+@dataclass(frozen=True)
 class _Work:
     """What all parts of one graph are compiled with."""
 
@@ -160,6 +157,30 @@ class _Work:
     ground: torch.device
     buckets: Sequence[Bucket]
     role: Role
+
+    def made(self, part: _Part, plan: air_streams.StreamPlan) -> _Made:
+        """Writes a graph so that much of it can be captured, and compiles it: in pieces where something is apart."""
+        gm, work = part.gm, self
+        report: PipelineReport | None
+        run: Executor
+        first = self.prepared(gm, part.inputs)
+        held = self.host_constants(gm)
+        copied = self.views(gm)
+        if self.spare_the_host(gm) or first is not None or held or copied:
+            plan = plan.read_again(gm, sync="off")
+        apart = self.apart(gm)
+        if apart and self.buckets:
+            _pieces.warn_of_buckets(part.name, apart)
+            work = replace(self, buckets=())
+        numbers = () if plan.is_multi_stream else work.numbers(gm)
+        if apart or numbers:
+            executor = "reduce-overhead"
+            report, plan, run = work.in_pieces(part, apart, numbers)
+        else:
+            report, plan, executor, run = work.whole(part, plan)
+        if first is not None:
+            report = PipelineReport.joined([first] if report is None else [first, report])
+        return _Made(plan, report, executor, run, held)
 
     def whole(
         self, part: _Part, plan: air_streams.StreamPlan
