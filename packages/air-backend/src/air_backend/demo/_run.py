@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -84,24 +84,31 @@ class _Candidate:
             self.logits.append(logits.clone())
 
 
-def _config(mode: str) -> CompilerConfig:
+def config_of(mode: str) -> CompilerConfig:
+    """The configuration that stands behind a mode's name."""
     config = CompilerConfig()
-    if mode == "run_eagerly":
-        config.mode = "reduce-overhead"
-        config.debug.run_eagerly = True
-    else:
-        config.set("mode", mode)
+    config.set("mode", "reduce-overhead" if mode == "run_eagerly" else mode)
+    config.debug.run_eagerly = mode == "run_eagerly"
     return config
+
+
+def compiled(model: Llama, mode: str) -> Callable[..., Any]:
+    """The model in one of the demo's modes; `"eager"` is the model itself."""
+    if mode == "eager":
+        return model
+    return torch.compile(model, backend=get_npu_backend(compiler_config=config_of(mode)), dynamic=False)
+
+
+def difference(ours: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor]) -> float:
+    """The largest difference between logits and those that are wanted."""
+    return max((a.cpu() - b.cpu()).abs().max().item() for a, b in zip(ours, wanted, strict=True))
 
 
 def _candidate(mode: str, size: LlamaSize, weights: dict[str, torch.Tensor], ground: Ground) -> _Candidate:
     model = Llama(size)
     model.load_state_dict(weights)
     model = model.to(ground.device).eval()
-    call: Callable[..., Any] = model
-    if mode != "eager":
-        call = torch.compile(model, backend=get_npu_backend(compiler_config=_config(mode)), dynamic=False)
-    return _Candidate(mode, model, call, ground)
+    return _Candidate(mode, model, compiled(model, mode), ground)
 
 
 def run_demo(ground: Ground, size: LlamaSize | None = None) -> DemoReport:
@@ -140,20 +147,19 @@ def _advance(bar: Progress | None, text: str) -> None:
         bar.advance(text=text)
 
 
-def _row(candidate: _Candidate, eager: _Candidate, compiled: list[Any]) -> Row:
-    pairs = zip(candidate.logits, eager.logits, strict=True)
-    difference = max((ours.cpu() - theirs.cpu()).abs().max().item() for ours, theirs in pairs)
-    if not difference <= ALLOWED:
-        raise DemoMismatch(candidate.mode, difference, ALLOWED)
+def _row(candidate: _Candidate, eager: _Candidate, records: list[Any]) -> Row:
+    differs = difference(candidate.logits, eager.logits)
+    if not differs <= ALLOWED:
+        raise DemoMismatch(candidate.mode, differs, ALLOWED)
     return Row(
         mode=candidate.mode,
         first_call_s=candidate.first,
         prefill_ms=1e3 * statistics.median(candidate.prefills),
         decode_ms=1e3 * statistics.median(candidate.steps),
-        difference=difference,
-        graphs=len(compiled),
-        captures=sum(_captures(run) for _, run in compiled),
-        copies_removed=sum(record.copies_removed for record, _ in compiled),
+        difference=differs,
+        graphs=len(records),
+        captures=sum(_captures(run) for _, run in records),
+        copies_removed=sum(record.copies_removed for record, _ in records),
     )
 
 

@@ -19,33 +19,18 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from air_backend._backend import get_npu_backend
 from air_backend.demo._llama import Llama, LlamaSize
+from air_backend.demo._run import ALLOWED, compiled, config_of, difference
 from air_backend.demo._shares import split
 from air_backend.errors import DemoMismatch
-from air_config import CompilerConfig
+
+__all__ = ["compare", "compiled", "config_of", "device_of", "difference", "logits_of", "main"]
 
 MODES: Final = ("eager", "run_eagerly", "reduce-overhead", "max-autotune")
 BACKENDS: Final = {"cpu": "gloo", "npu": "hccl"}
 SMALL: Final = LlamaSize(layers=1, hidden=64, feed_forward=96, vocabulary=128, cache_length=16)
 PROMPT: Final = 6
 STEPS: Final = 3
-ALLOWED: Final = 1e-4
-
-
-def config_of(mode: str) -> CompilerConfig:
-    """The configuration that stands behind a mode's name."""
-    config = CompilerConfig()
-    config.set("mode", "reduce-overhead" if mode == "run_eagerly" else mode)
-    config.debug.run_eagerly = mode == "run_eagerly"
-    return config
-
-
-def compiled(model: Llama, mode: str) -> Callable[..., Any]:
-    """The model in one of the demo's modes; `"eager"` is the model itself."""
-    if mode == "eager":
-        return model
-    return torch.compile(model, backend=get_npu_backend(compiler_config=config_of(mode)), dynamic=False)
 
 
 def logits_of(model: Llama, call: Callable[..., Any], tokens: Tensor) -> list[Tensor]:
@@ -58,11 +43,6 @@ def logits_of(model: Llama, call: Callable[..., Any], tokens: Tensor) -> list[Te
             position = torch.tensor([place], device=device)
             found.append(call(tokens[:, place : place + 1], position).clone())
     return found
-
-
-def difference(ours: Sequence[Tensor], whole: Sequence[Tensor]) -> float:
-    """The largest difference between the results of a rank and those of the whole model."""
-    return max((a.cpu() - b.cpu()).abs().max().item() for a, b in zip(ours, whole, strict=True))
 
 
 def device_of(kind: str) -> torch.device:
