@@ -77,7 +77,6 @@ class Executable(Replayer, WholeGraph):
         self._patience = Patience(self.name, self.options.warmup, self.options.limit, self._note)
         self._siblings = Siblings()
         self._stats = Stats()
-        self._left_out: dict[Key, bool] = {}
         self._lock = self.runtime.lock
         self._pid = os.getpid()
         self._closed = False
@@ -135,7 +134,7 @@ class Executable(Replayer, WholeGraph):
             clash = self._clash(args, kinds)
         if clash is not None:
             return self._eagerly(args, f"input {clash!r} shares memory that the graph writes")
-        if self._is_left_out(key):
+        if self._is_left_out(key, policy):
             return self._eagerly(args, "left out by a bisection")
         return self._capture(key, kinds, policy, args)
 
@@ -148,13 +147,13 @@ class Executable(Replayer, WholeGraph):
         """A call inside a capture or a replay that is under way: both use the memory that this one would."""
         return self._eagerly(args, "inside another capture or replay")
 
-    def _is_left_out(self, key: Key) -> bool:
+    def _is_left_out(self, key: Key, policy: KeyPolicy) -> bool:
         """Whether a bisection runs this key without a capture; it is asked once per key."""
-        if key not in self._left_out:
-            self._left_out[key] = is_left_out(
+        if policy.left_out is None:
+            policy.left_out = is_left_out(
                 "captures", lambda: capture_text(self.name, key, self._making.results)
             )
-        return self._left_out[key]
+        return policy.left_out
 
     def _clash(self, args: Sequence[Any], kinds: Sequence[Kind]) -> str | None:
         """The first copied input whose copy would miss a write of the graph."""

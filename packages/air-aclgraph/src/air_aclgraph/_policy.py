@@ -50,6 +50,8 @@ class KeyPolicy:
     adopted: set[int] = field(default_factory=set)
     """Inputs that took over the memory of the capture."""
     keeping: Keeping = field(default_factory=Keeping)
+    left_out: bool | None = None
+    """Whether a bisection runs the key without a capture; None until it is asked."""
 
     @classmethod
     def of(cls, slots: Sequence[Slot]) -> KeyPolicy:
