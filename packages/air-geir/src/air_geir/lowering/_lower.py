@@ -316,8 +316,10 @@ class Lowering:
         """After an operator that writes: the written nodes stand for their new values."""
         if not written:
             return
-        is_operator = isinstance(node.target, torch._ops.OpOverload)
-        named = named_arguments(node, node.target) if is_operator else dict(node.kwargs)
+        target = node.target
+        named = dict(node.kwargs)
+        if isinstance(target, torch._ops.OpOverload):
+            named = named_arguments(node, target)
         for name, value in written.items():
             pair: tuple[Any, Any] = (value, named.get(name))
             values, arguments = (list(v) if isinstance(v, (list, tuple)) else [v] for v in pair)
