@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from air_backend.errors import OtherInput
+from air_graph.page import text_of
 
 _NUMBERS = (int, float, bool, complex, str)
 
@@ -98,9 +99,7 @@ def _is_no_tensor(given: Any, example: Any) -> bool:
 
 
 def _named(value: Any) -> str:
-    if not isinstance(value, Tensor):
-        return repr(value)
-    return f"{str(value.dtype).removeprefix('torch.')}[{', '.join(map(str, value.shape))}]"
+    return text_of(value) if isinstance(value, Tensor) else repr(value)
 
 
 def example_values(gm: fx.GraphModule) -> list[Any]:

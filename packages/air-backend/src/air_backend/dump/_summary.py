@@ -25,6 +25,7 @@ from air_config import variables
 from air_geir import lower_program
 from air_geir.errors import UnsupportedGraphError
 from air_graph import files
+from air_graph.page import text_of
 from air_graph.pieces import LeftOut
 
 log = logging.getLogger(__name__)
@@ -116,9 +117,7 @@ def _refused(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> Sequence[Left
 
 
 def _shown(value: Any) -> str:
-    if not isinstance(value, torch.Tensor):
-        return type(value).__name__
-    return f"{str(value.dtype).removeprefix('torch.')}[{', '.join(map(str, value.shape))}]"
+    return text_of(value) if isinstance(value, torch.Tensor) else type(value).__name__
 
 
 def _counted(values: Counter[str]) -> str:
