@@ -47,7 +47,7 @@ from air_graph._owning import (
     owning_results,
     restore_detached,
 )
-from air_graph._places import copied, placed, same_place, with_bits_of
+from air_graph._places import PLAIN_NPU_FORMATS, copied, placed, same_place, with_bits_of
 from air_graph._random import call_draws, draws_random_numbers
 from air_graph._reach import addresses_storage, copies_with_gaps, surroundings_of
 from air_graph._recompute import recompute_views
@@ -98,6 +98,7 @@ from air_graph._with_index import with_index
 from air_graph._zeros import mend_zeros
 
 __all__ = [
+    "PLAIN_NPU_FORMATS",
     "SCATTERS",
     "ArgumentEffect",
     "DeviceLayouts",

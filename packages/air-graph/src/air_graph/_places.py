@@ -8,8 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
-_PLAIN_NPU_FORMATS: Final = (-1, 0, 1, 2)
-"""None, NCHW, NHWC and ND; a tensor in one of the others has a larger storage, which only its device can read."""
+PLAIN_NPU_FORMATS: Final = frozenset((-1, 0, 1, 2, 30))
+"""Memory formats of torch_npu in which memory is what the strides say: none, NCHW, NHWC, ND, NCDHW.
+
+A tensor in one of the others has a larger storage, which only its device can read.
+"""
 
 
 def placed(tensor: Tensor, storage: torch.UntypedStorage, offset: int) -> Tensor:
@@ -59,4 +62,4 @@ def _is_only_a_place(tensor: Tensor) -> bool:
         return False
     if tensor.device.type != "npu":
         return True
-    return int(torch.ops.npu.get_npu_format(tensor)) in _PLAIN_NPU_FORMATS  # torch_npu's, as the tensor is
+    return int(torch.ops.npu.get_npu_format(tensor)) in PLAIN_NPU_FORMATS  # torch_npu's, as the tensor is

@@ -18,13 +18,11 @@ from torch import Tensor
 from air_aclgraph import _copies
 from air_aclgraph._copies import Copies, Driver
 from air_aclgraph._runtime import Request
+from air_graph import PLAIN_NPU_FORMATS
 
 #: Streams and events one A2 or A3 device has; the driver has no call that says so.
 STREAMS: Final = 1984
 EVENTS: Final = 65535
-
-#: Formats in which memory is what the strides say: undefined, NCHW, NHWC, ND, NCDHW.
-_PLAIN: Final = frozenset((-1, 0, 1, 2, 30))
 
 
 def torch_npu() -> ModuleType:
@@ -43,13 +41,13 @@ def format_of(tensor: Tensor) -> int:
 
 def is_plain(tensor: Tensor) -> bool:
     """Whether the memory of a tensor is what its strides say."""
-    return tensor.device.type == "npu" and format_of(tensor) in _PLAIN
+    return tensor.device.type == "npu" and format_of(tensor) in PLAIN_NPU_FORMATS
 
 
 def formatted_like(tensor: Tensor) -> Tensor | None:
     """Memory in the private format of `tensor` (NZ weights and the like); None for plain formats."""
     number = format_of(tensor)
-    if number in _PLAIN:
+    if number in PLAIN_NPU_FORMATS:
         return None
     made: Tensor = torch_npu().empty_with_format(
         tensor.shape, dtype=tensor.dtype, device=tensor.device, acl_format=number
@@ -79,7 +77,7 @@ def driver(index: int) -> Driver | None:
         asks = _address(ctypes.CDLL(str(package / "lib" / "libtorch_npu.so")), _FORMAT_OF)
     except (OSError, AttributeError):
         return None
-    return Driver(memcpy_async, asks, stream, _PLAIN, index)
+    return Driver(memcpy_async, asks, stream, PLAIN_NPU_FORMATS, index)
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:
