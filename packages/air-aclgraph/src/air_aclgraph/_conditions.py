@@ -23,6 +23,7 @@ from air_aclgraph.errors import CUT_OR_EAGER, IllegalDuringCapture
 from air_fxpasses.tables import updatable_of
 from air_graph import attribute, bodies_of, draws_random_numbers, operator_of
 from air_graph import source_of as where
+from air_graph.errors import first_line
 from air_graph.pieces import is_unbacked
 
 log = logging.getLogger(__name__)
@@ -102,7 +103,7 @@ def captured(graph: Any, node: Node, args: Sequence[Any]) -> Any:
     try:
         return _Branches(graph).choose(*args)
     except RuntimeError as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = first_line(error)
         refuse(reason)
         raise IllegalDuringCapture(
             f"cond was refused inside a capture: {reason}",

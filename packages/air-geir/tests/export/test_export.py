@@ -215,8 +215,14 @@ def test_a_model_that_is_no_single_graph_is_an_error(tmp_path: Path) -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return x if bool(x.sum() > 0) else -x
 
+    class Asserting(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            raise AssertionError  # says nothing
+
     with pytest.raises(ExportError, match="Branching is not a single graph"):
         dynamo_export(torch.randn(3), model=Branching(), export_path=tmp_path)
+    with pytest.raises(ExportError, match="Asserting is not a single graph: AssertionError"):
+        dynamo_export(torch.randn(3), model=Asserting(), export_path=tmp_path)
 
 
 class Reduced(torch.nn.Module):

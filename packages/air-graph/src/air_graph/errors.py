@@ -28,6 +28,11 @@ _ADVICE: Final = {
 }
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says; the name of its type where it says nothing, as a bare assert does."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
 class GraphError(AirError):
     """Base of the errors of air-graph.
 

@@ -22,6 +22,7 @@ from air_aclgraph.errors import (
     ResourcesExhausted,
     Where,
 )
+from air_graph.errors import first_line
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ def translate(error: RuntimeError, limits: Limits) -> AclGraphError:
     """The error of a failed capture, with its cause and what to do."""
     if isinstance(error, torch.OutOfMemoryError):
         return ResourcesExhausted(
-            f"the capture failed: {_first_line(error)}",
+            f"the capture failed: {first_line(error)}",
             advice=_SMALLER,
             resource="memory",
             available=limits.free_bytes,
@@ -159,7 +160,7 @@ def translate(error: RuntimeError, limits: Limits) -> AclGraphError:
     cause = (
         CAUSES.get(code or 0)
         or next((cause for said, cause in OF_CUDA.items() if said in str(error)), None)
-        or Cause(_first_line(error), _AT_FAULT, illegal=code is None)
+        or Cause(first_line(error), _AT_FAULT, illegal=code is None)
     )
     what = f"the capture failed: {cause.what}"
     if cause.resource:
@@ -174,13 +175,9 @@ def replay_error(error: RuntimeError, graph: str, where: Where | None = None) ->
     code = driver_code(error)
     if code is None or isinstance(error, AclGraphError):
         return error
-    cause = CAUSES.get(code) or Cause(_first_line(error), _OPERATOR)
+    cause = CAUSES.get(code) or Cause(first_line(error), _OPERATOR)
     made = ReplayFailed(
         f"a replay of {graph} failed: {cause.what}", where=where, advice=cause.advice, graph=graph, code=code
     )
     made.__cause__ = error
     return made
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0]

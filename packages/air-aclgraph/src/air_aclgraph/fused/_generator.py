@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from air_aclgraph.errors import Unsupported
+from air_graph.errors import first_line
 
 
 def refuse_absent(device: torch.device) -> None:
@@ -33,9 +34,10 @@ def _refuse_without_compiler(device: torch.device) -> None:
     try:
         get_cpp_compiler()
     except Exception as error:
-        said = str(error).strip().partition("\n")[0]
         raise _refused(
-            device, f"Inductor finds no C++ compiler: {said}", "install g++ or clang, or name one in CXX"
+            device,
+            f"Inductor finds no C++ compiler: {first_line(error)}",
+            "install g++ or clang, or name one in CXX",
         ) from error
 
 

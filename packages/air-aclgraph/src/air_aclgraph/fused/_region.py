@@ -25,6 +25,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from air_aclgraph.fused._runs import is_write
 from air_graph import leaf_storages, mend_layouts, storage_of
+from air_graph.errors import first_line
 
 log = logging.getLogger(__name__)
 
@@ -113,8 +114,7 @@ class Region:
             with _aside():
                 code, form, kernels = compiled(self.gm, args)
         except Exception as error:  # whatever Inductor raises: the region still has its operators
-            said = str(error).strip().partition("\n")[0]
-            return self._operators(f"Inductor failed: {type(error).__name__}: {said}")
+            return self._operators(f"Inductor failed: {type(error).__name__}: {first_line(error)}")
         unknown = self._ground.why_unknown(code)
         return CodeForSizes(code, form, kernels) if unknown is None else self._operators(unknown)
 

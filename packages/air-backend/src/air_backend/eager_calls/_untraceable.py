@@ -23,6 +23,7 @@ from air_backend.eager_calls.errors import BackwardLost, NotTraced, RunsEagerly,
 from air_backend.errors import BackwardRefused, SharingRefused
 from air_config.errors import AirError
 from air_graph import SourceLine, source_of, start_of
+from air_graph.errors import first_line
 
 #: Where torch makes bases of arguments that share memory, and refuses some.
 _BASES: Final = ("pre_compile", "AOTSyntheticBaseWrapper")
@@ -41,7 +42,7 @@ def eager_instead(gm: fx.GraphModule, sharing: Sharing, error: Exception) -> Run
         told = _about_sharing(sharing, error)
     else:
         line = _line_of(error)
-        told = NotTraced(_first_line(error), line or start_of(gm.graph), is_start=line is None)
+        told = NotTraced(first_line(error), line or start_of(gm.graph), is_start=line is None)
     return running_eagerly(as_it_came(gm), told)
 
 
@@ -78,7 +79,7 @@ def _about_sharing(sharing: Sharing, error: Exception) -> SharedOtherwise:
     traced = sharing.traced
     places = traced.overlapping or tuple(range(traced.count))
     return SharedOtherwise(
-        sharing.refusal(places, f"these overlap, and torch cannot trace it: {_first_line(error)}")
+        sharing.refusal(places, f"these overlap, and torch cannot trace it: {first_line(error)}")
     )
 
 
@@ -90,7 +91,3 @@ def _line_of(error: Exception) -> SourceLine | None:
 
 def _frames(error: Exception) -> list[FrameType]:
     return [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__

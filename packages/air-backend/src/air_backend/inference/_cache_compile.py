@@ -53,6 +53,7 @@ from air_config import CompilerConfig
 from air_config.errors import AirError, NotSerializable
 from air_geir.engines import kept_in
 from air_graph import forks, ranks
+from air_graph.errors import first_line
 
 log = logging.getLogger(__name__)
 
@@ -267,8 +268,8 @@ class CachedFunction:
         if isinstance(cause, AirError):  # a refusal of ours, such as options that do not go into a file
             raise raised
         result = in_process(*args, **kwargs)  # raises what has nothing to do with files
-        said = str(cause).partition("\n")[0]
-        self._keep_nothing(in_process, f"torch cannot trace it for a file ({type(cause).__name__}: {said})")
+        reason = f"torch cannot trace it for a file ({type(cause).__name__}: {first_line(cause)})"
+        self._keep_nothing(in_process, reason)
         return result
 
     def _keep_nothing(self, in_process: Callable[..., Any], reason: str) -> None:
@@ -394,7 +395,7 @@ def _why_not_kept(error: BaseException) -> str | None:
         text = str(found)
         if isinstance(found, (TypeError, PackageError)) and any(said in text for said in _TORCHS_REFUSALS):
             local = _LOCAL_CLASS.match(text)
-            return f"class {local[1]} is made inside a function" if local else text.partition("\n")[0]
+            return f"class {local[1]} is made inside a function" if local else first_line(found)
         found = getattr(found, "inner_exception", None) or found.__cause__ or found.__context__
     return None
 

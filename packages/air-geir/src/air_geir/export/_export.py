@@ -36,6 +36,7 @@ from air_geir.lowering import Table, lower_program
 from air_geir.program import ArgInput, ArgOutput, GraphOutput, Program, readers_of
 from air_geir.verify import verify
 from air_graph import ranks
+from air_graph.errors import first_line
 from air_graph.files import folder as make_folder
 from air_graph.files import write_text
 
@@ -184,7 +185,7 @@ def _traced(
             return functional
     except Exception as error:
         raise ExportError(
-            f"{type(model).__name__} is not a single graph: {type(error).__name__}: {str(error).splitlines()[0]}",
+            f"{type(model).__name__} is not a single graph: {type(error).__name__}: {first_line(error)}",
             advice="the error above this one names the line; torch.export.draft_export lists everything at once",
         ) from error
 
