@@ -22,8 +22,8 @@ from torch._ops import HigherOrderOperator
 from torch.fx import Node
 from torch.utils._pytree import tree_leaves
 
-from air_aclgraph.errors import CUT_OR_EAGER, IllegalDuringCapture, Where
-from air_graph import bodies_of, nearest_source_of
+from air_aclgraph.errors import CUT_OR_EAGER, IllegalDuringCapture
+from air_graph import SourceLine, bodies_of, nearest_source_of
 from air_graph.pieces import is_unbacked
 
 _PREDICATE: Final = "the host looks at its predicate to choose what runs"
@@ -56,7 +56,7 @@ class Decision:
     operator: str
     reason: str
     advice: str
-    where: Where | None
+    where: SourceLine | None
 
     def error(self, runtime: str) -> IllegalDuringCapture:
         """The refusal of a runtime that was given it all the same."""

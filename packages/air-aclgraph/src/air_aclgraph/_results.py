@@ -9,8 +9,7 @@ import torch
 from torch.fx import GraphModule
 from torch.utils._pytree import tree_flatten
 
-from air_aclgraph.errors import Where
-from air_graph import Ownership, owning_results
+from air_graph import Ownership, SourceLine, owning_results
 from air_graph import source_of as where
 
 
@@ -18,7 +17,7 @@ class Result(NamedTuple):
     """Which value an output is, the line that computes it, and whose memory it lies in in eager."""
 
     name: str
-    where: Where | None
+    where: SourceLine | None
     owning: Ownership = Ownership(0, 0, False)
 
 

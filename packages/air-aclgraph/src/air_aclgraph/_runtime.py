@@ -23,8 +23,7 @@ from torch.fx import Node
 from air_aclgraph._addresses import AddressTests
 from air_aclgraph._copies import Copies
 from air_aclgraph._kept import Holders
-from air_aclgraph.errors import Where
-from air_graph import Ownership
+from air_graph import Ownership, SourceLine
 
 Body = Callable[..., Any]
 Sample = tuple[Sequence[Any], Sequence[Any]]
@@ -71,7 +70,7 @@ class Request:
     super_kernel_options: dict[str, Any] | None = None
     super_kernel_debug_options: dict[str, Any] | None = None
     graph: str = "graph"
-    where: Where | None = None
+    where: SourceLine | None = None
     owning: tuple[Ownership, ...] = ()
     """Of each output, whether it owns its memory in eager; none is said to, where this is empty."""
 

@@ -25,7 +25,7 @@ class AclGraphError(AirError, RuntimeError):
     """
 
     what: str
-    where: Where | None = None
+    where: SourceLine | None = None
     advice: str = ""
 
 
@@ -73,7 +73,7 @@ class IllegalDuringCapture(AclGraphError):
 
     @classmethod
     def of(
-        cls, operator: object, reason: str, where: Where | None = None, advice: str = _OUTSIDE
+        cls, operator: object, reason: str, where: SourceLine | None = None, advice: str = _OUTSIDE
     ) -> IllegalDuringCapture:
         """The refusal of an operator, for a reason."""
         what = f"{operator} cannot run inside a capture: {reason}"

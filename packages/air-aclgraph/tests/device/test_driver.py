@@ -7,7 +7,8 @@ import torch
 
 from air_aclgraph import Limits
 from air_aclgraph.device._driver import CAUSES, OF_CUDA, driver_code, replay_error, translate
-from air_aclgraph.errors import CaptureFailed, IllegalDuringCapture, ReplayFailed, ResourcesExhausted, Where
+from air_aclgraph.errors import CaptureFailed, IllegalDuringCapture, ReplayFailed, ResourcesExhausted
+from air_graph import SourceLine
 
 
 def raised(code: int) -> RuntimeError:
@@ -78,7 +79,7 @@ def test_memory_says_how_much_there_is() -> None:
 
 
 def test_a_failed_replay_names_the_graph() -> None:
-    error = replay_error(raised(507015), "decoder", Where.at("model.py", 7, "return self.head(x)"))
+    error = replay_error(raised(507015), "decoder", SourceLine.at("model.py", 7, "return self.head(x)"))
     assert isinstance(error, ReplayFailed)
     assert "a replay of decoder failed: a kernel failed on the device" in str(error)
     assert "model.py:7" in str(error)

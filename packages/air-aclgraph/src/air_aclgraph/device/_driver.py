@@ -20,8 +20,8 @@ from air_aclgraph.errors import (
     IllegalDuringCapture,
     ReplayFailed,
     ResourcesExhausted,
-    Where,
 )
+from air_graph import SourceLine
 from air_graph.errors import first_line
 
 
@@ -170,7 +170,7 @@ def translate(error: RuntimeError, limits: Limits) -> AclGraphError:
     return CaptureFailed(what, advice=cause.advice, code=code)
 
 
-def replay_error(error: RuntimeError, graph: str, where: Where | None = None) -> RuntimeError:
+def replay_error(error: RuntimeError, graph: str, where: SourceLine | None = None) -> RuntimeError:
     """The error of a failed replay; an error without a driver code is the caller's own and stays as it is."""
     code = driver_code(error)
     if code is None or isinstance(error, AclGraphError):

@@ -21,8 +21,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from air_aclgraph._decisions import OF_RESULTS
 from air_aclgraph._outputs import cloner
-from air_aclgraph.errors import IllegalDuringCapture, Where
-from air_graph import Ownership, storage_of
+from air_aclgraph.errors import IllegalDuringCapture
+from air_graph import Ownership, SourceLine, storage_of
 
 
 def run_below_autograd(hop: HigherOrderOperator, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -56,7 +56,7 @@ class ResultTargets:
     """Where the results of a replay belong: to those of the recording, except the unused ones."""
 
     hop: str
-    place: Where | None
+    place: SourceLine | None
     results: Any
     unused: frozenset[int]
 
@@ -91,7 +91,7 @@ def _difference(leaf: Any, found: Any) -> str | None:
     return f"is {now} now and was {then}"
 
 
-def _changed(hop: str, place: Where | None, what: str) -> IllegalDuringCapture:
+def _changed(hop: str, place: SourceLine | None, what: str) -> IllegalDuringCapture:
     return IllegalDuringCapture(
         f"a replay of {hop} cannot be followed by the operators that were captured after it: {what}",
         where=place,

@@ -22,11 +22,11 @@ from torch.utils._pytree import tree_map_only
 from air_aclgraph._memory import tensors_of
 from air_aclgraph._runtime import UpdatableCall
 from air_aclgraph._uncapturable import why_illegal
-from air_aclgraph.errors import IllegalDuringCapture, Where
+from air_aclgraph.errors import IllegalDuringCapture
 from air_aclgraph.host._higher_order import ResultTargets, own_results, run_below_autograd
 from air_aclgraph.host._rewrites import REWRITES
 from air_aclgraph.host._stand_ins import Block, StandIns
-from air_graph import call_draws, effects_of, out_form_of, same_place, storage_of, written_values
+from air_graph import SourceLine, call_draws, effects_of, out_form_of, same_place, storage_of, written_values
 
 
 @dataclass
@@ -96,7 +96,7 @@ class Recorder(TorchDispatchMode):
         self.stream = 0
         self.patches: list[Patch] = []
         self._patch: Patch | None = None
-        self._place: tuple[Where | None, frozenset[int]] = (None, frozenset())
+        self._place: tuple[SourceLine | None, frozenset[int]] = (None, frozenset())
 
     def __torch_dispatch__(
         self,
@@ -161,7 +161,12 @@ class Recorder(TorchDispatchMode):
             self._patch = None
 
     def at(
-        self, place: Where | None, unused: frozenset[int], hop: HigherOrderOperator, *args: Any, **kwargs: Any
+        self,
+        place: SourceLine | None,
+        unused: frozenset[int],
+        hop: HigherOrderOperator,
+        *args: Any,
+        **kwargs: Any,
     ) -> Any:
         """Runs a higher-order operator of the user's line `place`; nobody looks at its `unused` results."""
         self._place = (place, unused)
