@@ -237,32 +237,32 @@ class Facts:
             return self._storage.get(node) == storage
         return isinstance(value, (list, tuple)) and storage in leaf_storages(value)
 
-    # -- questions
+    # -- questions; no storage is one that nobody uses
 
     def storage(self, node: Node) -> Storage | None:
         """The storage the value of `node` lives in; `None` when it is not a strided tensor."""
         self.build()
         return self._storage.get(node)
 
-    def members(self, storage: Storage) -> Sequence[Node]:
+    def members(self, storage: Storage | None) -> Sequence[Node]:
         """The nodes whose value lives in `storage`, in program order."""
         self.build()
-        return self._members.get(storage, ())
+        return () if storage is None else self._members.get(storage, ())
 
-    def touches(self, storage: Storage) -> Sequence[Touch]:
+    def touches(self, storage: Storage | None) -> Sequence[Touch]:
         """Every access to elements of `storage`, in program order."""
         self.build()
-        return self._touches.get(storage, ())
+        return () if storage is None else self._touches.get(storage, ())
 
-    def input_of(self, storage: Storage) -> Node | None:
+    def input_of(self, storage: Storage | None) -> Node | None:
         """The placeholder or attribute whose memory `storage` is."""
         self.build()
-        return self._inputs.get(storage)
+        return None if storage is None else self._inputs.get(storage)
 
-    def pinned_by(self, storage: Storage) -> Node | None:
+    def pinned_by(self, storage: Storage | None) -> Node | None:
         """The callable without a schema that may keep, alias or change `storage`."""
         self.build()
-        return self._pinned.get(storage)
+        return None if storage is None else self._pinned.get(storage)
 
     def may_overlap(self, a: Node, b: Node) -> bool:
         """Whether the values of two nodes may have a byte in common."""
@@ -272,13 +272,24 @@ class Facts:
             return False
         return not surely_disjoint(self.region(a), self.region(b))
 
-    def may_follow(self, storage: Storage, node: Node) -> list[Touch]:
+    def may_follow(self, storage: Storage | None, node: Node) -> list[Touch]:
         """The accesses to `storage` by other nodes that are not sure to happen before `node`."""
         touches = self.touches(storage)
         start = 0
         if isinstance(self.ordering, ProgramOrder):
             start = bisect.bisect_left(touches, node._sort_key, key=_position)
         return [t for t in touches[start:] if t.node is not node and not self.happens_before(t.node, node)]
+
+    def written_between(self, storage: Storage | None, earlier: Node, later: Node) -> Node | None:
+        """The first that writes elements of `storage` and may do so after one node and before another."""
+        for touch in self.touches(storage):
+            if (
+                touch.writes
+                and not self.happens_before(touch.node, earlier)
+                and not self.happens_before(later, touch.node)
+            ):
+                return touch.node
+        return None
 
     def happens_before(self, a: Node, b: Node) -> bool:
         """`Ordering.happens_before`, where a node a pass inserted stands where the replaced one stood."""

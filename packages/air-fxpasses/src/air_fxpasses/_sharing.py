@@ -94,8 +94,8 @@ class _Question:
     # -- what touches the two memories
 
     @cached_property
-    def home_storage(self) -> int:
-        return self.facts.storage(self.home) or -1
+    def home_storage(self) -> int | None:
+        return self.facts.storage(self.home)
 
     @cached_property
     def later_at_home(self) -> list[Touch]:
@@ -104,7 +104,7 @@ class _Question:
 
     @cached_property
     def of_value(self) -> Sequence[Touch]:
-        return self.facts.touches(self.facts.storage(self.value) or -1)
+        return self.facts.touches(self.facts.storage(self.value))
 
     def _meets_home(self, touch: Touch) -> bool:
         if not self.facts.may_overlap(touch.value, self.home):
@@ -231,7 +231,7 @@ def _writes_value(ask: _Question) -> bool:
 
 def _layout_is_free(ask: _Question) -> bool:
     """Whether every use of the value reads it index by index, so that its strides do not matter."""
-    if not ask.rewrites or len(ask.facts.members(ask.facts.storage(ask.value) or -1)) != 1:
+    if not ask.rewrites or len(ask.facts.members(ask.facts.storage(ask.value))) != 1:
         return False
     for user in ask.value.users:
         position = _READ_BY_INDEX.get(user.target)
@@ -300,10 +300,10 @@ def _reads_absolute_offset(ask: _Question) -> Node | None:
     return None
 
 
-def _with_copies(ask: _Question, copies_it: Callable[[Any], bool]) -> Iterator[int]:
+def _with_copies(ask: _Question, copies_it: Callable[[Any], bool]) -> Iterator[int | None]:
     """The storage of the value, and those of what certain operators copy it to, such as it lies."""
-    waiting = [ask.facts.storage(ask.value) or -1]
-    seen = set[int]()  # an operator in place copies a value to where it is
+    waiting = [ask.facts.storage(ask.value)]
+    seen = set[int | None]()  # an operator in place copies a value to where it is
     for storage in waiting:
         if storage in seen:
             continue
@@ -311,7 +311,7 @@ def _with_copies(ask: _Question, copies_it: Callable[[Any], bool]) -> Iterator[i
         yield storage
         for member in ask.facts.members(storage):
             copies = (u for u in member.users if copies_it(u.target) and u.args and u.args[0] is member)
-            waiting.extend(ask.facts.storage(copy) or -1 for copy in copies)
+            waiting.extend(ask.facts.storage(copy) for copy in copies)
 
 
 def _reads_within(ask: _Question, user: Node, member: Node) -> bool:
@@ -369,7 +369,7 @@ def _seen_layout(ask: _Question) -> Refusal | None:
     return ask.no("the result is returned, and torch_npu would lay it out densely", escape)
 
 
-def _returned(facts: Facts, storage: int) -> Node | None:
+def _returned(facts: Facts, storage: int | None) -> Node | None:
     """The output, where the caller gets a value that lies in this storage."""
     return next((t.node for t in facts.touches(storage) if t.node.op == "output"), None)
 

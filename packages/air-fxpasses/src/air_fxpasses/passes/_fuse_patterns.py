@@ -141,8 +141,7 @@ def _write_refusal(match: Match) -> Refusal | None:
     """Reading everything at one place must see what reading it bit by bit saw."""
     facts, first, last = match.facts, match.nodes[0], match.nodes[-1]
     for value in {n for node in match.nodes for n in (node, *node.all_input_nodes)}:
-        storage = facts.storage(value)
-        for touch in () if storage is None else facts.touches(storage):
+        for touch in facts.touches(facts.storage(value)):
             if touch.writes and not touch.node < first and touch.node < last:
                 return _no(match, f"'{value.name}' is written in between", touch.node)
     return None

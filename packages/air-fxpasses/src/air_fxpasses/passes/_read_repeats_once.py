@@ -198,8 +198,7 @@ def _use_refusal(facts: Facts, plan: _Plan) -> Refusal | None:
     for node in plan.repeat.path:
         if len(node.users) > 1:
             return Refusal.of(f"the repeated '{node.name}' is needed elsewhere", plan.product, node)
-    storage = facts.storage(plan.product)
-    for member in facts.members(storage) if storage is not None else ():
+    for member in facts.members(facts.storage(plan.product)):
         if any(user.op == "output" for user in member.users):
             return Refusal.of("its result is returned", plan.product, member)
     return None
@@ -227,11 +226,9 @@ def _memory_refusal(facts: Facts, plan: _Plan) -> Refusal | None:
         return Refusal.of("what happens to the repeated memory is not known", plan.product, plan.repeat.base)
     if not facts.on_one_stream(reader, plan.product):
         return Refusal.of("the copy is made on another stream", plan.product, reader)
-    for touch in facts.touches(storage):
-        if touch.writes and not (
-            facts.happens_before(touch.node, reader) or facts.happens_before(plan.product, touch.node)
-        ):
-            return Refusal.of(f"'{touch.node.name}' may write to what is repeated", plan.product, touch.node)
+    writer = facts.written_between(storage, reader, plan.product)
+    if writer is not None:
+        return Refusal.of(f"'{writer.name}' may write to what is repeated", plan.product, writer)
     return None
 
 

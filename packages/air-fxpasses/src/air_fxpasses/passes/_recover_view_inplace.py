@@ -27,6 +27,5 @@ class RecoverViewInplace(Reinplacing):
     option: ClassVar[str] = "air.view_inplace"
 
     def in_scope(self, facts: Facts, home: Node) -> bool:
-        storage = facts.storage(home)
-        owner = None if storage is None else facts.input_of(storage)
+        owner = facts.input_of(facts.storage(home))
         return owner is not None and home is not owner

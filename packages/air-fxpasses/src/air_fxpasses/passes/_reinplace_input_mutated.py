@@ -27,5 +27,4 @@ class ReinplaceInputMutated(Reinplacing):
     option: ClassVar[str] = "debug.aclgraph.disable_reinplace_input_mutated_ops_pass"
 
     def in_scope(self, facts: Facts, home: Node) -> bool:
-        storage = facts.storage(home)
-        return storage is not None and facts.input_of(storage) is not None
+        return facts.input_of(facts.storage(home)) is not None

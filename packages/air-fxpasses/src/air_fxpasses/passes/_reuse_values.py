@@ -123,18 +123,18 @@ def _changed(facts: Facts, earlier: Node, node: Node) -> Refusal | None:
     for one in (earlier, node, *node.all_input_nodes):
         if facts.storage(one) is None and isinstance(facts.value(one), (Tensor, list, tuple)):
             return Refusal.of("it is not known who writes its memory, or that of an argument", node, one)
-        if (keeper := facts.pinned_by(facts.storage(one) or -1)) is not None:
+        if (keeper := facts.pinned_by(facts.storage(one))) is not None:
             return Refusal.of("an operator without a schema may keep or change its memory", node, keeper)
     written = (*_writes(facts, earlier), *_writes(facts, node))
     if written:
         return Refusal.of("its memory is written", node, written[0])
     for source in node.all_input_nodes:
-        for write in _writes(facts, source):
-            if not facts.happens_before(write, earlier) and not facts.happens_before(node, write):
-                return Refusal.of("its argument is written in between", node, write)
+        write = facts.written_between(facts.storage(source), earlier, node)
+        if write is not None:
+            return Refusal.of("its argument is written in between", node, write)
     return None
 
 
 def _writes(facts: Facts, node: Node) -> Iterator[Node]:
     """Who writes the memory that a value lies in."""
-    return (touch.node for touch in facts.touches(facts.storage(node) or -1) if touch.writes)
+    return (touch.node for touch in facts.touches(facts.storage(node)) if touch.writes)
