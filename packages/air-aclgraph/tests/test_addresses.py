@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
 from collections.abc import Sequence
 
@@ -11,9 +12,12 @@ from torch import Tensor
 
 from air_aclgraph import _addresses, native
 
-TESTS = [("mapped", _addresses.mapped)]
+FOLLOWED = [("mapped, followed", _addresses.followed(_addresses.mapped))]
+TESTS = [("mapped", _addresses.mapped), *FOLLOWED]
 if _addresses.compiled() is not None:
     TESTS.append(("compiled", _addresses.compiled()))  # type: ignore[arg-type]  # not None here
+    FOLLOWED.append(("compiled, followed", _addresses.compiled_followed()))  # type: ignore[arg-type]  # not None here
+    TESTS.append(FOLLOWED[-1])
 
 
 @pytest.mark.parametrize(("name", "make"), TESTS, ids=[name for name, _ in TESTS])
@@ -41,6 +45,33 @@ def test_moves_that_keep_the_python_object_are_found(name: str, make: _addresses
     with torch.no_grad():
         args[7].set_(torch.randn(2))  # type: ignore[call-overload]  # stub lacks it
     assert not same(*args)
+
+
+@pytest.mark.parametrize(("name", "make"), FOLLOWED, ids=[name for name, _ in FOLLOWED])
+def test_tensors_of_a_capture_whose_storage_was_emptied_or_filled_again_elsewhere_are_found(
+    name: str, make: _addresses.AddressTests
+) -> None:
+    for count in (3, 40):
+        whole = [torch.zeros(4096) for _ in range(count)]
+        captured = [tensor[1:] for tensor in whole]
+        same = make(range(count), captured)
+        others = [_at(tensor) for tensor in captured]  # other storages at the same addresses
+        assert same(*others)
+        storage = whole[2].untyped_storage()
+        storage.resize_(0)
+        assert not same(*others)
+        between = [torch.zeros(4096) for _ in range(8)]
+        storage.resize_(4 * 4096)
+        assert same(*others) == (captured[2].data_ptr() == others[2].data_ptr())
+        del between
+
+
+def _at(tensor: Tensor) -> Tensor:
+    """Another tensor of another storage at the same address, which nobody may read."""
+    found: Tensor = torch.frombuffer(
+        (ctypes.c_float * tensor.numel()).from_address(tensor.data_ptr()), dtype=torch.float32
+    )
+    return found
 
 
 @pytest.mark.parametrize(("name", "make"), TESTS, ids=[name for name, _ in TESTS])

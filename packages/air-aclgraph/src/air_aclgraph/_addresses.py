@@ -12,6 +12,10 @@ With the tensors out of the processor's caches, as Dynamo's guards leave them, t
 50 before it asked for the storages in advance.  It is compiled in a fraction of a second the first time a
 process needs it, kept in torch's cache folder, and replaced by the next one above it where there is no
 compiler.  `ACLGRAPH_NATIVE_ADDRESSES=0` switches it off.
+
+A device replays addresses.  The host replays calls with the tensors of the capture, and those follow their storages:
+one that was emptied (FSDP does so after each use) has no memory, or other memory, when a call brings another
+tensor at the old address.  Its tests are `followed`: they ask where the tensors of the capture are as well.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, Final
 
+import torch
 from torch import Tensor
 
 from air_aclgraph import native
@@ -51,6 +56,17 @@ def mapped(indices: Sequence[int], tensors: Sequence[Tensor]) -> AddressTest:
     return same
 
 
+def followed(tests: AddressTests) -> AddressTests:
+    """Those tests, and that the tensors of the capture are where they were too."""
+
+    def make(indices: Sequence[int], tensors: Sequence[Tensor]) -> AddressTest:
+        held = tuple(tensors)
+        given, own = tests(indices, held), tests(range(len(held)), held)
+        return lambda *args: given(*args) and own(*held)
+
+    return make
+
+
 def of_extension(*modules: ModuleType) -> AddressTests | None:
     """The C++ test of the first extension module that has one."""
     for module in modules:
@@ -70,27 +86,61 @@ def _extension_test(found: Any, indices: Sequence[int], tensors: Sequence[Tensor
 
 def compiled() -> AddressTests | None:
     """The compiled test, or None where it cannot be had; compiled once per machine and version."""
+    return _of_builtin(mapped, _NOT_LOOKED_AT)
+
+
+def compiled_followed() -> AddressTests | None:
+    """The compiled test that is `followed`, where it can be had: it reads the storages that it has asked for."""
+    home = _home()
+    if home is None:
+        found = compiled()
+        return None if found is None else followed(found)
+    return _of_builtin(followed(mapped), home)
+
+
+#: In place of `_home`.
+_NOT_LOOKED_AT: Final = -1
+_WORDS: Final = 8
+
+
+@functools.cache
+def _home() -> int | None:
+    """Where in a storage of torch the pointer to its memory is, as two storages show it; None if they do not."""
+    probes = [torch.UntypedStorage(64 * (1 + number)) for number in range(2)]
+    words = [(ctypes.c_void_p * _WORDS).from_address(probe._cdata) for probe in probes]
+    for place, found in enumerate(zip(*words, strict=True)):
+        if list(found) == [probe.data_ptr() for probe in probes]:
+            return place * ctypes.sizeof(ctypes.c_void_p)
+    return None
+
+
+def _of_builtin(careful: AddressTests, home: int) -> AddressTests | None:
     if not variables.switch("ACLGRAPH_NATIVE_ADDRESSES", True):
         return None
     entry = native.data_ptr_entry()
     make = native.builtin(
         "air_address_test", ctypes.c_void_p, ctypes.py_object, ctypes.c_long,
-        ctypes.POINTER(ctypes.c_long), ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_void_p),
+        ctypes.POINTER(ctypes.c_long), ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_void_p), ctypes.c_long,
     )  # fmt: skip
-    return None if make is None or entry is None else functools.partial(_compiled_test, make, entry)
+    if make is None or entry is None:
+        return None
 
+    def test(indices: Sequence[int], tensors: Sequence[Tensor]) -> AddressTest:
+        portable = careful(
+            indices, tensors
+        )  # one that is `followed` keeps the tensors, and so their storages
+        if len(indices) < _FEW:
+            return portable
+        count = len(indices)
+        addresses = ctypes.c_void_p * count
+        made: AddressTest = make(
+            entry, portable, count, (ctypes.c_long * count)(*indices),
+            addresses(*[tensor.data_ptr() for tensor in tensors]),
+            addresses(*[storage_of(tensor) for tensor in tensors]),
+            home,
+        )  # fmt: skip
+        return made
 
-def _compiled_test(make: Any, entry: int, indices: Sequence[int], tensors: Sequence[Tensor]) -> AddressTest:
-    careful = mapped(indices, tensors)
-    if len(indices) < _FEW:
-        return careful
-    count = len(indices)
-    addresses = ctypes.c_void_p * count
-    test: AddressTest = make(
-        entry, careful, count, (ctypes.c_long * count)(*indices),
-        addresses(*[tensor.data_ptr() for tensor in tensors]),
-        addresses(*[storage_of(tensor) for tensor in tensors]),
-    )  # fmt: skip
     return test
 
 

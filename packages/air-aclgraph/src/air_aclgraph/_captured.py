@@ -86,6 +86,8 @@ class Captured:
     turn: list[bool] | None = None
     others: Callable[[], bool] | None = None
     """Whether the process groups of its collectives have been made anew; asked before a replay."""
+    follows_tensors: bool = False
+    """Whether a replay goes through the tensors of `inputs` and not to their addresses."""
     outputs_shared: bool = False  # their memory serves other captures as well
     pointers: list[Any] = field(init=False, repr=False)
     run: Run = field(init=False, repr=False)
@@ -99,8 +101,14 @@ class Captured:
         return any(loan.is_held() for loan in self.loans or ())
 
     def moved(self, args: Sequence[Any]) -> list[int]:
-        """The checked inputs whose address is another one now."""
-        return [i for i in self.indices if args[i].data_ptr() != self.pointers[i]]
+        """The checked inputs whose address is another one now, or whose captured tensor has lost its memory."""
+        looked_at = (args, self.inputs) if self.follows_tensors else (args,)
+        return [i for i in self.indices if any(t[i].data_ptr() != self.pointers[i] for t in looked_at)]
+
+    def has_memory_of(self, index: int) -> bool:
+        """Whether the memory of an input is still there: its owner may have emptied the storage."""
+        there: bool = self.inputs[index].data_ptr() == self.pointers[index]
+        return there
 
     def cause_of_move(self, moved: Sequence[int]) -> str:
         """Why the key is captured again when these inputs lie elsewhere."""

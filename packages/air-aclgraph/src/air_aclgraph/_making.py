@@ -210,6 +210,7 @@ class Making:
             indices=indices,
             count=[0] if count is None else count,
             tests=self._tests,
+            follows_tensors=self.runtime.abilities.follows_tensors,
             finish=finisher(outputs, mode, self.guarded, None if keeping is None else keeping.watch),
             ready=self.ready,
             copies=self.copies,

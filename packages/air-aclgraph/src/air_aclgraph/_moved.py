@@ -92,7 +92,7 @@ def _are_free(memory: Sequence[Tensor]) -> bool:
 def can_be_carried(captured: Captured, index: int, given: Tensor) -> bool:
     """Whether one fills the memory of the other, alone; a parameter is no memory for a request, and stays as it is."""
     buffer = captured.inputs[index]
-    if captured.kinds[index] not in _CARRIED or index in captured.wholes:
+    if captured.kinds[index] not in _CARRIED or index in captured.wholes or not captured.has_memory_of(index):
         return False
     if (
         isinstance(given, nn.Parameter)

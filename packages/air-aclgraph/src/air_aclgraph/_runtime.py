@@ -40,6 +40,8 @@ class Abilities:
     super_kernel: bool = False
     user_pool: bool = False
     deterministic_level: bool = False
+    follows_tensors: bool = False
+    """Whether a replay goes through the tensors of the capture, wherever they are by then, and not to addresses."""
 
 
 @dataclass(frozen=True)

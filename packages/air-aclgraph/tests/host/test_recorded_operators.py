@@ -50,6 +50,14 @@ def test_a_recorded_loss_is_that_of_each_replay(name: str, reduction: str) -> No
         torch.testing.assert_close(recording.outputs[0], loss(*given, reduction=reduction))
 
 
+def test_rows_of_no_columns_are_looked_up() -> None:
+    """A rank has none of a table whose columns are spread over more ranks than there are."""
+    given = [torch.empty(5, 0), torch.tensor([[1, 2]])]
+    recording = HostRuntime().record(lambda w, i: (torch.embedding(w, i),), given, Request())
+    recording.replay()
+    assert recording.outputs[0].shape == (1, 2, 0)
+
+
 def _replays_like_eager(op: object, sample: object) -> bool | None:
     leaves, spec = torch.utils._pytree.tree_flatten((sample.input, sample.args, sample.kwargs))  # type: ignore[attr-defined]  # SampleInput
     places = [i for i, v in enumerate(leaves) if isinstance(v, torch.Tensor)]

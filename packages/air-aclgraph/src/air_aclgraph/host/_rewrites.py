@@ -4,7 +4,7 @@
     full(size, v), zeros    ->   out.fill_(v)
     relu(x)                 ->   clamp_min.out(x, 0, out)
     add.Scalar(x, 2)        ->   add.out(x, 2, out)
-    embedding(w, i)         ->   index_select.out(w, 0, i.view(-1), out.view(-1, dim))
+    embedding(w, i)         ->   index_select.out(w, 0, i.view(-1), out.view(i.numel(), dim))
 
 Each row gives the call to make, or None when the arguments at hand do not fit it.
 """
@@ -66,7 +66,7 @@ def _embedding(args: Sequence[Any], kwargs: Mapping[str, Any], out: Tensor) -> C
     weight, indices = args[0], args[1]
     if weight.dim() != 2 or not indices.is_contiguous() or not out.is_contiguous():
         return None
-    rows = out.view(-1, weight.shape[1])
+    rows = out.view(indices.numel(), weight.shape[1])
     return Call(aten.index_select.out, (weight, 0, indices.view(-1)), {"out": rows})
 
 

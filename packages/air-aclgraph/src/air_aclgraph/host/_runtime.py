@@ -46,7 +46,7 @@ class HostRuntime:
     """Records one run of a function of CPU tensors and repeats it."""
 
     name = "host"
-    abilities = Abilities(runs_while_recording=True, parameter_update=True)
+    abilities = Abilities(runs_while_recording=True, parameter_update=True, follows_tensors=True)
 
     def __init__(self, *, order: Literal["program", "shuffled"] = "program", seed: int = 0) -> None:
         self.device = torch.device("cpu")
@@ -221,7 +221,8 @@ class HostRuntime:
             self._here.recorder.use_on(tensor, stream or 0)
 
     def address_tests(self) -> _addresses.AddressTests:
-        return _addresses.compiled() or _addresses.of_extension(torch._C) or _addresses.mapped
+        others = _addresses.of_extension(torch._C) or _addresses.mapped
+        return _addresses.compiled_followed() or _addresses.followed(others)
 
     def ready(self) -> None:
         return None

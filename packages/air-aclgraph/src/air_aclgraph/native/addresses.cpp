@@ -5,6 +5,10 @@
 // When the test runs, Dynamo's guards have just filled the processor's caches with other things.  The storages of the
 // tensors are therefore asked for a few tensors ahead, at the place where they were when the test was made.  That is a
 // hint and nothing more: what is compared is read through the tensors of the call.
+//
+// A replay that goes through the tensors of the capture follows their storages, which may be emptied and filled again
+// elsewhere. For such a one `home` says where in a storage the pointer to its memory is, and that has to be what it was
+// as well; the caller keeps the storages. Where it is negative, storages are not looked at.
 
 #include "python.h"
 
@@ -17,14 +21,20 @@ struct Place {
     long index;
     const void* pointer;
     const char* storage;
+    const void* memory;
 };
 
 struct Expected {
     const void* (*data_ptr)(Object* tensor);
     Object* careful;
     long count;
+    long home;
     Place* places;
 };
+
+const void* memory_of(const char* storage, long home) {
+    return *reinterpret_cast<const void* const*>(storage + home);
+}
 
 // 1: every tensor is where it was; 0: one has moved; -1: an argument is no tensor with memory.
 int compare(const Expected& expected, Object* const* args, long given) {
@@ -37,6 +47,7 @@ int compare(const Expected& expected, Object* const* args, long given) {
             }
             if (place->index >= given) return -1;
             if (expected.data_ptr(args[place->index]) != place->pointer) return 0;
+            if (expected.home >= 0 && memory_of(place->storage, expected.home) != place->memory) return 0;
         }
         return 1;
     } catch (...) {
@@ -64,9 +75,11 @@ MethodDef same_method = {"same_addresses", same, kFastCall, nullptr};
 // A function of the arguments of a call; `careful` takes the same and is called when an argument is no tensor.
 extern "C" __attribute__((visibility("default"))) Object* air_address_test(
     const void* (*data_ptr)(Object* tensor), Object* careful, long count, const long* indices,
-    const void* const* pointers, const char* const* storages) {
+    const void* const* pointers, const char* const* storages, long home) {
     auto* const places = new Place[count];
-    for (long i = 0; i < count; ++i) places[i] = {indices[i], pointers[i], storages[i]};
+    for (long i = 0; i < count; ++i) {
+        places[i] = {indices[i], pointers[i], storages[i], home < 0 ? nullptr : memory_of(storages[i], home)};
+    }
     Py_IncRef(careful);
-    return builtin(&same_method, new Expected{data_ptr, careful, count, places}, destroy);
+    return builtin(&same_method, new Expected{data_ptr, careful, count, home, places}, destroy);
 }
