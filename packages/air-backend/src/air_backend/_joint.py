@@ -17,9 +17,9 @@ from typing import Any, Final
 
 import torch
 from torch import fx
-from torch._functorch.partitioners import default_partition
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
+from air_backend._dropped import Halves, divided
 from air_backend.errors import NotJoined
 from air_graph import followers_of, link_of, nearest_source_of, warn_at, why_not_linear
 
@@ -30,12 +30,10 @@ JOINED: Final = "air_joint"
 _TAG: Final = "partitioner_tag"
 _told: Final[set[tuple[str, str]]] = set()
 
-Halves = tuple[fx.GraphModule, fx.GraphModule]
-
 
 def partition_of(joined: bool) -> Callable[..., Halves]:
     """What divides a joint graph into forward and backward."""
-    return partition if joined else default_partition
+    return partition if joined else divided
 
 
 def partition(joint: fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, **known: Any) -> Halves:
@@ -45,7 +43,7 @@ def partition(joint: fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, **kno
         _join(joint, num_fwd_outputs)
     else:
         _warn_once(refusal)
-    forward, backward = default_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs, **known)
+    forward, backward = divided(joint, inputs, num_fwd_outputs=num_fwd_outputs, **known)
     if refusal is None:
         forward.meta[JOINED] = True
     return forward, backward

@@ -1,0 +1,75 @@
+"""Collectives whose results nobody takes, in a graph that is divided into forward and backward.
+
+torch drops such a collective when it divides the graph: no value shows it. The other ranks wait for it all the same,
+those that run eagerly, or whose graph takes the result. A node without results that takes the result keeps it while
+the graph is divided, on its side.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import torch
+from torch import Tensor, fx
+from torch._functorch.partitioners import default_partition
+from torch._ops import OpOverload
+
+Halves = tuple[fx.GraphModule, fx.GraphModule]
+
+_TAG: Final = "partitioner_tag"
+_OF_BACKWARD: Final = ("is_backward", "must_be_in_backward")
+_TAKES: Final = torch.ops.aten._assert_async.msg
+"""What torch keeps without asking for a result, on both sides, and does not save."""
+_MARK: Final = "a collective whose result is dropped"
+
+
+def divided(joint: fx.GraphModule, inputs: Any, **known: Any) -> Halves:
+    """Forward and backward, by torch's own rule, with every collective of the joint graph."""
+    lost = _dropped(joint.graph)
+    late = _needs_gradients(joint.graph) if lost else set()
+    marks = [_taken(node, node in late or node.meta.get(_TAG) in _OF_BACKWARD) for node in lost]
+    halves = default_partition(joint, inputs, **known)
+    if marks:
+        for graph in (joint.graph, *(half.graph for half in halves)):
+            for node in graph.find_nodes(op="call_function", target=_TAKES):
+                if node.args[1] == _MARK:
+                    graph.erase_node(node)
+        for half in halves:
+            half.recompile()
+    return halves
+
+
+def _dropped(graph: fx.Graph) -> list[fx.Node]:
+    """The last results of collectives that no result of the graph needs."""
+    needed = {graph.output_node()}
+    for node in reversed(graph.nodes):
+        if node in needed:
+            needed.update(node.all_input_nodes)
+    lost = [node for node in graph.nodes if node not in needed and _is_collective(node)]
+    return [node for node in lost if not any(map(_is_collective, node.users)) and _is_tensor(node)]
+
+
+def _is_collective(node: fx.Node) -> bool:
+    return isinstance(node.target, OpOverload) and node.target.namespace == "_c10d_functional"
+
+
+def _is_tensor(node: fx.Node) -> bool:
+    return isinstance(node.meta.get("val"), Tensor)
+
+
+def _taken(node: fx.Node, of_backward: bool) -> fx.Node:
+    """A node that takes this one, on its side."""
+    with node.graph.inserting_after(node):
+        mark = node.graph.call_function(_TAKES, (node, _MARK))
+    mark.meta = {**node.meta, "val": None, _TAG: f"must_be_in_{'backward' if of_backward else 'forward'}"}
+    return mark
+
+
+def _needs_gradients(graph: fx.Graph) -> set[fx.Node]:
+    """What follows from the gradients of the results: the tag of a node says nothing of an own `backward`."""
+    found: set[fx.Node] = set()
+    for node in graph.nodes:
+        given = node.op == "placeholder" and "tangents" in str(node.target)
+        if given or not found.isdisjoint(node.all_input_nodes):
+            found.add(node)
+    return found

@@ -1,0 +1,79 @@
+"""A collective whose result is dropped runs in each step of training: the other ranks wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
+from torch import Tensor
+
+JOINT = {"experimental_config.aot_config_enable_joint_graph": True}
+MODES = ("reduce-overhead", "max-autotune")
+
+
+@pytest.fixture
+def group() -> Iterator[Any]:
+    dist.init_process_group("gloo", store=torch._C._distributed_c10d.HashStore(), rank=0, world_size=1)
+    try:
+        yield dist.group.WORLD
+    finally:
+        dist.destroy_process_group()
+
+
+def started(function: Callable[[Tensor], Tensor], group: Any) -> int:
+    """How many collectives the third step of a function starts, forward and backward."""
+    before = 0
+    for _ in range(3):
+        before = group._get_sequence_number_for_group()
+        function(torch.randn(4, requires_grad=True)).sum().backward()
+    found: int = group._get_sequence_number_for_group()
+    return found - before
+
+
+@pytest.mark.parametrize("options", [{}, JOINT], ids=["divided", "joined"])
+@pytest.mark.parametrize("mode", MODES)
+def test_N22_a_collective_of_the_forward_whose_result_is_dropped(
+    mode: str, options: dict[str, Any], group: Any
+) -> None:
+    def step(x: Tensor) -> Tensor:
+        functional.all_reduce(x * 2, "sum", group)
+        functional.all_gather_tensor(x, 0, group)
+        return x.relu().sum()
+
+    assert started(torch.compile(step, backend="air", options={"mode": mode, **options}), group) == 2
+
+
+@pytest.mark.parametrize("options", [{}, JOINT], ids=["divided", "joined"])
+@pytest.mark.parametrize("mode", MODES)
+def test_N22_a_collective_of_the_backward_whose_result_is_dropped(
+    mode: str, options: dict[str, Any], group: Any
+) -> None:
+    class Told(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Tensor) -> Tensor:
+            functional.all_reduce(gradient * 2, "sum", group)
+            return gradient
+
+    def step(x: Tensor) -> Tensor:
+        told: Tensor = Told.apply(x.sin())  # type: ignore[no-untyped-call]
+        return told.sum()
+
+    assert started(torch.compile(step, backend="air", options={"mode": mode, **options}), group) == 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_N22_a_collective_whose_result_is_returned_and_one_that_is_dropped(mode: str, group: Any) -> None:
+    def step(x: Tensor) -> Tensor:
+        functional.broadcast(x.detach() + 1, 0, group)
+        gathered: Tensor = functional.all_gather_tensor_autograd(x.sin(), 0, group)
+        return gathered * 2
+
+    assert started(torch.compile(step, backend="air", mode=mode), group) == 3
