@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(autouse=True)
-def each_error_is_reported_once() -> None:
-    if air_sim.active() is not None:
-        air_sim.change(sticky=False)
+def each_error_is_reported_once() -> Iterator[None]:
+    """For one test: those of other folders, which run afterwards in this process, need the switch as it is by default."""
+    if air_sim.active() is None:
+        yield
+        return
+    air_sim.change(sticky=False)
+    yield
+    air_sim.change(sticky=True)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
