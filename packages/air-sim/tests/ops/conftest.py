@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 @pytest.fixture(autouse=True)
 def each_error_is_reported_once() -> Iterator[None]:
-    """For one test: those of other folders, which run afterwards in this process, need the switch as it is by default."""
+    """For one test: those of other folders, which come afterwards in this process, need the default."""
     if air_sim.active() is None:
         yield
         return

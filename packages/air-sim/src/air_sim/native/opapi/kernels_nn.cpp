@@ -77,6 +77,24 @@ const Family connectionist({
      }},
 });
 
+// The slopes are one number, or one for each channel: their gradient is the sum over all else.
+void prelu_backward(Call& c) {
+  const Tensor self = c.tensor("self"), weight = c.tensor("weight"), out = c.tensor("grad_weight");
+  std::vector<int64_t> channels(self.dim(), 1);
+  if (weight.numel() != 1) channels.at(self.dim() > 1 ? 1 : 0) = weight.numel();
+  auto [grad_input, grad_weight] = at::_prelu_kernel_backward(c.tensor("grad"), self, weight.reshape(channels));
+  c.write("grad_input", grad_input);
+  c.write("grad_weight", at::sum_to(grad_weight, channels).reshape(out.sizes()));
+}
+const Family slopes_of_activations({
+    {"PreluBackward(T grad, T self, T weight, T! grad_input, T! grad_weight)", prelu_backward},
+});
+
+// Tensors of other sizes are not equal: they are not broadcast.
+const Family equal_tensors({
+    {"Equal(T self, T other, T! out)", [](Call& c) { c.write("out", at::scalar_tensor(c.tensor("self").equal(c.tensor("other")), at::kBool)); }},
+});
+
 // Statistics of batch normalisation over several devices.
 const Family batch_statistics({
     {"BatchNormReduce(T self, T! sum, T! square_sum)",

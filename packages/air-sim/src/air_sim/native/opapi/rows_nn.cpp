@@ -77,7 +77,6 @@ AIR_SIM_ROWS(
     "NLLLoss2dBackward(T grad, T self, T target, T? weight, i reduction, i ignore, T total, T! out): "
     "out = nll_loss2d_backward(grad, self, target, weight, reduction, ignore, total)",
     "MultilabelMarginLoss(T self, T target, i reduction, T out, T is_target): out, is_target = multilabel_margin_loss_forward(self, target, reduction)",
-    "PreluBackward(T grad, T self, T weight, T grad_input, T grad_weight): grad_input, grad_weight = _prelu_kernel_backward(grad, self, weight)",
     "Pdist(T self, f p, T out): out = _pdist_forward(self, p)",
     "Cdist(T x1, T x2, f p, i mode, T out): out = cdist(x1, x2, p)",
     "CdistBackward(T grad, T x1, T x2, T cdist, f p, T out): out = _cdist_backward(grad, x1, x2, p, cdist)",

@@ -67,7 +67,6 @@ AIR_SIM_ROWS(
     "SplitWithSize(T self, I sizes, i dim, L! out): out = split_with_sizes_copy(self, sizes, dim)",
     "ChunkCat(L tensors, i dim, i num_chunks, T out): out = _chunk_cat(tensors, dim, num_chunks)",
     "UnfoldGrad(T grad, I sizes, i dim, i size, i step, T out): out = unfold_backward(grad, sizes, dim, size, step)",
-    "Equal(T self, T other, T out): x = eq.Tensor(self, other); out = all(x)",
     "RepeatInterleaveWithDim(T self, T repeats, i dim, i output_size, T out): out = repeat_interleave.self_Tensor(self, repeats, dim)",
     "RepeatInterleave(T self, T repeats, i output_size, T out): out = repeat_interleave.self_Tensor(self, repeats)",
     "RepeatInterleaveIntWithDim(T self, i repeats, i dim, i output_size, T out): out = repeat_interleave.self_int(self, repeats, dim)",
