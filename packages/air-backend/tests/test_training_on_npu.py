@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 
 import pytest
@@ -78,3 +79,28 @@ def test_attention_and_its_gradient_stay_in_the_graph(causal: bool, masked: bool
     assert len(found) == 4
     for ours, parameter in zip(found, model.parameters(), strict=True):
         torch.testing.assert_close(ours, parameter.grad, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.npu("only torch_npu keeps the statistics of a norm of half precision in single precision")
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(
+    "norm", [nn.LayerNorm(5), nn.BatchNorm2d(4), nn.GroupNorm(2, 4)], ids=lambda norm: type(norm).__name__
+)
+def test_a_norm_of_half_precision_trains_in_the_graph(norm: nn.Module, dtype: torch.dtype, mode: str) -> None:
+    torch.manual_seed(0)
+    model = copy.deepcopy(norm).to("npu", dtype)
+    x = torch.randn(2, 4, 5, 5).to("npu", dtype)
+    found = []
+    for run in (model, torch.compile(model, backend="air", options={"mode": mode})):
+        leaf = x.clone().requires_grad_()
+        model.zero_grad()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", GraphSplit)
+            result = run(leaf)
+            result.mul(leaf.detach().abs()).square().sum().backward()
+        found.append(
+            [result.detach(), leaf.grad, *(p.grad.clone() for p in model.parameters() if p.grad is not None)]
+        )
+    for theirs, ours in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0.05, atol=0.05 * float(theirs.abs().max()))

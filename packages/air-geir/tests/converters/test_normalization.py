@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from air_geir.ir import Node
+from air_geir.ir import DataType, Node
 from air_geir.proof import check_call
 
 aten = torch.ops.aten
@@ -39,3 +39,13 @@ def test_the_epsilon_of_a_double_is_no_attribute_that_cuts_it_off(name: str) -> 
     assert not compiled(name, x, 1e-5)
     assert len(compiled(name, x, 2.0**-17)) == 1
     assert len(compiled(name, x.float(), 1e-5)) == 1
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
+def test_the_statistics_of_a_layer_norm_are_in_single_precision_whatever_its_input_is(
+    dtype: torch.dtype,
+) -> None:
+    x = torch.randn(4, 8, dtype=dtype)
+    run = check_call(lambda x: aten.native_layer_norm(x, [8], None, None, 1e-5), (x,), {})
+    (norm,) = (node for node in run.program.graph if node.op_type == "LayerNormV4")
+    assert [port.desc.dtype for port in norm.outputs[1:]] == [DataType.FLOAT] * 2

@@ -30,12 +30,16 @@ def native_layer_norm(
 ) -> tuple[Value, Value, Value]:
     """native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)"""  # noqa: E501
     attributes_must_fit(ctx, eps, dtype=input.dtype)
-    statistics = ctx.meta[1].dtype
+    single = torch.promote_types(input.dtype, torch.float32)
+    told = ctx.meta[1].dtype
+    # for wide weights, the CPU has the statistics in their type and torch foresees that of the input
+    is_foreseen = not any(value is not None and value.dtype == single for value in (weight, bias))
+    statistics = single if is_foreseen else told
     y, mean, rstd = ctx.emit_many(
         "LayerNormV4", input, ctx.shape(list(normalized_shape)), weight, bias, epsilon=float(eps),
         dtype=[input.dtype, statistics, statistics], shape=[input.shape, None, None],
     )  # fmt: skip
-    return y, mean, rstd
+    return y, ctx.cast(mean, told), ctx.cast(rstd, told)
 
 
 def _per_channel(ctx: Context, value: Value, rank: int) -> Value:

@@ -11,14 +11,15 @@ from air_geir.reference.kernels._registry import Operator, Run, kernel, plain
 
 @kernel("LayerNormV4", host=("normalized_shape",))
 def layer_norm_v4(op: Operator) -> Run:
-    """Over the last axes: y, mean and 1 / standard deviation."""
+    """Over the last axes: y, mean and 1 / standard deviation, the last two in single precision at least."""
     epsilon = op.attr("epsilon")
 
     def run(
         x: Tensor, normalized_shape: tuple[int, ...], gamma: Tensor | None, beta: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         y, mean, rstd = torch.native_layer_norm(x, list(normalized_shape), gamma, beta, epsilon)
-        return y, mean, rstd
+        statistics = torch.promote_types(x.dtype, torch.float32)
+        return y, mean.to(statistics), rstd.to(statistics)
 
     return run
 

@@ -39,17 +39,19 @@ Tensor convolution(const Call& c, const Tensor& input, const Tensor& filter, con
   const Tensor y = at::convolution(x, filter, bias, strides, symmetric, dilations, transposed, extra, c.integer("groups", 1));
   return is_channels_last(format) ? channels_last(y) : y;
 }
+// The statistics of half precision are in single precision.
 Tensors layer_norm(const Call& c) {
   auto [y, mean, rstd] =
       at::native_layer_norm(c.in[0], c.values(1), c.optional(2), c.optional(3), c.real("epsilon", 1e-5));
-  return {y, mean, rstd};
+  const at::ScalarType statistics = at::promote_types(c.in[0].scalar_type(), at::kFloat);
+  return {y, mean.to(statistics), rstd.to(statistics)};
 }
 Tensors group_norm(const Call& c, double epsilon) {
   const Tensor& x = c.in[0];
   const int64_t n = x.size(0), channels = x.size(1), rest = x.numel() / std::max<int64_t>(n * channels, 1);
   auto [y, mean, rstd] = at::native_group_norm(x.contiguous(), c.optional(1), c.optional(2), n, channels, rest,
                                                c.integer("num_groups"), c.real("eps", epsilon));
-  return {y, mean, rstd};
+  return {y, mean.to(x.scalar_type()), rstd.to(x.scalar_type())};
 }
 Tensors batch_norm(const Call& c) {
   const bool training = c.integer("is_training", 1) != 0;

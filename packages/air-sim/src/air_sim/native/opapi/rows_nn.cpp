@@ -53,17 +53,10 @@ AIR_SIM_ROWS(
     normalisation,
     "LayerNorm(T self, I shape, T? weight, T? bias, d eps, T out, T mean, T rstd): out, mean, rstd = native_layer_norm(self, shape, weight, bias, eps)",
     "FastLayerNorm(T self, I shape, T? weight, T? bias, d eps, T out, T mean, T rstd): out, mean, rstd = native_layer_norm(self, shape, weight, bias, eps)",
-    "LayerNormBackward(T grad, T self, I shape, T mean, T rstd, T? weight, T? bias, B mask, T grad_input, T grad_weight, T grad_bias): "
-    "grad_input, grad_weight, grad_bias = native_layer_norm_backward(grad, self, shape, mean, rstd, weight, bias, mask)",
-    "GroupNormBackward(T grad, T self, T mean, T rstd, T? weight, i N, i C, i HxW, i group, B mask, T grad_input, T? grad_weight, "
-    "T? grad_bias): grad_input, grad_weight, grad_bias = native_group_norm_backward(grad, self, mean, rstd, weight, N, C, HxW, group, mask)",
     "Softmax(T self, i dim, T out): out = _softmax(self, dim, False)",
     "SoftmaxBackward(T grad, T output, i dim, T out): out = _softmax_backward_data(grad, output, dim, dtype(grad))",
     "LogSoftmax(T self, i dim, T out): out = _log_softmax(self, dim, False)",
-    "LogSoftmaxBackward(T grad, T output, i dim, T out): out = _log_softmax_backward_data(grad, output, dim, dtype(grad))",
-    "BatchNormBackward(T grad, T self, T? weight, T? running_mean, T? running_var, T? save_mean, T? save_invstd, b train, d eps, "
-    "B mask, T grad_input, T grad_weight, T grad_bias): grad_input, grad_weight, grad_bias = "
-    "native_batch_norm_backward(grad, self, weight, running_mean, running_var, save_mean, save_invstd, train, eps, mask)");
+    "LogSoftmaxBackward(T grad, T output, i dim, T out): out = _log_softmax_backward_data(grad, output, dim, dtype(grad))");
 
 AIR_SIM_ROWS(
     losses,
