@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -104,3 +105,24 @@ def test_a_norm_of_half_precision_trains_in_the_graph(norm: nn.Module, dtype: to
         )
     for theirs, ours in zip(*found, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=0.05, atol=0.05 * float(theirs.abs().max()))
+
+
+@pytest.mark.npu(
+    "torch_npu casts before a softmax of another type by an operator of its own, which has a gradient"
+)
+@pytest.mark.parametrize("function", [torch.softmax, torch.log_softmax], ids=["softmax", "log_softmax"])
+def test_the_gradient_of_a_softmax_in_another_type_stays_in_the_graph(
+    function: Callable[..., Tensor],
+) -> None:
+    x = torch.randn(3, 8).to("npu", torch.bfloat16)
+    compiled = torch.compile(function, backend="air", options={"mode": "max-autotune"})
+    found = []
+    for run in (function, compiled):
+        leaf = x.clone().requires_grad_()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", GraphSplit)
+            run(leaf, -1, dtype=torch.float32).square().sum().backward()
+        assert leaf.grad is not None
+        assert leaf.grad.dtype is torch.bfloat16
+        found.append(leaf.grad)
+    torch.testing.assert_close(*found, rtol=1e-2, atol=1e-2)

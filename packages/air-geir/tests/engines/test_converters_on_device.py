@@ -29,6 +29,7 @@ SERVED = {
     "npu_grouped_matmul", "npu_grouped_matmul-sizes", "npu_scatter_nd_update", "npu_scatter_nd_update_",
     "scatter_update", "scatter_update_", "npu_dtype_cast", "_npu_dtype_cast", "npu_format_cast_",
     "npu_format_cast_.acl_format", "npu_top_k_top_p", "npu_top_k_top_p-k",
+    "npu_dtype_cast_backward", "_npu_dtype_cast_backward",
 }  # fmt: skip
 """The samples of the cards whose operator types air-sim's Graph Engine computes; it has no fused attention, no
 quantised product and no routing of experts."""

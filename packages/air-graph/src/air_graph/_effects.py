@@ -78,6 +78,8 @@ _may_return_argument: set[str] = {
     "npu::npu_format_cast",
     "npu::npu_dtype_cast",
     "npu::_npu_dtype_cast",
+    "npu::npu_dtype_cast_backward",
+    "npu::_npu_dtype_cast_backward",
     "npu::_npu_format_cast",
 }
 

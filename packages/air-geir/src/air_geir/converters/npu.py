@@ -45,6 +45,13 @@ def npu_dtype_cast(ctx: Context, input: Value) -> Value:
     return ctx.cast(input, ctx.out_dtype) if input.dtype != ctx.out_dtype else ctx.emit("Identity", input)
 
 
+@by_card(
+    "npu_dtype_cast_backward", "_npu_dtype_cast_backward", ignored=("dtype", "grad_dtype", "input_dtype")
+)
+def npu_dtype_cast_backward(ctx: Context, grad: Value) -> Value:
+    return npu_dtype_cast(ctx, grad)
+
+
 @by_card("npu_format_cast", "npu_format_cast.Tensor", ignored=("acl_format", "dst"))
 def npu_format_cast(ctx: Context, input: Value) -> Value:
     """Inside a graph the engine chooses formats itself: the values are what counts."""

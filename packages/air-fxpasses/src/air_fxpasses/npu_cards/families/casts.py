@@ -25,6 +25,14 @@ def dtype_cast(input: Tensor, dtype: Code, input_dtype: Code = None) -> Tensor:
     return input.to(target, copy=True, memory_format=torch.contiguous_format)
 
 
+def dtype_cast_backward(
+    grad: Tensor, dtype: Code, grad_dtype: Code = None, input_dtype: Code = None
+) -> Tensor:
+    """The gradient of a cast: `grad` in the type that was cast from."""
+    _plain("npu_dtype_cast_backward", grad_dtype)
+    return dtype_cast(grad, dtype, input_dtype)
+
+
 def format_cast(
     input: Tensor, acl_format: int, *, customize_dtype: Code = None, input_dtype: Code = None
 ) -> Tensor:
@@ -76,6 +84,8 @@ def _to_that_of(draw: Draw) -> list[Sample]:
 OPS: Final = (
     NpuOp("npu_dtype_cast", dtype_cast, _to_float, padding=by_rows("input", mixed=0)),
     NpuOp("_npu_dtype_cast", dtype_cast, _to_float, padding=by_rows("input", mixed=0)),
+    NpuOp("npu_dtype_cast_backward", dtype_cast_backward, _to_float, padding=by_rows("grad", mixed=0)),
+    NpuOp("_npu_dtype_cast_backward", dtype_cast_backward, _to_float, padding=by_rows("grad", mixed=0)),
     NpuOp("npu_format_cast", format_cast, _to_format),
     NpuOp("npu_format_cast.Tensor", format_cast_as, _to_that_of),
     NpuOp("npu_format_cast_.acl_format", format_cast_, _to_format, functional="npu_format_cast"),
