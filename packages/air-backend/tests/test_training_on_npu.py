@@ -86,7 +86,9 @@ def test_attention_and_its_gradient_stay_in_the_graph(causal: bool, masked: bool
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize(
-    "norm", [nn.LayerNorm(5), nn.BatchNorm2d(4), nn.GroupNorm(2, 4)], ids=lambda norm: type(norm).__name__
+    "norm",
+    [nn.LayerNorm(5), nn.BatchNorm2d(4), nn.GroupNorm(2, 4), nn.LocalResponseNorm(2)],
+    ids=lambda norm: type(norm).__name__,
 )
 def test_a_norm_of_half_precision_trains_in_the_graph(norm: nn.Module, dtype: torch.dtype, mode: str) -> None:
     torch.manual_seed(0)

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include <air_sim/half.h>
+
 #include "kernels.h"
 
 namespace air_sim::graph_engine {
@@ -97,6 +99,22 @@ Tensors foreseen(const Kernel& kernel, const Call& call) {
   }
 }
 
+// A result of half precision stays one where the kernel computes in single precision.
+Tensors computed(const Kernel& kernel, const Call& call, bool is_foreseen) {
+  try {
+    return is_foreseen ? foreseen(kernel, call) : kernel(call);
+  } catch (const std::exception& error) {
+    const auto half = std::find_if(call.in.begin(), call.in.end(), is_half);
+    if (half == call.in.end() || !lacks_half(error)) throw;
+    Call wide = call;
+    for (Tensor& t : wide.in) t = widened(t);
+    Tensors results = is_foreseen ? foreseen(kernel, wide) : kernel(wide);
+    for (Tensor& t : results)
+      if (t.defined() && t.scalar_type() == at::kFloat) t = t.to(half->scalar_type());
+    return results;
+  }
+}
+
 // Operators whose result says nothing of the numbers in their operand.
 const std::set<std::string> kOfShapes{"Rank", "Shape", "ShapeN", "Size"};
 
@@ -128,7 +146,7 @@ std::vector<Tensor> run(const Model& model, const std::vector<Tensor>& inputs, b
     if (std::find(known.begin(), known.end(), true) != known.end() && !kOfShapes.count(op->type)) on_device.insert(op->name);
     try {
       const Kernel& kernel = kernels().at(op->type);
-      values[op->name] = dry && sizes ? foreseen(kernel, call) : kernel(call);
+      values[op->name] = computed(kernel, call, dry && sizes);
     } catch (const std::exception& problem) {
       throw std::runtime_error(op->type + " " + op->name + ": " + problem.what());
     }

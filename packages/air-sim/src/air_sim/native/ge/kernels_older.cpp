@@ -1,4 +1,6 @@
 // Operator types that torch_npu reaches by the older interface alone, and graphs seldom.
+#include <air_sim/half.h>
+
 #include "kernels.h"
 
 namespace air_sim::graph_engine {
@@ -23,6 +25,17 @@ Tensor masked_softmax_grad(const Call& c) {
   return c.given(2) ? grad.masked_fill(x[2].to(at::kBool), 0) : grad;
 }
 
+// Of the first points: the operands are spread over every pair of points, and the result sums over the second ones.  The order
+// infinity is told as -1.
+Tensor cdist_grad(const Call& c) {
+  const Tensor grad = widened(c.in[0]), apart = widened(c.in[1]) - widened(c.in[2]), distance = widened(c.in[3]);
+  const double p = c.real("p", 2);
+  Tensor slope = apart.sign();
+  if (p < 0) slope = slope * (apart.abs() == distance);
+  else if (p != 1) slope = (slope * (apart.abs() / distance).pow(p - 1)).masked_fill(distance == 0, 0);
+  return (grad * slope).sum(-2).to(c.in[0].scalar_type());
+}
+
 Tensor slice(const Call& c) {
   const Ints from = c.values(1), sizes = c.values(2);
   Tensor t = c.in[0];
@@ -41,6 +54,7 @@ Tensors cross_entropy_with_logits(const Call& c) {
 }  // namespace
 
 void add_older(Table& table) {
+  AIR_SIM_GE_OP(CdistGrad, cdist_grad(c));
   AIR_SIM_GE_OP(ConfusionTransposeD, confused_transpose(c));
   AIR_SIM_GE_OP(ScaledMaskedSoftmax, masked_scores(c).softmax(-1));
   AIR_SIM_GE_OP(ScaledMaskedSoftmaxGrad, masked_softmax_grad(c));

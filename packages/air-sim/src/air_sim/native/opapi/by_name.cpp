@@ -92,7 +92,7 @@ std::map<std::string, Tensor> run_operator(const std::string& name, const std::m
   }
   TORCH_CHECK(used == given.size() + expected.size(), "aclnn", name, " has not all of the parameters it is given");
   Call call(*definition, std::move(values));
-  definition->kernel(call);
+  call.compute();
   std::map<std::string, Tensor> made;
   for (const auto& [parameter, tensor] : results) made[parameter] = tensor->value;
   return made;

@@ -2,6 +2,7 @@
 #include "call.h"
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/from_blob.h>
+#include <air_sim/half.h>
 #include <air_sim/runtime.h>
 #include <cstdlib>
 #include <cstring>
@@ -80,7 +81,21 @@ bool Call::knows(const char* name) const {
   return false;
 }
 bool Call::has(const char* name) const { return values[index(name)].pointer != nullptr; }
-at::Tensor Call::tensor(const char* name) const { return tensor_of(as<aclTensor>(values[index(name)])); }
+void Call::compute() {
+  try {
+    definition.kernel(*this);
+  } catch (const std::exception& error) {
+    if (wide || !lacks_half(error)) throw;
+    wide = true;
+    definition.kernel(*this);
+  }
+}
+
+at::Tensor Call::tensor(const char* name) const {
+  const size_t i = index(name);
+  const at::Tensor given = tensor_of(as<aclTensor>(values[i]));
+  return wide && !definition.parameters[i].written ? widened(given) : given;
+}
 const std::vector<int64_t>& Call::sizes(const char* name) const { return as<aclTensor>(values[index(name)])->sizes; }
 std::vector<std::vector<int64_t>> Call::list_sizes(const char* name) const {
   std::vector<std::vector<int64_t>> all;

@@ -57,6 +57,8 @@ class Call {
   const Definition& definition;
   std::vector<Value> values;
 
+  void compute();                                                    // runs the kernel of the definition
+
   bool knows(const char* name) const;                                // the definition has such a parameter
   bool has(const char* name) const;                                  // the pointer is not null
   at::Tensor tensor(const char* name) const;                         // undefined when null
@@ -85,6 +87,7 @@ class Call {
 
  private:
   size_t index(const char* name) const;
+  bool wide = false;                                                 // a kernel reads half precision as single precision
 };
 
 // Definitions written in a source file: `static const Family family({{"Name(T a, T! out)", kernel}, ...});`

@@ -140,7 +140,7 @@ void run(Call& call) {
   if (noop()) return;
   c10::InferenceMode guard(true);
   try {
-    call.definition.kernel(call);
+    call.compute();
   } catch (const std::exception& error) {
     std::string what = call.definition.name + ": " + error.what();
     task_failed(what.substr(0, what.find("\nException raised from")).substr(0, 900).c_str());

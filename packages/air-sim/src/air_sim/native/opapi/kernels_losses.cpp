@@ -24,6 +24,14 @@ void kl_div_backward(Call& c) {
   write_gradient(c, -weight.expand(at::infer_size(c.tensor("self").sizes(), target.sizes())));
 }
 
+// A target of 0 adds nothing to the loss, and has no slope.
+void kl_div_target_backward(Call& c) {
+  const Tensor self = wide(c, "self"), target = wide(c, "target");
+  const Tensor slope = c.flag("log_target") ? target.exp() * (target + 1 - self)
+                                            : at::where(target > 0, target.log() + 1 - self, at::zeros_like(target));
+  write_gradient(c, slope.expand(at::infer_size(self.sizes(), target.sizes())));
+}
+
 void cross_entropy_of_logits_backward(Call& c) {
   const Tensor target = wide(c, "target"), p = at::sigmoid(wide(c, "self"));
   Tensor slope = p - target;
@@ -84,6 +92,7 @@ const Family cross_entropies({
 const Family loss_gradients({
     {"L1LossBackward(T grad, T self, T target, i reduction, T! out)", l1_backward},
     {"KlDivBackward(T grad, T self, T target, i reduction, b log_target, T! out)", kl_div_backward},
+    {"KlDivTargetBackward(T grad, T self, T target, i reduction, b log_target, T! out)", kl_div_target_backward},
     {"BinaryCrossEntropyWithLogitsBackward(T grad, T self, T target, T? weight, T? pos_weight, i reduction, T! out)",
      cross_entropy_of_logits_backward},
     // The forward pass of the device leaves its buffer empty.

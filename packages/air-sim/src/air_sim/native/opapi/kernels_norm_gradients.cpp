@@ -1,10 +1,11 @@
 // Gradients of normalisations: operands of half precision, statistics in single precision and weights of either belong together.
+#include <air_sim/half.h>
+
 #include "kernels.h"
 
 namespace air_sim {
 namespace {
-Tensor widened(const Tensor& t) { return t.defined() && at::isReducedFloatingType(t.scalar_type()) ? t.to(at::kFloat) : t; }
-Tensor widened(const Call& c, const char* name) { return widened(c.tensor(name)); }
+Tensor widened(const Call& c, const char* name) { return air_sim::widened(c.tensor(name)); }
 std::optional<Tensor> widened_if_given(const Call& c, const char* name) {
   return c.has(name) ? std::optional<Tensor>(widened(c, name)) : std::nullopt;
 }

@@ -1,5 +1,6 @@
 // Parses definitions written as text and runs them through the boxed calls of the ATen dispatcher.
 #include "program.h"
+#include <air_sim/half.h>
 #include <algorithm>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
@@ -214,6 +215,26 @@ void write(const Call& call, size_t index, const c10::IValue& result) {
   call.write_list_at(index, result.toTensorVector());
 }
 
+c10::IValue widened(const c10::IValue& value) {
+  if (value.isTensor()) return air_sim::widened(value.toTensor());
+  if (!value.isTensorList()) return value;
+  c10::List<at::Tensor> list;
+  for (const at::Tensor& item : value.toTensorVector()) list.push_back(air_sim::widened(item));
+  return list;
+}
+// A function that writes to its arguments is not tried again: a copy would receive what it writes.
+void call_boxed(const c10::OperatorHandle& op, std::vector<c10::IValue>& stack) {
+  const std::vector<c10::IValue> given = stack;
+  try {
+    op.callBoxed(stack);
+  } catch (const std::exception& error) {
+    if (op.schema().is_mutable() || !lacks_half(error)) throw;
+    stack.clear();
+    for (const c10::IValue& value : given) stack.push_back(widened(value));
+    op.callBoxed(stack);
+  }
+}
+
 void run_statement(const Statement& statement, Frame& frame) {
   std::vector<c10::IValue> stack;
   const auto& arguments = statement.op.schema().arguments();
@@ -226,7 +247,7 @@ void run_statement(const Statement& statement, Frame& frame) {
       TORCH_CHECK(false, statement.op.schema().name(), " needs the argument ", arguments[i].name());
     }
   }
-  statement.op.callBoxed(stack);
+  call_boxed(statement.op, stack);
   for (size_t i = 0; i < statement.targets.size() && i < stack.size(); ++i) {
     const Target& target = statement.targets[i];
     if (target.kind == Target::kTemporary) frame.temporaries[target.index] = stack[i];
