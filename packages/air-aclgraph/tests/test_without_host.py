@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -84,3 +85,14 @@ def test_a_write_that_is_not_the_same_at_all_places_is_left(function: Callable[.
 def test_on_the_cpu_nothing_changes() -> None:
     gm = make_fx(lambda x, mask, v: put(x, [mask], v), tracing_mode="fake")(BASE, MASK, torch.tensor(0.0))
     assert spare_the_host(gm, torch.device("cpu")) == 0
+
+
+def test_a_norm_without_statistics_is_the_operator_that_an_npu_has() -> None:
+    def norm(x: Tensor) -> tuple[Tensor, ...]:
+        found: tuple[Tensor, ...] = aten._native_batch_norm_legit.no_stats(x, None, None, True, 0.1, 1e-5)
+        return found
+
+    npu: Any = SimpleNamespace(type="npu")  # torch knows the name where torch_npu is installed
+    gm = check(norm, torch.randn(2, 3, 4), device=npu)
+    assert aten.native_batch_norm.default in targets(gm)
+    assert spare_the_host(make_fx(norm, tracing_mode="fake")(torch.randn(2, 3, 4)), CUDA) == 0

@@ -87,7 +87,7 @@ def test_attention_and_its_gradient_stay_in_the_graph(causal: bool, masked: bool
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize(
     "norm",
-    [nn.LayerNorm(5), nn.BatchNorm2d(4), nn.GroupNorm(2, 4), nn.LocalResponseNorm(2)],
+    [nn.LayerNorm(5), nn.BatchNorm2d(4), nn.GroupNorm(2, 4), nn.InstanceNorm2d(4), nn.LocalResponseNorm(2)],
     ids=lambda norm: type(norm).__name__,
 )
 def test_a_norm_of_half_precision_trains_in_the_graph(norm: nn.Module, dtype: torch.dtype, mode: str) -> None:

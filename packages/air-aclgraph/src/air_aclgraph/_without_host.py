@@ -4,6 +4,11 @@
 
 The host need not count the mask then. The values are the same. A write of one row for each place of the mask has no
 such form, and is left.
+
+    _native_batch_norm_legit.no_stats   ->      native_batch_norm      (on an NPU)
+
+torch traces an instance norm as the first, which torch_npu has no kernel for: it copies the operands to the CPU. Eager
+calls the second, which is what the first computes where there are no statistics to keep.
 """
 
 from __future__ import annotations
@@ -40,11 +45,24 @@ def spare_the_host(gm: GraphModule, device: torch.device) -> int:
             node.replace_all_uses_with(choice)
             gm.graph.erase_node(node)
             made.append(choice)
+    renamed = _norms_of_npu(gm) if device.type == "npu" else 0
+    if renamed:
+        gm.recompile()
     if made:
         recompute_views(gm.graph, made)
         gm.graph.eliminate_dead_code()
         gm.recompile()
-    return len(made)
+    return len(made) + renamed
+
+
+def _norms_of_npu(gm: GraphModule) -> int:
+    """Norms of a batch without statistics, by the operator that torch_npu has."""
+    found = gm.graph.find_nodes(op="call_function", target=aten._native_batch_norm_legit.no_stats)
+    for node in found:
+        operands, settings = node.args[:3], node.args[3:]
+        node.target = aten.native_batch_norm.default
+        node.args = (*operands, None, None, *settings)
+    return len(found)
 
 
 def _where(gm: GraphModule, node: Node) -> Node | None:

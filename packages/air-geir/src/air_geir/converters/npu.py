@@ -39,17 +39,21 @@ def npu_moe_gating_top_k_softmax_v2(
     return y, experts, every if output_softmax else ctx.fill((0,), 0, torch.float32)
 
 
+def _in_its_type(ctx: Context, value: Value) -> Value:
+    """A cast to its own type is a copy."""
+    return ctx.cast(value, ctx.out_dtype) if value.dtype != ctx.out_dtype else ctx.emit("Identity", value)
+
+
 @by_card("npu_dtype_cast", "_npu_dtype_cast", ignored=("dtype", "input_dtype"))
 def npu_dtype_cast(ctx: Context, input: Value) -> Value:
-    """A cast to its own type is a copy."""
-    return ctx.cast(input, ctx.out_dtype) if input.dtype != ctx.out_dtype else ctx.emit("Identity", input)
+    return _in_its_type(ctx, input)
 
 
 @by_card(
     "npu_dtype_cast_backward", "_npu_dtype_cast_backward", ignored=("dtype", "grad_dtype", "input_dtype")
 )
 def npu_dtype_cast_backward(ctx: Context, grad: Value) -> Value:
-    return npu_dtype_cast(ctx, grad)
+    return _in_its_type(ctx, grad)
 
 
 @by_card("npu_format_cast", "npu_format_cast.Tensor", ignored=("acl_format", "dst"))
