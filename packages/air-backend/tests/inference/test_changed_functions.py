@@ -49,7 +49,19 @@ def reads_by_a_constant(x: Tensor) -> Tensor:
     return x * 2 if os.environ.get(NAME) == "1" else x
 
 
-@pytest.mark.parametrize("program", [reads, reads_by_a_constant])
+def reads_by_getenv(x: Tensor) -> Tensor:
+    return x * 2 if os.getenv("AIR_TEST_OF_A_READ") == "1" else x
+
+
+def reads_inside(x: Tensor) -> Tensor:
+    return x * 2 if is_set(NAME) else x
+
+
+def is_set(name: str) -> bool:
+    return os.getenv(name, "0") == "1"
+
+
+@pytest.mark.parametrize("program", [reads, reads_by_a_constant, reads_by_getenv, reads_inside])
 @pytest.mark.parametrize("is_new", [False, True], ids=["in one process", "in another process"])
 def test_W28_a_variable_of_the_environment_that_changed_is_noticed(
     program: Any, is_new: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import enum
 import functools
 import logging
@@ -214,6 +215,22 @@ def test_a_class_is_compared_by_what_does_not_differ_from_process_to_process(
     assert changed(classes) == f"{__name__}:Counted"
     assert changed({f"{__name__}:Gone": "x"}) == f"{__name__}:Gone"
     assert changed({"no_such_module:Gone": "x"}) == "no_such_module:Gone"
+
+
+class Abstract(abc.ABC):
+    @abc.abstractmethod
+    def step(self) -> None: ...
+
+
+class Registered:
+    pass
+
+
+def test_W28_what_is_registered_with_an_abstract_class_is_compared() -> None:
+    classes = classes_of([looked_at(Abstract)])
+    assert changed(classes) is None
+    Abstract.register(Registered)
+    assert changed(classes) == f"{__name__}:Abstract()"
 
 
 class Renamed:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import enum
 import os
+import re
 import subprocess
 import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.nn.attention import SDPBackend
 
 from air_backend.inference._described import described, is_as
 
@@ -49,6 +52,13 @@ def same_lines(number: int) -> Any:
         (nn.ReLU(), nn.SiLU()),
         (Kind.RELU, Kind.SILU),
         (range(2), range(3)),
+        (torch.Tensor.sin, torch.Tensor.cos),
+        (torch.Tensor.shape, torch.Tensor.dtype),
+        (re.compile("a"), re.compile("b")),
+        (re.compile("a"), re.compile("a", re.IGNORECASE)),
+        (np.sin, np.cos),
+        (torch.finfo(torch.float16), torch.finfo(torch.float32)),
+        (SDPBackend.MATH, SDPBackend.FLASH_ATTENTION),
         (torch.zeros(2), torch.zeros(3)),
         (torch.zeros(2), torch.zeros(2, requires_grad=True)),
         (os, sys),
@@ -60,7 +70,16 @@ def test_values_that_a_trace_tells_apart_are_described_apart(one: object, other:
 
 
 def test_what_is_the_same_in_another_process_is_described_alike() -> None:
-    names = ("doubled", "same_lines(1)", "nn.ReLU()", "Kind.RELU", "{'b', 'a', 'c'}", "doubled.__code__")
+    names = (
+        "doubled",
+        "same_lines(1)",
+        "nn.ReLU()",
+        "Kind.RELU",
+        "{'b', 'a', 'c'}",
+        "doubled.__code__",
+        "re.compile('a')",
+        "...",
+    )
     here = [described(eval(name)) for name in names]
     program = f"import test_described as t; print([t.described(eval(n, vars(t))) for n in {names!r}])"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}

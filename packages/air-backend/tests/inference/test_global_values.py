@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import re
 import warnings
 from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 from air_backend.errors import CacheWarning
 from air_backend.inference import cache_compile
@@ -22,18 +24,24 @@ from air_backend.inference import cache_compile
         ("[1, 2]", "[1, 2, 3]", "x * len(VALUE)"),
         ("{'b'}", "{'a'}", "x * 2 if 'a' in VALUE else x * 3"),
         ("2j", "3j", "x * VALUE"),
+        ("re.compile('a')", "re.compile('b')", "x * 2 if VALUE.match('a') else x * 3"),
+        ("[1.0, 2.0]", "[1.0, 3.0]", "x * torch.tensor(VALUE)"),
+        ("nn.LeakyReLU(0.25)", "nn.LeakyReLU(0.5)", "VALUE(x)"),
+        ("nn.Sequential(nn.Tanh())", "nn.Sequential(nn.Tanh(), nn.Tanh())", "VALUE(x)"),
     ],
 )
 def test_W28_a_global_value_of_any_kind_that_changed_is_noticed(
     value: str, other: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = f"program_of_{tmp_path.name.replace('-', '_')}"
-    (tmp_path / f"{name}.py").write_text(f"VALUE = None\n\ndef program(x):\n    return {text}\n")
+    (tmp_path / f"{name}.py").write_text(
+        f"import torch\nVALUE = None\n\ndef program(x):\n    return {text}\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     program = importlib.import_module(name)
     x = torch.tensor([-1.0, 1.0])
     for now, count in ((value, 1), (value, 1), (other, 2), (other, 2)):
-        vars(program)["VALUE"] = eval(now)
+        vars(program)["VALUE"] = eval(now, {"torch": torch, "nn": nn, "re": re})
         torch._dynamo.reset()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CacheWarning)

@@ -42,12 +42,13 @@ from air_backend.errors import (
 )
 from air_backend.inference import _store
 from air_backend.inference._classes import Classes, classes_of
-from air_backend.inference._conditions import Traced, arguments, texts_of
+from air_backend.inference._conditions import Traced, arguments, looked_up, texts_of
 from air_backend.inference._environment import texts_in, variables
 from air_backend.inference._globals import use_globals_of
 from air_backend.inference._key import Key, cells_of, hooks_of, pin_options_of_the_trace
 from air_backend.inference._local_classes import conditions_made_in, importable
 from air_backend.inference._marks import Marks, marks_of
+from air_backend.inference._references import through_names
 from air_backend.inference._torchs_own import traceable
 from air_config import CompilerConfig
 from air_config.errors import AirError, NotSerializable
@@ -191,6 +192,7 @@ class CachedFunction:
         self._store = store
         self._ge_files = store.folder / GE_FILES if ge_cache else None
         self._conditions: dict[str, str] = {}
+        self._references: dict[str, str] = {}
         self._graphs: list[Traced] | None = None
         self._keeps = True
         self._lock = forks.new_lock()
@@ -307,13 +309,15 @@ class CachedFunction:
                         self._globals.update(variables(self._texts_of_variables, lines))
                 finally:
                     self._named = {}
-                facts = _store.Facts(self._globals, self._conditions, self._marks, hooks, self._classes)
+                facts = _store.Facts(
+                    self._globals, self._conditions, self._references, self._marks, hooks, self._classes
+                )
                 with named():
                     self._keeps = (
                         self._keeps and self._store.write(graph, facts, cells_of(self._func)) is not None
                     )
             use_globals_of(graph, self._function)
-            graphs.append(_store.traced(graph, self._conditions, self._globals, self._func))
+            graphs.append(_store.traced(graph, self._conditions, self._references, self._globals, self._func))
             return graphs[-1]
 
     def _kept(self, guards: Sequence[Any]) -> list[bool]:
@@ -331,11 +335,16 @@ class CachedFunction:
         self._marks = marks_of(guards)
         self._classes = classes_of(guards)
         dropped = [g for g, keep in zip(guards, keeps, strict=True) if not keep]
-        contents = {g.name for g in dropped if OF_CONTENTS & {g.guard_type, *g.derived_guard_types}}
+        contents = {g.name for g in guards if OF_CONTENTS & {g.guard_type, *g.derived_guard_types}}
         self._globals = _store.global_values((g.name for g in dropped if g.is_global), contents, self._func)
         others = [g.name for g in dropped if not g.is_global]
         self._names = [name for name in others if name.endswith(OF_NAMES)]
         self._conditions = self._texts((name for name in others if not name.endswith(OF_NAMES)), contents)
+        kept = [g for g, keep in zip(guards, keeps, strict=True) if keep]
+        scope = _store.scope_of(self._func)
+        sources = {**scope, "L": self._named}
+        named = [g.name for g in through_names(kept, lambda name: looked_up(name, sources, {}))]
+        self._references = texts_of(named, contents, scope, self._named, compared=())
         return keeps
 
     def _texts(self, names: Iterable[str], contents: Collection[str]) -> dict[str, str]:

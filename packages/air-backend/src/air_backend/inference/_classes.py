@@ -11,6 +11,8 @@ object is made counts for classes that the program itself names: of others there
 
 from __future__ import annotations
 
+import _abc  # type: ignore[import-not-found]  # typeshed has it not
+import abc
 import enum
 import functools
 import hashlib
@@ -84,11 +86,19 @@ def _digest(texts: Mapping[type, list[str]]) -> str:
 def _text_of_class(cls: type, *, called: bool) -> list[str]:
     members: Iterable[Any] = list(cls) if isinstance(cls, enum.EnumMeta) else ()
     texts = [f"{member.name} = {_text(member.value, set())}" for member in members]
-    return texts + [
+    return [*texts, *_registered(cls)] + [
         f"{name} = {text}"
         for name, value in _attributes(cls)
         if (called or name not in _MAKING) and (text := _text(value, set()))
     ]
+
+
+def _registered(cls: type) -> list[str]:
+    """The classes that the program has registered with an abstract one: they are told by `isinstance`."""
+    if not isinstance(cls, abc.ABCMeta):
+        return []
+    registry = (one() for one in _abc._get_dump(cls)[0])
+    return sorted(f"{one.__module__}.{one.__qualname__} is one" for one in registry if one is not None)
 
 
 def _attributes(cls: type) -> Iterator[tuple[str, Any]]:

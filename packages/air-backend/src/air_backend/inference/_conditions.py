@@ -42,6 +42,9 @@ class Conditions:
     function: Any
     scope: Mapping[str, Any]
     """The globals of the function, as `G`."""
+    references: Mapping[str, str] = field(default_factory=dict)
+    """Those that are asked once, before the first call: see `_references`."""
+    _are_settled: bool = False
     _seen: dict[int, object] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -54,10 +57,22 @@ class Conditions:
 
     def hold(self, given: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
         """Whether they are the same for a call."""
-        if not self.texts:
+        if not self.texts and (self._are_settled or not self.references):
             return True
         named = arguments(self.function, given, kwargs, self._signature)
-        return all(self._holds(number, code, text, named) for number, (code, text) in enumerate(self._parts))
+        if not all(self._holds(number, code, text, named) for number, (code, text) in enumerate(self._parts)):
+            return False
+        self._are_settled = self._are_settled or all(
+            self._refers(name, text, named) for name, text in self.references.items()
+        )
+        return self._are_settled
+
+    def _refers(self, name: str, text: str, named: dict[str, Any]) -> bool:
+        try:
+            return is_as(looked_up(name, self.scope, named), text)
+        except Exception as error:  # whatever the attributes and keys in it raise
+            log.debug("%s cannot be looked up: %s", name, error)
+            return False
 
     def _holds(self, number: int, code: CodeType, text: str, named: dict[str, Any]) -> bool:
         try:
@@ -118,17 +133,30 @@ def signature_of(function: Any) -> inspect.Signature:
     return inspect.signature(function, follow_wrapped=False)
 
 
+def looked_up(name: str, scope: Mapping[str, Any], named: Mapping[str, Any]) -> Any:
+    """The value of an expression of Dynamo's, from a trace or from a file that only this user writes."""
+    return eval(name, dict(scope), named)
+
+
 def texts_of(
-    names: Iterable[str], contents: Collection[str], scope: Mapping[str, Any], named: Mapping[str, Any]
+    names: Iterable[str],
+    contents: Collection[str],
+    scope: Mapping[str, Any],
+    named: Mapping[str, Any],
+    *,
+    compared: tuple[type, ...] = _COMPARED,
 ) -> dict[str, str]:
-    """What the values of these expressions are, where they can be looked up; of some their contents as well."""
+    """What the values of these expressions are, where they can be looked up; of some their contents as well.
+
+    Values that are `compared` otherwise are left out.
+    """
     found: dict[str, str] = {}
     for name in names:
         try:
-            value = eval(name, dict(scope), named)
+            value = looked_up(name, scope, named)
         except Exception as error:  # whatever the attributes and keys in it raise
             log.debug("%s cannot be looked up: %s", name, error)
             continue
-        if not isinstance(value, _COMPARED):
+        if not isinstance(value, compared):
             found[name] = described(value, contents=name in contents)
     return found

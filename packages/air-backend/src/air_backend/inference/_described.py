@@ -9,9 +9,22 @@ from __future__ import annotations
 import enum
 import hashlib
 import numbers
+import re
 from collections.abc import Callable
 from functools import partial
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    ClassMethodDescriptorType,
+    CodeType,
+    EllipsisType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    MethodType,
+    ModuleType,
+    WrapperDescriptorType,
+)
 from typing import Any, Final
 
 import torch
@@ -21,6 +34,9 @@ from air_backend.inference._key import PLAIN, code_of
 from air_backend.inference._local_classes import own_name
 
 _OF_TORCH: Final = (torch.dtype, torch.device, torch.layout, torch.memory_format)
+_OF_C: Final = (
+    MethodDescriptorType, ClassMethodDescriptorType, WrapperDescriptorType, GetSetDescriptorType, MemberDescriptorType,
+)  # fmt: skip
 
 
 def described(value: object, *, contents: bool = True) -> str:
@@ -28,7 +44,11 @@ def described(value: object, *, contents: bool = True) -> str:
     for kinds, describe in _KINDS:
         if isinstance(value, kinds):
             return describe(value) if contents or describe not in _OF_CONTENTS else _kind(value)
-    return f"{_kind(value)} with {sorted(getattr(value, '__dict__', ()))}"
+    if isinstance(getattr(type(value), "__members__", None), dict):  # an enumeration in C++
+        return f"{_kind(value)} {value!r}"
+    name = getattr(value, "__name__", None)  # that of a function of another library in C, such as numpy
+    text = f"{_kind(value)} {name}" if isinstance(name, str) else _kind(value)
+    return f"{text} with {sorted(getattr(value, '__dict__', ()))}"
 
 
 def is_as(value: object, text: str) -> bool:
@@ -87,12 +107,15 @@ def facts_of(value: torch.Tensor) -> tuple[object, ...]:
 _OF_CONTENTS: Final = (_set, _dict, _sequence)
 _KINDS: Final[tuple[tuple[Any, Callable[[Any], str]], ...]] = (
     (enum.Enum, lambda value: f"{_named(type(value))}.{value.name}"),
-    ((*PLAIN, numbers.Number, range, slice, *_OF_TORCH), repr),
+    ((*PLAIN, numbers.Number, range, slice, EllipsisType, *_OF_TORCH), repr),
     (FunctionType, _function),
     (MethodType, lambda value: f"a method {described(value.__func__)}"),
     (CodeType, _code),
     (partial, _partial),
     (ModuleType, lambda value: str(value.__name__)),
+    (_OF_C, lambda value: f"{_named(value.__objclass__)}.{value.__name__}"),
+    (re.Pattern, lambda value: f"{value.pattern!r} {value.flags}"),
+    ((torch.finfo, torch.iinfo), lambda value: f"{_kind(value)} of {value.dtype}"),
     ((type, BuiltinFunctionType, torch._ops.OpOverload, torch._ops.OpOverloadPacket), _named),
     ((set, frozenset), _set),
     (dict, _dict),

@@ -1,6 +1,7 @@
 """The variables of the environment that a graph took in: Dynamo has no condition on what it found in `os.environ`.
 
     if os.environ.get("FLAG") == "1": ...       # FLAG is a text in the lines that were traced
+    if os.getenv("FLAG") == "1": ...            # likewise
 
 So the texts of the traced lines that may name a variable (capitals, or what a call looks up) are compared as globals.
 """
@@ -22,7 +23,7 @@ _LOOKED_UP: Final = re.compile(r"""env\w*(?:\.get)?\s*[\[(]\s*["'](\w+)["']""")
 def texts_in(guards: Iterable[Any]) -> set[str] | None:
     """The texts that conditions are about, where a graph reads the environment; None where it does not."""
     values = [guard.value for guard in guards]
-    if not any(isinstance(value, os._Environ) for value in values):
+    if not any(isinstance(value, os._Environ) or value is os.getenv for value in values):
         return None
     return {value for value in values if type(value) is str and re.fullmatch(_CAPITALS, value)}
 

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from air_backend.inference._described import facts_of, is_as
+from air_backend.inference._globals import ROOT
 from air_backend.inference._key import PLAIN
 
 log = logging.getLogger(__name__)
@@ -33,7 +34,6 @@ _STAYS: Final = (
     *PLAIN, torch.dtype, torch.device, torch._ops.OpOverload, torch._ops.OpOverloadPacket, type, enum.Enum,
     ModuleType, BuiltinFunctionType, CodeType, nn.Module,
 )  # fmt: skip
-_ROOT: Final = re.compile(r"\bG\['(\w+)'\]")
 _ANY: Final = object()
 
 
@@ -106,7 +106,7 @@ class GlobalConditions:
     @cached_property
     def _known(self) -> dict[str, Any]:
         """`F` for the globals of the function, and each of Dynamo's modules, which do not change."""
-        roots = {name for text in self.texts for name in _ROOT.findall(text) if name not in self.own}
+        roots = {name for text in self.texts for name in ROOT.findall(text) if name not in self.own}
         return {**self.scope, "F": self.own, "M": {name: self.scope["G"][name] for name in roots}}
 
     @cached_property
@@ -114,7 +114,7 @@ class GlobalConditions:
         def root(found: re.Match[str]) -> str:
             return f"{'F' if found[1] in self.own else 'M'}['{found[1]}']"
 
-        expressions = "".join(f"{_ROOT.sub(root, text)}, " for text in self.texts)
+        expressions = "".join(f"{ROOT.sub(root, text)}, " for text in self.texts)
         return compile(f"({expressions})", "<conditions>", "eval")
 
 

@@ -13,11 +13,14 @@ from __future__ import annotations
 
 import builtins
 import itertools
+import re
 import weakref
+from collections.abc import Iterable
 from types import FunctionType
 from typing import Any, Final
 
 _OF_DYNAMO: Final = ("__builtins_dict__", "___")
+ROOT: Final = re.compile(r"\bG\['(\w+)'\]")
 _numbers = itertools.count()
 
 
@@ -35,6 +38,17 @@ def use_globals_of(graph: Any, function: FunctionType) -> None:
     made = FunctionType(code, scope, fn.__name__, fn.__defaults__, fn.__closure__)
     made.__kwdefaults__ = fn.__kwdefaults__
     graph.fn = made
+
+
+def lend_globals(graph: Any, names: Iterable[str], scope: Any) -> None:
+    """Gives the conditions on sizes and numbers of a graph from a file the globals that they name.
+
+    Torch writes none that has no other condition. What they were is compared beside, so these need not follow them.
+    """
+    known = graph._artifacts.guard_manager.global_scope["G"]
+    for root in {root for name in names for root in ROOT.findall(name)}:
+        if root not in known:
+            known[root] = scope[root]
 
 
 def _is_own(name: str, graph: Any, scope: dict[str, Any]) -> bool:

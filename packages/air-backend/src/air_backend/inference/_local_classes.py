@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from torch import nn
 from torch._dynamo import convert_frame
+from torch._dynamo.source import is_from_global_source
 from torch.utils._pytree import tree_leaves
 
 from air_graph import forks
@@ -55,12 +56,17 @@ def importable(function: Callable[..., Any], arguments: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def conditions_made_in(entered: Callable[[], contextlib.AbstractContextManager[None]]) -> Iterator[None]:
-    """While this context is entered, Dynamo makes conditions in another one, entered once for each graph."""
+    """While this context is entered, Dynamo makes conditions in another one, entered once for each graph.
+
+    The order of keys of a global is none of torch's: it would look for the global in a file, and it is compared beside.
+    """
     original = getattr(convert_frame, _MAKER)
 
-    def made(*args: Any, **kwargs: Any) -> Any:
+    def made(code: Any, output: Any, *args: Any, **kwargs: Any) -> Any:
+        ordered = output.guard_on_key_order
+        ordered -= {source for source in ordered if is_from_global_source(source)}
         with entered():
-            return original(*args, **kwargs)
+            return original(code, output, *args, **kwargs)
 
     setattr(convert_frame, _MAKER, made)
     try:

@@ -37,7 +37,7 @@ from air_backend.inference._classes import Classes, changed
 from air_backend.inference._conditions import Conditions, Traced
 from air_backend.inference._described import described, is_as
 from air_backend.inference._global_conditions import GlobalConditions
-from air_backend.inference._globals import use_globals_of
+from air_backend.inference._globals import lend_globals, use_globals_of
 from air_backend.inference._key import Key, cells_of, code_of, hooks_of
 from air_backend.inference._marks import Marks, put_back
 from air_config.trust import Untrusted, open_trusted, why_untrusted
@@ -55,6 +55,7 @@ CLASSES: Final = "classes"
 MARKS: Final = "marks"
 MODULES: Final = "modules"
 CONDITIONS: Final = "conditions"
+REFERENCES: Final = "references"
 _IMPORT: Final = "__import_"
 #: Names that Dynamo gives to globals of its own, which another process does not have.
 _OF_DYNAMO: Final = ("G['__builtins_dict__", "G['___")
@@ -69,6 +70,8 @@ class Facts:
     globals: Mapping[str, str]
     conditions: Mapping[str, str]
     """Those among arguments and attributes that are asked in each call."""
+    references: Mapping[str, str]
+    """Those that are reached through a class or a function, asked before the first call."""
     marks: Marks
     hooks: Mapping[str, list[str]]
     classes: Classes
@@ -77,6 +80,7 @@ class Facts:
         held = (
             (GLOBALS, self.globals),
             (CONDITIONS, self.conditions),
+            (REFERENCES, self.references),
             (MARKS, self.marks),
             (HOOKS, self.hooks),
             (CLASSES, self.classes),
@@ -225,23 +229,28 @@ def _loaded(file: BinaryIO, path: Path, key: Key, func: Callable[..., Any]) -> T
     with tracing(TracingContext(None)):  # torch's conditions on `torch.cond` can be made nowhere else
         graph = torch.compiler.load_compiled_function(data, f_globals=scope, external_data=cells_of(func))
         use_globals_of(graph, _function(func))
+        lend_globals(graph, values, scope_of(func)["G"])
         put_back(graph, about[MARKS])
     for source in graph.source_info().inlined_sources:  # type: ignore[attr-defined]
         if _checksum(source) != source.checksum:
             raise NotACache(str(path), f"the source code of {source.module} has changed")
     if code_of(graph._artifacts.original_code) != code_of(_function(func).__code__):  # type: ignore[attr-defined]
         raise NotACache(str(path), f"it was traced from another function named {key.function}")
-    return traced(graph, about[CONDITIONS], values, func)
+    return traced(graph, about[CONDITIONS], about[REFERENCES], values, func)
 
 
 def traced(
-    graph: Any, conditions: Mapping[str, str], values: Mapping[str, str], func: Callable[..., Any]
+    graph: Any,
+    conditions: Mapping[str, str],
+    references: Mapping[str, str],
+    values: Mapping[str, str],
+    func: Callable[..., Any],
 ) -> Traced:
     """A graph, with what it asks of arguments and of globals."""
     function, scope = _function(func), scope_of(func)
     return Traced(
         graph,
-        Conditions(conditions, function, scope),
+        Conditions(conditions, function, scope, references),
         GlobalConditions(values, scope, function.__globals__),
     )
 
