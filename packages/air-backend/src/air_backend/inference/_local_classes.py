@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from types import MethodType
@@ -62,11 +63,20 @@ def conditions_made_in(entered: Callable[[], contextlib.AbstractContextManager[N
     """
     original = getattr(convert_frame, _MAKER)
 
-    def made(code: Any, output: Any, *args: Any, **kwargs: Any) -> Any:
-        ordered = output.guard_on_key_order
-        ordered -= {source for source in ordered if is_from_global_source(source)}
+    def made(*args: Any, **kwargs: Any) -> Any:
+        given = inspect.signature(original).bind(*args, **kwargs)
+        output, keep = given.arguments["output_graph"], given.arguments["guard_filter_fn"]
+
+        def kept(guards: Any) -> Any:
+            found = keep(guards)
+            ordered = output.guard_on_key_order
+            ordered -= {source for source in ordered if is_from_global_source(source)}
+            return found
+
+        if keep is not None:
+            given.arguments["guard_filter_fn"] = kept
         with entered():
-            return original(code, output, *args, **kwargs)
+            return original(*given.args, **given.kwargs)
 
     setattr(convert_frame, _MAKER, made)
     try:
