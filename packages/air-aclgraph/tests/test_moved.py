@@ -47,6 +47,18 @@ def test_N25_a_new_cache_for_each_request_needs_no_capture(device: str) -> None:
     assert any("callers bring other memory" in line for line in run.explain()["history"])
 
 
+def test_N25_caches_in_turn_are_carried_in_inference_mode_and_outside_of_it(device: str) -> None:
+    """As by two models of one class, a target and its draft, that share a graph."""
+    run = compiled(device)
+    caches, twins = ([torch.zeros(4, device=device) for _ in range(3)] for _ in range(2))
+    for mode in (torch.no_grad, torch.inference_mode, torch.no_grad, torch.inference_mode):
+        for number in range(9):
+            with mode():
+                x = torch.full((4,), float(number), device=device)
+                torch.testing.assert_close(run(caches[number % 3], x)[0], step(twins[number % 3], x)[0])
+    torch.testing.assert_close(caches, twins)
+
+
 def test_outputs_that_were_lent_are_lent_when_the_cache_is_carried(device: str) -> None:
     run = compiled(device)
     for _ in range(3):

@@ -101,17 +101,22 @@ class Making:
         return tuple(inputs)
 
     def _buffer(self, index: int, value: Tensor) -> Tensor:
-        """Memory of our own that holds what the graph reads of an input."""
-        buffer = self.runtime.buffer_like(value)
-        if index in self.wholes:
-            refuse_format(self.slots[index].name, buffer)
-            buffer = self.buffers.whole_like(index, value)
-            whole(buffer).copy_(whole(value))
+        """Memory of our own that holds what the graph reads of an input.
+
+        Made outside of inference mode, in which it could be written nowhere else: not in the recording of a graph that
+        writes it, and not before a replay for a caller outside.
+        """
+        with torch.inference_mode(False), torch.no_grad():
+            buffer = self.runtime.buffer_like(value)
+            if index in self.wholes:
+                refuse_format(self.slots[index].name, buffer)
+                buffer = self.buffers.whole_like(index, value)
+                whole(buffer).copy_(whole(value))
+                return buffer
+            if buffer is None:
+                buffer = self.buffers.like(index, value)
+            fill(buffer, value)
             return buffer
-        if buffer is None:
-            buffer = self.buffers.like(index, value)
-        fill(buffer, value)
-        return buffer
 
     def record(
         self, key: Key, inputs: tuple[Any, ...], kinds: Sequence[Kind], copied: bool, sample: Sample | None
