@@ -126,7 +126,8 @@ def _of_builtin(careful: AddressTests, home: int) -> AddressTests | None:
         return None
 
     def test(indices: Sequence[int], tensors: Sequence[Tensor]) -> AddressTest:
-        portable = careful(indices, tensors)  # one that is `followed` keeps the tensors, and so their storages
+        # one that is `followed` keeps the tensors, and so their storages
+        portable = careful(indices, tensors)
         if len(indices) < _FEW:
             return portable
         count = len(indices)
