@@ -30,4 +30,4 @@ def test_the_gradient_of_slopes_is_summed_over_all_that_share_them(
 
 @pytest.mark.parametrize("sizes", [(3,), (4,), (3, 1), (1,), (0,)], ids=str)
 def test_tensors_of_other_sizes_are_not_equal(sizes: tuple[int, ...]) -> None:
-    assert torch.equal(torch.ones(3).npu(), torch.ones(sizes).npu()) == (sizes == (3,))
+    assert torch.equal(torch.ones(3, device="npu"), torch.ones(sizes, device="npu")) == (sizes == (3,))
