@@ -29,6 +29,7 @@ from air_backend._for_dynamo import for_dynamo
 from air_backend._given import in_a_tuple, is_as_aotautograd_makes_it
 from air_backend._keeping import keeping
 from air_backend._kinds import example_values, kinds_of, of_its_kind
+from air_backend._meshes import forget_meshes
 from air_backend._npu_traces import trace_plain_formats
 from air_backend._pieces import untouched
 from air_backend._results_of_functions import calls_functions, keep_backward_of_functions
@@ -165,6 +166,7 @@ def _through_aot(
     """Makes the graph functional by AOTAutograd and compiles what comes out; `original` serves other calls."""
     ahead = compilation.ahead(example_inputs)
     with torch._functorch.config.patch({NOT_LAZY: True} if ahead else {}):
+        forget_meshes()
         compiled: Callable[..., Any] = aot_autograd(
             fw_compiler=compilation.compiler("forward"),
             bw_compiler=compilation.compiler("backward", ahead=ahead),

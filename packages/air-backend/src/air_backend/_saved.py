@@ -39,6 +39,7 @@ from air_backend._compilation import JOINT_GRAPH, Compilation, GraphFacts, decla
 from air_backend._for_dynamo import for_dynamo
 from air_backend._hidden_writes import Around
 from air_backend._kinds import example_values
+from air_backend._meshes import forget_meshes
 from air_backend._record import Role
 from air_backend._shared_memory import Sharing
 from air_backend._version import __version__
@@ -225,6 +226,7 @@ def through_aot(
         in_progress(compilation),
         torch._functorch.config.patch(TORCH_SETTINGS),
     ):
+        forget_meshes()
         compiled: Callable[..., Any] = aot_autograd(
             fw_compiler=_saving(compilation, "forward"),
             bw_compiler=_saving(compilation, "backward"),
