@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 import air_backend
+from air_backend import ops, scope
 from delayed_device import CALLS, MARKS, SIZE, delayed, npu
 
 pytestmark = MARKS
@@ -189,3 +191,19 @@ def test_A42_a_graph_break_in_a_block_of_a_stream_is_told_with_its_line_and_as_w
     finally:
         npu.set_stream(before)
     assert "test_native_outside.py" in str(caught.value)
+
+
+def test_S21_markers_keep_the_streams_of_a_graph_on_a_device() -> None:
+    def marked(x: Tensor) -> Tensor:
+        with scope.npu_stream_switch("marked"):
+            y = slow(x)
+            made = ops.record()
+        ops.wait([made])
+        return y * 2
+
+    compiled = torch.compile(marked, backend="air", options={"mode": "reduce-overhead"}, fullgraph=True)
+    for number in range(CALLS):
+        with delayed(number), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = compiled(torch.full((SIZE,), float(number), device="npu"))
+            assert (found.cpu() == (number + 5) * 2).all()

@@ -44,6 +44,7 @@ from air_graph import (
     written_inputs,
 )
 from air_graph.pieces import LeftOut
+from air_streams import STREAM_OPS
 
 aten = torch.ops.aten
 
@@ -262,6 +263,8 @@ def _is_computed_on_host(node: Node) -> bool:
 def copies_from_host(node: Node) -> bool:
     """Whether a node moves what the host has computed to the device, rather than reading a number of it."""
     if node.op != "call_function" or is_on_host(node) or is_in_both(node):
+        return False
+    if node.target in STREAM_OPS:  # a marker is no more than a name for the capture
         return False
     if not any(_is_computed_on_host(n) for n in node.all_input_nodes):
         return False
