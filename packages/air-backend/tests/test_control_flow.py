@@ -304,3 +304,27 @@ def test_N28_a_device_that_refuses_a_conditional_node_gets_pieces(
     assert _conditions._refused == ["the device has no conditional nodes"]
     monkeypatch.undo()
     equal_for(unwarned(branch), branch, "npu")
+
+
+@MODES
+def test_nested_regions_are_part_of_the_graph(mode: str) -> None:
+    layers = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(2))
+
+    @torch.compiler.nested_compile_region
+    def layer(of: torch.nn.Module, x: Tensor) -> Tensor:
+        return torch.sin(of(x)) + x
+
+    def model(x: Tensor) -> Tensor:
+        for each in layers:
+            x = layer(each, x)
+        return x
+
+    run = compiled_in(mode, model)
+    ours, theirs = (torch.ones(3, 4, requires_grad=True) for _ in range(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", GraphSplit)
+        result = run(ours)
+        result.sum().backward()
+    expected = model(theirs)
+    expected.sum().backward()
+    torch.testing.assert_close((result, ours.grad), (expected, theirs.grad))

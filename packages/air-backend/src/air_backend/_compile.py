@@ -113,6 +113,7 @@ def compile_aten(
 
 def _mend(gm: fx.GraphModule, role: Role) -> None:
     """Mends what torch traced wrongly, and notes what only this graph can tell: whose memory its results lie in."""
+    air_graph.inline_regions(gm)
     air_graph.mend_zeros(gm)
     air_graph.mend_long_products(gm)
     air_graph.mend_offsets(gm)

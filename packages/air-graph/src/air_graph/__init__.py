@@ -22,6 +22,7 @@ from air_graph._links import Link, link_of, links_of, owner_of, shares_storage
 from air_graph._long_products import mend_long_products
 from air_graph._margins import mend_margins, multilabel_margin_loss
 from air_graph._misstated import mend_layouts
+from air_graph._nested_regions import inline_regions
 from air_graph._no_memory import no_memory
 from air_graph._offsets import mend_offsets
 from air_graph._on_host import is_in_both, is_made_anew, is_on_host, needed_on_host
@@ -142,6 +143,7 @@ __all__ = [
     "has_line",
     "hidden_writes",
     "hint_of",
+    "inline_regions",
     "input_roots",
     "is_dense",
     "is_in_both",
