@@ -23,11 +23,13 @@ def region(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 @torch.compiler.nested_compile_region
 def outer(x: Tensor) -> Tensor:
-    return region(x, x + 1)[0] * region(x * 2, x)[0]
+    product: Tensor = region(x, x + 1)[0] * region(x * 2, x)[0]
+    return product
 
 
 def nested(x: Tensor) -> Tensor:
-    return outer(outer(x))
+    twice: Tensor = outer(outer(x))
+    return twice
 
 
 def regions(x: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,14 +2,13 @@
 
     y = invoke_subgraph(region, "region_0", x)[0]     ->     y = <the operators of region, on x>
 
-`torch.compiler.nested_compile_region` traces a region once for all calls whose operands are alike. Passes look for operators in a graph, and an
-engine converts them there: a call of a body was one that nobody knows.
+`torch.compiler.nested_compile_region` traces a region once for all calls whose operands are alike. Passes look for
+operators in a graph, and an engine converts them there: a call of a body was one that nobody knows.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
 from typing import Any, Final
 
 import torch
@@ -51,7 +50,8 @@ def _is_taken_apart(call: Node) -> bool:
     body, _, *operands = call.args
     if not isinstance(body, Node) or body.op != "get_attr" or call.kwargs:
         return False
-    inside = attribute(call.graph.owning_module, str(body.target))
+    gm = call.graph.owning_module
+    inside = None if gm is None else attribute(gm, str(body.target))
     return isinstance(inside, GraphModule) and len(inside.graph.find_nodes(op="placeholder")) == len(operands)
 
 
@@ -68,10 +68,11 @@ def _replace(gm: GraphModule, call: Node, names: dict[tuple[int, str], str]) -> 
             copy = new[node] = gm.graph.node_copy(node, new.__getitem__)
             if node.op == "get_attr":
                 copy.target = _moved(gm, inside, str(node.target), names)
-    (given,) = inside.graph.output_node().args
-    results: Sequence[Any] = map_arg(given, new.__getitem__)  # type: ignore[assignment]  # a body gives a tuple
+    given: Any = inside.graph.output_node().args[0]
+    results: Any = map_arg(given, new.__getitem__)
     for user in list(call.users):
-        user.replace_all_uses_with(results[user.args[1]])
+        number: Any = user.args[1]
+        user.replace_all_uses_with(results[number])
         gm.graph.erase_node(user)
     gm.graph.erase_node(call)
 
