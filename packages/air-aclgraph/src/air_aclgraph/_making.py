@@ -258,7 +258,11 @@ class Making:
         return loans
 
     def first_outputs(self, captured: Captured, inputs: Sequence[Any], args: list[Any]) -> tuple[Any, ...]:
-        """The outputs of a recording run: views of inputs are made on the caller's own tensors."""
+        """The outputs of a recording run: views of inputs are made on the caller's own tensors.
+
+        What that run gave is the caller's alone from here on: autograd hangs the history of a call on it.
+        """
+        given, captured.recording.first = captured.recording.first, ()
         for index, kind in enumerate(captured.kinds):
             if kind is Kind.CARRIED and index in self.wholes:
                 whole(args[index]).copy_(whole(inputs[index]))
@@ -268,6 +272,6 @@ class Making:
             return finisher(captured.outputs, self.options.outputs, self.guarded)(args)
         if not captured.outputs_shared:
             return finisher(captured.outputs, "clone", self.guarded)(args)
-        pairs = zip(captured.outputs, captured.recording.first, strict=True)
+        pairs = zip(captured.outputs, given, strict=True)
         firsts = [first for output, first in pairs if isinstance(output, OwnMemory)]
         return mixed(captured.outputs, lambda: firsts)(args)

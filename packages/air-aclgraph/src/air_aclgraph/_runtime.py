@@ -104,7 +104,8 @@ class Recording:
 
     `replay_with` takes new host parameters, one mapping per updatable operator in the order they ran.
     `ran` says that the recording run itself computed the outputs: they are `first`, and the first call needs
-    no replay.  `explain_error` makes an error of a replay readable; it gives back what is not the device's.
+    no replay and has them for itself.  `explain_error` makes an error of a replay readable; it gives back what is not
+    the device's.
     `claims` says how many tensors the recording itself has over each storage that it made and that no other
     recording writes; the outputs among those may be lent to callers. `holders` are the tensors that live as long as it
     does, its inputs among them.
