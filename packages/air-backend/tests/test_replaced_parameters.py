@@ -1,4 +1,4 @@
-"""Parameters that are put in the place of others, as `load_state_dict(assign=True)` does, leave nothing of those behind."""
+"""Parameters that are put in the place of others, by `load_state_dict(assign=True)`, leave nothing behind."""
 
 from __future__ import annotations
 

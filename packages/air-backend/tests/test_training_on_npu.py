@@ -109,9 +109,7 @@ def test_a_norm_of_half_precision_trains_in_the_graph(norm: nn.Module, dtype: to
         torch.testing.assert_close(ours, theirs, rtol=0.05, atol=0.05 * float(theirs.abs().max()))
 
 
-@pytest.mark.npu(
-    "torch_npu casts before a softmax of another type by an operator of its own, which has a gradient"
-)
+@pytest.mark.npu("torch_npu casts before a softmax of another type by an operator of its own")
 @pytest.mark.parametrize("function", [torch.softmax, torch.log_softmax], ids=["softmax", "log_softmax"])
 def test_the_gradient_of_a_softmax_in_another_type_stays_in_the_graph(
     function: Callable[..., Tensor],
