@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -11,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
-from air_aclgraph import native
+from air_aclgraph import _addresses, native
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs a compiler")
 
@@ -117,3 +120,40 @@ def test_without_a_compiler_calls_do_without(
     monkeypatch.setattr(shutil, "which", lambda name: None)
     assert native.library() is None
     assert "no C++ compiler" in caplog.text
+
+
+@pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13"])
+def test_each_python_has_what_the_builtins_call(version: str) -> None:
+    """Undeclared, one missing function costs the whole library: every call does without it."""
+    declared = (native._FOLDER / "python.h").read_text()
+    names = re.findall(r"^(?!__attribute__).*?\b(Py\w+)\(.*\);", declared, re.MULTILINE)
+    assert "PyObject_CallObject" in names
+    asked = f"import ctypes; print([one for one in {names} if not hasattr(ctypes.pythonapi, one)])"
+    interpreter = shutil.which(f"python{version}")
+    ran = interpreter and subprocess.run(
+        [interpreter, "-c", asked], capture_output=True, text=True, check=False
+    )
+    if not ran or ran.returncode:
+        pytest.skip(f"no Python {version} is here")
+    assert ran.stdout.strip() == "[]"
+
+
+def test_a_call_by_a_tuple_is_the_call(tmp_path: Path) -> None:
+    """Python 3.10 has no function for a call without one."""
+    renamed = (native._FOLDER / "python.h").read_text().replace("PyObject_Vectorcall", "PyObject_NotThere")
+    (tmp_path / "python.h").write_text(renamed)
+    for source in native.SOURCES:
+        shutil.copy(source, tmp_path)
+    sources = [str(tmp_path / source.name) for source in native.SOURCES]
+    library = tmp_path / "builtins.so"
+    subprocess.run(["g++", "-O2", "-shared", "-fPIC", *sources, "-o", str(library)], check=True)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(native, "library", lambda: ctypes.PyDLL(str(library)))
+        tests = _addresses.compiled()
+        assert tests is not None
+        tensors = [torch.ones(2) for _ in range(8)]
+        same = tests(range(8), tensors)
+        assert same(*tensors)
+        assert not same(*tensors[:-1], torch.ones(2))
+        with pytest.raises((TypeError, AttributeError)):
+            same(*tensors[:-1], "no tensor")  # the careful test, which the builtin calls, says so

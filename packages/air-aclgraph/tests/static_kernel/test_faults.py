@@ -134,7 +134,7 @@ def test_a_disk_that_is_full_for_the_compiler_is_reported_by_its_own_words(
         ("shutil.copyfile", "compile"),
         ("os.replace", "look up"),
         ("shutil.copy2", "install"),
-        ("os.mkdir", "dump"),
+        ("pathlib.Path.mkdir", "dump"),
     ],
 )
 def test_a_disk_that_is_full_for_this_process_fails_the_stage_at_hand(

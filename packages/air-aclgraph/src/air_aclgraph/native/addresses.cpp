@@ -58,7 +58,7 @@ int compare(const Expected& expected, Object* const* args, long given) {
 Object* same(Object* self, Object* const* args, long given) {
     const auto& expected = *static_cast<const Expected*>(PyCapsule_GetPointer(self, nullptr));
     const int found = compare(expected, args, given);
-    return found < 0 ? PyObject_Vectorcall(expected.careful, args, given, nullptr) : PyBool_FromLong(found);
+    return found < 0 ? called(expected.careful, args, given) : PyBool_FromLong(found);
 }
 
 void destroy(Object* capsule) {

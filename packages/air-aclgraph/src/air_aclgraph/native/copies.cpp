@@ -66,7 +66,7 @@ bool are_apart(const char* one, const char* other, unsigned long bytes) {
 
 // 1: all are tensors of the device like the buffers, in plain formats; 0: not so; -1: an error of Python is set.
 int are_alike(const Copies& copies, Object* const* tensors) {
-    Object* const found = PyObject_Vectorcall(copies.check, tensors, copies.count, nullptr);
+    Object* const found = called(copies.check, tensors, copies.count);
     if (found == nullptr) return -1;
     const int alike = PyObject_IsTrue(found);
     Py_DecRef(found);
@@ -79,7 +79,7 @@ int are_alike(const Copies& copies, Object* const* tensors) {
 
 // 1: copied; 0: not copied, or not all; -1: an error of Python is set.
 int copy_memory(const Copies& copies, Object* const* tensors) {
-    Object* const number = PyObject_Vectorcall(copies.stream, &copies.device, 1, nullptr);
+    Object* const number = called(copies.stream, &copies.device, 1);
     if (number == nullptr) return -1;
     void* const stream = PyLong_AsVoidPtr(number);
     Py_DecRef(number);
@@ -107,7 +107,7 @@ Object* copy(Object* self, Object* const* tensors, long given) {
     }
     if (found < 0) return nullptr;
     if (found == 1 && copies.batched == nullptr) return PyBool_FromLong(1);
-    return PyObject_Vectorcall(found == 1 ? copies.batched : copies.careful, tensors, given, nullptr);
+    return called(found == 1 ? copies.batched : copies.careful, tensors, given);
 }
 
 void destroy(Object* capsule) {

@@ -22,7 +22,7 @@ struct DirectCall {
 
 // 1 or 0; -1: an error of Python is set.
 int is_on(Object* asked) {
-    Object* const found = PyObject_Vectorcall(asked, nullptr, 0, nullptr);
+    Object* const found = called(asked, nullptr, 0);
     if (found == nullptr) return -1;
     const int on = PyObject_IsTrue(found);
     Py_DecRef(found);
@@ -45,7 +45,7 @@ Object* enter(Object* self, Object* args) {
     if (around < 0) return nullptr;
     if (around == 1) return PyObject_CallObject(direct_call.careful, args);
     Py_IncRef(run);
-    Object* const outputs = PyObject_Vectorcall(run, &args, 1, nullptr);
+    Object* const outputs = called(run, &args, 1);
     Py_DecRef(run);
     return outputs;
 }
