@@ -126,7 +126,7 @@ def test_without_a_compiler_calls_do_without(
 def test_each_python_has_what_the_builtins_call(version: str) -> None:
     """Undeclared, one missing function costs the whole library: every call does without it."""
     declared = (native._FOLDER / "python.h").read_text()
-    names = re.findall(r"^(?!__attribute__).*?\b(Py\w+)\(.*\);", declared, re.MULTILINE)
+    names = re.findall(r"^(?!__attribute__)\S.*?\b(Py\w+)\(.*\);", declared, re.MULTILINE)
     assert "PyObject_CallObject" in names
     asked = f"import ctypes; print([one for one in {names} if not hasattr(ctypes.pythonapi, one)])"
     interpreter = shutil.which(f"python{version}")
