@@ -14,6 +14,8 @@ from torch import Tensor, fx
 from torch._functorch.partitioners import default_partition
 from torch._ops import OpOverload
 
+from air_backend._written_once import keep_on_their_side
+
 Halves = tuple[fx.GraphModule, fx.GraphModule]
 
 _TAG: Final = "partitioner_tag"
@@ -25,6 +27,7 @@ _MARK: Final = "a collective whose result is dropped"
 
 def divided(joint: fx.GraphModule, inputs: Any, **known: Any) -> Halves:
     """Forward and backward, by torch's own rule, with every collective of the joint graph."""
+    keep_on_their_side(joint.graph)
     lost = _dropped(joint.graph)
     late = _needs_gradients(joint.graph) if lost else set()
     marks = [_taken(node, node in late or node.meta.get(_TAG) in _OF_BACKWARD) for node in lost]

@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import Graph, GraphModule, Node
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
-from air_graph import uses_of
+from air_graph import writes
 
 #: Modules whose functions a traced graph calls on sizes: `operator.add`, `math.trunc`, `torch.sym_max`.
 _OF_SIZES: Final = ("_operator", "math", "torch", "torch.fx.experimental.symbolic_shapes")
@@ -63,7 +63,7 @@ def _is_functional(node: Node) -> bool:
     if node.op != "call_function":
         return False
     if isinstance(node.target, (OpOverload, HigherOrderOperator)):
-        return not any(use.writes for use in uses_of(node))
+        return not writes(node)
     return node.target is operator.getitem or _is_of_sizes(node)
 
 

@@ -20,8 +20,9 @@ from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from air_backend._dropped import Halves, divided
+from air_backend._written_once import is_of_backward
 from air_backend.errors import NotJoined
-from air_graph import followers_of, link_of, nearest_source_of, warn_at, why_not_linear
+from air_graph import followers_of, link_of, nearest_source_of, warn_at, why_not_linear, writes
 
 aten = torch.ops.aten
 
@@ -95,7 +96,7 @@ def _unfit(joint: fx.GraphModule) -> Refusal | None:
             return Refusal(f"the graph takes {node.target} beside its inputs", node)
         if getattr(node.target, "__name__", "") == "with_effects":
             return Refusal("an operator has effects whose order is kept", node)
-        if node.meta.get(_TAG) in ("is_backward", "must_be_in_backward") and _writes(node):
+        if is_of_backward(node) and writes(node):
             return Refusal("the backward writes to an input", node)
     return None
 
@@ -189,10 +190,6 @@ def tangents_of(joint: fx.GraphModule) -> list[fx.Node]:
 
 def _is_tangent(node: fx.Node) -> bool:
     return str(node.target).startswith("tangents")
-
-
-def _writes(node: fx.Node) -> bool:
-    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
 
 
 def _result_of(joint: fx.GraphModule, tangent: fx.Node, results: int) -> fx.Node | None:

@@ -91,6 +91,7 @@ from air_graph._uses import (
     nodes_in,
     operator_of,
     uses_of,
+    writes,
     written_inputs,
 )
 from air_graph._version import __version__
@@ -207,6 +208,7 @@ __all__ = [
     "why_not_linear",
     "with_bits_of",
     "with_index",
+    "writes",
     "written_arguments",
     "written_inputs",
     "written_values",

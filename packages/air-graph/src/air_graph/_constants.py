@@ -17,7 +17,7 @@ from torch.fx import Graph, Node
 from torch.fx.experimental.symbolic_shapes import free_symbols, free_unbacked_symbols
 from torch.utils._pytree import tree_leaves
 
-from air_graph._uses import is_opaque, uses_of
+from air_graph._uses import is_opaque, writes
 
 Symbols = frozenset[Any]
 _SIZES: Final = (torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -60,7 +60,7 @@ def _is_deterministic(node: Node) -> bool:
         return False
     if not isinstance(node.meta.get("val"), Tensor) or any(tag in op.tags for tag in _UNDECIDED):
         return False
-    return not is_opaque(node) and not any(use.writes for use in uses_of(node))
+    return not is_opaque(node) and not writes(node)
 
 
 def _symbols_of(

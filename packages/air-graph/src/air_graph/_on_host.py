@@ -14,7 +14,7 @@ from torch.fx import Graph, Node
 
 from air_graph._examples import device_kinds, example_tensors
 from air_graph._random import draws_random_numbers
-from air_graph._uses import uses_of
+from air_graph._uses import writes
 
 _COPIED: Final = "it copies from the device to the host, which waits for it"
 _COMPUTED: Final = "what it computes is wanted in the memory of the host"
@@ -63,7 +63,7 @@ def needed_on_host(graph: Graph) -> dict[Node, str]:
 
 
 def _is_needed(node: Node, found: dict[Node, str]) -> bool:
-    if is_made_anew(node) or any(use.writes for use in uses_of(node)):
+    if is_made_anew(node) or writes(node):
         return True
     return any(user.op == "output" or user in found for user in node.users)
 

@@ -108,6 +108,11 @@ def uses_of(node: Node) -> Iterator[Use]:
         yield _use(value, key, effects, effects.by_key.get(key))
 
 
+def writes(node: Node) -> bool:
+    """Whether `node` writes memory that it is given, also where its schema does not say so."""
+    return any(use.writes for use in uses_of(node))
+
+
 def _use(value: Node, key: Key, effects: Effects, effect: ArgumentEffect | None) -> Use:
     if effects.opaque:
         return Use(value, key, writes=True)

@@ -14,7 +14,7 @@ from torch.utils.flop_counter import flop_registry
 from air_graph._hints import bytes_of, elements_of
 from air_graph._operators import name_of
 from air_graph._source import source_of
-from air_graph._uses import uses_of
+from air_graph._uses import writes
 from air_graph.page._picture import PageNode, Picture
 
 _ROOT: Final = re.compile(r"^L\['self'\]\.?|^L\['(\w+)'\]|^self\b\.?")
@@ -43,7 +43,7 @@ def kind_of(node: Node) -> str:
         return "view"
     if not isinstance(operator, torch._ops.OpOverload):
         return "other"
-    if any(use.writes for use in uses_of(node)):
+    if writes(node):
         return "write"
     if operator.is_view:
         return "view"

@@ -1,0 +1,36 @@
+"""Operators that write what their schema says they read run once in a step of training, where the program runs them.
+
+torch divides a graph into forward and backward by schemas: an operator whose arguments both halves have is computed in
+either one that wants it. One that writes would then write twice, or in the forward what the backward writes. Those that
+a schema names are kept on their side by torch itself.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from torch import fx
+from torch._ops import HigherOrderOperator, OpOverload
+
+from air_graph import writes
+
+_TAG: Final = "partitioner_tag"
+_OF_FORWARD: Final = ("is_forward", "must_be_in_forward")
+
+
+def keep_on_their_side(graph: fx.Graph) -> None:
+    """Marks the writes that torch does not see."""
+    for node in graph.nodes:
+        if _hides_a_write(node) and "recompute" not in node.meta:
+            node.meta[_TAG] = f"must_be_in_{'backward' if is_of_backward(node) else 'forward'}"
+
+
+def is_of_backward(node: fx.Node) -> bool:
+    """Whether a node of a joint graph was traced in the backward; those of an own `backward` have no mark."""
+    return node.meta.get(_TAG) not in _OF_FORWARD
+
+
+def _hides_a_write(node: fx.Node) -> bool:
+    if isinstance(node.target, OpOverload):
+        return not node.target._schema.is_mutable and writes(node)
+    return isinstance(node.target, HigherOrderOperator) and writes(node)

@@ -1,0 +1,91 @@
+"""What an operator writes although its schema says that it reads it, is written once in a step of training."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from air_graph import _effects, effects_of, register_hidden_writes
+
+JOINT = {"experimental_config.aot_config_enable_joint_graph": True}
+MODES = ("reduce-overhead", "max-autotune")
+
+_unique = itertools.count()
+
+
+def tallied(x: Tensor, tally: Tensor) -> Tensor:
+    tally.add_(1)
+    return x.abs()
+
+
+@pytest.fixture
+def tally() -> Iterator[Any]:
+    """An operator that counts in its second argument how often it ran."""
+    namespace = f"written_once_{next(_unique)}"
+    library = torch.library.Library(namespace, "FRAGMENT")
+    library.define("tally(Tensor x, Tensor tally) -> Tensor")
+    library.impl("tally", tallied, "CompositeExplicitAutograd")
+    library.impl("tally", lambda x, tally: torch.empty_like(x), "Meta")
+    register_hidden_writes(f"{namespace}::tally", ("tally",))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield getattr(torch.ops, namespace).tally.default
+    _effects._hidden_writes.pop(f"{namespace}::tally.default")
+    effects_of.cache_clear()
+    library._destroy()
+
+
+class InForward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, count: Tensor, tally: Any) -> Tensor:
+        ctx.save_for_backward(x, count)
+        result: Tensor = x * tally(x, count)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        x, count = ctx.saved_tensors
+        return gradients[0] * x * (count + 1), None, None
+
+
+class InBackward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, count: Tensor, tally: Any) -> Tensor:
+        ctx.save_for_backward(x, count)
+        ctx.tally = tally
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        x, count = ctx.saved_tensors
+        return gradients[0] * ctx.tally(x, count), None, None
+
+
+def step(function: Any) -> list[Any]:
+    x, count = torch.full((3,), 2.0, requires_grad=True), torch.zeros(1)
+    seen: list[Any] = []
+    for _ in range(3):
+        loss = function(x, count)
+        seen += [loss.item(), count.item()]
+        loss.backward()
+        seen += [count.item(), x.grad.tolist()]  # type: ignore[union-attr]  # the backward has just been
+    return seen
+
+
+@pytest.mark.parametrize("options", [{}, JOINT], ids=["divided", "joined"])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("where", [InForward, InBackward], ids=lambda c: c.__name__)
+def test_a_hidden_write_is_done_once_and_where_the_program_does_it(
+    where: Any, mode: str, options: dict[str, Any], tally: Any
+) -> None:
+    def loss(x: Tensor, count: Tensor) -> Tensor:
+        result: Tensor = where.apply(x, count, tally).sum()
+        return result
+
+    assert step(torch.compile(loss, backend="air", options={"mode": mode, **options})) == step(loss)
