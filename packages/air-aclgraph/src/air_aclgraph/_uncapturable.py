@@ -73,7 +73,7 @@ _QUANTISED: Final = frozenset(
         "aten::int_repr",
     )
 )
-_MASKED_WRITES: Final = frozenset(
+MASKED_WRITES: Final = frozenset(
     {aten.index_put.default, aten.index_put_.default, aten._unsafe_index_put.default}
 )
 _registered: Final[dict[str, str]] = {}
@@ -193,7 +193,7 @@ def _reason(node: Node, op: OpOverload, at: int, device: torch.device) -> str | 
         return why
     if getattr(torch.Tag, "cudagraph_unsafe", None) in op.tags:
         return "its author says that it cannot be part of a captured graph"
-    if op in _MASKED_WRITES and _has_mask(args[1]):
+    if op in MASKED_WRITES and _has_mask(args[1]):
         return "a write through a mask: the host counts the mask first"
     return why_frozen(node)
 

@@ -24,11 +24,11 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
-from air_graph import attribute, recompute_views
+from air_aclgraph._uncapturable import MASKED_WRITES
+from air_graph import attribute, recompute_views, writes
 
 aten = torch.ops.aten
 
-_MASKED_WRITES: Final = frozenset({aten.index_put.default, aten._unsafe_index_put.default})
 _MADE_ON_HOST: Final = frozenset(
     {aten.full.default, aten.scalar_tensor.default, aten.lift_fresh_copy.default, aten.zeros.default}
 )
@@ -40,7 +40,8 @@ def spare_the_host(gm: GraphModule, device: torch.device) -> int:
         return 0
     made: list[Node] = []
     for node in list(gm.graph.nodes):
-        choice = _where(gm, node) if node.target in _MASKED_WRITES else None
+        is_masked = node.target in MASKED_WRITES and not writes(node)
+        choice = _where(gm, node) if is_masked else None
         if choice is not None:
             node.replace_all_uses_with(choice)
             gm.graph.erase_node(node)

@@ -26,7 +26,7 @@ from torch.autograd.function import BackwardCFunction
 from torch.fx.node import map_arg
 
 from air_backend.errors import BackwardRefused
-from air_graph import leaf_storages, storage_key
+from air_graph import leaf_storages, storage_key, written_by_name
 
 
 class Itself(torch.autograd.Function):
@@ -79,13 +79,8 @@ def _written(gm: fx.GraphModule, function: fx.Node) -> list[fx.Node]:
         return []
     names = forward.graph.find_nodes(op="placeholder")
     outside = dict(zip(reversed(names), reversed(given), strict=False))
-    writes = [node.args[0] for node in forward.graph.find_nodes(op="call_method") if _writes(node.target)]
-    found = [outside.get(name) for name in writes if isinstance(name, fx.Node)]
+    found = [outside.get(name) for node in forward.graph.nodes for name in written_by_name(node)]
     return [value for value in found if isinstance(value, fx.Node)]
-
-
-def _writes(method: object) -> bool:
-    return str(method).endswith("_") and not str(method).endswith("__")
 
 
 def with_backward(

@@ -18,6 +18,7 @@ from torch.nn import functional
 
 from air_fxpasses import Refusal
 from air_fxpasses.padding import PaddedSize, Proof, prove
+from air_graph import register_hidden_writes
 from padded_runs import check, symbols_of, traced
 
 aten = torch.ops.aten
@@ -217,6 +218,18 @@ def test_N11_an_operator_without_a_rule_is_let_through_where_no_padding_comes() 
     refusal = proof_of(torch.linalg.inv, [torch.rand(ROWS, 4, 4)])[1]
     assert isinstance(refusal, Refusal)
     assert "no rule says" in refusal.reason
+
+
+def test_N11_an_operator_that_writes_what_its_schema_reads_is_refused() -> None:
+    library = torch.library.Library("prove_hidden", "FRAGMENT")
+    library.define("filled(Tensor x, Tensor kept) -> Tensor", tags=[torch.Tag.pointwise])
+    library.impl("filled", lambda x, kept: kept.copy_(x) + 1, "CompositeExplicitAutograd")
+    library.impl("filled", lambda x, kept: torch.empty_like(x), "Meta")
+    register_hidden_writes("prove_hidden::filled", ("kept",))
+    refusal = proof_of(torch.ops.prove_hidden.filled, inputs_of((X, X)))[1]
+    library._destroy()
+    assert isinstance(refusal, Refusal)
+    assert "it writes in place" in refusal.reason
 
 
 def test_N11_rows_of_a_table_are_picked_for_padding_too() -> None:

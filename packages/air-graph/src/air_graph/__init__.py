@@ -17,6 +17,7 @@ from air_graph._effects import (
 )
 from air_graph._examples import device_kinds, example_tensors
 from air_graph._hints import bytes_of, hint_of
+from air_graph._in_place import functional_of, written_by_name
 from air_graph._linear import NotLinear, followers_of, why_not_linear
 from air_graph._links import Link, link_of, links_of, owner_of, shares_storage
 from air_graph._long_products import mend_long_products
@@ -141,6 +142,7 @@ __all__ = [
     "example_tensors",
     "find_operator",
     "followers_of",
+    "functional_of",
     "has_line",
     "hidden_writes",
     "hint_of",
@@ -210,6 +212,7 @@ __all__ = [
     "with_index",
     "writes",
     "written_arguments",
+    "written_by_name",
     "written_inputs",
     "written_values",
 ]

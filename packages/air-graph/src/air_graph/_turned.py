@@ -8,6 +8,8 @@ import torch
 from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 
+from air_graph._in_place import is_named_in_place, name_of_call
+
 aten = torch.ops.aten
 
 
@@ -19,21 +21,12 @@ def turned_inputs(gm: GraphModule) -> dict[Node, Node]:
         operand = node.args[0] if node.op.startswith("call_") and node.args else None
         if not isinstance(operand, Node) or operand not in very:
             continue
-        name = _name(node)
-        if not name.endswith("_") or name.endswith("__"):
+        if not is_named_in_place(node):
             continue
         very[node] = very[operand]  # operators in place give back what they were given
-        if _turns(node.target, name):
+        if _turns(node.target, name_of_call(node)):
             found.setdefault(very[operand], node)
     return found
-
-
-def _name(node: Node) -> str:
-    """How a call is named, whoever defines it: `unsqueeze_` for a method, a function and an operator."""
-    target: Any = node.target
-    if isinstance(target, OpOverload):
-        return str(target._schema.name.rpartition("::")[2])
-    return target if isinstance(target, str) else str(getattr(target, "__name__", ""))
 
 
 def _turns(target: Any, name: str) -> bool:

@@ -24,8 +24,8 @@ from torch.utils._pytree import tree_leaves
 
 from air_aclgraph._uncapturable import registered_uncapturable, why_illegal
 from air_aclgraph.fused._region import Ground, Region
-from air_aclgraph.fused._runs import Run, functional_of, is_free, is_write, memory_of, written_by
-from air_graph import effects_of, keeps_gaps, name_of
+from air_aclgraph.fused._runs import Run, is_free, is_write, written_by
+from air_graph import functional_of, keeps_gaps, name_of, owner_of, writes
 from air_streams import STREAM_OPS
 
 aten = torch.ops.aten
@@ -126,7 +126,7 @@ class _Judge:
             return "no operator of ATen"
         if target.namespace not in ("aten", "prims"):
             return f"an operator of {target.namespace}"
-        if (target._schema.is_mutable and not self._may_write(node)) or effects_of(target).hides_writes:
+        if writes(node) and not self._may_write(node):
             return "it writes to memory that is there before"
         if "as_strided" in target._schema.name:
             return "it counts from the start of the memory behind a tensor"
@@ -141,7 +141,7 @@ class _Judge:
     def _may_write(self, node: Node) -> bool:
         """Whether a node writes an argument of the graph, in a way that Inductor has without the write, too."""
         written = written_by(node)
-        return written is not None and memory_of(written).op == "placeholder" and Run().takes(node)
+        return written is not None and owner_of(written).op == "placeholder" and Run().takes(node)
 
     def _not_served(self, node: Node, target: OpOverload) -> str | None:
         target = functional_of(target) or target

@@ -7,30 +7,21 @@ is not looked at before in the same region: then Inductor writes the line alone,
 
 from __future__ import annotations
 
-import operator
 from collections import defaultdict
 from typing import Any, Final
 
-import torch
-from torch._ops import OpOverload
 from torch.fx import Node
 
-from air_graph import find_operator
+from air_graph import functional_of, link_of, owner_of
 
-aten = torch.ops.aten
-
-_ALSO_VIEWS: Final = frozenset({aten._unsafe_view.default, aten._reshape_alias.default})
 #: Writes that reach some elements alone. A copy does where it is given a view.
 _IN_PART: Final = ("aten::index_", "aten::scatter", "aten::masked_scatter_", "aten::_unsafe_index_put")
 
 
 def is_free(node: Node) -> bool:
     """Whether a node only looks at memory that another one made."""
-    target = node.target
-    if target is operator.getitem:
-        source: Any = node.args[0]
-        return is_free(source)
-    return isinstance(target, OpOverload) and (target.is_view or target in _ALSO_VIEWS)
+    link = link_of(node)
+    return link is not None and link.kind != "same"
 
 
 def is_write(node: Node) -> bool:
@@ -43,27 +34,6 @@ def written_by(node: Node) -> Node | None:
     if functional_of(node.target) is None or not isinstance(node.args[0], Node):
         return None
     return node.args[0]
-
-
-def functional_of(target: object) -> OpOverload | None:
-    """The operator that gives back what `target` writes into its first argument: `aten.add` of `aten.add_`."""
-    if not isinstance(target, OpOverload) or not target._schema.is_mutable:
-        return None
-    schema = target._schema
-    first, *rest = schema.arguments
-    writes_first = first.alias_info is not None and first.alias_info.is_write and str(first.type) == "Tensor"
-    if not writes_first or any(argument.alias_info is not None for argument in rest):
-        return None
-    name = schema.name.removesuffix("_")
-    overload = f".{schema.overload_name}" if schema.overload_name else ".default"
-    return None if name == schema.name else find_operator(name + overload)
-
-
-def memory_of(node: Node) -> Node:
-    """The node that made the memory a node gives back: what views look at, and writes write."""
-    while node.op == "call_function" and (is_free(node) or is_write(node)):
-        node = node.all_input_nodes[0]
-    return node
 
 
 class Run:
@@ -82,22 +52,22 @@ class Run:
         """Whether a region may end with this node, after those of the run."""
         wrote, outside = set(self._written), self._outside(node)
         if (written := written_by(node)) is not None:
-            memory = memory_of(written)
+            memory = owner_of(written)
             if _is_in_part(node) and memory in self._seen:
                 return False
             wrote.add(memory)
         return all(
-            len(self._given[memory].union(source for source in outside if memory_of(source) is memory)) <= 1
+            len(self._given[memory].union(source for source in outside if owner_of(source) is memory)) <= 1
             for memory in wrote
         )
 
     def add(self, node: Node) -> None:
         for source in self._outside(node):
-            self._given[memory_of(source)].add(source)
+            self._given[owner_of(source)].add(source)
         if not is_free(node):
-            self._seen.update(map(memory_of, node.all_input_nodes))
+            self._seen.update(map(owner_of, node.all_input_nodes))
         if (written := written_by(node)) is not None:
-            self._written.add(memory_of(written))
+            self._written.add(owner_of(written))
         self.nodes.append(node)
         self.inside.add(node)
 
@@ -107,7 +77,7 @@ class Run:
     def trimmed(self) -> list[Node]:
         """The run without the views at its ends, but for those of memory that it writes."""
         nodes = self.nodes
-        while nodes and is_free(nodes[0]) and memory_of(nodes[0]) not in self._written:
+        while nodes and is_free(nodes[0]) and owner_of(nodes[0]) not in self._written:
             nodes = nodes[1:]
         while nodes and is_free(nodes[-1]):
             nodes = nodes[:-1]

@@ -18,7 +18,7 @@ from air_fxpasses.padding._call import Call, LabelsOfNode, NodeFacts
 from air_fxpasses.padding._labels import Labels, PaddedSize, Unproven, without
 from air_fxpasses.padding._rules import SIZES, SIZES_OF, holds_positions, pointwise, rule_of
 from air_fxpasses.padding._writes import depends_on_place, own_rows
-from air_graph import draws_random_numbers
+from air_graph import draws_random_numbers, writes
 
 aten = torch.ops.aten
 
@@ -169,7 +169,7 @@ def _by_rule(call: Call, reached: bool) -> tuple[Labels, ...]:
     target = call.node.target
     assert isinstance(target, OpOverload)
     namespace, _, name = call.schema.name.partition("::")
-    if call.schema.is_mutable:
+    if writes(call.node):
         return _written(call)
     if (
         not call.outputs()
