@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -77,3 +78,36 @@ def test_N22_a_collective_whose_result_is_returned_and_one_that_is_dropped(mode:
         return gathered * 2
 
     assert started(torch.compile(step, backend="air", mode=mode), group) == 3
+
+
+@pytest.mark.parametrize("options", [{}, JOINT], ids=["divided", "joined"])
+@pytest.mark.parametrize("mode", MODES)
+def test_N22_a_collective_of_another_library_is_known_by_its_group(
+    mode: str, options: dict[str, Any]
+) -> None:
+    ran: list[str] = []
+
+    def exchange(x: Tensor, hcom: str) -> Tensor:
+        ran.append(hcom)
+        return x.clone()
+
+    library = torch.library.Library("dropped_test", "FRAGMENT")
+    library.define("exchanged(Tensor x, str hcom) -> Tensor")
+    library.impl("exchanged", exchange, "CompositeExplicitAutograd")
+    library.impl("exchanged", lambda x, hcom: torch.empty_like(x), "Meta")
+    library.impl("exchanged", torch.library.fallthrough_kernel, "AutogradCPU")
+
+    def step(x: Tensor) -> Tensor:
+        torch.ops.dropped_test.exchanged(x.detach(), "dropped")
+        scale = torch.ops.dropped_test.exchanged(x.detach(), "used")
+        result: Tensor = (x.relu() * scale).sum()
+        return result
+
+    compiled = torch.compile(step, backend="air", options={"mode": mode, **options})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(3):
+            ran.clear()
+            compiled(torch.randn(4, requires_grad=True)).backward()
+    library._destroy()
+    assert ran == ["dropped", "used"]

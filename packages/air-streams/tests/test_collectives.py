@@ -67,3 +67,12 @@ def test_an_operator_with_an_unusual_group_argument_can_be_registered_once() -> 
         register_collective(torch.ops.aten.relu.default, "loop")
     with pytest.raises(errors.InvalidArgument, match="overload"):
         register_collective(torch.ops.aten.relu, "x")  # type: ignore[arg-type]  # the mistake under test
+
+
+def test_a_norm_of_groups_is_no_collective() -> None:
+    graph = Graph()
+    x = graph.placeholder("x")
+    norm = torch.ops.aten.native_group_norm.default
+    results = [on_stream(graph, stream, (norm, (x, None, None, 2, 4, 9, 2, 1e-5), {})) for stream in (1, 2)]
+    graph.output(tuple(results))
+    assert StreamPlan.of(graph, sync="off").deadlocks() == ()

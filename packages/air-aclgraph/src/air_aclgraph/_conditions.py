@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from air_aclgraph.errors import CUT_OR_EAGER, IllegalDuringCapture
 from air_fxpasses.tables import updatable_of
-from air_graph import attribute, bodies_of, draws_random_numbers, operator_of
+from air_graph import attribute, bodies_of, draws_random_numbers, is_collective, operator_of
 from air_graph import source_of as where
 from air_graph.errors import first_line
 from air_graph.pieces import is_unbacked
@@ -29,7 +29,6 @@ from air_graph.pieces import is_unbacked
 log = logging.getLogger(__name__)
 
 _COND: Final = torch.ops.higher_order.cond
-_COLLECTIVES: Final = frozenset({"_c10d_functional", "c10d", "_dtensor"})
 _refused: Final[list[str]] = []
 """Why a device refused a conditional node, where one has."""
 _rings: Final[dict[torch.device, list[Any]]] = {}
@@ -81,7 +80,7 @@ def _is_plain(body: GraphModule, device: torch.device) -> bool:
         called = operator_of(node)
         if called is None:
             continue
-        if draws_random_numbers(node) or called[0].namespace in _COLLECTIVES:
+        if draws_random_numbers(node) or is_collective(called[0]):
             return False
         if updatable_of(node.target) is not None:
             return False

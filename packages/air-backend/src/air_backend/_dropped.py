@@ -12,9 +12,9 @@ from typing import Any, Final
 import torch
 from torch import Tensor, fx
 from torch._functorch.partitioners import default_partition
-from torch._ops import OpOverload
 
 from air_backend._written_once import keep_on_their_side
+from air_graph import is_collective
 
 Halves = tuple[fx.GraphModule, fx.GraphModule]
 
@@ -53,7 +53,7 @@ def _dropped(graph: fx.Graph) -> list[fx.Node]:
 
 
 def _is_collective(node: fx.Node) -> bool:
-    return isinstance(node.target, OpOverload) and node.target.namespace == "_c10d_functional"
+    return is_collective(node.target)
 
 
 def _is_tensor(node: fx.Node) -> bool:

@@ -19,7 +19,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import has_side_effect
 
 from air_backend._aliasing_check import unchecked
-from air_graph import hidden_writes, named_arguments
+from air_graph import hidden_writes, is_collective, is_functional_collective, named_arguments
 
 #: Operator -> the written argument that each result is.
 _RESULTS: Final = {"npu::npu_apply_rotary_pos_emb": ("query", "key")}
@@ -29,7 +29,7 @@ _seen: Final[set[Any]] = set()
 
 
 def mark_writes(gm: GraphModule) -> Around:
-    """Writes the copies, in this graph and in those inside it, and keeps hidden writers from being dropped.
+    """Writes the copies, in this graph and in those inside it, and keeps hidden writers and collectives.
 
     What comes back is to be put around the function that AOTAutograd makes of the graph: torch checks that results of
     operators share no memory with arguments, and here they do, on the device, as the graph says then.
@@ -56,8 +56,13 @@ def _writers(gm: GraphModule) -> Iterator[tuple[Node, torch._ops.OpOverload]]:
         target = node.target
         if isinstance(target, torch._ops.OpOverloadPacket):
             target = getattr(target, "default", None)
-        if isinstance(target, torch._ops.OpOverload) and hidden_writes(target) is not None:
+        if isinstance(target, torch._ops.OpOverload) and _is_never_dead(target):
             yield node, target
+
+
+def _is_never_dead(op: torch._ops.OpOverload) -> bool:
+    """Whether others see that an operator ran: who reads what it writes, or the ranks that wait for it."""
+    return hidden_writes(op) is not None or (is_collective(op) and not is_functional_collective(op))
 
 
 def _is_on_npu(node: Node) -> bool:

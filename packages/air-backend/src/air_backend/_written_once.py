@@ -2,7 +2,8 @@
 
 torch divides a graph into forward and backward by schemas: an operator whose arguments both halves have is computed in
 either one that wants it. One that writes would then write twice, or in the forward what the backward writes. Those that
-a schema names are kept on their side by torch itself.
+a schema names are kept on their side by torch itself. A collective that is not one of torch's is such an operator too:
+the other ranks start it once.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ from typing import Final
 from torch import fx
 from torch._ops import HigherOrderOperator, OpOverload
 
-from air_graph import writes
+from air_graph import is_collective, is_functional_collective, writes
 
 _TAG: Final = "partitioner_tag"
 _OF_FORWARD: Final = ("is_forward", "must_be_in_forward")
 
 
 def keep_on_their_side(graph: fx.Graph) -> None:
-    """Marks the writes that torch does not see."""
+    """Marks the writes and the collectives that torch does not see."""
     for node in graph.nodes:
-        if _hides_a_write(node) and "recompute" not in node.meta:
+        if (_hides_a_write(node) or _communicates(node)) and "recompute" not in node.meta:
             node.meta[_TAG] = f"must_be_in_{'backward' if is_of_backward(node) else 'forward'}"
 
 
@@ -34,3 +35,7 @@ def _hides_a_write(node: fx.Node) -> bool:
     if isinstance(node.target, OpOverload):
         return not node.target._schema.is_mutable and writes(node)
     return isinstance(node.target, HigherOrderOperator) and writes(node)
+
+
+def _communicates(node: fx.Node) -> bool:
+    return is_collective(node.target) and not is_functional_collective(node.target)

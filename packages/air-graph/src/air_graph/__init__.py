@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from air_graph._collectives import (
+    group_argument_of,
+    is_collective,
+    is_functional_collective,
+    register_group_argument,
+    waits_for_collective,
+)
 from air_graph._collector import collector_paused
 from air_graph._constants import Symbols, decided_by_sizes
 from air_graph._device_layouts import DeviceLayouts, lay_out_as_on_npu, lies_like_operand_on_npu
@@ -143,12 +150,15 @@ __all__ = [
     "find_operator",
     "followers_of",
     "functional_of",
+    "group_argument_of",
     "has_line",
     "hidden_writes",
     "hint_of",
     "inline_regions",
     "input_roots",
+    "is_collective",
     "is_dense",
+    "is_functional_collective",
     "is_in_both",
     "is_made_anew",
     "is_on_host",
@@ -183,6 +193,7 @@ __all__ = [
     "qualified",
     "read_alike",
     "recompute_views",
+    "register_group_argument",
     "register_hidden_writes",
     "register_may_return_argument",
     "register_out_form",
@@ -206,6 +217,7 @@ __all__ = [
     "unregister_out_form",
     "uses_of",
     "view_arguments",
+    "waits_for_collective",
     "warn_at",
     "why_not_linear",
     "with_bits_of",

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from torch._ops import OpOverload
 from torch.fx import Graph, Node
 
+from air_graph._collectives import is_collective
 from air_graph._random import draws_random_numbers
 from air_graph._uses import effects_of_node, nodes_of_bodies, uses_of
 
@@ -96,4 +97,4 @@ def _has_effects(node: Node) -> bool:
         return True
     if not isinstance(node.target, OpOverload):
         return False
-    return not node.target._schema.returns or node.target.namespace == "_c10d_functional"
+    return not node.target._schema.returns or is_collective(node.target)

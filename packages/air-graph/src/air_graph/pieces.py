@@ -25,6 +25,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import free_symbols, free_unbacked_symbols
 from torch.utils._pytree import tree_leaves
 
+from air_graph._collectives import waits_for_collective
 from air_graph._constants import Symbols
 from air_graph._dependencies import dependencies
 from air_graph._straight_calls import attribute, item, straight_calls
@@ -112,7 +113,7 @@ def cut(
 
 def _waits(node: Node) -> bool:
     """Whether a node waits for a collective that runs beside the program."""
-    return isinstance(node.target, OpOverload) and node.target._schema.name == "_c10d_functional::wait_tensor"
+    return waits_for_collective(node.target)
 
 
 def _until_apart(wait: Node, apart: Collection[Node]) -> list[Node]:

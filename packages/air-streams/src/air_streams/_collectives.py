@@ -11,16 +11,13 @@ from typing import Final
 from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 
-from air_graph import named_arguments
+from air_graph import group_argument_of, named_arguments, register_group_argument
 from air_streams._clocks import Clocks
 from air_streams._findings import CollectiveDeadlock
 from air_streams._program import Program, works
 from air_streams.errors import InvalidArgument
 
-# Operators which name a communication group by one of these arguments are collectives.
-_GROUP_ARGUMENTS: Final = ("group_name", "group", "hcom", "group_ep", "process_group", "hcom_name")
-
-_registered: dict[OpOverload, str] = {}
+_registered: Final[set[OpOverload]] = set()
 
 
 def register_collective(op: OpOverload, group_argument: str) -> None:
@@ -36,21 +33,19 @@ def register_collective(op: OpOverload, group_argument: str) -> None:
         )
     if op in _registered:
         raise InvalidArgument(
-            f"{op} is registered already, with group argument '{_registered[op]}'",
+            f"{op} is registered already, with group argument '{group_argument_of(op)}'",
             advice="register each operator once in a process",
         )
-    _registered[op] = group_argument
+    _registered.add(op)
+    register_group_argument(op, group_argument)
 
 
 def group_of(node: Node) -> str | None:
     """The communication group of a collective; None for any other node."""
-    op = node.target
-    if not isinstance(op, OpOverload):
+    name = group_argument_of(node.target)
+    if name is None or not isinstance(node.target, OpOverload):
         return None
-    names = (_registered[op],) if op in _registered else _GROUP_ARGUMENTS
-    taken = {argument.name for argument in op._schema.arguments}
-    name = next((name for name in names if name in taken), None)
-    return None if name is None else str(named_arguments(node, op).get(name))
+    return str(named_arguments(node, node.target).get(name))
 
 
 def groups_of(module: GraphModule) -> tuple[str, ...]:

@@ -26,7 +26,16 @@ from air_aclgraph.errors import IllegalDuringCapture
 from air_aclgraph.host._higher_order import ResultTargets, own_results, run_below_autograd
 from air_aclgraph.host._rewrites import REWRITES
 from air_aclgraph.host._stand_ins import Block, StandIns
-from air_graph import SourceLine, call_draws, effects_of, out_form_of, same_place, storage_of, written_values
+from air_graph import (
+    SourceLine,
+    call_draws,
+    effects_of,
+    is_functional_collective,
+    out_form_of,
+    same_place,
+    storage_of,
+    written_values,
+)
 
 
 @dataclass
@@ -305,7 +314,7 @@ def _is_silent(func: OpOverload, fresh: Sequence[Tensor], outs: Sequence[Tensor]
     if fresh:
         return False
     if outs:
-        return func.is_view or func.namespace in ("aten", "prim", "_c10d_functional")
+        return func.is_view or func.namespace in ("aten", "prim") or is_functional_collective(func)
     if not schema.returns:  # it checks or says something
         return func.namespace == "profiler"
     return func.namespace in ("aten", "prim", "profiler")
@@ -342,7 +351,7 @@ def _task(
 
 def _callable(func: OpOverload) -> Callable[..., Any]:
     """The operator past its Python layer; a replay does not repeat `wait_tensor`, so a collective waits itself."""
-    return _waited(func) if func.namespace == "_c10d_functional" else func._op
+    return _waited(func) if is_functional_collective(func) else func._op
 
 
 def _waited(func: OpOverload) -> Callable[..., Any]:
