@@ -144,4 +144,4 @@ def test_a_call_that_came_too_seldom_leaves_nothing_behind_and_asks_nothing_else
     for rows in range(2, 102):
         run(torch.ones(rows, 2, device=device))
     assert run.stats()["captures"] == 3 + IN_VAIN_ALLOWED
-    assert len(run._policies) == 3 + IN_VAIN_ALLOWED
+    assert len(run._keys.policies) == 3 + IN_VAIN_ALLOWED

@@ -1,8 +1,8 @@
 """An executable: one graph, its captured shape keys, and the path of a call.
 
 A call does: key (only if the graph has symbols), one address test, the copies that are needed, replay,
-outputs: `_replayer.Replayer`.  Everything else (the first call of a key, a moved address, an eviction) happens off that
-path, in `_off_path`, and leaves a count and a cause behind.
+outputs: `_replayer.Replayer`.  Everything else (the first call of a key, a moved address) happens off that path, in
+`_off_path`, and leaves a count and a cause behind; which keys are captured, and which make room: `_key_store.KeyStore`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,8 +22,9 @@ from air_aclgraph._clashes import clashing
 from air_aclgraph._explain import capture_text, explained
 from air_aclgraph._kept import Stage
 from air_aclgraph._key import Key, key_function
+from air_aclgraph._key_store import KeyStore
 from air_aclgraph._making import Making
-from air_aclgraph._moved import are_free, calls_worth_a_capture, carried_from_now_on, remember
+from air_aclgraph._moved import calls_worth_a_capture, carried_from_now_on, remember
 from air_aclgraph._patience import Patience
 from air_aclgraph._pieced import PiecedExecutable, Splitter
 from air_aclgraph._pin import Pinned, run_to_pin
@@ -45,8 +45,6 @@ from air_graph.progress import showing
 from air_graph.spans import span, span_name
 
 log = logging.getLogger(__name__)
-
-_POLICIES_LIMIT: Final = 4096
 
 
 class Executable(Replayer, WholeGraph):
@@ -73,10 +71,10 @@ class Executable(Replayer, WholeGraph):
         keyless = () if making.updates is None else making.updates.keyless
         key_of = key_function(self.slots, keyless)
         super().__init__(self.runtime.lock, key_of, making.spec, always_off=self.options.force_recapture)
-        self._policies: OrderedDict[Key, KeyPolicy] = OrderedDict()
         self._patience = Patience(self.name, self.options.warmup, self.options.limit, self._note)
         self._siblings = Siblings()
         self._stats = Stats()
+        self._keys = KeyStore(self._captured, self._forget, making, self._patience, self._placed, self._stats)
         self._lock = self.runtime.lock
         self._pid = os.getpid()
         self._closed = False
@@ -122,7 +120,7 @@ class Executable(Replayer, WholeGraph):
             if outputs is not None:
                 self._captured.move_to_end(key)
                 return outputs
-        policy = self._policy(key)
+        policy = self._keys.policy(key)
         refuse_inputs(self.slots, args)
         kinds = tuple(policy.kinds)
         clash = self._clash(args, kinds)
@@ -140,7 +138,7 @@ class Executable(Replayer, WholeGraph):
 
     def _early(self, key: Key) -> str | None:
         """Why a key is not captured yet; such a call is to cost little more than its operators."""
-        full = self._captured if self._is_full() else None
+        full = self._keys.full()
         return self._patience.why_not_yet(key, full, crowded=full is not None and is_sibling(key))
 
     def beside(self, args: list[Any]) -> tuple[Any, ...]:
@@ -168,16 +166,6 @@ class Executable(Replayer, WholeGraph):
                 f"{self.name} was captured in process {self._pid}; this is its fork {os.getpid()}",
                 advice="start worker processes with the spawn method: a device context does not survive a fork",
             )
-
-    def _policy(self, key: Key) -> KeyPolicy:
-        policy = self._policies.get(key)
-        if policy is None:
-            policy = self._policies[key] = KeyPolicy.of(self.slots)
-            if len(self._policies) > _POLICIES_LIMIT:
-                self._policies.popitem(last=False)
-        for index in self._placed.stays(key):
-            policy.kinds[index] = Kind.STATIC
-        return policy
 
     def _without_capture(
         self, captured: Captured, policy: KeyPolicy, args: list[Any]
@@ -289,9 +277,9 @@ class Executable(Replayer, WholeGraph):
         first: tuple[Any, ...] | None = None
         if not self.runtime.abilities.runs_while_recording and self._runs_first(key, policy):
             first = self._making.flat_outputs(self._first_run(key, args))
-        self._drop(key)
-        self._make_room(key)
-        self._drop_abandoned()
+        self._keys.drop(key)
+        self._keys.make_room(key)
+        self._keys.drop_abandoned()
         refuse_shortage(self.resources, self.runtime.limits(), len(self._captured), self.name, key)
         inputs = self._making.inputs(args, kinds)
         sample = None if first is None else (first, args)
@@ -379,7 +367,7 @@ class Executable(Replayer, WholeGraph):
 
     def _fit_to_pin(self, key: Key, captured: Captured | None) -> Captured | None:
         """The capture of a key that copies large inputs, its outputs nobody else's; None where there is none."""
-        policy = self._policy(key)
+        policy = self._keys.policy(key)
         unfit = self._making.watches.pinned(key, policy)
         if self.options.outputs == "kept":
             policy.keeping.pin()
@@ -387,7 +375,7 @@ class Executable(Replayer, WholeGraph):
         if captured is None:
             return None
         if unfit:
-            self._drop(key)
+            self._keys.drop(key)
             return None
         return self._with_new_run(captured, policy)
 
@@ -415,54 +403,14 @@ class Executable(Replayer, WholeGraph):
     def invalidate(self) -> None:
         """Drops every capture; the next call of each key captures again."""
         with self._lock:
-            for key in list(self._captured):
-                self._drop(key)
+            self._keys.drop_all()
             if self._instead is not None:
                 self._instead.invalidate()
-
-    def _drop(self, key: Key) -> None:
-        old = self._forget(key)
-        if old is not None:
-            self._stats.dropped(old)
-            old.recording.release()
-        self._placed.dropped(key)
-
-    def _make_room(self, key: Key) -> None:
-        """Drops the least recently used keys until another one fits."""
-        while self._captured and self._is_full():
-            oldest = next(iter(self._captured))
-            self._patience.dropped(oldest, self._captured[oldest].count[0])
-            self._making.watches.dropped(oldest, self._policy(oldest))
-            self._drop(oldest)
-            if not self._stats["evictions"]:
-                self._patience.tell_dropped(oldest, key, self.options.limit_bytes)
-            self._stats.add("evictions")
-
-    def _drop_abandoned(self) -> None:
-        """Gives back the memory of large inputs that nobody has but a capture: its next call has to move them."""
-        for key, captured in list(self._captured.items()):
-            policy = self._policy(key)
-            gone = [i for i in sorted(policy.large) if are_free([captured.inputs[i]], collect=False)]
-            if gone:
-                self._note(f"key {key}: dropped, its callers have let go of input {gone}")
-                for note in policy.moved(gone):
-                    self._note(f"key {key}: {note}")
-                self._drop(key)
-
-    def _is_full(self) -> bool:
-        """Whether another key has room only in the place of one."""
-        limit = self.options.limit_bytes
-        return len(self._captured) >= self.options.limit or (limit is not None and self.nbytes >= limit)
 
     @property
     def nbytes(self) -> int:
         """Bytes the captured keys hold; the shared pool, and buffers that several keys have, are counted once."""
-        alive = self._captured.values()
-        buffers = self._making.buffers.held()
-        for captured in alive:
-            buffers.update(captured.buffers())
-        own = sum(c.nbytes for c in alive) + sum(buffers.values()) + self._placed.nbytes
-        return self.runtime.pool_nbytes() + own
+        return self._keys.nbytes
 
     def stats(self) -> dict[str, Any]:
         """Counts since the graph was compiled."""
@@ -476,8 +424,7 @@ class Executable(Replayer, WholeGraph):
 
     def handed_out(self, key: Key) -> str:
         """How the callers of a key get its outputs."""
-        policy, mode = self._policies.get(key), self.options.outputs
-        return mode if policy is None or mode != "kept" else policy.keeping.stage.value
+        return self._keys.handed_out(key)
 
     def close(self) -> None:
         """Gives back everything the captures hold; a later call raises."""

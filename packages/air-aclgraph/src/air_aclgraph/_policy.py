@@ -200,6 +200,11 @@ class Watches:
         if self._large.pop(key, None) is not None:
             policy.large_watched = False
 
+    def forget(self, key: Key) -> None:
+        """Nothing is known of a key any more."""
+        self._watches.pop(key, None)
+        self._large.pop(key, None)
+
     def pinned(self, key: Key, policy: KeyPolicy) -> bool:
         """A handle of this key takes large inputs, wherever they lie; gives whether the capture has some bound."""
         self._large.pop(key, None)
