@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from aclgraph_backend import Backend
+from air_aclgraph import _key_store
 from air_aclgraph._patience import MOST, TOO_RARE
 from air_aclgraph._siblings import Siblings
 from air_aclgraph._slots import Kind, Slot
@@ -65,6 +66,18 @@ def test_a_parameter_that_moves_is_captured_again_for_its_module_alone(device: s
         run(model, device)
     assert backend.only.stats()["captures"] == 4
     assert backend.only.stats()["recaptures"] == {"static input moved": 1}
+
+
+def test_whose_capture_it_was_is_forgotten_with_what_is_known_of_the_key(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_key_store, "POLICIES_LIMIT", 3)
+    backend, model = layers(device, 1, debug__aclgraph__static_capture_size_limit=1)
+    for rows in range(2, 20):
+        for _ in range(17):
+            run(model, device, rows)
+    assert backend.only.stats()["evictions"] > 10
+    assert len(backend.only._siblings._owners) == 3
 
 
 def test_a_module_that_is_gone_leaves_its_key_to_the_next(device: str) -> None:

@@ -10,7 +10,17 @@ from typing import Any
 
 import pytest
 
-from air_config import OPTIONS, CompilerConfig, Context, FrozenSettings, RefusedOption, WrongType, resolve
+from air_config import (
+    OPTIONS,
+    CompilerConfig,
+    Context,
+    FrozenSettings,
+    RefusedOption,
+    WrongType,
+    _settings,
+    resolve,
+)
+from air_config._notice import Notice
 from air_config._tree import value_at
 
 
@@ -97,6 +107,19 @@ def test_a_notice_reads_as_a_sentence_with_its_source() -> None:
         "to reduce-overhead; the graph engine compiles static graphs by itself [static-kernels-need-reduce-overhead; "
         "TorchAir guide, static kernel compilation: constraints]"
     )
+
+
+def test_notices_that_were_logged_are_forgotten_when_there_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    logged: dict[str, None] = {}
+    monkeypatch.setattr(_settings, "_LOGGED", logged)
+    monkeypatch.setattr(_settings, "_LOGGED_LIMIT", 3)
+    for number in range(10):
+        _settings._log(
+            Notice("debug.graph_dump", "ignored", "a rule", "a page", "why", number, None, "here", True)
+        )
+    assert [text.split()[0] for text in logged] == [f"debug.graph_dump={number}" for number in (7, 8, 9)]
 
 
 def test_what_was_asked_for_is_logged_as_a_warning_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -74,7 +74,9 @@ class Executable(Replayer, WholeGraph):
         self._patience = Patience(self.name, self.options.warmup, self.options.limit, self._note)
         self._siblings = Siblings()
         self._stats = Stats()
-        self._keys = KeyStore(self._captured, self._forget, making, self._patience, self._placed, self._stats)
+        self._keys = KeyStore(
+            self._captured, self._forget, making, self._patience, self._siblings, self._placed, self._stats
+        )
         self._lock = self.runtime.lock
         self._pid = os.getpid()
         self._closed = False

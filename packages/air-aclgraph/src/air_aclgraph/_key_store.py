@@ -17,6 +17,7 @@ from air_aclgraph._moved import are_free
 from air_aclgraph._patience import Patience
 from air_aclgraph._placed import Placed
 from air_aclgraph._policy import KeyPolicy
+from air_aclgraph._siblings import Siblings
 from air_aclgraph._slots import Kind
 from air_aclgraph._stats import Stats
 
@@ -33,6 +34,7 @@ class KeyStore:
     """Takes the capture of a key out of `captured`, and out of the path of a call."""
     making: Making
     patience: Patience
+    siblings: Siblings
     placed: Placed
     stats: Stats
     policies: OrderedDict[Key, KeyPolicy] = field(default_factory=OrderedDict)
@@ -57,6 +59,7 @@ class KeyStore:
             for key in [key for key, _ in zip(idle, range(spare), strict=False)]:
                 del self.policies[key]
                 self.making.watches.forget(key)
+                self.siblings.forget(key)
 
     def drop(self, key: Key) -> None:
         """Gives back what the capture of a key holds."""

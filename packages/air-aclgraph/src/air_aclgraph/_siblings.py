@@ -54,13 +54,17 @@ class Siblings:
             i for i, kind in enumerate(kinds) if kind is Kind.STATIC and isinstance(args[i], nn.Parameter)
         )
         index = next(static, None)
-        self._forget(key)
+        self.forget(key)
         if index is not None:
             self._remember(key, index, args[index])
 
-    def _forget(self, key: Key) -> None:
+    def forget(self, key: Key) -> None:
+        """Nothing is known of a key any more."""
         shapes = _shapes(key)
-        old = self._owners.get(shapes, {}).pop(key, None)
+        known = self._owners.get(shapes, {})
+        old = known.pop(key, None)
+        if not known:
+            self._owners.pop(shapes, None)
         if old is not None and self._by_parameter.get((shapes, old.number)) is old:
             del self._by_parameter[shapes, old.number]
 

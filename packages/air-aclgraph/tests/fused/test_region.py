@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from air_aclgraph.fused._region import KERNEL
+import pytest
+import torch
+
+from air_aclgraph.fused import _region
+from air_aclgraph.fused._region import KERNEL, Ground, Region
 
 WRITTEN = """
 async_compile = AsyncCompile()
@@ -22,3 +26,12 @@ del async_compile
 
 def test_kernels_have_the_names_that_the_code_gives_them() -> None:
     assert KERNEL.findall(WRITTEN) == ["cpp_fused_add_0", "triton_poi_fused_relu_1"]
+
+
+def test_code_for_sizes_that_come_no_more_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_region, "MADE", 3)
+    inner = torch.fx.symbolic_trace(lambda x: ((x * 2 + 1),))
+    region = Region("region_0", inner, Ground(is_late=lambda: True))
+    for rows in (2, 3, 4, 5, 6, 2):
+        assert torch.equal(region(torch.ones(rows))[0], torch.full((rows,), 3.0))
+    assert len(region.made) == 3

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from air_aclgraph.static_kernel import StaticKernels, SymbolRefused
+from air_aclgraph.static_kernel import StaticKernels, SymbolRefused, _pipeline
 from air_aclgraph.static_kernel._tree import CACHE, OUTPUTS
 from static_kernel.stand_in import StandIn
 
@@ -37,6 +37,19 @@ def test_a_key_that_was_compiled_is_run_without_anything_else(make: Make, cann: 
     for _ in range(3):
         kernels.around((8,), cann.model("Add"))
     assert (len(kernels.reports), cann.compilations) == (1, 1)
+
+
+def test_of_more_keys_than_can_be_known_those_that_came_first_are_forgotten(
+    make: Make, cann: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_pipeline, "TRIED", 3)
+    kernels = make()
+    for key in range(6):
+        kernels.around((key,), cann.model("Add"))
+    assert [kernels.wants((key,)) for key in range(6)] == [True] * 3 + [False] * 3
+    kernels.around((0,), cann.model("Add"))
+    assert cann.compilations == 1, "it is in the cache"
+    assert kernels.reports.maxlen == _pipeline.REPORTS
 
 
 def test_S10_the_products_are_those_of_the_document(make: Make, cann: StandIn, build: Path) -> None:

@@ -22,7 +22,8 @@ from air_config._tree import Tree, at, option_at
 __all__ = ["Settings", "resolve"]
 
 log = logging.getLogger(__name__)
-_LOGGED: Final[set[str]] = set()
+_LOGGED: Final[dict[str, None]] = {}
+_LOGGED_LIMIT: Final = 1000
 
 
 class Settings(Tree):
@@ -120,5 +121,7 @@ def _log(notice: Notice) -> None:
     """Log a notice; as a warning when it is about something asked for, and only once in a process."""
     text = str(notice)
     level = logging.DEBUG if text in _LOGGED else logging.WARNING if notice.asked else logging.INFO
-    _LOGGED.add(text)
+    _LOGGED[text] = None
+    if len(_LOGGED) > _LOGGED_LIMIT:  # notices quote values, which may be others each time
+        _LOGGED.pop(next(iter(_LOGGED)), None)
     log.log(level, "%s", text)

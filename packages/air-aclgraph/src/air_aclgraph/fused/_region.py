@@ -33,6 +33,10 @@ Code = Callable[[list[Any]], Sequence[Any]]
 """What Inductor makes of a region: takes its inputs in a list, which it empties."""
 
 
+#: For so many sizes there is code; captures hold theirs, and what is called again is made again.
+MADE: Final = 1024
+
+
 @dataclass(frozen=True)
 class Ground:
     """How a runtime deals with such code."""
@@ -83,6 +87,8 @@ class Region:
         made = self.made.get(key)
         if made is None:
             made = self.made[key] = self._late() if self._ground.is_late() else self._make(args)
+            if len(self.made) > MADE:
+                del self.made[next(iter(self.made))]
         if made.reason is not None:
             return tuple(made.code(list(args)))
         return _laid_out(self._ground.call(made.code, list(args)), made.form, args)

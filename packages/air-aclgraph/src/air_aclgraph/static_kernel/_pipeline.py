@@ -19,9 +19,10 @@ import logging
 import os
 import shutil
 import warnings
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from torch._dynamo.utils import counters
 
@@ -40,15 +41,21 @@ from air_aclgraph.static_kernel.errors import StageFailed, StaticKernelWarning, 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
+#: Of so many shape keys it is known that they were tried; one that is forgotten finds its kernels in the cache.
+TRIED: Final = 4096
+
+#: So many reports are kept, the last ones.
+REPORTS: Final = 1000
+
 
 class StaticKernels:
     """Compiles the operators of one graph, once for each shape key."""
 
     def __init__(self, options: Options, toolkit: Toolkit) -> None:
         self.options = options
-        self.reports: list[Report] = []
+        self.reports: deque[Report] = deque(maxlen=REPORTS)
         self._toolkit = toolkit
-        self._tried: set[Key] = set()
+        self._tried: dict[Key, None] = {}
 
     def wants(self, key: Key) -> bool:
         """Whether the next run of a key is to be dumped: it is new, and its symbol is watched."""
@@ -59,7 +66,9 @@ class StaticKernels:
         if not self.wants(key):
             return run()
         report = Report(key)
-        self._tried.add(key)
+        self._tried[key] = None
+        if len(self._tried) > TRIED:
+            del self._tried[next(iter(self._tried))]
         try:
             report.outputs = self._new_outputs()
             with report.stage("dump"):
