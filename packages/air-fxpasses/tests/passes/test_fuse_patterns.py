@@ -172,6 +172,30 @@ def test_a_value_written_in_between_is_refused() -> None:
     assert any("written in between" in r.reason for r in report.refusals)
 
 
+class ZeroBeside(ProgramOrder):
+    """The write is on a stream of its own, which waits for the product alone."""
+
+    def concurrent(self, a: Node, b: Node) -> bool:
+        zero, mm = torch.ops.aten.zero_.default, torch.ops.aten.mm.default
+        return (a.target is zero) != (b.target is zero) and mm not in (a.target, b.target)
+
+    def happens_before(self, a: Node, b: Node) -> bool:
+        return not self.concurrent(a, b) and a < b
+
+    def same_stream(self, a: Node, b: Node) -> bool:
+        return not self.concurrent(a, b)
+
+
+def test_a_value_that_another_stream_may_write_in_between_is_refused() -> None:
+    for ordering, is_refused in ((ZeroBeside(), True), (ProgramOrder(), False)):
+        gm = functional_graph(lambda x, w, b: linear(x, w, b), x, w, b)
+        with gm.graph.inserting_before(gm.graph.output_node()):
+            gm.graph.call_function(torch.ops.aten.zero_.default, (next(iter(gm.graph.nodes)),))
+        report = Pipeline([FusePatterns((LINEAR,))], ordering=ordering).run(gm, (x, w, b))
+        assert any("written in between" in r.reason for r in report.refusals) is is_refused
+        assert report.modified is not is_refused
+
+
 def test_a_pattern_whose_operators_are_not_loaded_sleeps() -> None:
     row = FusionPattern("asleep", linear, fused_linear, lambda: (x, w, b), requires=("nowhere::op",))
     register_pattern(row)
