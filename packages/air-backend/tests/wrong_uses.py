@@ -297,7 +297,7 @@ def reduction_that_has_no_operator() -> None:
 
 
 def asynchronous_collective_in_a_graph() -> None:
-    from air_backend._collectives import unpatch_for_hcom
+    from air_backend._collectives import PATCHED
 
     def function(x: Tensor) -> Tensor:
         y = x + 1
@@ -305,7 +305,8 @@ def asynchronous_collective_in_a_graph() -> None:
         return y
 
     with group_of_one(), contextlib.ExitStack() as undone:
-        undone.callback(unpatch_for_hcom)
+        for name in PATCHED:
+            undone.callback(setattr, dist, name, getattr(dist, name))
         air.patch_for_hcom()
         run(function)
 

@@ -38,7 +38,6 @@ class Abilities:
     parameter_update: bool = False
     core_limits: bool = False
     super_kernel: bool = False
-    user_pool: bool = False
     deterministic_level: bool = False
     follows_tensors: bool = False
     """Whether a replay goes through the tensors of the capture, wherever they are by then, and not to addresses."""

@@ -31,13 +31,6 @@ def patch_for_hcom() -> None:
             setattr(dist, name, _traceable(original, _FORMS[name]))
 
 
-def unpatch_for_hcom() -> None:
-    """Undoes `patch_for_hcom`."""
-    for name in PATCHED:
-        if original := getattr(getattr(dist, name), "air_original", None):
-            setattr(dist, name, original)
-
-
 def _traceable(original: Callable[..., Any], form: Callable[..., None]) -> Callable[..., Any]:
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -49,7 +42,7 @@ def _traceable(original: Callable[..., Any], form: Callable[..., None]) -> Calla
         kwargs.pop("async_op", None)
         return form(*args, **kwargs)
 
-    call.air_original = original  # type: ignore[attr-defined]  # the mark by which it is taken back
+    call.air_original = original  # type: ignore[attr-defined]  # the mark that it is ours
     return call
 
 

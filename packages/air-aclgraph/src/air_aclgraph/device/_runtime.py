@@ -51,10 +51,8 @@ log = logging.getLogger(__name__)
 _ONLY_LOGS: Final = frozenset(("log", "debug", "id", "super", "replay"))
 _GRAPHS: Final = {"npu": "NPUGraph", "cuda": "CUDAGraph"}
 """The class of a captured graph, in the device module."""
-_CUDA: Final = Abilities(user_pool=True)
-_NPU: Final = Abilities(
-    user_pool=True, parameter_update=True, core_limits=True, super_kernel=True, deterministic_level=True
-)
+_CUDA: Final = Abilities()
+_NPU: Final = Abilities(parameter_update=True, core_limits=True, super_kernel=True, deterministic_level=True)
 
 
 class AcceleratorRuntime:
