@@ -13,24 +13,20 @@ bound callables as well: nothing is ever found by searching in printed text.
 
 from __future__ import annotations
 
-import itertools
-import keyword
 import linecache
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import GraphModule, Node
 
 from air_graph import attribute
+from air_graph.writing import Writer
 
 if TYPE_CHECKING:
     from air_aclgraph.fused import Fused
     from air_graph.progress import Progress
-
-_COUNTER: Final = itertools.count()
-_LITERALS: Final = (bool, int, float, str, type(None))
 
 
 @dataclass(frozen=True)
@@ -88,64 +84,6 @@ class Straight:
         if found is None and error.__cause__ is not None:
             return self.node_at(error.__cause__)
         return found
-
-
-class Writer:
-    """Collects the lines of one function and the objects that its names stand for."""
-
-    def __init__(self) -> None:
-        self.names: dict[Node, str] = {}
-        self.globals: dict[str, Any] = {"inf": float("inf"), "nan": float("nan")}
-        self.lines: list[str] = []
-        self.nodes: dict[int, Node] = {}
-        self._bound: dict[int, str] = {}
-
-    def bind(self, value: object, prefix: str) -> str:
-        name = self._bound.get(id(value))
-        if name is None:
-            name = f"{prefix}{len(self.globals)}"
-            self.globals[name] = value
-            self._bound[id(value)] = name
-        return name
-
-    def text(self, value: object) -> str:
-        if isinstance(value, Node):
-            return self.names[value]
-        if type(value) in _LITERALS:
-            return repr(value)
-        if isinstance(value, slice):
-            return f"slice({self.text(value.start)}, {self.text(value.stop)}, {self.text(value.step)})"
-        if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
-            inner = ", ".join(self.text(item) for item in value)
-            if isinstance(value, list):
-                return f"[{inner}]"
-            return f"({inner},)" if value else "()"
-        if isinstance(value, dict):
-            return "{" + ", ".join(f"{key!r}: {self.text(item)}" for key, item in value.items()) + "}"
-        return self.bind(value, "c")
-
-    def call(self, function: str, args: Sequence[object], kwargs: Mapping[str, object]) -> str:
-        parts = [self.text(arg) for arg in args]
-        for key, value in kwargs.items():
-            plain = key.isidentifier() and not keyword.iskeyword(key)
-            parts.append(f"{key}={self.text(value)}" if plain else f"**{{{key!r}: {self.text(value)}}}")
-        return f"{function}({', '.join(parts)})"
-
-    def line(self, text: str, node: Node | None = None) -> None:
-        self.lines.append("    " + text)
-        if node is not None:
-            self.nodes[len(self.lines) + 1] = node
-
-    def function(self, name: str, parameters: Sequence[str] = ()) -> tuple[Callable[..., Any], str, str]:
-        """The function of these lines, the name of the file that its errors are in, and its source."""
-        header = f"def {name}({', '.join(parameters)}):"
-        source = "\n".join([header, *(self.lines or ["    pass"])]) + "\n"
-        filename = f"<air {name} {next(_COUNTER)}>"
-        scope = dict(self.globals)
-        exec(compile(source, filename, "exec"), scope)
-        # left there, it would hold itself, and all that it names, for the garbage collector to find
-        function: Callable[..., Any] = scope.pop(name)
-        return function, filename, source
 
 
 def _callee(gm: GraphModule, node: Node) -> Callable[..., Any]:

@@ -14,6 +14,8 @@ from typing import Any
 
 from torch.fx import GraphModule, Node
 
+from air_graph.writing import Writer
+
 
 def item(values: Sequence[Any], index: int) -> Any:
     """The target of nodes that take one value of what a submodule gives."""
@@ -30,20 +32,25 @@ def attribute(gm: GraphModule, path: str) -> Any:
 
 def straight_calls(gm: GraphModule, runs: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
     """The calls of a graph in order, each value dropped after its last use; `runs` has what is called, by name."""
-    writer = _Writer(gm, runs)
-    calls = gm.graph.find_nodes(op="call_module")
-    dead = _last_uses(calls, gm.graph.output_node())
-    lines = []
-    for node in calls:
-        writer.names[node] = f"v{len(writer.names)}"
-        lines.append(f"{writer.names[node]} = {node.target}({', '.join(map(writer.text, node.args))})")
-        if dropped := [writer.names[value] for value in dead.get(node, ())]:
-            lines.append(f"del {', '.join(dropped)}")
-    lines.append(f"return {writer.text(gm.graph.output_node().args[0])}")
-    head = f"def call({', '.join(writer.parameters)}):"
-    exec("\n    ".join([head, *lines]), writer.scope)
-    call: Callable[..., Any] = writer.scope["call"]
-    return call
+    writer, parameters = Writer(), []
+    writer.globals.update(runs)
+    calls, end = gm.graph.find_nodes(op="call_module"), gm.graph.output_node()
+    dead = _last_uses(calls, end)
+    for index, node in enumerate(gm.graph.nodes):
+        if node.op == "placeholder":
+            parameters.append(f"a{index}")
+            writer.names[node] = parameters[-1]
+        elif node.op == "get_attr":
+            writer.names[node] = writer.bind(attribute(gm, str(node.target)), "c")
+        elif node.target is item:
+            writer.names[node] = f"{writer.text(node.args[0])}[{node.args[1]}]"
+        elif node.op == "call_module":
+            writer.names[node] = f"v{index}"
+            writer.line(f"v{index} = {writer.call(str(node.target), node.args, {})}")
+            if dropped := [writer.names[value] for value in dead.get(node, ())]:
+                writer.line(f"del {', '.join(dropped)}")
+    writer.line(f"return {writer.text(end.args[0])}")
+    return writer.function("call", parameters)[0]
 
 
 def _last_uses(calls: Sequence[Node], end: Node) -> dict[Node, list[Node]]:
@@ -56,35 +63,3 @@ def _last_uses(calls: Sequence[Node], end: Node) -> dict[Node, list[Node]]:
         if last is not end:
             dead.setdefault(last, []).append(call)
     return dead
-
-
-class _Writer:
-    """The names of values, and the objects that the function's globals hold."""
-
-    def __init__(self, gm: GraphModule, runs: Mapping[str, Callable[..., Any]]) -> None:
-        self.gm = gm
-        self.scope: dict[str, Any] = dict(runs)
-        self.names = {node: f"a{i}" for i, node in enumerate(gm.graph.find_nodes(op="placeholder"))}
-        self.parameters = list(self.names.values())
-
-    def text(self, value: Any) -> str:
-        if isinstance(value, Node):
-            return self._node(value)
-        if isinstance(value, (list, tuple)):
-            items = "".join(f"{self.text(one)}, " for one in value)
-            return f"[{items}]" if isinstance(value, list) else f"({items})"
-        if isinstance(value, dict):
-            return "{" + "".join(f"{key!r}: {self.text(one)}, " for key, one in value.items()) + "}"
-        return self._constant(value)
-
-    def _node(self, node: Node) -> str:
-        if node.target is item:
-            return f"{self.text(node.args[0])}[{node.args[1]}]"
-        if node.op == "get_attr":
-            return self._constant(attribute(self.gm, str(node.target)))
-        return self.names[node]
-
-    def _constant(self, value: Any) -> str:
-        name = f"c{len(self.scope)}"
-        self.scope[name] = value
-        return name

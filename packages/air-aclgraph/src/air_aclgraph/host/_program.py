@@ -19,11 +19,11 @@ from torch import Tensor
 from torch._ops import OpOverload
 
 from air_aclgraph._memory import has_gaps, place_in_storage, tensors_of, whole
-from air_aclgraph._straight import Writer
 from air_aclgraph.host._bindings import fastest
 from air_aclgraph.host._recorder import Record, Task, Wait
 from air_aclgraph.host._stand_ins import Block
 from air_graph import storage_of
+from air_graph.writing import Writer
 
 
 def straight_replay(tasks: Sequence[Task]) -> Callable[[], None]:
