@@ -63,6 +63,16 @@ class Written(torch.autograd.Function):
         return gradients[0] * 2
 
 
+class Multiplied(Written):
+    """By an operator of Python, where `Written` calls a method."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        x *= 3
+        ctx.mark_dirty(x)
+        return x
+
+
 class Assigned(torch.autograd.Function):
     """As solvers of differential equations collect their steps."""
 
@@ -94,6 +104,11 @@ def turned(x: Tensor) -> Tensor:
 
 def written(x: Tensor) -> Tensor:
     result: Tensor = Written.apply(x)  # type: ignore[no-untyped-call]
+    return result
+
+
+def multiplied(x: Tensor) -> Tensor:
+    result: Tensor = Multiplied.apply(x)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -140,6 +155,7 @@ CAPTURED: dict[str, Callable[[Tensor], tuple[Tensor, ...]]] = {
 EAGER: dict[str, Callable[[Tensor], tuple[Tensor, ...]]] = {
     "beside its value": lambda x: (lambda y: (doubled(y)[:1], y))(x * 1.5),
     "an argument that is written": lambda x: (written(x),),
+    "an argument that is written by an operator": lambda x: (multiplied(x),),
     "a part of an argument that is written": lambda x: (written(x[:1]),),
 }
 if torch.__version__ >= "2.13":  # Dynamo itself, with backend="eager", loses this backward in torch 2.11
