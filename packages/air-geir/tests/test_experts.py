@@ -107,6 +107,8 @@ def test_N03_the_groups_of_a_product_may_be_empty_or_leave_rows_over(dynamic: bo
 
 def test_N03_experts_train() -> None:
     pytest.importorskip("transformers.integrations.moe")
+    if not hasattr(torch.ops.transformers, "grouped_mm_fallback_backward"):
+        pytest.skip("this transformers has no operator for it")
     x, weight, grad = torch.randn(6, 8), torch.randn(4, 8, 5), torch.randn(6, 5)
     offs = torch.tensor([1, 1, 4, 6], dtype=torch.int32)
     check_call(torch.ops.transformers.grouped_mm_fallback_backward, (x, weight, offs, grad), {})
