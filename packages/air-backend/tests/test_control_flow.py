@@ -328,3 +328,25 @@ def test_nested_regions_are_part_of_the_graph(mode: str) -> None:
     expected = model(theirs)
     expected.sum().backward()
     torch.testing.assert_close((result, ours.grad), (expected, theirs.grad))
+
+
+@MODES
+def test_nested_regions_inside_a_checkpoint_train(mode: str) -> None:
+    @torch.compiler.nested_compile_region
+    def layer(x: Tensor, weight: Tensor) -> Tensor:
+        return torch.sin(x @ weight).exp()
+
+    def model(x: Tensor, weight: Tensor) -> Tensor:
+        def both(x: Tensor, weight: Tensor) -> Tensor:
+            return layer(x, weight) * layer(weight, x)
+
+        result: Tensor = checkpoint(both, x, weight, use_reentrant=False)
+        return result.sum()
+
+    given, found = [torch.randn(4, 4) for _ in range(2)], []
+    for run in (compiled_in(mode, model), model):
+        leaves = [one.clone().requires_grad_() for one in given]
+        result = run(*leaves)
+        result.backward()
+        found.append([result, *(leaf.grad for leaf in leaves)])
+    torch.testing.assert_close(*found)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch._dynamo.backends.common import aot_autograd
 from torch.fx import GraphModule
 
-from air_graph import inline_regions
+from air_graph import inline_regions, shares_storage
 
 REGION = torch.ops.higher_order.invoke_subgraph
 
@@ -81,3 +81,25 @@ def test_a_graph_without_regions_stays_as_it_is() -> None:
     code = gm.code
     assert inline_regions(gm) == 0
     assert gm.code == code
+
+
+@torch.compiler.nested_compile_region
+def turning(x: Tensor, y: Tensor) -> Tensor:
+    product: Tensor = x[1:].t() @ y[1:]
+    return product
+
+
+def turning_twice(x: Tensor) -> Tensor:
+    twice: Tensor = turning(x, x + 1) + turning(x * 2, x + 2).t()
+    return twice
+
+
+def test_the_values_of_each_call_lie_in_its_operands_or_in_memory_of_their_own() -> None:
+    gm, count, _ = inlined(turning_twice, square().detach())
+    assert count == 2
+    for node in gm.graph.nodes:
+        if node.target in (torch.ops.aten.slice.Tensor, torch.ops.aten.t.default):
+            assert shares_storage(node, node.all_input_nodes[0]), node.format_node()
+    products = gm.graph.find_nodes(op="call_function", target=torch.ops.aten.mm.default)
+    assert len(products) == 2
+    assert not shares_storage(*products)
