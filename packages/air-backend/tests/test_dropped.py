@@ -111,3 +111,14 @@ def test_N22_a_collective_of_another_library_is_known_by_its_group(
             compiled(torch.randn(4, requires_grad=True)).backward()
     library._destroy()
     assert ran == ["dropped", "used"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_N22_a_collective_on_whose_result_a_dropped_one_depends_runs_once(mode: str, group: Any) -> None:
+    def step(x: Tensor) -> Tensor:
+        y = x.sin()
+        whole = functional.all_reduce(y, "sum", group)
+        functional.all_gather_tensor(whole.cos(), 0, group)
+        return (y * y).sum()
+
+    assert started(torch.compile(step, backend="air", options={"mode": mode}), group) == 2

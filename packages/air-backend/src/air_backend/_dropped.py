@@ -2,11 +2,12 @@
 
 torch drops such a collective when it divides the graph: no value shows it. The other ranks wait for it all the same,
 those that run eagerly, or whose graph takes the result. A node without results that takes the result keeps it while
-the graph is divided, on its side.
+the graph is divided, on its side. What torch leaves of such a one on the other side goes.
 """
 
 from __future__ import annotations
 
+import operator
 from typing import Any, Final
 
 import torch
@@ -32,6 +33,8 @@ def divided(joint: fx.GraphModule, inputs: Any, **known: Any) -> Halves:
     late = _needs_gradients(joint.graph) if lost else set()
     marks = [_taken(node, node in late or node.meta.get(_TAG) in _OF_BACKWARD) for node in lost]
     halves = default_partition(joint, inputs, **known)
+    for half in halves:
+        _without_strays(half)
     if marks:
         for graph in (joint.graph, *(half.graph for half in halves)):
             for node in graph.find_nodes(op="call_function", target=_TAKES):
@@ -40,6 +43,24 @@ def divided(joint: fx.GraphModule, inputs: Any, **known: Any) -> Halves:
         for half in halves:
             half.recompile()
     return halves
+
+
+def _without_strays(half: fx.GraphModule) -> None:
+    """Takes away what is in a half for a collective that torch has dropped from it: another one that runs already.
+
+    torch takes collectives alone away last, and leaves what one was given. Dropped ones of this half have a mark yet.
+    """
+    strays = 0
+    for node in reversed(half.graph.nodes):
+        if node.op == "call_function" and not node.users and (_is_collective(node) or not _has_effects(node)):
+            half.graph.erase_node(node)
+            strays += 1
+    if strays:
+        half.recompile()
+
+
+def _has_effects(node: fx.Node) -> bool:
+    return not (isinstance(node.target, OpOverload) or node.target is operator.getitem) or node.is_impure()
 
 
 def _dropped(graph: fx.Graph) -> list[fx.Node]:
