@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import random
 from collections.abc import Sequence
+from types import BuiltinFunctionType
 
 import pytest
 import torch
@@ -120,3 +121,15 @@ def test_without_a_compiler_the_portable_test_is_used(
         assert _addresses.compiled() is None
     finally:
         native.library.cache_clear()
+
+
+def test_the_tensors_of_a_capture_are_asked_in_the_compiled_test_however_few_they_are() -> None:
+    make = _addresses.compiled_followed()
+    if make is None:
+        pytest.skip("there is no compiler")
+    held = [torch.zeros(4)]
+    test = make([0], held)
+    assert isinstance(test, BuiltinFunctionType)
+    assert test(held[0])
+    held[0].untyped_storage().resize_(0)
+    assert not test(held[0])

@@ -125,10 +125,12 @@ def _of_builtin(careful: AddressTests, home: int) -> AddressTests | None:
     if make is None or entry is None:
         return None
 
+    few = _FEW if home == _NOT_LOOKED_AT else 1  # in Python, one that is `followed` asks twice
+
     def test(indices: Sequence[int], tensors: Sequence[Tensor]) -> AddressTest:
         # one that is `followed` keeps the tensors, and so their storages
         portable = careful(indices, tensors)
-        if len(indices) < _FEW:
+        if len(indices) < few:
             return portable
         count = len(indices)
         addresses = ctypes.c_void_p * count
