@@ -13,9 +13,10 @@ from typing import Any, Final
 import torch
 from torch import Tensor, fx
 from torch._functorch.partitioners import default_partition
+from torch._ops import OpOverload
 
 from air_backend._written_once import keep_on_their_side
-from air_graph import is_collective
+from air_graph import is_collective, writes
 
 Halves = tuple[fx.GraphModule, fx.GraphModule]
 
@@ -60,7 +61,8 @@ def _without_strays(half: fx.GraphModule) -> None:
 
 
 def _has_effects(node: fx.Node) -> bool:
-    return not (isinstance(node.target, OpOverload) or node.target is operator.getitem) or node.is_impure()
+    known = isinstance(node.target, OpOverload) or node.target is operator.getitem
+    return not known or node.is_impure() or writes(node)
 
 
 def _dropped(graph: fx.Graph) -> list[fx.Node]:
