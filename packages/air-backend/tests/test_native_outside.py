@@ -175,24 +175,6 @@ def test_A42_a_stream_that_was_current_when_a_function_was_compiled_stays_in_ord
     assert is_right(before, compiled, streams)
 
 
-def test_A42_a_graph_break_in_a_block_of_a_stream_is_told_with_its_line_and_as_what_it_is() -> None:
-    stream, before = npu.Stream(), npu.current_stream()
-
-    def broken(x: Tensor) -> Tensor:
-        with npu.stream(stream):
-            y = x + 1
-            torch._dynamo.graph_break()
-            return y * 2
-
-    compiled = torch.compile(broken, backend="air", options={"mode": "reduce-overhead"})
-    try:
-        with pytest.raises(Exception, match="no graph break inside it") as caught:
-            compiled(torch.ones(4, device="npu"))
-    finally:
-        npu.set_stream(before)
-    assert "test_native_outside.py" in str(caught.value)
-
-
 def test_S21_markers_keep_the_streams_of_a_graph_on_a_device() -> None:
     def marked(x: Tensor) -> Tensor:
         with scope.npu_stream_switch("marked"):

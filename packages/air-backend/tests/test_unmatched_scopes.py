@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from air_backend import ops, scope
-from air_streams import ScopeIgnored
+from air_streams import ScopeIgnored, StreamRaceWarning
 
 THERE = "test_unmatched_scopes.py"
 
@@ -132,6 +132,66 @@ def test_S21_a_marker_is_waited_for_in_the_graph_after_a_break(mode: str) -> Non
     for number in range(3):
         x = torch.full((4,), float(number))
         torch.testing.assert_close(compiled(x), x * 2 + 1)
+
+
+before = ops.npu_create_tagged_event("recorded before a break")
+
+
+def recorded_before(x: Tensor) -> Tensor:
+    y = x * 2
+    ops.npu_tagged_event_record(before)
+    torch._dynamo.graph_break()
+    with scope.npu_stream_switch("1"):
+        ops.npu_tagged_event_wait(before)
+        z = y + 1
+    ops.wait([z])
+    return z
+
+
+def recorded_eagerly(x: Tensor) -> Tensor:
+    with scope.npu_stream_switch("1"):
+        y = x * 2
+        torch._dynamo.graph_break()
+        ops.npu_tagged_event_record(before)
+    ops.npu_tagged_event_wait(before)
+    return y + 1
+
+
+@pytest.mark.parametrize("function", [recorded_before, recorded_eagerly])
+def test_S20_a_wait_for_an_event_that_was_recorded_before_a_break_is_no_finding(
+    function: Callable[[Tensor], Tensor],
+) -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend="air", mode="reduce-overhead")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", StreamRaceWarning)
+        warnings.simplefilter("ignore", ScopeIgnored)
+        for number in range(3):
+            x = torch.full((4,), float(number))
+            torch.testing.assert_close(compiled(x), x * 2 + 1)
+
+
+def waits_for_nothing(x: Tensor) -> Tensor:
+    with scope.npu_stream_switch("1"):
+        y = x * 2
+        torch._dynamo.graph_break()
+    ops.npu_tagged_event_wait(nobodys)
+    return y + 1
+
+
+nobodys = ops.npu_create_tagged_event("that nobody records")
+
+
+def test_N06_a_finding_in_a_wrapper_that_was_compiled_by_itself_names_the_line_that_called_it() -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(waits_for_nothing, backend="air", mode="reduce-overhead")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        compiled(torch.ones(4))
+    (told,) = [each for each in caught if issubclass(each.category, StreamRaceWarning)]
+    assert told.filename == __file__
+    assert "ops.npu_tagged_event_wait(nobodys)" in str(told.message)
+    assert "record the event before the wait" in str(told.message)
 
 
 def limited(x: Tensor, seen: list[Any]) -> Tensor:

@@ -65,7 +65,7 @@ CASES = (
         wrong.wait_for_an_event_that_nobody_records,
         "StreamCheckError",
         "never recorded in this graph",
-        "record the event in the same compiled function",
+        "record the event before the wait",
         True,
     ),
     Wrong(wrong.use_on_another_stream_without_a_wait, "StreamCheckError", "race", "sync='auto'", True),

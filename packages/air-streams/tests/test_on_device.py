@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch._dynamo import graph_bytecode_inputs
 from torch._dynamo.variables.tensor import TensorVariable
 
 import air_streams as tng
@@ -122,23 +121,26 @@ def test_A42_native_and_tagged_forms_have_the_same_plan(accelerator: str, form: 
     assert from_native.plans[0].describe() == from_tag.plans[0].describe()
 
 
-@pytest.mark.skipif(
-    not hasattr(graph_bytecode_inputs, "CURRENT_STREAM_INDEX"),
-    reason="torch 2.11 does not tell which stream the function began on",
-)
-def test_leaving_another_stream_set_is_refused(accelerator: str) -> None:
-    stream = device_module.Stream()
+def test_A42_a_stream_that_a_function_leaves_set_is_told_to_whoever_calls_the_graph(accelerator: str) -> None:
+    stream, before = device_module.Stream(), device_module.current_stream()
+    found: list[tuple[Any, Any]] = []
+
+    def look(gm: torch.fx.GraphModule, example_inputs: Any) -> Any:
+        outside = tng.normalize(gm).outside
+        assert outside.ends is not None
+        found.append((outside.objects()[outside.ends], device_module.current_stream()))
+        return gm
 
     def leaves(x: torch.Tensor) -> torch.Tensor:
+        stream.wait_stream(device_module.current_stream())
         device_module.set_stream(stream)
         return x + 1
 
-    before = device_module.current_stream()
     try:
-        with pytest.raises(Exception, match="another stream set"):
-            compiled(leaves, torch.ones(2).to(accelerator))
+        torch.compile(leaves, backend=look)(torch.ones(2).to(accelerator))
     finally:
         device_module.set_stream(before)
+    assert found == [(stream, before)], "the second is current again: tracing had set the first"
 
 
 def test_the_current_stream_after_set_stream_cannot_be_told_and_is_refused(accelerator: str) -> None:

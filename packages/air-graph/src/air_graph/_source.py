@@ -123,11 +123,27 @@ def calling_line() -> str:
 
     For a graph whose nodes name no line: Dynamo compiled a wrapper by itself, and the user's code is what called it.
     """
+    return str(_calling() or "")
+
+
+def lend_lines(graph: Graph) -> None:
+    """Gives nodes the line that called a wrapper, where Dynamo compiled the wrapper by itself."""
+    traced = [node for node in graph.nodes if source_of(node) is not None]
+    if not traced or any(map(has_line, traced)):
+        return
+    line = _calling()
+    if line is None:
+        return
+    for node in traced:
+        node.meta["stack_trace"] = f"{line.trace}\n{node.meta['stack_trace']}"
+
+
+def _calling() -> SourceLine | None:
     for frame in reversed(traceback.extract_stack()):
         file = frame.filename.replace("\\", "/")
         if not any(part in file for part in _MACHINERY) and not file.startswith("<"):
-            return f"{frame.filename}:{frame.lineno}   {frame.line}"
-    return ""
+            return SourceLine.at(frame.filename, frame.lineno or 0, frame.line or "")
+    return None
 
 
 def warn_at(line: SourceLine | None, warning: Warning, package: str) -> None:

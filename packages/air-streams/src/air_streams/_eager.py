@@ -27,7 +27,7 @@ _recorded_in_a_capture: set[tuple[str, torch.device]] = set()
 """The events whose last record was one inside a capture."""
 
 
-def _accelerator() -> torch.device | None:
+def accelerator() -> torch.device | None:
     """The device whose streams are meant: the current accelerator, if the process has a usable one."""
     device = torch.accelerator.current_accelerator(check_available=True)
     return device and torch.device(device.type, torch.accelerator.current_device_index())
@@ -53,7 +53,8 @@ def stream_exit(tag: str, site: int = 0) -> None:
 
 def event_record(event: str, site: int = 0) -> None:
     """Records the event on the current stream."""
-    device = _accelerator()
+    _events.note_record(event)
+    device = accelerator()
     if device is not None:
         _events.device_event(event, device).record(_current(device))
         note = _recorded_in_a_capture.add if _is_capturing(device) else _recorded_in_a_capture.discard
@@ -62,7 +63,7 @@ def event_record(event: str, site: int = 0) -> None:
 
 def event_wait(event: str, site: int = 0) -> None:
     """Makes the current stream wait for the event's last record."""
-    device = _accelerator()
+    device = accelerator()
     if device is not None:
         _events.last_recorded(event, device).wait(_current(device))
 
@@ -94,7 +95,7 @@ def record_stream(input: torch.Tensor, tag: str, site: int = 0) -> None:
 def record(site: int = 0) -> torch.Tensor:
     """A marker of this point of the current stream, for `wait`."""
     marker = torch.empty(0)
-    device = _accelerator()
+    device = accelerator()
     if device is not None:
         event = torch.Event(device)
         event.record(_current(device))
@@ -104,7 +105,7 @@ def record(site: int = 0) -> torch.Tensor:
 
 def wait(dependencies: Sequence[torch.Tensor], site: int = 0) -> None:
     """Makes the current stream wait for markers, and for whatever may still produce the other tensors."""
-    device = _accelerator()
+    device = accelerator()
     if device is None:
         return
     stream = _current(device)
@@ -121,14 +122,14 @@ def event_wait_before(event: str) -> None:
 
     The record that is meant may be in a graph that was compiled, which leaves no event behind.
     """
-    device = _accelerator()
+    device = accelerator()
     if device is not None and ((event, device) in _recorded_in_a_capture or not _is_capturing(device)):
         event_wait(event)
 
 
 def wait_for_given() -> None:
     """`wait` for whatever a compiled function is given: every marker there is, and what may produce tensors."""
-    device = _accelerator()
+    device = accelerator()
     if device is None or _is_capturing(device):
         return  # inside a capture, what was given to other streams before it cannot be waited for
     stream = _current(device)
@@ -205,14 +206,14 @@ _limits = _Limits()
 
 def core_limit_enter(aicore: int, vectorcore: int, tag: str = "", site: int = 0) -> None:
     """Limits the cores of the stream behind `tag`, or of the current stream."""
-    device = _accelerator()
+    device = accelerator()
     named = None if device is None or tag in ("", ENTRY_TAG) else _registry.known_stream(tag, device)
     limit_cores(named, aicore, vectorcore)
 
 
 def limit_cores(stream: torch.Stream | None, aicore: int, vectorcore: int) -> None:
     """Limits the cores of a stream, or of the current one where it is None."""
-    device = _accelerator()
+    device = accelerator()
     module: Any = None if device is None else torch.get_device_module(device)
     if device is None or not hasattr(module, "set_stream_limit"):
         raise Unsupported(
@@ -225,7 +226,7 @@ def limit_cores(stream: torch.Stream | None, aicore: int, vectorcore: int) -> No
 
 def move_limit(cores: tuple[int, int] | None) -> None:
     """Enters a limit, or leaves one, that a graph entered or left alone; nothing where there are no limits."""
-    device = _accelerator()
+    device = accelerator()
     if device is None or not hasattr(torch.get_device_module(device), "set_stream_limit"):
         return
     if cores is not None:

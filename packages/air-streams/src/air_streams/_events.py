@@ -54,6 +54,8 @@ _lock = forks.new_lock()
 _alive: weakref.WeakValueDictionary[str, TaggedEvent] = weakref.WeakValueDictionary()
 _device_events: dict[tuple[str, torch.device], torch.Event] = {}
 _of_graphs: dict[tuple[str, torch.device], torch.Event] = {}
+_recorded: set[str] = set()
+"""Keys of events that were recorded, in eager code or in a graph that was compiled."""
 
 
 def create_event(tag: str) -> TaggedEvent:
@@ -75,7 +77,19 @@ def _new_event(tag: str) -> TaggedEvent:
             key = f"{tag}#{count}"
         event = TaggedEvent(tag, key)
         _alive[key] = event
+        _recorded.discard(key)  # that was another event
     return event
+
+
+def note_record(key: str) -> None:
+    """Notes that there is a record of this event, which a wait elsewhere can mean."""
+    if key in _alive:
+        _recorded.add(key)
+
+
+def is_recorded(key: str) -> bool:
+    """Whether the event was recorded in eager code, or in a graph that was compiled."""
+    return key in _recorded
 
 
 def device_event(key: str, device: torch.device) -> torch.Event:

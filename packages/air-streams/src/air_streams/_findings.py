@@ -125,7 +125,7 @@ class RedundantWait(Finding):
 
 @dataclass(frozen=True)
 class UnmetWait(Finding):
-    """A wait with no record before it in the graph: at most for one from before the call.
+    """A wait with no record before it in the graph, nor in eager code or another graph before that.
 
     `first` is the wait, `second` a later record or itself.
     """
@@ -144,14 +144,17 @@ class UnmetWait(Finding):
         """Why nothing is waited for."""
         if self.recorded_later:
             return f"{self.event} is waited for before it is recorded, so the wait waits for nothing of this graph"
-        return f"{self.event} is never recorded in this graph, so the wait waits for nothing of it"
+        return f"{self.event} is never recorded in this graph, and was not before it, so the wait waits for nothing"
 
     @property
     def fix(self) -> str:
         """Where the record belongs."""
         if self.recorded_later:
             return "move the record before the wait in the program"
-        return "record the event in the same compiled function before the wait, or remove the wait"
+        return (
+            "record the event before the wait, in this function or in code that runs before it; where the wait is for "
+            "nothing, remove it"
+        )
 
 
 @dataclass(frozen=True)

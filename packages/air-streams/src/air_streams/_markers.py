@@ -1,4 +1,4 @@
-"""Markers that leave their graph: for code outside they are an event that the graph records.
+"""What a graph records for code outside: tagged events, and markers that leave it, which become such events.
 
 marker = ops.record()             record(); event_record("marker ...")      the event outside is recorded when the
 torch._dynamo.graph_break()   ->  return empty                              graph has been started
@@ -29,6 +29,13 @@ def let_markers_out(graph: fx.Graph) -> None:
         empty.meta["example_value"] = node.meta.get("example_value")
         for user in others:
             user.replace_input_with(node, empty)
+
+
+def note_records(graph: fx.Graph) -> None:
+    """Notes which tagged events a graph records, for those who find a wait in another one."""
+    for node in graph.nodes:
+        if node.target in (_library.EVENT_RECORD, _library.EVENT_RECORD.overloadpacket):
+            _events.note_record(str(node.args[0]))
 
 
 def _is_wait(node: fx.Node) -> bool:

@@ -40,6 +40,20 @@ def is_of_the_call(index: int) -> bool:
     return bool(index == getattr(graph_bytecode_inputs, "CURRENT_STREAM_INDEX", None))
 
 
+def may_be_current(index: int) -> bool:
+    """Whether a program that sets this stream may change what is current; on the cpu nothing is."""
+    return not is_of_the_call(index) and object_at(index).device.type != "cpu"
+
+
+def set_entry_stream_again() -> None:
+    """Makes the stream current that was when Dynamo began: it carries a `set_stream` out while it traces it."""
+    index = getattr(graph_bytecode_inputs, "CURRENT_STREAM_INDEX", None)
+    if index in graph_bytecode_inputs.index_to_external_object_weakref:
+        first = object_at(index)
+        if isinstance(first, torch.Stream) and first.device.type != "cpu":
+            torch.accelerator.set_stream(first)
+
+
 def _entry_stream(device: torch.device) -> torch.Stream:
     """The stream that was current when Dynamo began; tracing a `set_stream` changes the one that is current now."""
     index = getattr(graph_bytecode_inputs, "CURRENT_STREAM_INDEX", None)

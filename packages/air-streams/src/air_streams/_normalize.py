@@ -24,10 +24,10 @@ from torch._dynamo.graph_bytecode_inputs import get_external_object_by_index
 from torch._ops import HigherOrderOperator
 from torch.fx import GraphModule, Node
 
-from air_graph import calling_line, place_of
+from air_graph import lend_lines, place_of
 from air_streams import _bodies, _library, _native
 from air_streams._checkpoints import take_out_beside_checkpoints
-from air_streams._markers import let_markers_out
+from air_streams._markers import let_markers_out, note_records
 from air_streams._outside import CALLER, Awaited, Outside
 from air_streams._sites import number_sites
 from air_streams._tags import ENTRY_TAG
@@ -69,7 +69,8 @@ class _Normalizer:
         self.graph = gm.graph
         self.ambient: str | None = None
         self.open: list[_Open] = []
-        self.ambient_of: dict[Any, str | None] = {}  # what `current_stream()` gave
+        self.ends: int | None = None  # the number of the stream that `set_stream` left current
+        self.ambient_of: dict[Any, tuple[str | None, int | None]] = {}  # what `current_stream()` gave
         self.made: dict[Any, str] = {}  # what `record_event()` gave
         self.replaced: dict[str, int] = {}
         self.streams: dict[str, None] = {}
@@ -86,6 +87,7 @@ class _Normalizer:
         self.is_alone = _bodies.is_around_bodies_alone(gm.graph, _NATIVE)
 
     def run(self) -> NormalizeReport:
+        lend_lines(self.graph)
         for node in list(self.graph.nodes):
             self._node(node)
         for node in self.graph.nodes:
@@ -96,9 +98,12 @@ class _Normalizer:
             if node.target is get_external_object_by_index and not node.users:
                 self.graph.erase_node(node)
         let_markers_out(self.graph)
+        note_records(self.graph)
         tagged = take_out_beside_checkpoints(self.graph)
         limits = take_out_unmatched(self.gm)
         number_sites(self.gm)
+        if "set_stream" in self.replaced:
+            _native.set_entry_stream_again()
         self.graph.lint()
         self.gm.recompile()
         return NormalizeReport(
@@ -122,7 +127,7 @@ class _Normalizer:
             for number in numbers
             for before in others.get(earlier, {CALLER: None})
         }
-        return Outside(streams, awaited, recorded, tuple(sorted(waits)), tagged, limits)
+        return Outside(streams, awaited, recorded, tuple(sorted(waits)), tagged, limits, self.ends)
 
     def _before(self, name: str) -> set[str]:
         return self.after.setdefault(name, {name})
@@ -144,13 +149,6 @@ class _Normalizer:
 
     def _scope(self, node: Node) -> None:
         if node.op == "output":
-            if self.ambient not in (None, ENTRY_TAG):
-                raise NativeStreamError(
-                    "the function ends with another stream set than it began with",
-                    where=calling_line() or place_of(node),
-                    advice="use `with torch.Stream(...)` or `with torch.npu.stream(stream)` instead of set_stream, and "
-                    "keep each block in one graph: no graph break inside it (fullgraph=True shows it)",
-                )
             self._move_to(node, None)
             return
         desired = self._desired(node)
@@ -251,7 +249,7 @@ class _Normalizer:
 
     def _stream_argument(self, node: Node, operand: Any) -> str:
         if operand in self.ambient_of:
-            return self.ambient_of[operand] or ENTRY_TAG
+            return self.ambient_of[operand][0] or ENTRY_TAG
         tag = self._tag(_number(node, operand))
         annotated = _annotation(node) is not None
         if tag == ENTRY_TAG and not annotated and self.ambient not in (None, ENTRY_TAG):
@@ -324,11 +322,16 @@ class _Normalizer:
 
     def set_stream(self, node: Node) -> None:
         target = node.args[0]
-        known = target in self.ambient_of
-        self.ambient = self.ambient_of[target] if known else self._tag(_number(node, target))
+        if target in self.ambient_of:
+            self.ambient, self.ends = self.ambient_of[target]
+            return
+        number = _number(node, target)
+        self.ambient = self._tag(number)
+        # a stream that is current when the function is compiled need not be in the next call
+        self.ends = number if _native.may_be_current(number) else None
 
     def current_stream(self, node: Node) -> None:
-        self.ambient_of[node] = self.ambient
+        self.ambient_of[node] = self.ambient, self.ends
 
     def fork_or_join(self, node: Node) -> None:
         _, stream = _operands(node)
@@ -486,11 +489,7 @@ def _forget_annotation(node: Node) -> None:
 
 
 def normalize(gm: GraphModule) -> NormalizeReport:
-    """Rewrites a Dynamo graph in place; call it before AOTAutograd, also when there is no native code.
-
-    Raises `NativeStreamError` for what a captured graph cannot do: making the host wait, or leaving another
-    stream current at the end.
-    """
+    """Rewrites a Dynamo graph in place, before AOTAutograd; raises `NativeStreamError` where the host would wait."""
     return _Normalizer(gm).run()
 
 

@@ -8,6 +8,9 @@ A captured graph runs on the stream that is current when it is called, whatever 
 are its own. So the call waits for all that the graph could have waited for, and all that could wait for a part of the
 graph waits for the whole of it.
 
+A graph that `set_stream` leaves on another stream is a part of a block (`with torch.npu.stream(s):`) that a graph break
+cuts, or its author wants it so. When it has been started the host makes that stream current, as eager code does.
+
 Inside a capture of the program's own only the streams that take part in it are waited for, and afterwards those take
 part that would have after the program's own waits. Each is joined at once: the program may have done that in the graph.
 """
@@ -66,13 +69,17 @@ class Outside:
     tagged: Awaited = field(default_factory=Awaited)
     limits: Limits = ()
     """Core limits that the graph enters or leaves alone."""
+    ends: int | None = None
+    """The stream that is current after the graph, where that is another one than before it."""
 
     def __bool__(self) -> bool:
-        return bool(self.streams or self.awaited or self.recorded or self.tagged or self.limits)
+        used = self.streams or self.awaited or self.recorded or self.tagged or self.limits
+        return bool(used) or self.ends is not None
 
     def objects(self) -> dict[int, Any]:
         """The objects that are behind the numbers now."""
         numbers = (*self.streams, *self.awaited, *self.recorded)
+        numbers = numbers if self.ends is None else (*numbers, self.ends)
         return {number: _native.object_at(number) for number in numbers}
 
     def around(
@@ -81,10 +88,17 @@ class Outside:
         device: torch.device,
         found: Callable[[int], Any] = _native.object_at,
     ) -> Callable[..., Any]:
-        """`run`, in order with what was given to these streams before, and what will be."""
+        """`run`, in order with what was given to these streams before, and what will be.
+
+        A graph on the cpu, or one without a tensor, may be all that speaks of the accelerator's streams.
+        """
         if self.limits:
             return replace(self, limits=()).around(_with_limits(run, self.limits), device, found)
-        return self._ordered(run, device, found) if self and device.type != "cpu" else run
+        place = device if device.type != "cpu" else _eager.accelerator()
+        if not self or place is None:
+            return run
+        ordered = self._ordered(run, place, found)
+        return ordered if self.ends is None else _on_another_stream(ordered, self.ends, place, found)
 
     def _ordered(
         self, run: Callable[..., Any], device: torch.device, found: Callable[[int], Any]
@@ -140,6 +154,20 @@ def _with_limits(run: Callable[..., Any], limits: Limits) -> Callable[..., Any]:
         return results
 
     return limited
+
+
+def _on_another_stream(
+    run: Callable[..., Any], number: int, device: torch.device, found: Callable[[int], Any]
+) -> Callable[..., Any]:
+    """`run`, after which another stream is current."""
+    set_stream = torch.get_device_module(device).set_stream
+
+    def moved(*args: Any) -> Any:
+        results = run(*args)
+        set_stream(found(number))
+        return results
+
+    return moved
 
 
 def _captured(streams: Mapping[int, Any], module: ModuleType) -> list[int]:

@@ -8,6 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 from torch.fx import Node
 
 from air_streams._clocks import Clocks
+from air_streams._events import is_recorded
 from air_streams._findings import RedundantWait, UnmetWait, WaitCycle
 from air_streams._program import Dependency, Program
 
@@ -62,11 +63,13 @@ def _of_group(
 
 
 def find_unmet(program: Program) -> tuple[UnmetWait, ...]:
-    """The waits for events which are not recorded before them."""
+    """The waits for events which are not recorded before them, in the graph or in what ran before it."""
     found = []
     for wait, event in program.unmet.items():
         records = (node for node, (recorded, _) in program.records.items() if recorded.name == event.name)
         later = next((node for node in records if program.index[node] > program.index[wait]), wait)
+        if later is wait and is_recorded(event.name):
+            continue
         found.append(UnmetWait(wait, later, program.stream[wait], program.stream[later], event))
     return tuple(found)
 
