@@ -95,7 +95,7 @@ class Outside:
         if self.limits:
             return replace(self, limits=()).around(_with_limits(run, self.limits), device, found)
         place = device if device.type != "cpu" else _eager.accelerator()
-        if not self or place is None:
+        if not self or place is None or not hasattr(torch.get_device_module(place), "current_stream"):
             return run
         ordered = self._ordered(run, place, found)
         return ordered if self.ends is None else _on_another_stream(ordered, self.ends, place, found)
