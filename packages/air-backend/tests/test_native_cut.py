@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from air_backend import ops
+from air_streams import Outside
 from delayed_device import CALLS, MARKS, SIZE, delayed, npu
 from test_native_outside import slow
 
@@ -141,3 +142,29 @@ def test_A42_waits_are_made_by_a_function_that_has_no_tensor(mode: str) -> None:
             npu.synchronize()
             with delayed(number):
                 assert (on_side(waits, x, mark).cpu() == (number + 5) * 2).all()
+
+
+def test_A42_the_objects_of_a_call_are_its_own_though_another_thread_calls_meanwhile() -> None:
+    """torch numbers them for the whole process, so what the other thread does comes here in the middle of a call."""
+    side, other, before = npu.Stream(), npu.Stream(), npu.current_stream()
+    numbers = {1: side}
+
+    def run() -> None:
+        numbers[1] = other
+
+    try:
+        Outside(ends=1).around(run, torch.device("npu"), numbers.__getitem__)()
+        assert npu.current_stream() == side
+    finally:
+        npu.set_stream(before)
+
+    mine, theirs = npu.Event(), npu.Event()
+    events = {2: mine}
+    with delayed(1):
+        x = slow(torch.zeros(SIZE, device="npu"))
+        Outside(recorded=(2,)).around(
+            lambda: events.update({2: theirs}), torch.device("npu"), events.__getitem__
+        )()
+        mine.synchronize()
+        with npu.stream(side):
+            assert (x.cpu() == 5).all()

@@ -108,12 +108,14 @@ class Outside:
         current_stream, capturing = module.current_stream, module.is_current_stream_capturing
 
         def ordered(*args: Any) -> Any:
+            # the numbers are torch's for the whole process: another thread's call gives them to its own objects
+            events = {number: found(number) for number in (*self.awaited, *self.recorded)}
             current = current_stream()
+            others = self._others(found, current)
             self.tagged.wait()
             for number in self.awaited:
-                current.wait_event(found(number))
+                current.wait_event(events[number])
             inside = capturing()
-            others = self._others(found, current)
             before = _captured(others, module) if inside else others
             for number in before:
                 current.wait_stream(others[number])
@@ -124,7 +126,7 @@ class Outside:
             for number in after:
                 others[number].wait_event(done)
             for number in self.recorded:
-                found(number).record(current)
+                events[number].record(current)
             _eager.record_all(recorded, device, inside)
             if inside:
                 for number in after:
@@ -163,8 +165,9 @@ def _on_another_stream(
     set_stream = torch.get_device_module(device).set_stream
 
     def moved(*args: Any) -> Any:
+        stream = found(number)  # before another thread's call gives the number to its own
         results = run(*args)
-        set_stream(found(number))
+        set_stream(stream)
         return results
 
     return moved
