@@ -8,7 +8,7 @@ from torch import fx
 from air_graph import lend_lines, source_of
 
 WRAPPER = 'File "/site-packages/air_streams/ops.py", line 45, in npu_tagged_event_wait\n    torch.ops.x(_key(event))'
-PROGRAM = 'File "/home/me/model.py", line 7, in forward\n    y = x + 1'
+PROGRAM = 'File "/programs/model.py", line 7, in forward\n    y = x + 1'
 
 
 def graph_of(*traces: str) -> fx.Graph:
