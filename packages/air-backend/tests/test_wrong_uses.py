@@ -122,6 +122,7 @@ CASES = (
         "ConverterError",
         "takes (y)",
         "the schema's arguments: x",
+        in_text=True,
     ),
     Wrong(wrong.second_converter_for_an_operator, "ConverterError", "already has a converter", "unregister"),
     Wrong(

@@ -48,6 +48,7 @@ from air_backend.inference._globals import use_globals_of
 from air_backend.inference._key import Key, cells_of, hooks_of, pin_options_of_the_trace
 from air_backend.inference._local_classes import conditions_made_in, importable
 from air_backend.inference._marks import Marks, marks_of
+from air_backend.inference._one_module import make_collections_one
 from air_backend.inference._references import through_names
 from air_backend.inference._torchs_own import traceable
 from air_config import CompilerConfig
@@ -353,6 +354,7 @@ class CachedFunction:
     def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if (switched_off := no_caches()) is not None:  # torch has an error of its own for one of them
             raise CannotSave(switched_off)
+        make_collections_one()
         for _ in range(RESTARTS):
             try:
                 return self._compiled.aot_compile((args, kwargs))
