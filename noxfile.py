@@ -8,6 +8,7 @@
     nox -t types                 mypy --strict for every package
     nox -t beside                the other lane: types, style, documents, wheels, examples, tests on air-sim
     nox -s older-torch           the tests of every package on torch 2.11 and 2.12
+    nox -s other-python-3.10     the same on another Python; 3.12 and 3.13 likewise
     nox -s accelerator           the tests that need an accelerator, on the one that is here, or else on air-sim
     nox -s bench-aclgraph        the benchmarks of a package, as a table and as JSON
     nox -s scoreboard            every benchmark as one page and docs/performance.md; `-- --quick` takes minutes
@@ -109,6 +110,10 @@ session(long_runs.slow)
 session(long_runs.npu_slow)
 session(long_runs.long, environment=NO_ENVIRONMENT)
 session(long_runs.older_torch)
+session(
+    long_runs.other_python,
+    environment={"python": [python for python in PYTHONS if python != _own], "venv_backend": "virtualenv"},
+)
 session(long_runs.accelerator)
 session(long_runs.zoo)
 session(long_runs.clients)

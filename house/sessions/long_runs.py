@@ -11,6 +11,8 @@ from house.accelerator import TESTED as ACCELERATED
 from house.environments import (
     ENV,
     NPU_ENV,
+    TOOLS,
+    TORCH,
     base,
     install,
     install_beside_npu,
@@ -112,6 +114,14 @@ def older_torch(session: nox.Session, torch: str) -> None:
     install(
         session, *(word for package in TORCH_TESTED for word in with_tests(package)), torch=f"torch=={torch}"
     )
+    in_turn(session, TORCH_TESTED, "-m", "not npu and not slow", env=ENV)
+
+
+def other_python(session: nox.Session) -> None:
+    """The tests that need no device, of every package with torch, on another Python that AIR supports."""
+    session.install("-q", TORCH, *TOOLS)
+    tests = (word for package in TORCH_TESTED for word in with_tests(package))
+    session.install("-q", "--no-build-isolation", *tests, env=ENV)
     in_turn(session, TORCH_TESTED, "-m", "not npu and not slow", env=ENV)
 
 
