@@ -122,3 +122,46 @@ def test_N22_a_collective_on_whose_result_a_dropped_one_depends_runs_once(mode: 
         return (y * y).sum()
 
     assert started(torch.compile(step, backend="air", options={"mode": mode}), group) == 2
+
+
+@pytest.mark.parametrize("options", [{}, JOINT], ids=["divided", "joined"])
+@pytest.mark.parametrize("results", ["()", "Tensor", "(Tensor, Tensor)"])
+def test_N22_a_collective_that_the_backward_of_an_operator_calls_is_not_dropped(
+    results: str, options: dict[str, Any]
+) -> None:
+    ran: list[str] = []
+    count = 0 if results == "()" else results.count("Tensor")
+
+    def given(x: Tensor) -> Any:
+        made = tuple(x.clone() for _ in range(count))
+        return made[0] if count == 1 else made or None
+
+    def exchange(x: Tensor, hcom: str) -> Any:
+        ran.append(hcom)
+        return given(x)
+
+    library = torch.library.Library("dropped_late", "FRAGMENT")
+    name = f"exchanged_{count}_{len(options)}"
+    library.define(f"{name}(Tensor x, str hcom) -> {results}")
+    library.impl(name, exchange, "CompositeExplicitAutograd")
+    library.impl(name, lambda x, hcom: given(x), "Meta")
+    library.define(f"tripled_{name}(Tensor x) -> Tensor")
+    library.impl(f"tripled_{name}", lambda x: x * 3, "CompositeExplicitAutograd")
+    library.impl(f"tripled_{name}", torch.empty_like, "Meta")
+    exchanged, tripled = (getattr(torch.ops.dropped_late, each) for each in (name, f"tripled_{name}"))
+
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        exchanged(gradient, "late")
+        return gradient * 3
+
+    torch.library.register_autograd(f"dropped_late::tripled_{name}", backward, lib=library)
+    compiled = torch.compile(
+        lambda x: tripled(x).sum(), backend="air", options={"mode": "reduce-overhead", **options}
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(3):
+            ran.clear()
+            compiled(torch.randn(4, requires_grad=True)).backward()
+    library._destroy()
+    assert ran == ["late"]

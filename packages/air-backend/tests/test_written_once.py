@@ -89,3 +89,33 @@ def test_a_hidden_write_is_done_once_and_where_the_program_does_it(
         return result
 
     assert step(torch.compile(loss, backend="air", options={"mode": mode, **options})) == step(loss)
+
+
+@pytest.mark.parametrize("options", [{}, JOINT], ids=["divided", "joined"])
+def test_a_hidden_write_in_the_backward_of_an_operator_is_done_where_nobody_takes_its_result(
+    options: dict[str, Any], tally: Any
+) -> None:
+    namespace = tally.namespace
+    library = torch.library.Library(namespace, "FRAGMENT")
+    library.define("doubled(Tensor x, Tensor count) -> Tensor")
+    library.impl("doubled", lambda x, count: x * 2, "CompositeExplicitAutograd")
+    library.impl("doubled", lambda x, count: torch.empty_like(x), "Meta")
+
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        tally(gradient, *ctx.saved_tensors)
+        return gradient * 2, None
+
+    torch.library.register_autograd(
+        f"{namespace}::doubled",
+        backward,
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[1]),
+        lib=library,
+    )
+
+    def loss(x: Tensor, count: Tensor) -> Tensor:
+        result: Tensor = getattr(torch.ops, namespace).doubled(x, count).sum()
+        return result
+
+    compiled = torch.compile(loss, backend="air", options={"mode": "reduce-overhead", **options})
+    assert step(compiled) == step(loss)
+    library._destroy()

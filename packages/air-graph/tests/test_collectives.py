@@ -10,6 +10,7 @@ import torch
 import torch.distributed._functional_collectives
 
 from air_graph import (
+    collectives_of_other_libraries,
     group_argument_of,
     is_collective,
     is_functional_collective,
@@ -62,3 +63,13 @@ def test_an_operator_of_any_library_is_known_by_its_argument_or_registered(libra
     assert not is_collective(ops.passed_on.default)
     register_group_argument(ops.passed_on.default, "ring")
     assert group_argument_of(ops.passed_on.default) == "ring"
+
+
+def test_the_collectives_of_other_libraries_are_those_that_are_loaded(library: Any) -> None:
+    ops = torch.ops.collectives_test
+    found = collectives_of_other_libraries()
+    assert ops.reduced.default in found
+    assert ops.grouped.default not in found
+    assert functional.all_reduce.default not in found
+    register_group_argument(ops.grouped.default, "group")
+    assert ops.grouped.default in collectives_of_other_libraries()

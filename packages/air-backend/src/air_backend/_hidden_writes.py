@@ -11,7 +11,7 @@ operators write what is known to `air_graph`; this is for those whose results ar
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeAlias
 
 import torch
@@ -19,7 +19,14 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import has_side_effect
 
 from air_backend._aliasing_check import unchecked
-from air_graph import hidden_writes, is_collective, is_functional_collective, named_arguments
+from air_graph import (
+    collectives_of_other_libraries,
+    hidden_writers,
+    hidden_writes,
+    is_collective,
+    is_functional_collective,
+    named_arguments,
+)
 
 #: Operator -> the written argument that each result is.
 _RESULTS: Final = {"npu::npu_apply_rotary_pos_emb": ("query", "key")}
@@ -35,16 +42,23 @@ def mark_writes(gm: GraphModule) -> Around:
     operators share no memory with arguments, and here they do, on the device, as the graph says then.
     """
     returns_arguments = False
+    _keep([*hidden_writers(), *collectives_of_other_libraries()])  # the backward of an operator may call them
     for module in gm.modules():
         if isinstance(module, GraphModule):
             for node, overload in list(_writers(module)):
-                if overload not in _seen:
-                    has_side_effect(overload)
-                    _seen.add(overload)
+                _keep([overload])
                 if overload._schema.name in _RESULTS and _is_on_npu(node):
                     _copy_back(node, overload)
                     returns_arguments = True
     return unchecked if returns_arguments else _as_it_is
+
+
+def _keep(ops: Iterable[torch._ops.OpOverload]) -> None:
+    """Calls of these operators are not dead where nobody takes their results."""
+    for op in ops:
+        if op not in _seen:
+            has_side_effect(op)
+            _seen.add(op)
 
 
 def _as_it_is(compiled: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from air_graph._collectives import (
+    collectives_of_other_libraries,
     group_argument_of,
     is_collective,
     is_functional_collective,
@@ -16,6 +17,7 @@ from air_graph._effects import (
     ArgumentEffect,
     Effects,
     effects_of,
+    hidden_writers,
     hidden_writes,
     keeps_gaps,
     register_hidden_writes,
@@ -139,6 +141,7 @@ __all__ = [
     "bytes_of",
     "call_draws",
     "calling_line",
+    "collectives_of_other_libraries",
     "collector_paused",
     "copied",
     "copies_with_gaps",
@@ -153,6 +156,7 @@ __all__ = [
     "functional_of",
     "group_argument_of",
     "has_line",
+    "hidden_writers",
     "hidden_writes",
     "hint_of",
     "inline_regions",

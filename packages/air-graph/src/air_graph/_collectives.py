@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
+import torch
 from torch._ops import OpOverload
+
+from air_graph._operators import find_operator
 
 _FUNCTIONAL: Final = "_c10d_functional"
 _LIBRARIES: Final = frozenset({_FUNCTIONAL, "_c10d_functional_autograd", "c10d", "_dtensor"})
@@ -17,7 +20,12 @@ _LIBRARIES: Final = frozenset({_FUNCTIONAL, "_c10d_functional_autograd", "c10d",
 _GROUP_ARGUMENTS: Final = ("group_name", "group", "hcom", "group_ep", "process_group", "hcom_name")
 _NAMES_A_GROUP: Final = ("str", "Optional[str]", "Any")
 
+#: Where no other library's collective is looked for.
+_OF_TORCH: Final = _LIBRARIES | {"aten", "prim", "prims", "quantized", "symm_mem"}
+
 _registered: Final[dict[OpOverload, str]] = {}
+_asked: Final[dict[str, OpOverload | None]] = {}
+"""The operators of other libraries, by their names, that are collectives; None for those that are none."""
 
 
 def group_argument_of(target: object) -> str | None:
@@ -55,3 +63,12 @@ def is_functional_collective(target: object) -> bool:
 def waits_for_collective(target: object) -> bool:
     """Whether an operator waits for a functional collective."""
     return is_functional_collective(target) and target._opname == "wait_tensor"  # type: ignore[attr-defined]  # asked
+
+
+def collectives_of_other_libraries() -> list[OpOverload]:
+    """Those that are loaded now."""
+    for name in torch._C._dispatch_get_all_op_names():
+        if name not in _asked and name.partition("::")[0] not in _OF_TORCH:
+            op = find_operator(name)
+            _asked[name] = op if is_collective(op) else None
+    return list(dict.fromkeys((*filter(None, _asked.values()), *_registered)))

@@ -18,7 +18,7 @@ from typing import Any, Final
 import torch
 from torch._ops import OpOverload
 
-from air_graph._operators import name_of, qualified
+from air_graph._operators import find_operator, name_of, qualified
 from air_graph.errors import BadRegistration
 
 aten = torch.ops.aten
@@ -183,6 +183,11 @@ def hidden_writes(op: OpOverload | str) -> tuple[str, ...] | None:
     if unknown := [name for name in names if name not in known]:
         raise BadRegistration(_TABLE, name_of(op), f"{op} has no argument {', '.join(unknown)}")
     return names
+
+
+def hidden_writers() -> list[OpOverload]:
+    """The operators that write what their schemas say they read, of those that are loaded now."""
+    return [op for op in map(find_operator, _hidden_writes) if op is not None]
 
 
 def register_may_return_argument(name: str) -> None:
