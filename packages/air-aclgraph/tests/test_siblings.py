@@ -80,6 +80,20 @@ def test_whose_capture_it_was_is_forgotten_with_what_is_known_of_the_key(
     assert len(backend.only._siblings._owners) == 3
 
 
+def test_siblings_that_came_too_seldom_for_a_capture_are_forgotten_with_their_shapes(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_key_store, "POLICIES_LIMIT", 3)
+    backend, model = layers(device, 2, debug__aclgraph__static_capture_size_limit=1)
+    for rows in range(2, 20):
+        for _ in range(17):
+            run(model, device, rows)
+    assert backend.only.stats()["evictions"] > 10
+    siblings = backend.only._siblings
+    assert len(siblings._owners) <= 4
+    assert len(siblings._by_parameter) <= 7
+
+
 def test_a_module_that_is_gone_leaves_its_key_to_the_next(device: str) -> None:
     backend, model = layers(device, 1)
     run(model, device)

@@ -59,7 +59,7 @@ class KeyStore:
             for key in [key for key, _ in zip(idle, range(spare), strict=False)]:
                 del self.policies[key]
                 self.making.watches.forget(key)
-                self.siblings.forget(key)
+                self.siblings.forget_idle(key, self.captured)
 
     def drop(self, key: Key) -> None:
         """Gives back what the capture of a key holds."""

@@ -68,6 +68,12 @@ class Siblings:
         if old is not None and self._by_parameter.get((shapes, old.number)) is old:
             del self._by_parameter[shapes, old.number]
 
+    def forget_idle(self, key: Key, captured: Mapping[Key, Captured]) -> None:
+        """Nothing is known any more of a key, and of others of its shapes that never came to a capture."""
+        self.forget(key)
+        for other in [other for other in self._owners.get(_shapes(key), ()) if other not in captured]:
+            self.forget(other)
+
     def _remember(self, key: Key, index: int, parameter: nn.Parameter) -> None:
         shapes, owner = _shapes(key), _Owner(key, index, weakref.ref(parameter), id(parameter))
         self._owners.setdefault(shapes, {})[key] = owner
