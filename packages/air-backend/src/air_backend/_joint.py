@@ -18,9 +18,10 @@ from typing import Any, Final
 import torch
 from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.utils.checkpoint import CheckpointPolicy
 
 from air_backend._dropped import Halves, divided
-from air_backend._written_once import is_of_backward
+from air_backend._written_once import hides_a_write, is_of_backward
 from air_backend.errors import NotJoined
 from air_graph import followers_of, link_of, nearest_source_of, warn_at, why_not_linear, writes
 
@@ -29,6 +30,8 @@ aten = torch.ops.aten
 JOINED: Final = "air_joint"
 """Where a graph says that it computes forward and backward."""
 _TAG: Final = "partitioner_tag"
+#: What a checkpoint says of an operator that it runs again in the backward.
+_AGAIN: Final = (CheckpointPolicy.MUST_RECOMPUTE, CheckpointPolicy.PREFER_RECOMPUTE)
 _told: Final[set[tuple[str, str]]] = set()
 
 
@@ -98,6 +101,8 @@ def _unfit(joint: fx.GraphModule) -> Refusal | None:
             return Refusal("an operator has effects whose order is kept", node)
         if is_of_backward(node) and writes(node):
             return Refusal("the backward writes to an input", node)
+        if node.meta.get("recompute") in _AGAIN and hides_a_write(node):
+            return Refusal("a checkpoint runs an operator again that writes to an input", node)
     return None
 
 

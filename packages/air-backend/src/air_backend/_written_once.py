@@ -22,7 +22,7 @@ _OF_FORWARD: Final = ("is_forward", "must_be_in_forward")
 def keep_on_their_side(graph: fx.Graph) -> None:
     """Marks the writes and the collectives that torch does not see."""
     for node in graph.nodes:
-        if (_hides_a_write(node) or _communicates(node)) and "recompute" not in node.meta:
+        if (hides_a_write(node) or _communicates(node)) and "recompute" not in node.meta:
             node.meta[_TAG] = f"must_be_in_{'backward' if is_of_backward(node) else 'forward'}"
 
 
@@ -31,7 +31,8 @@ def is_of_backward(node: fx.Node) -> bool:
     return node.meta.get(_TAG) not in _OF_FORWARD
 
 
-def _hides_a_write(node: fx.Node) -> bool:
+def hides_a_write(node: fx.Node) -> bool:
+    """Whether a node writes what no schema says that it writes."""
     if isinstance(node.target, OpOverload):
         return not node.target._schema.is_mutable and writes(node)
     return isinstance(node.target, HigherOrderOperator) and writes(node)
