@@ -16,7 +16,7 @@ from torch._functorch.partitioners import default_partition
 from torch._ops import OpOverload
 
 from air_backend._written_once import keep_on_their_side
-from air_graph import is_collective, writes
+from air_graph import is_collective, is_functional_collective, writes
 
 Halves = tuple[fx.GraphModule, fx.GraphModule]
 
@@ -53,16 +53,19 @@ def _without_strays(half: fx.GraphModule) -> None:
     """
     strays = 0
     for node in reversed(half.graph.nodes):
-        if node.op == "call_function" and not node.users and (_is_collective(node) or not _has_effects(node)):
+        if node.op == "call_function" and not node.users and _is_stray(node):
             half.graph.erase_node(node)
             strays += 1
     if strays:
         half.recompile()
 
 
-def _has_effects(node: fx.Node) -> bool:
+def _is_stray(node: fx.Node) -> bool:
+    """Whether nobody takes it, or does for the sake of a collective that is gone; those of other libraries stay."""
+    if is_collective(node.target):
+        return is_functional_collective(node.target)
     known = isinstance(node.target, OpOverload) or node.target is operator.getitem
-    return not known or node.is_impure() or writes(node)
+    return known and not node.is_impure() and not writes(node)
 
 
 def _dropped(graph: fx.Graph) -> list[fx.Node]:
