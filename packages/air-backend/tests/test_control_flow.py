@@ -337,7 +337,7 @@ def test_nested_regions_inside_a_checkpoint_train(mode: str) -> None:
         return torch.sin(x @ weight).exp()
 
     def model(x: Tensor, weight: Tensor) -> Tensor:
-        def both(x: Tensor, weight: Tensor) -> Tensor:
+        def both(x: Tensor, weight: Tensor) -> Any:
             return layer(x, weight) * layer(weight, x)
 
         result: Tensor = checkpoint(both, x, weight, use_reentrant=False)
