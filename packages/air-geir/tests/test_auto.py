@@ -17,6 +17,7 @@ from air_geir.auto import _convert, automatic, known_operators
 from air_geir.converters import converts, unregister
 from air_geir.errors import CannotConvert
 from air_geir.proof import compile_call
+from air_graph import register_hidden_writes
 
 DESCRIBED: dict[str, Any] = {
     "Muls": {  # what air-sim can run
@@ -61,6 +62,8 @@ def operators() -> Iterator[None]:
             "npu_top_two(Tensor x, Tensor? mask, int[] axes, bool largest=True, str mode='exact') -> (Tensor, Tensor)"
         )
         library.define("unheard(Tensor x, int k) -> Tensor")
+        library.define("muls.kept(Tensor a, float factor) -> Tensor")
+        register_hidden_writes("shop::muls.kept", ("a",))
         library.define("absent(Tensor x) -> Tensor")
         library.define("muls.more(Tensor a, float factor, int times) -> Tensor")
         library.define("muls.any(Tensor a, Scalar factor) -> Tensor")
@@ -122,6 +125,7 @@ def test_operators_of_torch_are_never_taken_by_their_name() -> None:
     [
         ("muls.more", "its attributes are factor, times"),
         ("muls.any", "a number of any type"),
+        ("muls.kept", "it writes its arguments"),
     ],
 )
 def test_an_operator_with_the_name_and_other_arguments_is_refused(name: str, why: str) -> None:

@@ -14,6 +14,7 @@ from air_geir.converters import ConverterError, find, unregister
 from air_geir.errors import PrototypeError, UnsupportedGraphError
 from air_geir.proof import check_call, compile_call, trace
 from air_geir.reference import Operator, kernel
+from air_graph import register_hidden_writes
 
 LIBRARY = torch.library.Library("geir_schema_test", "DEF")
 LIBRARY.define("muls(Tensor x, float value) -> Tensor")
@@ -22,6 +23,8 @@ LIBRARY.define(
     "blend_many(Tensor x, Tensor? bias, Tensor[] rest, *, SymInt times=2, bool flip=False) -> (Tensor, Tensor)"
 )
 LIBRARY.define("in_place(Tensor(a!) x) -> ()")
+LIBRARY.define("hidden(Tensor x, Tensor cache) -> Tensor")
+register_hidden_writes("geir_schema_test::hidden", ("cache",))
 LIBRARY.define("maybe(Tensor x, int? axis=None) -> Tensor")
 LIBRARY.define("list_out(Tensor x) -> Tensor[]")
 OPS = torch.ops.geir_schema_test
@@ -86,6 +89,7 @@ def test_an_operator_converted_by_its_schema_runs_on_the_graph_engine() -> None:
     ("op", "why"),
     [
         (OPS.in_place.default, "writes to its arguments"),
+        (OPS.hidden.default, "writes to its arguments"),
         (OPS.maybe.default, r"axis is Optional\[int\]"),
         (OPS.list_out.default, r"gives List\[Tensor\]"),
     ],

@@ -23,6 +23,7 @@ from air_geir.converters._rows import by_schema
 from air_geir.errors import ConverterError
 from air_geir.prototypes import REQUIRED, AttrSpec, PortKind, PortSpec, Prototype, register
 from air_geir.types import AttrKind
+from air_graph import effects_of
 
 _PORTS = {
     "Tensor": PortKind.REQUIRED, "Optional[Tensor]": PortKind.OPTIONAL, "List[Tensor]": PortKind.DYNAMIC,
@@ -78,7 +79,7 @@ def converter_of(op: torch._ops.OpOverload, prototype: Prototype, binding: Bindi
 def prototype_of(op: torch._ops.OpOverload, op_type: str | None = None) -> Prototype:
     """The prototype a schema describes: tensors are inputs, other arguments attributes, results `y` or as named."""
     schema = op._schema
-    if schema.is_mutable:
+    if schema.is_mutable or effects_of(op).hides_writes:
         _refuse(op, "it writes to its arguments", "write a converter that sets ctx.written")
     inputs, attrs = [], []
     for argument in schema.arguments:

@@ -12,6 +12,7 @@ from air_geir.auto._op_info import known_operators
 from air_geir.converters import Converter, name_of
 from air_geir.errors import CannotConvert
 from air_geir.prototypes import Prototype, find, register
+from air_graph import effects_of
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +55,7 @@ def type_of(op: torch._ops.OpOverload) -> str:
 
 def _bind(op: torch._ops.OpOverload, prototype: Prototype) -> Binding:
     schema = op._schema
-    if schema.is_mutable:
+    if schema.is_mutable or effects_of(op).hides_writes:
         _refuse(op, prototype, "it writes its arguments")
     tensors = [a.name for a in schema.arguments if str(a.type) in _TENSORS]
     others = [a.name for a in schema.arguments if str(a.type) not in _TENSORS]
