@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 JOINT = {"experimental_config.aot_config_enable_joint_graph": True}
 MODES = ("reduce-overhead", "max-autotune")
@@ -165,3 +166,36 @@ def test_N22_a_collective_that_the_backward_of_an_operator_calls_is_not_dropped(
             compiled(torch.randn(4, requires_grad=True)).backward()
     library._destroy()
     assert ran == ["late"]
+
+
+@pytest.mark.filterwarnings("error::air_backend.eager_calls.NotTraced")
+@pytest.mark.parametrize("mode", MODES)
+def test_N22_a_checkpoint_runs_a_collective_of_another_library_again_as_in_eager(mode: str) -> None:
+    ran: list[str] = []
+
+    def exchange(x: Tensor, hcom: str) -> Tensor:
+        ran.append(hcom)
+        return x * 2
+
+    library = torch.library.Library("dropped_again", "FRAGMENT")
+    library.define(f"exchanged_{len(mode)}(Tensor x, str hcom) -> Tensor")
+    library.impl(f"exchanged_{len(mode)}", exchange, "CompositeExplicitAutograd")
+    library.impl(f"exchanged_{len(mode)}", lambda x, hcom: torch.empty_like(x), "Meta")
+    exchanged = getattr(torch.ops.dropped_again, f"exchanged_{len(mode)}")
+
+    def step(x: Tensor) -> Tensor:
+        def part(x: Tensor) -> Tensor:
+            result: Tensor = (x * exchanged(x.detach(), "again")).sin()
+            return result
+
+        result: Tensor = checkpoint(part, x, use_reentrant=False).sum()
+        return result
+
+    compiled = torch.compile(step, backend="air", options={"mode": mode})
+    for _ in range(3):
+        ran.clear()
+        x = torch.ones(4, requires_grad=True)
+        compiled(x).backward()
+        torch.testing.assert_close(x.grad, 2 * torch.full((4,), 2.0).cos())
+    library._destroy()
+    assert ran == ["again", "again"]

@@ -7,7 +7,9 @@ the graph is divided, on its side. What torch leaves of such a one on the other 
 
 from __future__ import annotations
 
+import contextlib
 import operator
+from collections.abc import Iterator
 from typing import Any, Final
 
 import torch
@@ -33,7 +35,8 @@ def divided(joint: fx.GraphModule, inputs: Any, **known: Any) -> Halves:
     lost = _dropped(joint.graph)
     late = _needs_gradients(joint.graph) if lost else set()
     marks = [_taken(node, node in late or node.meta.get(_TAG) in _OF_BACKWARD) for node in lost]
-    halves = default_partition(joint, inputs, **known)
+    with _computed_again(joint.graph):
+        halves = default_partition(joint, inputs, **known)
     for half in halves:
         _without_strays(half)
     if marks:
@@ -44,6 +47,20 @@ def divided(joint: fx.GraphModule, inputs: Any, **known: Any) -> Halves:
         for half in halves:
             half.recompile()
     return halves
+
+
+@contextlib.contextmanager
+def _computed_again(graph: fx.Graph) -> Iterator[None]:
+    """Inside, a checkpoint may repeat collectives whose results are taken: torch refuses what is never dead."""
+    never_dead = fx.node._side_effectful_functions
+    nodes = [node for node in graph.nodes if node.target in never_dead and _is_collective(node)]
+    again = {node.target for node in nodes if "recompute" in node.meta}
+    again -= {node.target for node in nodes if not node.users or writes(node)}
+    never_dead.difference_update(again)
+    try:
+        yield
+    finally:
+        never_dead.update(again)
 
 
 def _without_strays(half: fx.GraphModule) -> None:
