@@ -35,7 +35,7 @@ def divided(joint: fx.GraphModule, inputs: Any, **known: Any) -> Halves:
     lost = _dropped(joint.graph)
     late = _needs_gradients(joint.graph) if lost else set()
     marks = [_taken(node, node in late or node.meta.get(_TAG) in _OF_BACKWARD) for node in lost]
-    with _computed_again(joint.graph):
+    with _computed_again(joint.graph, lost):
         halves = default_partition(joint, inputs, **known)
     for half in halves:
         _without_strays(half)
@@ -50,12 +50,12 @@ def divided(joint: fx.GraphModule, inputs: Any, **known: Any) -> Halves:
 
 
 @contextlib.contextmanager
-def _computed_again(graph: fx.Graph) -> Iterator[None]:
+def _computed_again(graph: fx.Graph, lost: list[fx.Node]) -> Iterator[None]:
     """Inside, a checkpoint may repeat collectives whose results are taken: torch refuses what is never dead."""
     never_dead = fx.node._side_effectful_functions
     nodes = [node for node in graph.nodes if node.target in never_dead and _is_collective(node)]
     again = {node.target for node in nodes if "recompute" in node.meta}
-    again -= {node.target for node in nodes if not node.users or writes(node)}
+    again -= {node.target for node in nodes if node in lost or not node.users or writes(node)}
     never_dead.difference_update(again)
     try:
         yield
