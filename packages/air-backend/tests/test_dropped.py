@@ -199,3 +199,27 @@ def test_N22_a_checkpoint_runs_a_collective_of_another_library_again_as_in_eager
         torch.testing.assert_close(x.grad, 2 * torch.full((4,), 2.0).cos())
     library._destroy()
     assert ran == ["again", "again"]
+
+
+@pytest.mark.skipif(
+    torch.__version__ < "2.13", reason="torch 2.11 computes it once, whoever divides the graph"
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_N22_a_collective_that_a_checkpoint_drops_runs_again_as_in_eager() -> None:
+    ran: list[str] = []
+    library = torch.library.Library("dropped_twice", "FRAGMENT")
+    library.define("exchanged(Tensor x, str hcom) -> Tensor")
+    library.impl("exchanged", lambda x, hcom: (ran.append(hcom), x * 2)[1], "CompositeExplicitAutograd")
+    library.impl("exchanged", lambda x, hcom: torch.empty_like(x), "Meta")
+
+    def step(x: Tensor) -> Tensor:
+        def part(x: Tensor) -> Tensor:
+            torch.ops.dropped_twice.exchanged(x.detach(), "again")
+            return x.sin() * 2
+
+        result: Tensor = checkpoint(part, x, use_reentrant=False).sum()
+        return result
+
+    torch.compile(step, backend="air")(torch.ones(4, requires_grad=True)).backward()
+    library._destroy()
+    assert ran == ["again", "again"]
