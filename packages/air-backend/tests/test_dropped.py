@@ -209,7 +209,12 @@ def test_N22_a_collective_that_a_checkpoint_drops_runs_again_as_in_eager() -> No
     ran: list[str] = []
     library = torch.library.Library("dropped_twice", "FRAGMENT")
     library.define("exchanged(Tensor x, str hcom) -> Tensor")
-    library.impl("exchanged", lambda x, hcom: (ran.append(hcom), x * 2)[1], "CompositeExplicitAutograd")
+
+    def exchange(x: Tensor, hcom: str) -> Tensor:
+        ran.append(hcom)
+        return x * 2
+
+    library.impl("exchanged", exchange, "CompositeExplicitAutograd")
     library.impl("exchanged", lambda x, hcom: torch.empty_like(x), "Meta")
 
     def step(x: Tensor) -> Tensor:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import torch
+
 
 def forget_meshes() -> None:
     """Makes torch ask anew what operators of distributed tensors give; it asks once for each."""
     if "torch.distributed.tensor" not in sys.modules:
         return
-    from torch.distributed.tensor import debug
-
-    forget: Any = getattr(debug, "_clear_fast_path_sharding_prop_cache", None)
+    forget: Any = getattr(torch._C, "_clear_DTensor_sharding_propagator_cache", None)
     if forget is not None:
         forget()
