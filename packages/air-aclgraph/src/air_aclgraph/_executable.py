@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -75,7 +76,13 @@ class Executable(Replayer, WholeGraph):
         self._siblings = Siblings()
         self._stats = Stats()
         self._keys = KeyStore(
-            self._captured, self._forget, making, self._patience, self._siblings, self._placed, self._stats
+            self._captured,
+            weakref.WeakMethod(self._forget),
+            making,
+            self._patience,
+            self._siblings,
+            self._placed,
+            self._stats,
         )
         self._lock = self.runtime.lock
         self._pid = os.getpid()

@@ -5,6 +5,7 @@ A call that is a replay asks `Replayer` alone; all here happens off that path.
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -30,8 +31,8 @@ class KeyStore:
     """The captures of one executable, the least recently used first, with the policy of each key."""
 
     captured: OrderedDict[Key, Captured]
-    forget: Callable[[Key], Captured | None]
-    """Takes the capture of a key out of `captured`, and out of the path of a call."""
+    forget: weakref.WeakMethod[Callable[[Key], Captured | None]]
+    """Takes the capture of a key out of `captured`, and out of the path of a call; the executable owns this store."""
     making: Making
     patience: Patience
     siblings: Siblings
@@ -63,7 +64,8 @@ class KeyStore:
 
     def drop(self, key: Key) -> None:
         """Gives back what the capture of a key holds."""
-        old = self.forget(key)
+        forget = self.forget()
+        old = self.captured.pop(key, None) if forget is None else forget(key)
         if old is not None:
             self.stats.dropped(old)
             old.recording.release()

@@ -280,16 +280,15 @@ class Facts:
             start = bisect.bisect_left(touches, node._sort_key, key=_position)
         return [t for t in touches[start:] if t.node is not node and not self.happens_before(t.node, node)]
 
-    def written_between(self, storage: Storage | None, earlier: Node, later: Node) -> Node | None:
-        """The first that writes elements of `storage` and may do so after one node and before another."""
-        for touch in self.touches(storage):
-            if (
-                touch.writes
-                and not self.happens_before(touch.node, earlier)
-                and not self.happens_before(later, touch.node)
-            ):
-                return touch.node
-        return None
+    def written_between(
+        self, storage: Storage | None, earlier: Node, later: Node, *, but: Node | None = None
+    ) -> Node | None:
+        """The first that writes elements of `storage` and may do so after one node and before another; `but` that one."""
+        writers = (touch.node for touch in self.touches(storage) if touch.writes and touch.node is not but)
+        return next((one for one in writers if self._may_be_between(one, earlier, later)), None)
+
+    def _may_be_between(self, node: Node, earlier: Node, later: Node) -> bool:
+        return not self.happens_before(node, earlier) and not self.happens_before(later, node)
 
     def happens_before(self, a: Node, b: Node) -> bool:
         """`Ordering.happens_before`, where a node a pass inserted stands where the replaced one stood."""

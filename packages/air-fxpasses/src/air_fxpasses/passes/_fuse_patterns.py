@@ -141,7 +141,7 @@ def _write_refusal(match: Match) -> Refusal | None:
     """Reading everything at one place must see what reading it bit by bit saw."""
     facts, first, last = match.facts, match.nodes[0], match.nodes[-1]
     for value in {n for node in match.nodes for n in (node, *node.all_input_nodes)}:
-        writer = facts.written_between(facts.storage(value), first, last)
+        writer = facts.written_between(facts.storage(value), first, last, but=last)
         if writer is not None:
             return _no(match, f"'{value.name}' is written in between", writer)
     return None
