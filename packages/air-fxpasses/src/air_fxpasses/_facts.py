@@ -283,7 +283,7 @@ class Facts:
     def written_between(
         self, storage: Storage | None, earlier: Node, later: Node, *, but: Node | None = None
     ) -> Node | None:
-        """The first that writes elements of `storage` and may do so after one node and before another; `but` that one."""
+        """The first that writes elements of `storage`, and may after one node and before another; `but` is left out."""
         writers = (touch.node for touch in self.touches(storage) if touch.writes and touch.node is not but)
         return next((one for one in writers if self._may_be_between(one, earlier, later)), None)
 
