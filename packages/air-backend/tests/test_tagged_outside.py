@@ -214,9 +214,12 @@ def test_S21_a_wait_beside_a_capture_of_the_program_does_not_become_part_of_it_f
     x, written = torch.ones(SIZE, device="npu"), torch.zeros(SIZE, device="npu")
     for _ in range(3):
         compiled(x)
-    graph, other = npu.NPUGraph(), npu.Stream()
+    graph, capturing = npu.NPUGraph(), npu.Stream()
+    other = next(
+        one for one in iter(npu.Stream, None) if one != capturing
+    )  # torch has few, and gives them out in turn
     npu.synchronize()
-    with npu.graph(graph, capture_error_mode="relaxed"):
+    with npu.graph(graph, stream=capturing, capture_error_mode="relaxed"):
         inside, _ = compiled(x)
         with npu.stream(other):
             ops.wait([x])
