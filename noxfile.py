@@ -39,7 +39,7 @@ import nox
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from house.benchmarks import BENCHMARKS
-from house.environments import PYTHONS, WITHOUT_PIP, reveal_interpreters
+from house.environments import PYTHONS, WITHOUT_PIP, other_pythons, reveal_interpreters
 from house.interpreters import interpreter
 from house.packages import NPU_TESTED, PACKAGES, PURE, TORCH_TESTED
 from house.sessions import checks, lanes, long_runs, package, publishing
@@ -112,7 +112,7 @@ session(long_runs.long, environment=NO_ENVIRONMENT)
 session(long_runs.older_torch)
 session(
     long_runs.other_python,
-    environment={"python": [python for python in PYTHONS if python != _own], "venv_backend": "virtualenv"},
+    environment={"python": other_pythons(), "venv_backend": "virtualenv"},
 )
 session(long_runs.accelerator)
 session(long_runs.zoo)

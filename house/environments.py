@@ -48,6 +48,12 @@ WITHOUT_BYTECODE = "--no-compile"
 WITHOUT_PIP = ["--without-pip"]
 
 
+def other_pythons() -> list[str]:
+    """Those that AIR supports, but the one that runs this."""
+    own = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return [python for python in PYTHONS if python != own]
+
+
 def reveal_interpreters() -> None:
     """Where pyenv hides all interpreters but one, shows all of them, the one in use first."""
     if not shutil.which("pyenv"):

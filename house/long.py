@@ -22,6 +22,7 @@ from pathlib import Path
 import tomllib
 
 from house.benchmarks import BENCHMARKS
+from house.environments import other_pythons
 from house.packages import NPU_TESTED, OLDER_TORCHES, TORCH_TESTED
 from house.sessions.long_runs import FUZZ
 
@@ -46,7 +47,6 @@ def tests_of(session: str, packages: Iterable[str]) -> list[Part]:
 
 
 ZOO_SHARDS = 8
-OTHER_PYTHONS = ("3.10", "3.12", "3.13")
 PROGRAMS = "500"  # for each mode; on air-sim a tenth of it
 NEW = "<new>"  # a seed that no part of an earlier commit began with
 PARTS = (
@@ -55,7 +55,7 @@ PARTS = (
     *(Part(f"fuzz {kind}", "fuzz", (PROGRAMS, NEW, kind)) for kind in FUZZ),
     Part("npu-fuzz", "npu-fuzz", (PROGRAMS, NEW)),
     *(Part(f"older-torch {torch}", f"older-torch(torch='{torch}')") for torch in OLDER_TORCHES),
-    *(Part(f"other-python {python}", f"other-python-{python}") for python in OTHER_PYTHONS),
+    *(Part(f"other-python {python}", f"other-python-{python}") for python in other_pythons()),
     Part("sim-opinfo", "sim-opinfo"),
     Part("sim-sanitize", "sim-sanitize"),
     *(
