@@ -17,12 +17,11 @@ from torch import Tensor, fx
 from torch._functorch.partitioners import default_partition
 from torch._ops import OpOverload
 
-from air_backend._written_once import keep_on_their_side
+from air_backend._written_once import TAG, keep_on_their_side, must_be_in
 from air_graph import is_collective, is_functional_collective, writes
 
 Halves = tuple[fx.GraphModule, fx.GraphModule]
 
-_TAG: Final = "partitioner_tag"
 _OF_BACKWARD: Final = ("is_backward", "must_be_in_backward")
 _TAKES: Final = torch.ops.aten._assert_async.msg
 """What torch keeps without asking for a result, on both sides, and does not save."""
@@ -34,7 +33,7 @@ def divided(joint: fx.GraphModule, inputs: Any, **known: Any) -> Halves:
     keep_on_their_side(joint.graph)
     lost = _dropped(joint.graph)
     late = _needs_gradients(joint.graph) if lost else set()
-    marks = [_taken(node, node in late or node.meta.get(_TAG) in _OF_BACKWARD) for node in lost]
+    marks = [_taken(node, node in late or node.meta.get(TAG) in _OF_BACKWARD) for node in lost]
     with _computed_again(joint.graph, lost):
         halves = default_partition(joint, inputs, **known)
     for half in halves:
@@ -107,7 +106,7 @@ def _taken(node: fx.Node, of_backward: bool) -> fx.Node:
     """A node that takes this one, on its side."""
     with node.graph.inserting_after(node):
         mark = node.graph.call_function(_TAKES, (node, _MARK))
-    mark.meta = {**node.meta, "val": None, _TAG: f"must_be_in_{'backward' if of_backward else 'forward'}"}
+    mark.meta = {**node.meta, "val": None, TAG: must_be_in(of_backward)}
     return mark
 
 

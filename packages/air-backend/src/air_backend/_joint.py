@@ -21,7 +21,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils.checkpoint import CheckpointPolicy
 
 from air_backend._dropped import Halves, divided
-from air_backend._written_once import hides_a_write, is_of_backward
+from air_backend._written_once import TAG, hides_a_write, is_of_backward
 from air_backend.errors import NotJoined
 from air_graph import followers_of, link_of, nearest_source_of, warn_at, why_not_linear, writes
 
@@ -29,7 +29,6 @@ aten = torch.ops.aten
 
 JOINED: Final = "air_joint"
 """Where a graph says that it computes forward and backward."""
-_TAG: Final = "partitioner_tag"
 #: What a checkpoint says of an operator that it runs again in the backward.
 _AGAIN: Final = (CheckpointPolicy.MUST_RECOMPUTE, CheckpointPolicy.PREFER_RECOMPUTE)
 _told: Final[set[tuple[str, str]]] = set()
@@ -114,8 +113,8 @@ def _join(joint: fx.GraphModule, results: int) -> None:
     for node in joint.graph.nodes:
         if node.op != "placeholder":
             node.meta.pop("recompute", None)  # what is in one graph is computed once
-        if node.meta.get(_TAG) == "is_backward" and node is not tangent:
-            node.meta[_TAG] = "is_forward"
+        if node.meta.get(TAG) == "is_backward" and node is not tangent:
+            node.meta[TAG] = "is_forward"
     output = joint.graph.output_node()
     found = list(output.args[0])  # type: ignore[arg-type]  # AOTAutograd's: a flat list
     with joint.graph.inserting_before(output):
@@ -184,7 +183,7 @@ def _called(tangent: fx.Node, tag: str, op: Any, args: Sequence[Any], kwargs: Ma
     given, named = fx.map_arg((node.args, node.kwargs), lambda each: each.meta["val"])
     with unset_fake_temporarily(), tangent.meta["val"].fake_mode:
         node.meta["val"] = op(*given, **named)
-    node.meta[_TAG] = tag
+    node.meta[TAG] = tag
     return node
 
 

@@ -15,20 +15,26 @@ from torch._ops import HigherOrderOperator, OpOverload
 
 from air_graph import is_collective, is_functional_collective, writes
 
-_TAG: Final = "partitioner_tag"
+TAG: Final = "partitioner_tag"
+"""What a node of a joint graph says of its side, in its `meta`."""
 _OF_FORWARD: Final = ("is_forward", "must_be_in_forward")
+
+
+def must_be_in(backward: bool) -> str:
+    """The tag of what torch may not put on the other side."""
+    return "must_be_in_backward" if backward else "must_be_in_forward"
 
 
 def keep_on_their_side(graph: fx.Graph) -> None:
     """Marks the writes and the collectives that torch does not see."""
     for node in graph.nodes:
         if (hides_a_write(node) or _communicates(node)) and "recompute" not in node.meta:
-            node.meta[_TAG] = f"must_be_in_{'backward' if is_of_backward(node) else 'forward'}"
+            node.meta[TAG] = must_be_in(is_of_backward(node))
 
 
 def is_of_backward(node: fx.Node) -> bool:
     """Whether a node of a joint graph was traced in the backward; those of an own `backward` have no mark."""
-    return node.meta.get(_TAG) not in _OF_FORWARD
+    return node.meta.get(TAG) not in _OF_FORWARD
 
 
 def hides_a_write(node: fx.Node) -> bool:
