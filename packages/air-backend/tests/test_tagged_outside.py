@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from air_streams import _registry, ops, scope
+from air_streams import ops, scope
 from delayed_device import CALLS, MARKS, SIZE, delayed, npu
 
 pytestmark = MARKS
@@ -204,34 +204,3 @@ def test_S19_the_last_record_counts_whether_it_is_of_a_graph_or_of_eager_code() 
             npu.synchronize()
         right &= bool((result.cpu() == (number + 5) * 2).all())
     assert right
-
-
-def streams_of_nobody(count: int) -> list[Any]:
-    """Streams that no graph has used: torch has 32, and gives them out in turn."""
-    used = {entry.stream for entry in _registry._streams.values()}
-    found = {one.npu_stream: one for one in (npu.Stream() for _ in range(32)) if one not in used}
-    if len(found) < count:
-        pytest.skip("every stream of this process belongs to a graph of an earlier test")
-    return list(found.values())[:count]
-
-
-@pytest.mark.filterwarnings("ignore::air_streams.StreamRaceWarning", "ignore::UserWarning")
-def test_S21_a_wait_beside_a_capture_of_the_program_does_not_become_part_of_it_for_a_marker_recorded_there() -> (
-    None
-):
-    compiled = torch.compile(gives_a_marker, backend="air", mode="reduce-overhead", dynamic=False)
-    x, written = torch.ones(SIZE, device="npu"), torch.zeros(SIZE, device="npu")
-    for _ in range(3):
-        compiled(x)
-    capturing, other = streams_of_nobody(2)
-    graph = npu.NPUGraph()
-    npu.synchronize()
-    with npu.graph(graph, stream=capturing, capture_error_mode="relaxed"):
-        inside, _ = compiled(x)
-        with npu.stream(other):
-            ops.wait([x])
-            written.copy_(x)
-    npu.synchronize()
-    assert bool((written.cpu() == 1).all())
-    graph.replay()
-    assert bool((inside.cpu() == 6).all())

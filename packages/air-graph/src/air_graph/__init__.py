@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from air_graph._captured import is_captured
 from air_graph._collectives import (
     collectives_of_other_libraries,
     group_argument_of,
@@ -161,6 +162,7 @@ __all__ = [
     "hint_of",
     "inline_regions",
     "input_roots",
+    "is_captured",
     "is_collective",
     "is_dense",
     "is_functional_collective",

@@ -10,21 +10,31 @@ another thread. Events, markers and lifetimes stay real, because the program may
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
-from air_graph import forks
+from air_graph import forks, is_captured
 from air_streams import _events, _registry
 from air_streams._tags import ENTRY_TAG
 from air_streams.errors import UnbalancedScope, Unsupported
 
+
+@dataclass(frozen=True)
+class _Marker:
+    """What a marker stands for."""
+
+    event: torch.Event
+    captured: torch.Stream | None
+    """The stream where it was recorded inside a capture of the program."""
+
+
 _markers = WeakIdKeyDictionary()
-_recorded_in_a_capture: set[tuple[str, torch.device]] = set()
-"""The events whose last record was one inside a capture."""
+_recorded_in_a_capture: dict[tuple[str, torch.device], torch.Stream] = {}
+"""The events whose last record was one inside a capture, and its stream."""
 
 
 def accelerator() -> torch.device | None:
@@ -57,8 +67,7 @@ def event_record(event: str, site: int = 0) -> None:
     device = accelerator()
     if device is not None:
         _events.device_event(event, device).record(_current(device))
-        note = _recorded_in_a_capture.add if _is_capturing(device) else _recorded_in_a_capture.discard
-        note((event, device))
+        _note_captured({(event, device): None}, device, _is_capturing(device))
 
 
 def event_wait(event: str, site: int = 0) -> None:
@@ -78,8 +87,18 @@ def record_all(
         events = dict.fromkeys(events, torch.Event(device))
     next(iter(events.values())).record(_current(device))
     _events.noted(events)
-    note = _recorded_in_a_capture.update if is_capturing else _recorded_in_a_capture.difference_update
-    note(events)
+    _note_captured(events, device, is_capturing)
+
+
+def _note_captured(
+    events: Iterable[tuple[str, torch.device]], device: torch.device, is_capturing: bool
+) -> None:
+    """Notes whether these were recorded in a capture now."""
+    if is_capturing:
+        _recorded_in_a_capture.update(dict.fromkeys(events, _current(device)))
+        return
+    for event in events:
+        _recorded_in_a_capture.pop(event, None)
 
 
 def record_stream(input: torch.Tensor, tag: str, site: int = 0) -> None:
@@ -99,7 +118,7 @@ def record(site: int = 0) -> torch.Tensor:
     if device is not None:
         event = torch.Event(device)
         event.record(_current(device))
-        _markers[marker] = event
+        _markers[marker] = _Marker(event, _current(device) if _is_capturing(device) else None)
     return marker
 
 
@@ -110,9 +129,9 @@ def wait(dependencies: Sequence[torch.Tensor], site: int = 0) -> None:
         return
     stream = _current(device)
     for dependency in dependencies:
-        event = _markers.get(dependency)
-        if event is not None:
-            event.wait(stream)
+        marker = _markers.get(dependency)
+        if marker is not None:
+            marker.event.wait(stream)
         else:
             _wait_for_streams(stream, device)
 
@@ -130,29 +149,29 @@ def event_wait_before(event: str) -> None:
 def wait_for_given() -> None:
     """`wait` for whatever a compiled function is given: every marker there is, and what may produce tensors."""
     device = accelerator()
-    if device is None or _is_capturing(device):
-        return  # inside a capture, what was given to other streams before it cannot be waited for
-    stream = _current(device)
-    for event in list(_markers.values()):
-        event.wait(stream)
-    _wait_for_streams(stream, device)
+    if device is not None:
+        _wait_for_streams(_current(device), device, list(_markers.values()))
 
 
-def _wait_for_streams(stream: torch.Stream, device: torch.device) -> None:
+def _wait_for_streams(stream: torch.Stream, device: torch.device, markers: Iterable[_Marker] = ()) -> None:
     """It is not known which stream made a tensor: the device's default stream and those behind tags are waited for.
 
-    A stream of the program that no tag names is the program's to wait for.
+    A stream of the program that no tag names is the program's to wait for. Inside a capture of the program what was
+    given to a stream before it cannot be waited for, and outside of it no captured stream can.
     """
-    default = torch.get_device_module(device).default_stream(device)
-    for other in (default, *_registry.known_streams(device)):
-        if other != stream:
+    left_their_graphs = [
+        _Marker(event, _recorded_in_a_capture.get((key, device))) for key, event in _events.markers(device)
+    ]
+    inside = _is_capturing(device)
+    others = [torch.get_device_module(device).default_stream(device), *_registry.known_streams(device)]
+    for marker in (*markers, *left_their_graphs):
+        if inside and marker.captured is not None:
+            others.append(marker.captured)  # its event may be of a capture that has ended
+        elif not inside and marker.captured is None:
+            marker.event.wait(stream)
+    for other in dict.fromkeys(others):
+        if other != stream and is_captured(other) == inside:
             stream.wait_stream(other)
-    for key, event in _events.markers(device):
-        if (
-            key,
-            device,
-        ) not in _recorded_in_a_capture:  # one of those would take this stream into the capture
-            event.wait(stream)
 
 
 @dataclass(eq=False)

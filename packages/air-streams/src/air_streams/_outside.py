@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import ModuleType
 from typing import Any, Final
 
 import torch
 
+from air_graph import is_captured
 from air_streams import _eager, _events, _native
 from air_streams._unmatched import Limits
 
@@ -116,11 +116,11 @@ class Outside:
             for number in self.awaited:
                 current.wait_event(events[number])
             inside = capturing()
-            before = _captured(others, module) if inside else others
+            before = _captured(others) if inside else others
             for number in before:
                 current.wait_stream(others[number])
             results = run(*args)
-            after = self._pulled_in(_captured(others, module), others) if inside else others
+            after = self._pulled_in(_captured(others), others) if inside else others
             if after:
                 done = current.record_event()
             for number in after:
@@ -173,11 +173,6 @@ def _on_another_stream(
     return moved
 
 
-def _captured(streams: Mapping[int, Any], module: ModuleType) -> list[int]:
+def _captured(streams: Mapping[int, Any]) -> list[int]:
     """Those of the streams that are being captured."""
-    found = []
-    for number, stream in streams.items():
-        with module.stream(stream):
-            if module.is_current_stream_capturing():
-                found.append(number)
-    return found
+    return [number for number, stream in streams.items() if is_captured(stream)]

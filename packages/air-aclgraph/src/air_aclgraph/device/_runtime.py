@@ -44,6 +44,7 @@ from air_aclgraph.device._driver import replay_error, translate
 from air_aclgraph.device._own import moved_out, not_of_the_capture, reserved, weakened
 from air_aclgraph.device._updates import TaskGroups
 from air_aclgraph.errors import AclGraphError, CaptureFailed, ResourcesExhausted, Unsupported
+from air_graph import is_captured
 from air_graph.forks import new_lock
 
 log = logging.getLogger(__name__)
@@ -425,8 +426,9 @@ class AcceleratorRuntime:
         if self.is_recording():
             return False
         current = self._module.current_stream(self.device)
-        if self._last_stream is not None and self._last_stream != current:
-            current.wait_stream(self._last_stream)
+        last = self._last_stream
+        if last is not None and last != current and not is_captured(last):
+            current.wait_stream(last)
         self._last_stream = current
         self._last_token[0] = token()
         return True

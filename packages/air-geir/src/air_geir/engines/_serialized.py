@@ -19,7 +19,9 @@ import torch
 from air_geir.engines._ahead import BackgroundCompilation
 from air_geir.engines._groups import NamedGroups
 from air_geir.engines._protocol import Compiled
+from air_geir.errors import EngineError
 from air_geir.ir import Graph
+from air_graph import is_captured
 from air_graph.ranks import Groups
 from air_streams import in_turn
 
@@ -94,6 +96,12 @@ class SerializedCalls:
         self, inputs: Sequence[torch.Tensor], assigned: Sequence[torch.Tensor | None]
     ) -> Sequence[torch.Tensor]:
         caller = self._device.current_stream()
+        if is_captured(self._home) and not is_captured(caller):
+            raise EngineError(
+                f"the graph is called on {caller}, outside a capture that the program makes on {self._home}; "
+                "the engine runs a graph on the stream of its first call only, which is that one",
+                advice="call the function after the capture, or capture on a new stream",
+            )
         self._home.wait_stream(caller)
         with self._device.stream(self._home):
             results = self._run(inputs, assigned)
