@@ -37,7 +37,8 @@ def compiled(name: str, x: Tensor, eps: float) -> set[str]:
 def test_the_epsilon_of_a_double_is_no_attribute_that_cuts_it_off(name: str) -> None:
     x = torch.randn(4, 8, dtype=torch.float64) * 1e-4
     assert not compiled(name, x, 1e-5)
-    assert len(compiled(name, x, 2.0**-17)) == 1
+    takes_doubles = name not in ("batch_norm", "group_norm")
+    assert len(compiled(name, x, 2.0**-17)) == takes_doubles
     assert len(compiled(name, x.float(), 1e-5)) == 1
 
 

@@ -30,14 +30,14 @@ def varint(value: int) -> bytes:
     return bytes([*found, value])
 
 
-def relu_model(*sizes: int) -> bytes:
+def relu_model(*sizes: int, op_type: bytes = b"Relu") -> bytes:
     """The bytes of an .air file with one Relu, written out field by field: x -> y."""
     shape = b"".join(varint(1 << 3) + varint(size & (2**64 - 1)) for size in sizes)
     desc = varint(2 << 3) + varint(1) + text_field(3, shape)
     data = text_field(1, b"x") + text_field(2, b"Data") + text_field(34, desc)
     relu = (
         text_field(1, b"y")
-        + text_field(2, b"Relu")
+        + text_field(2, op_type)
         + text_field(5, b"x:0")
         + text_field(33, desc)
         + text_field(34, desc)
@@ -50,6 +50,20 @@ def run_atc(folder: Path, *words: str, model: bytes | None = None) -> subprocess
     (folder / "m.air").write_bytes(relu_model(2, 3) if model is None else model)
     command = ["atc", "--framework=1", "--model=m.air", "--output=made", "--soc_version=Ascend910B1", *words]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_a_graph_with_an_operator_that_a_chip_has_no_program_for_is_refused_for_that_chip(
+    tmp_path: Path,
+) -> None:
+    model = relu_model(2, 3, op_type=b"GroupNormV2")
+    refused = run_atc(tmp_path, model=model)
+    assert refused.returncode != 0
+    assert (
+        "No supported Ops kernel and engine are found for [y], optype [GroupNormV2]."
+        in refused.stdout + refused.stderr
+    )
+    newer = run_atc(tmp_path, "--soc_version=Ascend950", model=model)  # which misses its other inputs there
+    assert "No supported Ops kernel" not in newer.stdout + newer.stderr
 
 
 def test_an_offline_model_is_loaded_described_and_run_on_memory_of_the_device(

@@ -390,12 +390,12 @@ class Context:
         """Leaves this call to torch's decomposition; to be decided before anything is emitted."""
         raise UseDecomposition
 
-    def layout(self, value: Value, layout: Format) -> None:
-        """Sets the order of axes in which an operator takes and gives its images."""
+    def layout(self, value: Value, layout: Format, *, of_all: bool = False) -> None:
+        """Sets the order of axes in which an operator takes and gives its images, and of its other inputs where asked."""
         node = value.port.node
         rank = len(layout.name)
         for slot, port in enumerate(node.inputs):
-            if port is not None and port.desc.rank == rank:
+            if port is not None and (of_all or port.desc.rank == rank):
                 node.input_descs[slot] = port.desc.with_format(layout)
         for port in node.outputs:
             port.desc = port.desc.with_format(layout)

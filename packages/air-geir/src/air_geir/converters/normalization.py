@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,8 +13,10 @@ from air_geir.converters._precision import attributes_must_fit
 from air_geir.converters._registry import converts
 from air_geir.converters._sample import Sample, f32
 from air_geir.converters.reductions import reduce
+from air_geir.ir import Dim, Format
 
 aten = torch.ops.aten
+_FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 
 
 @converts(
@@ -42,6 +45,13 @@ def native_layer_norm(
     return y, ctx.cast(mean, told), ctx.cast(rstd, told)
 
 
+def _as_image(sizes: Sequence[Dim]) -> tuple[Dim, ...]:
+    """The sizes of a batch of images with the same channels: the operator takes no other rank."""
+    batch, channels, *rest = sizes
+    high = rest[0] if rest else 1
+    return batch, channels, high, math.prod(rest[1:])
+
+
 def _per_channel(ctx: Context, value: Value, rank: int) -> Value:
     """A vector over channels, ready to be combined with a batch of that rank."""
     return ctx.reshape(value, (1, *value.dims, *[1] * (rank - 2)))
@@ -60,13 +70,18 @@ def batch_norm_inference(
 ) -> tuple[Value, Value, Value]:  # fmt: skip
     """_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)"""  # noqa: E501
     attributes_must_fit(ctx, eps, dtype=input.dtype)
-    dtype = running_mean.dtype
+    if input.dtype not in _FLOATS:
+        ctx.decompose()
     shape = running_mean.dims
-    scale = weight if weight is not None else ctx.fill(shape, 1, dtype)
-    offset = bias if bias is not None else ctx.fill(shape, 0, dtype)
-    y = ctx.emit(
-        "BNInfer", input, scale, offset, running_mean, running_var, epsilon=float(eps), shape=input.shape
-    )
+    given = (weight, 1), (bias, 0), (running_mean, 0), (running_var, 0)
+    settings = [
+        ctx.cast(value, torch.float32) if value is not None else ctx.fill(shape, number, torch.float32)
+        for value, number in given
+    ]
+    x = ctx.reshape(input, _as_image(input.dims))
+    y = ctx.emit("BNInfer", x, *settings, epsilon=float(eps), shape=x.shape)
+    ctx.layout(y, Format.NCHW, of_all=True)
+    y = ctx.reshape(y, input.dims)
     mean, rstd = (
         ctx.fill(tuple(m.shape), 0, m.dtype) for m in ctx.meta[1:]
     )  # empty on the CPU, zeros on an NPU
@@ -118,14 +133,26 @@ def native_group_norm(
 ) -> tuple[Value, Value, Value]:  # fmt: skip
     """native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)"""  # noqa: E501
     attributes_must_fit(ctx, eps, dtype=input.dtype)
-    gamma = weight if weight is not None else ctx.fill((C,), 1, input.dtype)
-    beta = bias if bias is not None else ctx.fill((C,), 0, input.dtype)
-    statistics = ctx.meta[1].dtype
-    y, mean, rstd = ctx.emit_many(
-        "GroupNormV2", input, gamma, beta, num_groups=group, data_format="NCHW", eps=float(eps), is_training=True,
-        dtype=[input.dtype, statistics, statistics], shape=[input.shape, None, None],
+    if input.dtype not in _FLOATS:
+        ctx.decompose()
+    given = [value for value in (input, weight, bias) if value is not None]
+    alike = {value.dtype for value in given} == {torch.float16}
+    dtype = (
+        torch.float16 if alike else torch.float32
+    )  # the operator takes these two; newer ones are those of few chips
+    gamma, beta = (
+        ctx.cast(value, dtype) if value is not None else ctx.fill((C,), number, dtype)
+        for value, number in ((weight, 1), (bias, 0))
+    )
+    attrs = {"num_groups": group, "data_format": "NCHW", "eps": float(eps), "is_training": True}
+    y, mean, variance = ctx.emit_many(
+        "GroupNorm", ctx.cast(input, dtype), gamma, beta, attrs=attrs,
+        dtype=[dtype] * 3, shape=[input.shape, (N, group), (N, group)],
     )  # fmt: skip
-    return y, mean, rstd
+    wide = ctx.cast(variance, torch.float32)
+    rstd = ctx.emit("Rsqrt", ctx.emit("Add", wide, ctx.const(eps, torch.float32), shape=wide.shape))
+    statistics = ctx.meta[1].dtype
+    return ctx.cast(y, input.dtype), ctx.cast(mean, statistics), ctx.cast(rstd, statistics)
 
 
 @converts(aten._fused_rms_norm.default, samples=[Sample(f32(2, 3, 4), [4], f32(4), 1e-6)])

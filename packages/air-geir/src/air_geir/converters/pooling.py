@@ -16,9 +16,10 @@ from air_geir.ir import Format
 
 aten = torch.ops.aten
 
+_FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 _LAYOUT = {2: Format.NCHW, 3: Format.NCDHW}
-_INT64 = 9
-"""Number of int64 in the attribute that chooses the type of pooling indices."""
+_INT32 = 3
+"""Number of int32 in the attribute that chooses the type of pooling indices: the one that every chip has."""
 
 
 def _each(values: Any, axes: int, default: Sequence[int] = ()) -> list[int]:
@@ -44,8 +45,12 @@ def _pads(padding: Sequence[int]) -> list[int]:
     return [p for amount in padding for p in (amount, amount)]
 
 
+def _needs_floats(ctx: Context, value: Value) -> None:
+    if value.dtype not in _FLOATS:
+        ctx.refuse(f"pooling has no operator for {value.dtype}", "pool float32, float16 or bfloat16")
+
+
 def _average_attrs(
-    axes: int,
     kernel_size: Any,
     stride: Any,
     padding: Any,
@@ -53,39 +58,72 @@ def _average_attrs(
     include: bool,
     divisor: int | None,
 ) -> dict[str, object]:
-    size = _each(kernel_size, axes)
-    common: dict[str, object] = {
+    size = _each(kernel_size, 2)
+    return {
         "ksize": [1, 1, *size],
-        "strides": [1, 1, *_each(stride, axes, size)],
-        "pads": _pads(_each(padding, axes)),
+        "strides": [1, 1, *_each(stride, 2, size)],
+        "pads": _pads(_each(padding, 2)),
         "ceil_mode": ceil_mode,
         "divisor_override": divisor or 0,
-        "data_format": _LAYOUT[axes].name,
+        "data_format": "NCHW",
+        "exclusive": not include,
     }
-    return {**common, **({"exclusive": not include} if axes == 2 else {"count_include_pad": include})}
 
 
-def _average(axes: int) -> Body:
-    def convert(ctx: Context, self: Value, *settings: Any) -> Value:
-        attrs = _average_attrs(axes, *settings)
-        y = ctx.emit("AvgPoolV2" if axes == 2 else "AvgPool3D", _batched(ctx, self, axes), attrs=attrs)
-        ctx.layout(y, _LAYOUT[axes])
-        return _unbatched(ctx, y, self, axes)
-
-    return convert
+def _means(ctx: Context, planes: Value, attrs: dict[str, object]) -> Value:
+    y = ctx.emit("AvgPoolV2", planes, attrs=attrs)
+    ctx.layout(y, Format.NCHW)
+    return y
 
 
-_AVERAGE_SAMPLES = {
-    "avg_pool2d.default": [
+@converts(
+    aten.avg_pool2d.default,
+    samples=[
         Sample(f32(2, 3, 7, 7), [3, 3], [2, 2], [1, 1]),
         Sample(f32(2, 3, 7, 7), [3, 3], [2, 2], [1, 1], False, False),
         Sample(f32(3, 7, 7), [3, 2], [], [1, 0], True),
         Sample(f32(2, 3, 7, 7), [3, 3], [2, 2], [1, 1], False, True, 4),
     ],
-    "avg_pool3d.default": [Sample(f32(2, 3, 5, 5, 5), [2, 3, 2], [1, 2, 2], [0, 1, 1], False, False)],
-}
-_AVERAGE = {"avg_pool2d.default": 2, "avg_pool3d.default": 3}
-register_rows(_AVERAGE, _average, _AVERAGE_SAMPLES.__getitem__, "pooling")
+)
+def avg_pool2d(
+    ctx: Context, self: Value, kernel_size: Any, stride: Any = (), padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Value:  # fmt: skip
+    """avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor"""  # noqa: E501
+    _needs_floats(ctx, self)
+    attrs = _average_attrs(kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return _unbatched(ctx, _means(ctx, _batched(ctx, self, 2), attrs), self, 2)
+
+
+@converts(
+    aten.avg_pool3d.default,
+    samples=[
+        Sample(f32(2, 3, 5, 5, 5), [2, 3, 2], [1, 2, 2], [0, 1, 1], False, False),
+        Sample(f32(3, 5, 6, 4), [2], [], [1], True, True),
+        Sample(f32(2, 3, 5, 5, 5), [2, 3, 2], [1, 2, 2], [0, 1, 1], False, True, 5),
+    ],
+)
+def avg_pool3d(
+    ctx: Context, self: Value, kernel_size: Any, stride: Any = (), padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Value:  # fmt: skip
+    """avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor"""  # noqa: E501
+    _needs_floats(
+        ctx, self
+    )  # in planes, and then in depth: AvgPool3D takes volumes like torch's on few chips
+    size, pads = _each(kernel_size, 3), _each(padding, 3)
+    steps = _each(stride, 3, size)
+    rest = (ceil_mode, count_include_pad, None if divisor_override is None else 1)
+    x = ctx.cast(_batched(ctx, self, 3), torch.float32)
+    batch, channels, depth, height, width = x.dims
+    deep, high, wide = ctx.out_shape[-3:]
+    planes = ctx.reshape(x, (batch, channels * depth, height, width))
+    means = _means(ctx, planes, _average_attrs(size[1:], steps[1:], pads[1:], *rest))
+    columns = ctx.reshape(means, (batch, channels, depth, high * wide))
+    y = _means(ctx, columns, _average_attrs([size[0], 1], [steps[0], 1], [pads[0], 0], *rest))
+    if divisor_override is not None:
+        y = ctx.emit("RealDiv", y, ctx.number(divisor_override, y.dtype))
+    return ctx.cast(ctx.reshape(y, (*self.dims[:-3], deep, high, wide)), self.dtype)
 
 
 @converts(
@@ -98,35 +136,53 @@ def avg_pool2d_backward(
     count_include_pad: bool, divisor_override: int | None,
 ) -> Value:  # fmt: skip
     """avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor"""  # noqa: E501
-    attrs = _average_attrs(2, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    attrs = _average_attrs(kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
     x, dy = _batched(ctx, self, 2), _batched(ctx, grad_output, 2)
     dx = ctx.emit("AvgPoolV2Grad", ctx.shape(x.dims), dy, attrs=attrs, dtype=dy.dtype, shape=x.dims)
     ctx.layout(dx, Format.NCHW)
     return _unbatched(ctx, dx, self, 2)
 
 
-def _maximum(axes: int) -> Body:
-    """Largest values and where they lie in the (flattened) plane or volume: the operator's true indices."""
-    one = [1, 1] if axes == 3 else []
+def _volumes(ctx: Context, value: Value, axes: int) -> Value:
+    """As a batch of volumes: images are one deep."""
+    batched = _batched(ctx, value, axes)
+    return batched if axes == 3 else ctx.emit("Unsqueeze", batched, axes=[2])
 
-    def convert(
-        ctx: Context, self: Value, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
-    ) -> tuple[Value, Value]:
-        size = _each(kernel_size, axes)
-        attrs: dict[str, object] = {
-            "ksize": [*one, *size],
-            "strides": [*one, *_each(stride, axes, size)],
-            "pads": [*([0, 0] if axes == 3 else []), *_each(padding, axes)],
-            "dilation": [*one, *_each(dilation, axes)],
-            "ceil_mode": ceil_mode,
-            "data_format": _LAYOUT[axes].name,
-            "dtype": _INT64,
-        }
-        op_type = "MaxPoolWithArgmaxV3" if axes == 2 else "MaxPool3DWithArgmaxV2"
-        x = _batched(ctx, self, axes)
-        values, places = ctx.emit_many(op_type, x, attrs=attrs, dtype=[self.dtype, torch.int64])
-        ctx.layout(values, _LAYOUT[axes])
-        return _unbatched(ctx, values, self, axes), _unbatched(ctx, places, self, axes)
+
+def _not_volumes(ctx: Context, value: Value, like: Value, axes: int) -> Value:
+    flat = value if axes == 3 else ctx.emit("Squeeze", value, axis=[2])
+    return _unbatched(ctx, flat, like, axes)
+
+
+def _window(
+    axes: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> dict[str, object]:
+    """Attributes of the operators on volumes: a number for depth, height and width each."""
+    size = _each(kernel_size, axes)
+    steps, pads, gaps = _each(stride, axes, size), _each(padding, axes), _each(dilation, axes)
+    one, none = [1] * (3 - axes), [0] * (3 - axes)
+    return {
+        "ksize": [*one, *size],
+        "strides": [*one, *steps],
+        "pads": [*none, *pads],
+        "dilation": [*one, *gaps],
+        "ceil_mode": ceil_mode,
+        "data_format": "NCDHW",
+    }
+
+
+def _maximum(axes: int) -> Body:
+    """Largest values and where they lie in the plane or volume: those on planes alone are operators of few chips."""
+
+    def convert(ctx: Context, self: Value, *settings: Any) -> tuple[Value, Value]:
+        _needs_floats(ctx, self)
+        attrs = {**_window(axes, *settings), "dtype": _INT32}
+        x, types = _volumes(ctx, self, axes), [self.dtype, torch.int32]
+        values, places = ctx.emit_many("MaxPool3DWithArgmaxV2", x, attrs=attrs, dtype=types)
+        ctx.layout(values, Format.NCDHW)
+        return _not_volumes(ctx, values, self, axes), ctx.cast(
+            _not_volumes(ctx, places, self, axes), torch.int64
+        )
 
     return convert
 
@@ -142,35 +198,43 @@ _MAXIMUM = {"max_pool2d_with_indices.default": 2, "max_pool3d_with_indices.defau
 register_rows(_MAXIMUM, _maximum, _MAXIMUM_SAMPLES.__getitem__, "pooling")
 
 
-@converts(
-    aten.max_pool2d_with_indices_backward.default,
-    samples=[
+def _maximum_backward(axes: int) -> Body:
+    """Each gradient goes to the place that its window took."""
+
+    def convert(ctx: Context, grad_output: Value, self: Value, *settings: Any) -> Value:
+        _needs_floats(ctx, self)
+        *window, indices = settings
+        places = ctx.cast(indices, torch.int32)
+        x, dy, at = (_volumes(ctx, value, axes) for value in (self, grad_output, places))
+        dx = ctx.emit("MaxPool3DGradWithArgmax", x, dy, at, attrs=_window(axes, *window))
+        ctx.layout(dx, Format.NCDHW)
+        return _not_volumes(ctx, dx, self, axes)
+
+    return convert
+
+
+_PLACES = torch.tensor([[[[0, 3], [9, 15]]]])
+_VOLUME_PLACES = torch.tensor([[[[[0, 3], [9, 15]]]]])
+_MAXIMUM_BACKWARD_SAMPLES = {
+    "max_pool2d_with_indices_backward.default": [
+        Sample(f32(1, 1, 2, 2), f32(1, 1, 4, 4), [2, 2], [2, 2], [0, 0], [1, 1], False, _PLACES),
+        Sample(f32(1, 2, 2), f32(1, 4, 4), [2], [], 0, 1, False, _PLACES[0]),
+    ],
+    "max_pool3d_with_indices_backward.default": [
         Sample(
-            f32(1, 1, 2, 2),
-            f32(1, 1, 4, 4),
-            [2, 2],
-            [2, 2],
-            [0, 0],
-            [1, 1],
+            f32(1, 1, 1, 2, 2),
+            f32(1, 1, 2, 4, 4),
+            [2, 2, 2],
+            [2, 2, 2],
+            [0, 0, 0],
+            [1, 1, 1],
             False,
-            torch.tensor([[[[0, 3], [9, 15]]]]),
+            _VOLUME_PLACES,
         )
     ],
-)
-def max_pool2d_backward(
-    ctx: Context, grad_output: Value, self: Value, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
-    ceil_mode: bool, indices: Value,
-) -> Value:  # fmt: skip
-    """max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor"""  # noqa: E501
-    size = _each(kernel_size, 2)
-    attrs: dict[str, object] = {
-        "ksize": size, "strides": _each(stride, 2, size), "pads": _each(padding, 2),
-        "dilation": _each(dilation, 2), "ceil_mode": ceil_mode, "dtype": _INT64,
-    }  # fmt: skip
-    x, dy, places = (_batched(ctx, v, 2) for v in (self, grad_output, indices))
-    dx = ctx.emit("MaxPoolGradWithArgmaxV3", x, dy, places, attrs=attrs, shape=x.dims)
-    ctx.layout(dx, Format.NCHW)
-    return _unbatched(ctx, dx, self, 2)
+}
+_MAXIMUM_BACKWARD = {name.replace("indices.", "indices_backward."): axes for name, axes in _MAXIMUM.items()}
+register_rows(_MAXIMUM_BACKWARD, _maximum_backward, _MAXIMUM_BACKWARD_SAMPLES.__getitem__, "pooling")
 
 
 @converts(

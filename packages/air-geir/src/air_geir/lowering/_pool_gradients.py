@@ -18,14 +18,6 @@ def _of_the_largest(grad: Tensor, self: Tensor, indices: Tensor, axes: int) -> T
     return image.scatter_add(-1, places, values).reshape(self.shape)
 
 
-def _max_pool3d(
-    grad_output: Tensor, self: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
-    indices: Tensor,
-) -> Tensor:  # fmt: skip
-    """max_pool3d_with_indices_backward"""
-    return _of_the_largest(grad_output, self, indices, 3)
-
-
 def _adaptive_max_pool(axes: int) -> Callable[..., Tensor]:
     """adaptive_max_pool2d_backward, adaptive_max_pool3d_backward"""
     return lambda grad_output, self, indices: _of_the_largest(grad_output, self, indices, axes)
@@ -184,7 +176,6 @@ def _replication_pad3d(grad_output: Tensor, self: Tensor, padding: Sequence[int]
 
 _aten = torch.ops.aten
 POOL_GRADIENTS: Final[Mapping[object, Callable[..., Any]]] = {
-    _aten.max_pool3d_with_indices_backward.default: _max_pool3d,
     _aten.adaptive_max_pool2d_backward.default: _adaptive_max_pool(2),
     _aten.adaptive_max_pool3d_backward.default: _adaptive_max_pool(3),
     _aten._adaptive_avg_pool2d.default: _adaptive_avg_pool(2),

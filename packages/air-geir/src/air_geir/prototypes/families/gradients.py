@@ -228,6 +228,8 @@ LSTMInputGrad(w, init_c, c, dy, dh, dc, i, j, f, o, tanhct?) -> (dx, dh_prev, dc
 MaximumGrad(grads, x1, x2) -> (y1, y2) {grad_x: bool = True; grad_y: bool = True}
 MaxPool3DGrad(orig_x, orig_y, grads) -> y {ksize: ints; strides: ints; padding: str = "SAME"; pads: ints;
     data_format: str = "NDHWC"}
+MaxPool3DGradWithArgmax(x, grad, argmax) -> y {ksize: ints; strides: ints; pads: ints; dilation: ints = [1, 1, 1];
+    ceil_mode: bool = False; data_format: str = "NCDHW"}
 MaxPool3DGradGrad(orig_x, orig_y, grads) -> y {ksize: ints; strides: ints; pads: ints; data_format: str =
     "NDHWC"}
 MaxPoolGrad(x1, x2, grad) -> y {ksize: ints; strides: ints; padding: str; data_format: str = "NHWC"}

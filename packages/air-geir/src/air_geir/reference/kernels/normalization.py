@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from air_geir.errors import EngineError
 from air_geir.reference.kernels._registry import Operator, Run, kernel, plain
 
 
@@ -45,24 +46,26 @@ def layer_norm_grad_v3(op: Operator) -> Run:
 def _bn_infer(
     x: Tensor, scale: Tensor, offset: Tensor, mean: Tensor, variance: Tensor, epsilon: float
 ) -> Tensor:
-    """(x - mean) / sqrt(variance + epsilon) * scale + offset, per channel."""
+    """(x - mean) / sqrt(variance + epsilon) * scale + offset, per channel of images."""
+    settings = {value.dtype for value in (scale, offset, mean, variance)}
+    if x.dim() != 4 or settings != {torch.float32}:
+        raise EngineError(f"BNInfer takes images and float32 settings, not {x.dim()} axes and {settings}")
     return F.batch_norm(x, mean, variance, scale, offset, False, 0, epsilon)
 
 
 plain({"BNInfer": (_bn_infer, "epsilon")})
 
 
-@kernel("GroupNormV2")
-def group_norm_v2(op: Operator) -> Run:
-    """Per group of channels: y, mean and 1 / standard deviation."""
+@kernel("GroupNorm")
+def group_norm(op: Operator) -> Run:
+    """Per group of channels: y, mean and variance, in the one type that all three inputs have."""
     groups, epsilon = int(op.attr("num_groups")), op.attr("eps")
 
     def run(x: Tensor, gamma: Tensor, beta: Tensor) -> tuple[Tensor, ...]:
-        batch, channels = x.shape[:2]
-        rest = x[0, 0].numel() if batch and channels else 0
-        out: tuple[Tensor, ...] = torch.native_group_norm(
-            x.contiguous(), gamma, beta, batch, channels, rest, groups, epsilon
-        )
-        return out
+        if {x.dtype, gamma.dtype, beta.dtype} not in ({torch.float32}, {torch.float16}):
+            raise op.refuse(f"it takes float32, or float16: not {x.dtype}, {gamma.dtype} and {beta.dtype}")
+        of_group = x.float().reshape(x.shape[0], groups, -1)
+        variance, mean = torch.var_mean(of_group, 2, correction=0)
+        return F.group_norm(x, groups, gamma, beta, epsilon), mean.to(x.dtype), variance.to(x.dtype)
 
     return run

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from air_geir.reference.kernels._registry import Factory, Operator, Run, kernel
+from air_geir.reference.kernels._registry import Operator, Run, kernel
 
 
 def _pairs(op: Operator, pads: list[int]) -> list[int]:
@@ -43,17 +43,6 @@ def avg_pool_v2_grad(op: Operator) -> Run:
     return run
 
 
-@kernel("AvgPool3D")
-def avg_pool_3d(op: Operator) -> Run:
-    """Mean of each window of a volume."""
-    if op.attr("data_format") != "NCDHW":
-        raise op.refuse("only NCDHW is supported")
-    size, stride, pads = op.ints("ksize")[2:], op.ints("strides")[2:], _pairs(op, op.ints("pads"))
-    ceil, include = bool(op.attr("ceil_mode")), bool(op.attr("count_include_pad"))
-    divisor = int(op.attr("divisor_override")) or None
-    return lambda x: F.avg_pool3d(x, size, stride, pads, ceil, include, divisor)
-
-
 @kernel("AdaptiveAvgPool2d")
 def adaptive_avg_pool(op: Operator) -> Run:
     """Mean of windows chosen so that the output has a given size."""
@@ -69,34 +58,35 @@ def adaptive_avg_pool_grad(op: Operator) -> Run:
     return lambda input_grad: backward(input_grad, input_grad.new_empty(shape))
 
 
-def _index_dtype(op: Operator) -> torch.dtype:
-    return torch.int64 if int(op.attr("dtype")) == 9 else torch.int32
+_WINDOW = ("ksize", "strides", "pads", "dilation")
 
 
-def _max_pool(axes: int, function: Run) -> Factory:
-    """Largest element of each window and its place in the plane or volume."""
-
-    def factory(op: Operator) -> Run:
-        names = ("ksize", "strides", "pads", "dilation")
-        size, stride, pads, dilation = (op.ints(name)[-axes:] for name in names)
-        ceil, dtype = bool(op.attr("ceil_mode")), _index_dtype(op)
-
-        def run(x: Tensor) -> tuple[Tensor, Tensor]:
-            y, places = function(x, size, stride, pads, dilation, ceil)
-            return y, places.to(dtype)
-
-        return run
-
-    return factory
+def _window(op: Operator) -> tuple[list[int], ...]:
+    """Size, step, padding and dilation of the window: a number for depth, height and width each, no more."""
+    found = tuple(op.ints(name) for name in _WINDOW)
+    for name, numbers in zip(_WINDOW, found, strict=True):
+        if len(numbers) != 3:
+            raise op.refuse(f"{name} needs three numbers, not {len(numbers)}")
+    return found
 
 
-kernel("MaxPoolWithArgmaxV3")(_max_pool(2, torch.ops.aten.max_pool2d_with_indices.default))
-kernel("MaxPool3DWithArgmaxV2")(_max_pool(3, torch.ops.aten.max_pool3d_with_indices.default))
+@kernel("MaxPool3DWithArgmaxV2")
+def max_pool_3d(op: Operator) -> Run:
+    """Largest element of each window and its place in the volume."""
+    window, ceil = _window(op), bool(op.attr("ceil_mode"))
+    dtype = {3: torch.int32, 9: torch.int64}[int(op.attr("dtype"))]
+
+    def run(x: Tensor) -> tuple[Tensor, Tensor]:
+        y, places = torch.ops.aten.max_pool3d_with_indices.default(x, *window, ceil)
+        return y, places.to(dtype)
+
+    return run
 
 
-@kernel("MaxPoolGradWithArgmaxV3")
-def max_pool_grad_v3(op: Operator) -> Run:
+@kernel("MaxPool3DGradWithArgmax")
+def max_pool_3d_grad(op: Operator) -> Run:
     """Every output's gradient added where its maximum was."""
+    _window(op)
 
     def run(x: Tensor, grad: Tensor, argmax: Tensor) -> Tensor:
         flat = torch.zeros_like(x).flatten(2)

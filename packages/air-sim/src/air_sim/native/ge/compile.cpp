@@ -42,7 +42,8 @@ bool chooses_sizes(const Model& model) {
 }
 }  // namespace
 
-void compile(Model& model) {
+void compile(Model& model, const std::string& soc) {
+  refuse_what_is_missing(model, soc);
   std::string missing;
   for (const std::string& type : missing_kernels(model)) missing += " " + type;
   if (!missing.empty())

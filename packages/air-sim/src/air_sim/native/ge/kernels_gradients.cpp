@@ -37,9 +37,15 @@ Tensor average_pool_3d(const Call& c) {
                         c.integer("ceil_mode") != 0, c.integer("count_include_pad", 1) != 0,
                         divisor ? at::optional<int64_t>(divisor) : at::nullopt);
 }
+// A number for depth, height and width each.
+Ints of_volume(const Call& c, const char* name, const Ints& otherwise = {}) {
+  const Ints numbers = c.ints(name, otherwise);
+  TORCH_CHECK(numbers.size() == 3, name, " needs three numbers, not ", numbers.size());
+  return numbers;
+}
 Tensors max_pool_3d(const Call& c) {
-  auto [y, places] = at::max_pool3d_with_indices(c.in[0], last(c.ints("ksize"), 3), last(c.ints("strides"), 3), last(c.ints("pads"), 3),
-                                                 last(c.ints("dilation", {1, 1, 1}), 3), c.integer("ceil_mode") != 0);
+  auto [y, places] = at::max_pool3d_with_indices(c.in[0], of_volume(c, "ksize"), of_volume(c, "strides"), of_volume(c, "pads"),
+                                                 of_volume(c, "dilation", {1, 1, 1}), c.integer("ceil_mode") != 0);
   return {y, places.to(c.output_type(1, at::kInt))};
 }
 Tensor max_pool_grad(const Call& c) {
@@ -107,6 +113,7 @@ void add_gradients(Table& table) {
   AIR_SIM_GE_OP(AvgPoolV2Grad, average_pool_grad(c));
   AIR_SIM_GE_OP(AdaptiveAvgPool2dGrad, at::_adaptive_avg_pool2d_backward(x[0], at::empty(c.ints("orig_input_shape"), x[0].options())));
   AIR_SIM_GE_OP(MaxPoolGradWithArgmaxV3, max_pool_grad(c));
+  AIR_SIM_GE_OP(MaxPool3DGradWithArgmax, max_pool_grad(c));
   AIR_SIM_GE_OP(AvgPool3D, average_pool_3d(c));
   AIR_SIM_GE_OPS(MaxPool3DWithArgmaxV2, max_pool_3d(c));
   AIR_SIM_GE_OP(PadV3Grad, pad_grad(c));

@@ -53,6 +53,11 @@ Tensors group_norm(const Call& c, double epsilon) {
                                                c.integer("num_groups"), c.real("eps", epsilon));
   return {y, mean.to(x.scalar_type()), rstd.to(x.scalar_type())};
 }
+Tensors group_norm_with_variance(const Call& c) {
+  Tensors found = group_norm(c, 1e-4);
+  found[2] = c.in[0].to(at::kFloat).reshape({c.in[0].size(0), c.integer("num_groups"), -1}).var(2, false).to(c.in[0].scalar_type());
+  return found;
+}
 Tensors batch_norm(const Call& c) {
   const bool training = c.integer("is_training", 1) != 0;
   Tensor mean = c.in[3].clone(), variance = c.in[4].clone();
@@ -61,6 +66,8 @@ Tensors batch_norm(const Call& c) {
   return {y, mean, variance, saved_mean, saved_rstd};
 }
 Tensor batch_norm_inference(const Call& c) {
+  TORCH_CHECK(c.in[0].dim() == 4, "BNInfer takes images");
+  for (size_t i = 1; i < 5; ++i) TORCH_CHECK(c.in[i].scalar_type() == at::kFloat, "BNInfer takes settings in float32");
   return at::batch_norm(c.in[0], c.in[1], c.in[2], c.in[3], c.in[4], false, 0.0, c.real("epsilon", 1e-5), false);
 }
 int64_t axis_of(const Call& c) {
@@ -167,7 +174,7 @@ void add_layers(Table& table) {
   AIR_SIM_GE_OP(Conv2DTranspose, convolution(c, x[1], x[2], c.optional(3), true));
   AIR_SIM_GE_OP(Conv3DTranspose, convolution(c, x[1], x[2], c.optional(3), true));
   AIR_SIM_GE_OPS(LayerNormV4, layer_norm(c));
-  AIR_SIM_GE_OPS(GroupNorm, group_norm(c, 1e-4));
+  AIR_SIM_GE_OPS(GroupNorm, group_norm_with_variance(c));
   AIR_SIM_GE_OPS(GroupNormV2, group_norm(c, 1e-5));
   AIR_SIM_GE_OPS(BatchNormV3, batch_norm(c));
   AIR_SIM_GE_OP(BNInfer, batch_norm_inference(c));

@@ -66,8 +66,10 @@ int64_t index_of(const Op* op);
 // Throws std::runtime_error for bytes that are not a graph.
 std::shared_ptr<Model> parse_model(const void* data, size_t size);
 
-// Throws std::runtime_error for a graph that cannot be compiled.
-void compile(Model& model);
+// Throws std::runtime_error for a graph that cannot be compiled for this chip.
+void compile(Model& model, const std::string& soc);
+// Throws std::runtime_error, in the engine's words, for a graph with an operator that the chip has no program for.
+void refuse_what_is_missing(const Model& model, const std::string& soc);
 
 // A compiled graph as bytes: the graph with what its compilation found out. `where` stands in messages.
 std::string compiled_bytes(const Model& model);

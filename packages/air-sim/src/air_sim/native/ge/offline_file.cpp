@@ -91,7 +91,7 @@ extern "C" __attribute__((visibility("default"))) const char* air_sim_atc(const 
     for (const Op* input : parsed->inputs)
       for (const int64_t dim : input->output_descs.at(0).shape)
         if (dim < 0) throw std::runtime_error("input " + input->name + " has open sizes: give --input_shape");
-    compile(*parsed);
+    compile(*parsed, soc);
     if (!parsed->is_static) throw std::runtime_error("sizes of its results follow from values; an offline model has fixed ones");
     write_offline(*parsed, soc, output);
     return nullptr;

@@ -113,7 +113,7 @@ void compile_or_read(uint32_t id) {
     state().models[id] = std::move(read);
     return;
   }
-  air_sim::graph_engine::compile(*model);
+  air_sim::graph_engine::compile(*model, aclrtGetSocName());
   if (file.empty()) return;
   record("CompileGraph", id, {});
   air_sim::graph_engine::write_compiled(*model, file);

@@ -1,0 +1,113 @@
+"""What a graph may ask of a chip: operators that every chip has, with the types and attributes that they have there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from air_geir.converters import Converter, all_converters, resolve
+from air_geir.ir import DataType, Format, Node
+from air_geir.proof import check_call, compile_call
+
+#: Of Ascend 950 alone, or with the layout of torch there alone.
+OF_FEW_CHIPS = {
+    "AvgPool3D", "GroupNormGrad", "GroupNormV2", "MaxPoolGradWithArgmaxV3", "MaxPoolWithArgmaxV3", "ReduceStdV2",
+}  # fmt: skip
+#: torch 2.11 says that the counts nobody asked for have another type.
+WITH_SAMPLES = [c for c in all_converters() if c.samples and c.target != "aten._unique2.default"]
+HALVES = [torch.float16, torch.bfloat16]
+POOLS = [
+    lambda x: torch.ops.aten.max_pool2d_with_indices(x, [3, 2], [2, 2], [1, 0], 1, True),
+    lambda x: torch.ops.aten.max_pool2d_with_indices(x[0], 2),
+    lambda x: torch.ops.aten.max_pool3d_with_indices(x[:, None], [2, 3, 2], 1, [1, 0, 1]),
+]
+
+
+def nodes(call: Callable[[Tensor], Any], x: Tensor) -> list[Node]:
+    return list(check_call(call, (x,), {}).program.graph)
+
+
+def of_type(found: list[Node], op_type: str) -> Node:
+    (node,) = (node for node in found if node.op_type == op_type)
+    return node
+
+
+@pytest.mark.parametrize("converter", WITH_SAMPLES, ids=lambda c: c.target)
+def test_N03_no_converter_asks_for_an_operator_that_few_chips_have(converter: Converter) -> None:
+    for sample in converter.samples:
+        run, _ = compile_call(resolve(converter.target), *sample.make())
+        assert OF_FEW_CHIPS.isdisjoint(node.op_type for node in run.program.graph)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, *HALVES], ids=str)
+@pytest.mark.parametrize("pool", POOLS)
+def test_N03_the_window_of_a_largest_element_has_three_numbers_and_its_place_is_an_int32(
+    pool: Callable[[Tensor], Any], dtype: torch.dtype
+) -> None:
+    node = of_type(nodes(pool, torch.randn(2, 3, 8, 6).to(dtype)), "MaxPool3DWithArgmaxV2")
+    assert {len(node.attrs[name].value) for name in ("ksize", "strides", "pads", "dilation")} == {3}
+    assert node.outputs[1].desc.dtype is DataType.INT32
+    assert node.outputs[0].desc.format is Format.NCDHW
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, *HALVES], ids=str)
+@pytest.mark.parametrize("shape", [(4, 3), (2, 3, 5), (2, 3, 5, 4), (2, 3, 2, 5, 4), (2, 3, 2, 2, 5, 4)])
+def test_N03_a_batch_norm_in_inference_is_one_of_images_with_settings_in_single_precision(
+    shape: tuple[int, ...], dtype: torch.dtype
+) -> None:
+    settings = [torch.rand(3).add(0.5).to(dtype) for _ in range(4)]
+
+    def norm(x: Tensor) -> Tensor:
+        return torch.ops.aten._native_batch_norm_legit_no_training(x, *settings, 0.1, 1e-5)[0]
+
+    found = nodes(norm, torch.randn(shape).to(dtype))
+    node = of_type(found, "BNInfer")
+    fed = [port for port in node.inputs if port is not None]
+    assert [port.desc.dtype for port in fed[1:]] == [DataType.FLOAT] * 4
+    assert len(fed[0].desc.shape or ()) == 4
+    assert {node.input_descs[slot].format for slot in range(5)} == {Format.NCHW}
+
+
+@pytest.mark.parametrize("settings", [None, torch.float32], ids=["alike", "float32 weights"])
+@pytest.mark.parametrize("dtype", [torch.float32, *HALVES], ids=str)
+def test_N03_a_group_norm_takes_one_type_that_every_chip_has(
+    dtype: torch.dtype, settings: torch.dtype | None
+) -> None:
+    norm = torch.nn.GroupNorm(2, 4).to(settings or dtype)
+    found = nodes(norm, torch.randn(2, 4, 5, 3).to(dtype))
+    types = {port.desc.dtype for port in of_type(found, "GroupNorm").inputs if port is not None}
+    assert types in ({DataType.FLOAT}, {DataType.FLOAT16})
+
+
+@pytest.mark.parametrize("include", [True, False])
+@pytest.mark.parametrize("ceil", [True, False])
+@pytest.mark.parametrize("divisor", [None, 7])
+@pytest.mark.parametrize("dtype", [torch.float32, *HALVES], ids=str)
+def test_N03_a_mean_of_volumes_is_one_of_planes_and_one_in_depth(
+    include: bool, ceil: bool, divisor: int | None, dtype: torch.dtype
+) -> None:
+    def pooled(x: Tensor) -> Tensor:
+        return torch.nn.functional.avg_pool3d(x, (2, 3, 2), (2, 1, 2), (1, 1, 0), ceil, include, divisor)
+
+    x = torch.randn(2, 3, 5, 6, 7).to(dtype)
+    run, given = compile_call(pooled, (x,), {})
+    assert [node.op_type for node in run.program.graph].count("AvgPoolV2") == 2
+    torch.testing.assert_close(run(*given)[0], pooled(x.float()).to(dtype))  # the CPU pools no halves
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.float64], ids=str)
+def test_N03_pooling_of_types_that_no_chip_pools_is_refused(dtype: torch.dtype) -> None:
+    x = torch.arange(16).reshape(1, 1, 4, 4).to(dtype)
+    with pytest.raises(Exception, match="pooling has no operator for"):
+        compile_call(lambda x: torch.nn.functional.max_pool2d(x, 2), (x,), {})
+
+
+def test_N03_a_single_index_that_counts_from_the_end_is_left_to_the_operator() -> None:
+    x, at = torch.randn(4, 5, 3), torch.tensor([[0, -1], [-5, 4]])
+    found = nodes(lambda x: x[:, at], x)
+    assert of_type(found, "GatherV2").attrs["negative_index_support"].value is True
+    assert "SelectV2" not in {node.op_type for node in found}
