@@ -391,7 +391,7 @@ class Context:
         raise UseDecomposition
 
     def layout(self, value: Value, layout: Format, *, of_all: bool = False) -> None:
-        """Sets the order of axes in which an operator takes and gives its images, and of its other inputs where asked."""
+        """Sets the order of axes in which an operator takes and gives its images; `of_all` says it of all inputs."""
         node = value.port.node
         rank = len(layout.name)
         for slot, port in enumerate(node.inputs):
