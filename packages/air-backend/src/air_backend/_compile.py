@@ -254,6 +254,11 @@ class _Work:
     def _ascend_ir(self, part: _Part) -> Executor:
         """What runs the graph by an engine of Ascend IR."""
         gm, settings = part.gm, self.settings
+        nodes = {node.name: node for node in gm.graph.nodes}
+
+        def see_split(run: air_geir.SplitExecutable) -> None:
+            _pieces.warn_of_pieces("max-autotune", part.name, run, nodes.get(run.eager[0].node))
+
         run = air_geir.compile_graph(
             gm,
             part.inputs,
@@ -265,10 +270,10 @@ class _Work:
             observe=self.observer.ascend_ir,
             dump_nodes=[node.name for node in gm.graph.nodes if dump.is_marked(node)],
             backward=self.role == "backward",
+            see_split=see_split,
         )
         if isinstance(run, air_geir.SplitExecutable):
-            nodes = {node.name: node for node in gm.graph.nodes}
-            _pieces.warn_of_pieces("max-autotune", part.name, run, nodes.get(run.eager[0].node))
+            see_split(run)
         return run
 
     @property

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, overload
 
 from torch import fx
@@ -14,9 +15,10 @@ from torch.autograd import profiler
 from air_geir._bisect import nodes_left_out
 from air_geir._engines import choose_engine, generator_for, options_for, why
 from air_geir._fallback import SplitExecutable, compile_split
+from air_geir._refused import by_operators
 from air_geir.dump import dump, dump_path
 from air_geir.engines import Idle, bind, held, source_of
-from air_geir.errors import UnsupportedGraphError
+from air_geir.errors import EngineError, UnsupportedGraphError
 from air_geir.ge_passes import Report, optimize
 from air_geir.gears import find_gears, guard_gears
 from air_geir.ir import Graph
@@ -24,7 +26,9 @@ from air_geir.lowering import Table, lower_program
 from air_geir.program import ArgInput, Program
 from air_geir.verify import verify
 from air_graph import device_kinds, lay_out_as_on_npu
-from air_graph.executors import WholeGraph
+from air_graph.executors import Executor, WholeGraph
+from air_graph.forks import new_lock
+from air_graph.pieces import LeftOut
 from air_graph.spans import span, span_name
 
 log = logging.getLogger(__name__)
@@ -52,14 +56,40 @@ class Executable(WholeGraph):
         self.program = program
         self.report = report
         self.engine = engine
-        self._run = {"always": held(program, run), "first": self._first}.get(verify, run)
+        self._started = {"always": held(program, run), "first": self._first}.get(verify, run)
         self._unchecked = run
         self._compiled = compiled
+        self._split: SplitExecutable | None = None
+        self._lock = new_lock()
+        self._run: Callable[..., list[Any]] = self._started
+        self._instead: Callable[[EngineError], SplitExecutable] | None = None
+
+    def otherwise(self, instead: Callable[[EngineError], SplitExecutable]) -> None:
+        """Has `instead` make what runs from now on, where the engine refuses the graph in its first call."""
+        self._instead, self._run = instead, self._attempt
+
+    def _attempt(self, *args: Any) -> list[Any]:
+        """The first call, which may be where the engine compiles the graph."""
+        try:
+            results = self._started(*args)
+        except EngineError as error:
+            with self._lock:
+                if self._split is None and self._instead is not None:
+                    self._split = self._instead(error)
+                    self._run, self._instead = self._split, None
+                    self._compiled.close()
+            if self._split is None:
+                raise
+            return self._split(*args)
+        if self._run == self._attempt:
+            self._run = self._started
+        self._instead = None
+        return results
 
     def _first(self, *args: Any) -> list[Any]:
         """The first call, compared with what eager gives; later calls are not."""
         results = held(self.program, self._unchecked)(*args)
-        self._run = self._unchecked
+        self._run = self._started = self._unchecked
         return results
 
     def __call__(self, *args: Any) -> list[Any]:
@@ -71,10 +101,22 @@ class Executable(WholeGraph):
     @property
     def source(self) -> str:
         """The function between the caller's arguments and the engine, as Python."""
-        return source_of(self.program)
+        return source_of(self.program) if self._split is None else self._split.source
+
+    @property
+    def pieces(self) -> Mapping[str, Executor]:
+        """Those that run instead, where the engine refused the graph in its first call."""
+        return super().pieces if self._split is None else self._split.pieces
+
+    @property
+    def eager(self) -> tuple[LeftOut, ...]:
+        """What runs eagerly between them."""
+        return () if self._split is None else self._split.eager
 
     def explain(self) -> dict[str, Any]:
         """The engine, the calling convention, what each pass did, and the graph."""
+        if self._split is not None:
+            return self._split.explain()
         return {
             "engine": self.engine,
             "because": self.because,
@@ -85,11 +127,14 @@ class Executable(WholeGraph):
 
     def stats(self) -> dict[str, Any]:
         """Numbers about the compilation and the calls."""
+        if self._split is not None:
+            return self._split.stats()
         return {"nodes": len(self.program.graph), **self._compiled.stats()}
 
     def close(self) -> None:
         """Frees what the engine holds; the object cannot be called afterwards."""
-        self._compiled.close()
+        self._instead = None
+        (self._compiled if self._split is None else self._split).close()
 
 
 @overload
@@ -106,6 +151,7 @@ def compile_graph(
     observe: Observe | None = None,
     dump_nodes: Collection[str] = (),
     backward: bool = False,
+    see_split: Callable[[SplitExecutable], None] | None = None,
 ) -> Executable: ...
 
 
@@ -123,6 +169,7 @@ def compile_graph(
     observe: Observe | None = None,
     dump_nodes: Collection[str] = (),
     backward: bool = False,
+    see_split: Callable[[SplitExecutable], None] | None = None,
 ) -> Executable | SplitExecutable: ...
 
 
@@ -139,6 +186,7 @@ def compile_graph(
     observe: Observe | None = None,
     dump_nodes: Collection[str] = (),
     backward: bool = False,
+    see_split: Callable[[SplitExecutable], None] | None = None,
 ) -> Executable | SplitExecutable:
     """Compiles an AOT inference graph: functional, input mutations kept as `copy_`.
 
@@ -156,15 +204,29 @@ def compile_graph(
         dump_nodes: FX nodes whose tensors `dump_config` writes, beside those of its `dump_layer`.
         backward: the graph is the backward half of a training step; what the forward half saved may have other strides
             than the examples.
+        see_split: called with what runs instead of a graph, or of a piece, of which the engine has refused an operator in
+            the first call.
     """
     if "npu" in device_kinds(gm.graph):
         lay_out_as_on_npu(gm)
     wanted = _Request(settings, engine, static_inputs, decompositions, observe, dump_nodes, backward)
 
     def compile_whole(part: fx.GraphModule, inputs: Sequence[Any], *, name: str = name) -> Executable:
-        if part is gm:
-            return _compile(part, inputs, name, wanted)
-        return _compile(part, inputs, name, replace(wanted, static_inputs=(), any_layout=True))
+        of_part = wanted if part is gm else replace(wanted, static_inputs=(), any_layout=True)
+        run = _compile(part, inputs, name, of_part)
+        run.otherwise(partial(split_late, part, name, run.program.graph))
+        return run
+
+    def split_late(part: fx.GraphModule, name: str, graph: Graph, error: EngineError) -> SplitExecutable:
+        refused = by_operators(error, part, graph)
+        if refused is None:
+            raise error
+        if fallback != "eager":
+            raise refused from error
+        split = compile_split(part, name, refused.found, compile_whole)
+        if see_split is not None:
+            see_split(split)
+        return split
 
     if left_out := nodes_left_out(gm):
         return compile_split(gm, name, left_out, compile_whole)
@@ -216,7 +278,12 @@ def _compile(gm: fx.GraphModule, example_inputs: Sequence[Any], name: str, wante
         verify(program.graph)
         _show(settings, program, "optimized", wanted.observe)
         options = options_for(chosen, settings, program, gears, wanted.dump_nodes)
-        compiled = Idle() if program.is_idle else chosen.compile(program, options)
+        try:
+            compiled = Idle() if program.is_idle else chosen.compile(program, options)
+        except EngineError as error:
+            if (refused := by_operators(error, gm, program.graph)) is None:
+                raise
+            raise refused from error
     run = bind(program, compiled, generator=generator_for(chosen))
     checks = _verified(settings, chosen.name)
     return Executable(run, program, compiled, chosen.name, report, checks, name, why(wanted.engine, chosen))
