@@ -1,4 +1,4 @@
-"""Operators that an engine refuses for the chip: they run eagerly, whether the engine says so early or in a first call."""
+"""Operators that an engine refuses for the chip run eagerly, whether it says so early or in a first call."""
 
 from __future__ import annotations
 
