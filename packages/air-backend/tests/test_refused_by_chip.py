@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import air_geir
-from air_backend import CompilerConfig, explain
-from air_backend import _pieces
+from air_backend import CompilerConfig, _pieces, explain
 from air_backend.errors import GraphSplit
 from air_geir.building import Context, Value
 from air_geir.converters import unregister

@@ -204,7 +204,7 @@ def compile_graph(
         dump_nodes: FX nodes whose tensors `dump_config` writes, beside those of its `dump_layer`.
         backward: the graph is the backward half of a training step; what the forward half saved may have other strides
             than the examples.
-        see_split: called with what runs instead of a graph, or of a piece, of which the engine has refused an operator in
+        see_split: called with what runs instead of a graph, or a piece, of which the engine refused an operator in
             the first call.
     """
     if "npu" in device_kinds(gm.graph):

@@ -99,6 +99,17 @@ def test_N03_a_mean_of_volumes_is_one_of_planes_and_one_in_depth(
     torch.testing.assert_close(run(*given)[0], pooled(x.float()).to(dtype))  # the CPU pools no halves
 
 
+def test_N03_a_gradient_that_is_no_number_stays_with_the_elements_of_its_window() -> None:
+    def gradient(x: Tensor, grad: Tensor) -> Tensor:
+        return torch.ops.aten.avg_pool3d_backward(grad, x, [2, 2, 2], [2, 2, 2], [0, 0, 0], False, True, None)
+
+    grad = torch.randn(1, 1, 2, 2, 2)
+    grad[0, 0, 0, 0, 0] = torch.nan
+    x = torch.randn(1, 1, 4, 4, 4)
+    check_call(gradient, (x, grad), {})
+    assert gradient(x, grad).isnan().sum() == 8
+
+
 @pytest.mark.parametrize("dtype", [torch.int64, torch.float64], ids=str)
 def test_N03_pooling_of_types_that_no_chip_pools_is_refused(dtype: torch.dtype) -> None:
     x = torch.arange(16).reshape(1, 1, 4, 4).to(dtype)

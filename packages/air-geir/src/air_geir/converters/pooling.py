@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from air_geir.building import Context, Value
+from air_geir.building import Context, Size, Value
 from air_geir.converters._registry import converts
 from air_geir.converters._rows import Body, register_rows
 from air_geir.converters._sample import Sample, f32
@@ -127,6 +127,44 @@ def avg_pool3d(
 
 
 @converts(
+    aten.avg_pool3d_backward.default,
+    samples=[
+        Sample(f32(2, 3, 4, 3, 2), f32(2, 3, 5, 5, 5), [2, 3, 2], [1, 2, 2], [0, 1, 0], False, False, None),
+        Sample(f32(3, 2, 3, 2), f32(3, 5, 6, 4), [2], [], [0], False, True, 5),
+    ],
+)
+def avg_pool3d_backward(
+    ctx: Context, grad_output: Value, self: Value, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
+    count_include_pad: bool, divisor_override: int | None,
+) -> Value:  # fmt: skip
+    """avg_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor"""  # noqa: E501
+    _needs_floats(ctx, self)
+    size, pads = _each(kernel_size, 3), _each(padding, 3)
+    steps = _each(stride, 3, size)
+    rest = (ceil_mode, count_include_pad, None if divisor_override is None else 1)
+    batch, channels, depth, height, width = self.dims if self.rank == 5 else (1, *self.dims)
+    deep, high, wide = grad_output.dims[-3:]
+    grad = ctx.cast(grad_output, torch.float32)
+    if divisor_override is not None:
+        grad = ctx.emit("RealDiv", grad, ctx.number(divisor_override, grad.dtype))
+    columns = ctx.reshape(grad, (batch, channels, deep, high * wide))
+    of_depth = _average_attrs([size[0], 1], [steps[0], 1], [pads[0], 0], *rest)
+    columns = _shared_out(ctx, columns, (batch, channels, depth, high * wide), of_depth)
+    planes = ctx.reshape(columns, (batch, channels * depth, high, wide))
+    of_planes = _average_attrs(size[1:], steps[1:], pads[1:], *rest)
+    planes = _shared_out(ctx, planes, (batch, channels * depth, height, width), of_planes)
+    return ctx.cast(ctx.reshape(planes, self.dims), self.dtype)
+
+
+def _shared_out(ctx: Context, grad: Value, sizes: Sequence[Size], attrs: dict[str, object]) -> Value:
+    """What each element of planes of these sizes has of the gradients of its windows."""
+    of = ctx.cast(ctx.shape(sizes), torch.int32)  # the operator takes no int64
+    dx = ctx.emit("AvgPoolV2Grad", of, grad, attrs=attrs, dtype=grad.dtype, shape=sizes)
+    ctx.layout(dx, Format.NCHW)
+    return dx
+
+
+@converts(
     aten.avg_pool2d_backward.default,
     samples=[Sample(f32(2, 3, 4, 4), f32(2, 3, 7, 7), [3, 3], [2, 2], [1, 1], False, True, None),
              Sample(f32(2, 3, 4, 4), f32(2, 3, 7, 7), [3, 3], [2, 2], [1, 1], False, False, None)],
@@ -138,9 +176,7 @@ def avg_pool2d_backward(
     """avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor"""  # noqa: E501
     attrs = _average_attrs(kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
     x, dy = _batched(ctx, self, 2), _batched(ctx, grad_output, 2)
-    dx = ctx.emit("AvgPoolV2Grad", ctx.shape(x.dims), dy, attrs=attrs, dtype=dy.dtype, shape=x.dims)
-    ctx.layout(dx, Format.NCHW)
-    return _unbatched(ctx, dx, self, 2)
+    return _unbatched(ctx, _shared_out(ctx, dy, x.dims, attrs), self, 2)
 
 
 def _volumes(ctx: Context, value: Value, axes: int) -> Value:

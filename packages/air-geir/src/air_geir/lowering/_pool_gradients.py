@@ -49,10 +49,6 @@ def _shares(window: Window, count: int, size: int, dtype: torch.dtype, device: t
     return torch.where((places >= starts) & (places < ends), 1 / by.to(dtype), 0.0)
 
 
-def _within(number: Any, low: Any, high: Any) -> Any:
-    return number.clamp(low, high) if isinstance(number, Tensor) else min(max(number, low), high)
-
-
 def _adaptive(size: int, count: int) -> Window:
     def window(number: Any) -> tuple[Any, Any, Any]:
         start, end = number * size // count, ((number + 1) * size + (count - 1)) // count
@@ -88,33 +84,6 @@ def _adaptive_avg_pool(axes: int) -> Callable[..., Tensor]:
         return _in_turn(self, axes, matrix)
 
     return averaged
-
-
-def _avg_pool3d(
-    grad_output: Tensor, self: Tensor, kernel_size: Sequence[int], stride: Sequence[int], padding: Sequence[int],
-    ceil_mode: bool, count_include_pad: bool, divisor_override: int | None,
-) -> Tensor:  # fmt: skip
-    """avg_pool3d_backward"""
-    kernels, steps, pads = (_of_three(given) for given in (kernel_size, stride or kernel_size, padding))
-
-    def matrix(at: int, dtype: torch.dtype) -> Tensor:
-        size, count, kernel, pad = self.shape[at - 3], grad_output.shape[at - 3], kernels[at], pads[at]
-
-        def window(number: Any) -> tuple[Any, Any, Any]:
-            first = number * steps[at] - pad
-            last = _within(first + kernel, -pad, size + pad)
-            start, end = _within(first, 0, size), _within(last, 0, size)
-            by = last - first if count_include_pad else end - start
-            return start, end, by if divisor_override is None else by * 0 + 1
-
-        return _shares(window, count, size, dtype, self.device)
-
-    spread = _in_turn(grad_output, 3, matrix)
-    return spread / divisor_override if divisor_override is not None else spread
-
-
-def _of_three(given: Sequence[int]) -> Sequence[int]:
-    return list(given) * 3 if len(given) == 1 else given
 
 
 _MAXIMA = {2: torch.ops.aten.adaptive_max_pool2d.default, 3: torch.ops.aten.adaptive_max_pool3d.default}
@@ -182,7 +151,6 @@ POOL_GRADIENTS: Final[Mapping[object, Callable[..., Any]]] = {
     _aten._adaptive_avg_pool3d.default: _adaptive_avg_pool(3),
     _aten._adaptive_avg_pool2d_backward.default: _adaptive_avg_pool_backward(2),
     _aten._adaptive_avg_pool3d_backward.default: _adaptive_avg_pool_backward(3),
-    _aten.avg_pool3d_backward.default: _avg_pool3d,
     _aten.replication_pad3d_backward.default: _replication_pad3d,
 }
 UNEVEN_POOLS: Final[Mapping[object, Callable[..., Any]]] = {
