@@ -211,6 +211,26 @@ def test_tensors_of_one_dtype_are_copied_in_one_call(monkeypatch: pytest.MonkeyP
     assert all(map(torch.equal, targets, sources))
 
 
+@pytest.mark.parametrize("turn", [torch.conj, torch._neg_view])
+def test_conjugated_and_negated_views_are_copied_by_themselves(turn: Callable[[Tensor], Tensor]) -> None:
+    def three(make: Callable[..., Tensor]) -> list[Tensor]:
+        plain, turned, last = (make(3, dtype=torch.complex64) for _ in range(3))
+        return [plain, turn(turned), last]
+
+    sources, buffers, targets = three(torch.randn), three(torch.zeros), three(torch.zeros)
+    _copies.batched(buffers)(*sources)
+    assert all(map(torch.equal, buffers, sources))
+    _copies.back(buffers)(*targets)
+    assert all(map(torch.equal, targets, sources))
+
+
+def test_a_graph_takes_several_complex_arguments_of_which_one_is_conjugated() -> None:
+    x, y, z = (torch.randn(3, 3, dtype=torch.complex64) for _ in range(3))
+    run = executable(torch.addmm, x, y.conj(), z)
+    for _ in range(3):
+        assert torch.equal(run(x, y.conj(), z), torch.addmm(x, y.conj(), z))
+
+
 @pytest.mark.parametrize("native_library", [True, False], ids=["with the library", "without it"])
 def test_what_is_taken_back_into_a_private_format_is_copied_one_by_one(
     npu_driver: HostDriver, monkeypatch: pytest.MonkeyPatch, native_library: bool

@@ -84,7 +84,7 @@ def one_by_one(buffers: Sequence[Tensor]) -> Copy:
 
 def batched(buffers: Sequence[Tensor]) -> Copy:
     """One call for all tensors of a dtype; their memory must be what their strides say."""
-    parts = [([buffers[i] for i in places], places) for places in _of_one_dtype(buffers)]
+    parts = [([buffers[i] for i in places], places) for places in _at_once(buffers)]
 
     def copy(*sources: Tensor) -> None:
         for targets, places in parts:
@@ -95,7 +95,7 @@ def batched(buffers: Sequence[Tensor]) -> Copy:
 
 def back(buffers: Sequence[Tensor]) -> Copy:
     """Copies buffers into the tensors of a call, which are plain as well: one call for all tensors of a dtype."""
-    parts = [([buffers[i] for i in places], places) for places in _of_one_dtype(buffers)]
+    parts = [([buffers[i] for i in places], places) for places in _at_once(buffers)]
 
     def copy(*targets: Tensor) -> None:
         for sources, places in parts:
@@ -111,10 +111,12 @@ def _copy_together(targets: list[Tensor], sources: list[Tensor]) -> None:
         torch._foreach_copy_(targets, sources, True)
 
 
-def _of_one_dtype(buffers: Sequence[Tensor]) -> list[list[int]]:
-    groups: dict[torch.dtype, list[int]] = {}
+def _at_once(buffers: Sequence[Tensor]) -> list[list[int]]:
+    """What one call copies: a conjugated or negated view is alone, since `_foreach_copy_` takes none."""
+    groups: dict[tuple[torch.dtype, int | None], list[int]] = {}
     for place, buffer in enumerate(buffers):
-        groups.setdefault(buffer.dtype, []).append(place)
+        is_turned = buffer.is_conj() or buffer.is_neg()
+        groups.setdefault((buffer.dtype, place if is_turned else None), []).append(place)
     return list(groups.values())
 
 

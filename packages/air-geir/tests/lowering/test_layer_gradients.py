@@ -62,6 +62,8 @@ STEPS: dict[str, tuple[Step, Callable[[], Sequence[Tensor]]]] = {
         f"cdist {p} of one and of many": (lambda x, y, p=p: torch.cdist(x[0], y, p), points)
         for p in (0.0, 1.0, 2.0)
     },
+    "cdist of one and of none": (lambda x, y: torch.cdist(x[0], y[:0]), points),
+    "cdist of none and of one": (lambda x, y: torch.cdist(x[:0], y[1]), points),
     **{
         f"pdist {p}": (lambda x, y, p=p: torch.pdist(y[1], p), points)
         for p in (0.0, 1.0, 1.5, 2.0, 3.0, float("inf"))

@@ -58,7 +58,9 @@ def _bag_weights(
 
 
 def _cdist(grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor) -> Tensor:
-    """_cdist_backward: of the first points; where two are equal the gradient is zero."""
+    """_cdist_backward: of the first points, which a batch of nothing does not widen; zero where two are equal."""
+    if 0 in grad.shape:
+        return torch.zeros_like(x1, memory_format=torch.contiguous_format)
     difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
     grad, distance = grad.unsqueeze(-1), cdist.unsqueeze(-1)
     return _of_distances(grad, difference, distance, p).sum(-2)
