@@ -99,6 +99,30 @@ def test_N03_a_mean_of_volumes_is_one_of_planes_and_one_in_depth(
     torch.testing.assert_close(run(*given)[0], pooled(x.float()).to(dtype))  # the CPU pools no halves
 
 
+WIDER: dict[str, tuple[Callable[[Tensor], Any], torch.dtype, torch.dtype]] = {
+    "CumulativeLogsumexp": (lambda x: torch.logcumsumexp(x, 0), torch.bfloat16, torch.float32),
+    "GridSampler2D": (
+        lambda x: torch.grid_sampler(x[None, None], x[None, :, :2, None].expand(1, 4, 2, 2), 0, 0, False),
+        torch.bfloat16, torch.float32,
+    ),
+    "SearchSorted": (lambda x: torch.searchsorted(x[0].sort().values, x), torch.bfloat16, torch.float32),
+    "MaskedFill": (lambda x: x.masked_fill(x > 1, 3), torch.uint8, torch.int32),
+    "Neg": (lambda x: -x, torch.uint8, torch.int32),
+    "Maximum": (lambda x: torch.clamp_min(x, x.flip(0)), torch.bool, torch.uint8),
+    "Sort": (lambda x: x.sort(stable=True), torch.bool, torch.uint8),
+    "Roll": (lambda x: x.roll(1, 0), torch.bool, torch.uint8),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op_type", WIDER)
+def test_N03_an_operator_that_does_not_take_a_type_computes_in_a_wider_one(op_type: str) -> None:
+    call, given, wide = WIDER[op_type]
+    found = nodes(call, (torch.randn(4, 4) * 2).abs().to(given))
+    port = of_type(found, op_type).inputs[0]
+    assert port is not None
+    assert port.desc.dtype is DataType.of(wide)
+
+
 def test_N03_a_gradient_that_is_no_number_stays_with_the_elements_of_its_window() -> None:
     def gradient(x: Tensor, grad: Tensor) -> Tensor:
         return torch.ops.aten.avg_pool3d_backward(grad, x, [2, 2, 2], [2, 2, 2], [0, 0, 0], False, True, None)

@@ -19,6 +19,7 @@ from air_geir.building._numbers import float_value
 from air_geir.building._promote import computation_dtype
 from air_geir.building._sizes import Sizes, add_input, dims_of
 from air_geir.building._value import Number, Size, Value
+from air_geir.building._widths import WIDER
 from air_geir.errors import CannotConvert
 from air_geir.ir import DataType, Dim, Expr, Format, Graph, Node, Placement, Port, TensorDesc, as_dim
 from air_geir.program import InputBinding, OffsetInput, SeedInput
@@ -117,10 +118,31 @@ class Context:
             [] if at in dynamic and not slot else self._operand(slot) for at, slot in enumerate(slots)
         ]
         flat = [v for o in operands for v in (o if isinstance(o, list) else [o]) if v is not None]
+        wider = WIDER.get(prototype.op_type, {})
+        if any(value.dtype in wider for value in flat):
+            return self._in_a_wider_type(wider, prototype, operands, flat, dtype, shape, num_outputs, given)
         ports: list[Any] = [[v.port for v in o] if isinstance(o, list) else o and o.port for o in operands]
         node = self.graph.add(prototype, *ports, attrs=given, num_outputs=num_outputs, subgraphs=subgraphs)
         self._made.add(node)
         return self._results(node, flat, dtype, shape)
+
+    def _in_a_wider_type(
+        self, wider: Mapping[torch.dtype, torch.dtype], prototype: prototypes.Prototype, operands: list[Any],
+        flat: list[Value], dtype: Any, shape: Any, num_outputs: int | None, attrs: Mapping[str, object],
+    ) -> tuple[Value, ...]:  # fmt: skip
+        """The same operator on wider operands, and its results as they were wanted."""
+        wide = [
+            self.cast(value, wider.get(value.dtype, value.dtype)) if isinstance(value, Value) else value
+            for value in operands
+        ]
+        told = dtype_of(prototype.op_type, flat) if dtype is None else dtype
+        wanted = list(told) if isinstance(told, (list, tuple)) else [told]
+        shapes = shape_of(prototype.op_type, flat) if shape is _UNSET else shape
+        made = self.emit_many(
+            prototype, *wide, dtype=[wider.get(one, one) for one in wanted], shape=shapes, num_outputs=num_outputs,
+            attrs=attrs,
+        )  # fmt: skip
+        return tuple(self.cast(value, one) for value, one in zip(made, wanted, strict=True))
 
     def _operand(self, slot: Operand) -> Value | list[Value] | None:
         if slot is None or isinstance(slot, Value):
