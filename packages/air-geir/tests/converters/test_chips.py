@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 from air_geir.converters import Converter, all_converters, resolve
 from air_geir.ir import DataType, Format, Node
@@ -117,10 +118,14 @@ WIDER: dict[str, tuple[Callable[[Tensor], Any], torch.dtype, torch.dtype]] = {
 @pytest.mark.parametrize("op_type", WIDER)
 def test_N03_an_operator_that_does_not_take_a_type_computes_in_a_wider_one(op_type: str) -> None:
     call, given, wide = WIDER[op_type]
-    found = nodes(call, (torch.randn(4, 4) * 2).abs().to(given))
-    port = of_type(found, op_type).inputs[0]
+    x = (torch.randn(4, 4) * 2).abs().to(given)
+    run, tensors = compile_call(call, (x,), {})
+    port = of_type(list(run.program.graph), op_type).inputs[0]
     assert port is not None
     assert port.desc.dtype is DataType.of(wide)
+    expected = call(x.float()) if given is torch.bfloat16 else call(x)  # eager rounds each step in between
+    for got, want in zip(run(*tensors), tree_leaves(expected), strict=True):
+        torch.testing.assert_close(got, want.to(got.dtype))
 
 
 def test_N03_a_gradient_that_is_no_number_stays_with_the_elements_of_its_window() -> None:
