@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -98,6 +99,16 @@ def test_N03_a_mean_of_volumes_is_one_of_planes_and_one_in_depth(
     run, given = compile_call(pooled, (x,), {})
     assert [node.op_type for node in run.program.graph].count("AvgPoolV2") == 2
     torch.testing.assert_close(run(*given)[0], pooled(x.float()).to(dtype))  # the CPU pools no halves
+
+
+@pytest.mark.parametrize("p", [float("inf"), float("-inf"), 0.0, 1.0, 2.5])
+def test_N03_a_norm_spells_no_infinity_and_adds_nothing(p: float) -> None:
+    x = torch.randn(3, 4)
+    x[1] = 0
+    found = nodes(lambda x: (torch.linalg.vector_norm(x, p, 1), torch.cdist(x, x + 1, abs(p))), x)
+    norms = [node for node in found if node.op_type == "LpNormV2"]
+    assert len(norms) == (0 if math.isinf(p) else 2)
+    assert all(node.attrs["epsilon"].value == 0.0 for node in norms)
 
 
 WIDER: dict[str, tuple[Callable[[Tensor], Any], torch.dtype, torch.dtype]] = {

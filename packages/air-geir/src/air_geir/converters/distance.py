@@ -10,6 +10,7 @@ from air_geir.building import Context, Value
 from air_geir.converters._registry import converts
 from air_geir.converters._rows import register_direct
 from air_geir.converters._sample import Sample, f32
+from air_geir.converters.reductions import norm
 from air_geir.ir import Format
 
 aten = torch.ops.aten
@@ -25,7 +26,7 @@ def cdist_forward(ctx: Context, x1: Value, x2: Value, p: float, compute_mode: in
     first = ctx.emit("Unsqueeze", x1, axes=[x1.rank - 1], shape=(*batch, rows, 1, width))
     second = ctx.emit("Unsqueeze", x2, axes=[x2.rank - 2], shape=(*x2.dims[:-2], 1, *x2.dims[-2:]))
     difference = ctx.emit("Sub", first, second)
-    return ctx.emit("LpNormV2", difference, p=float(p), axes=[-1])
+    return norm(ctx, difference, float(p), [difference.rank - 1])
 
 
 _PDIST = {"_pdist_forward.default": ("Pdist(self) {p}", [Sample(f32(5, 4)), Sample(f32(4, 3), 1.0)])}

@@ -266,10 +266,15 @@ def vector_norm(
     ctx: Context, self: Value, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Value:
     """linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"""  # noqa: E501
-    value = length(ctx, self) if self.dtype.is_complex else self
-    return ctx.emit(
-        "LpNormV2", ctx.cast(value, ctx.out_dtype), p=float(ord), axes=axes_of(self, dim), keepdim=keepdim
-    )
+    value = ctx.cast(length(ctx, self) if self.dtype.is_complex else self, ctx.out_dtype)
+    return norm(ctx, value, float(ord), axes_of(self, dim), keepdim)
+
+
+def norm(ctx: Context, value: Value, p: float, axes: Sequence[int], keepdim: bool = False) -> Value:
+    """A norm over axes. Chips spell infinity in two ways, and by default add something to a sum that is zero."""
+    if math.isinf(p):
+        return reduce(ctx, "ReduceMax" if p > 0 else "ReduceMin", ctx.emit("Abs", value), axes, keepdim)
+    return ctx.emit("LpNormV2", value, p=p, axes=axes, keepdim=keepdim, epsilon=0.0)
 
 
 def _running(op_type: str) -> Body:
