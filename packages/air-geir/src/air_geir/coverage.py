@@ -8,6 +8,7 @@ import torch
 
 import air_geir.ops  # noqa: F401 -- its operators are ours, and have converters as torch's have
 from air_fxpasses.npu_cards import find, operators
+from air_geir.converters.npu_by_name import ROWS
 from air_geir.converters import Converter, all_converters, find_converter, resolve, schema_line
 from air_geir.lowering import Expansions
 
@@ -92,6 +93,21 @@ def _cards() -> list[str]:
     return lines
 
 
+def _by_name() -> list[str]:
+    """The table of those without a card."""
+    return [
+        "",
+        "## Operators of torch_npu without a card",
+        "",
+        "One operator type computes each; no reference for the CPU is known. They have a converter where torch_npu is",
+        "loaded, and tests compare what becomes of them with what TorchAir makes of the same call.",
+        "",
+        "| operator | Ascend IR |",
+        "|---|---|",
+        *(f"| `{name}` | {ir.type} |" for name, ir in sorted(ROWS.items())),
+    ]
+
+
 def operators_page() -> str:
     """The page docs/operators.md: every converter, its operator types' family and how many samples prove it."""
     rows = core_coverage()
@@ -116,7 +132,7 @@ def operators_page() -> str:
         told = converter.function.__doc__ or "loaded with its library"
         text = (schema_line(op) if op is not None else told.splitlines()[0]).replace("|", "\\|")
         lines.append(f"| `{converter.target}` | `{text}` | {_samples_of(converter)} |")
-    lines += _cards()
+    lines += _cards() + _by_name()
     by_others = [r.name for r in rows if r.way == DECOMPOSITION]
     lines += ["", "## Core ATen by decomposition", "", ", ".join(f"`{name}`" for name in by_others), ""]
     return "\n".join(lines)

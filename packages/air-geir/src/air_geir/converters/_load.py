@@ -40,6 +40,7 @@ FAMILIES = (
     "distance",
     "fourier",
     "npu_by_card",
+    "npu_by_name",
     "npu",
     "npu_gradients",
     "npu_fusion_attention",

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import torch
 
-from air_fxpasses.npu_cards import SCHEMAS, Fixed, Ir, NpuOp, OrDefault, Source, TypeOfResult, find, operators
+from air_fxpasses.npu_cards import SCHEMAS, Fixed, Ir, OrDefault, Source, TypeOfResult, find, operators
 from air_geir import prototypes
 from air_geir.building import Context, Value
 from air_geir.converters._registry import add
@@ -48,8 +48,29 @@ def converter_of(name: str) -> Callable[..., Any]:
     card = find(name)
     assert card is not None
     assert card.ir is not None
-    emit = _OneType(card, card.ir)
-    return _converter(name, emit, emit.used)
+    return from_one_type(card, card.ir)
+
+
+class Described(Protocol):
+    """An operator whose schema is known."""
+
+    @property
+    def schema(self) -> str: ...
+
+    @property
+    def parsed(self) -> torch._C.FunctionSchema: ...
+
+    @property
+    def mutated(self) -> tuple[str, ...]: ...
+
+    @property
+    def hides_writes(self) -> tuple[str, ...]: ...
+
+
+def from_one_type(operator: Described, ir: Ir) -> Callable[..., Any]:
+    """The converter of an operator that this operator type computes."""
+    emit = _OneType(operator, ir)
+    return _converter(operator.schema, emit, emit.used)
 
 
 def register_cards() -> None:
@@ -60,12 +81,16 @@ def register_cards() -> None:
 
 
 def _register(name: str, body: Body, used: set[str] | None) -> None:
-    add(f"npu.{name}" if "." in name else f"npu.{name}.default", _converter(name, body, used), family="npu")
+    add(
+        f"npu.{name}" if "." in name else f"npu.{name}.default",
+        _converter(SCHEMAS[name], body, used),
+        family="npu",
+    )
 
 
-def _converter(name: str, body: Body, used: set[str] | None) -> Callable[..., Any]:
-    """The body under the recorded schema; `used` are the arguments that are read, None for all of them."""
-    schema = torch._C.parse_schema(SCHEMAS[name])
+def _converter(text: str, body: Body, used: set[str] | None) -> Callable[..., Any]:
+    """The body under a schema; `used` are the arguments that are read, None for all of them."""
+    schema = torch._C.parse_schema(text)
     unread = {a.name: a.default_value for a in schema.arguments if used is not None and a.name not in used}
 
     def checked(ctx: Context, given: dict[str, Any]) -> Any:
@@ -78,14 +103,14 @@ def _converter(name: str, body: Body, used: set[str] | None) -> Callable[..., An
         return body(ctx, given)
 
     convert = by_schema(schema, checked, __name__)
-    convert.__doc__ = SCHEMAS[name].partition("::")[2]
+    convert.__doc__ = text.partition("::")[2]
     return convert
 
 
 class _OneType:
     """What emits the operator type of a card."""
 
-    def __init__(self, card: NpuOp, ir: Ir) -> None:
+    def __init__(self, card: Described, ir: Ir) -> None:
         self.ir = ir
         self.prototype = prototype = prototypes.get(ir.type)
         arguments = {a.name for a in card.parsed.arguments}

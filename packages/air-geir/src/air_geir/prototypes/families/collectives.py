@@ -97,7 +97,7 @@ MoeDistributeCombine(expand_x, expert_ids, expand_idx, ep_send_counts, expert_sc
     ep_world_size: int; ep_rank_id: int; moe_expert_num: int; group_tp: str = ""; tp_world_size: int = 0;
     tp_rank_id: int = 0; expert_shard_type: int = 0; shared_expert_num: int = 1; shared_expert_rank_num:
     int = 0; global_bs: int = 0; out_dtype: int = 0; comm_quant_mode: int = 0; group_list_type: int = 0}
-MoeDistributeCombineAddRmsNorm(expand_x, expert_ids, assist_info, ep_send_counts, expert_scales,
+MoeDistributeCombineAddRmsNorm(expand_x, expert_ids, assist_info, ep_send_counts, expert_scales, residual_x, gamma,
     tp_send_counts?, x_active_mask?, activation_scale?, weight_scale?, group_list?, expand_scales?,
     shared_expert_x?, elastic_info?, ori_x?, const_expert_alpha_1?, const_expert_alpha_2?,
     const_expert_v?) -> (y, rstd, x) {group_ep: str; ep_world_size: int; ep_rank_id: int; moe_expert_num:

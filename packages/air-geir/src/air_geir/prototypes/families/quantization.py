@@ -23,7 +23,7 @@ DequantBias(x, weight_scale, activate_scale?, bias?) -> y {output_dtype: int}
 Dequantize(x, min_range, max_range) -> y {mode: str = "MIN_COMBINED"}
 DequantSwigluQuant(x, weight_scale?, activation_scale?, bias?, quant_scale?, quant_offset?, group_index?)
     -> (y, scale) {activate_left: bool = False; quant_mode: str = "static"; dst_type: int; round_mode: str
-    = "rint"; activate_dim: int; swiglu_mode: int; clamp_limit: float = 7.0; glu_alpha: float = 1.702;
+    = "rint"; activate_dim: int; swiglu_mode: int = 0; clamp_limit: float = 7.0; glu_alpha: float = 1.702;
     glu_bias: float = 1.0}
 DynamicBlockMxQuant(x) -> (y, scale1, scale2) {round_mode: str = "rint"; dst_type: int = 40; scale_alg:
     int = 0; dst_type_max: float = 0.0}

@@ -1,0 +1,209 @@
+"""Operators of torch_npu without a card: the same operator type, inputs and attributes as TorchAir makes of each call."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from air_fxpasses.npu_cards import Ir, Respelled
+from air_geir.building import Context, Value
+from air_geir.building._sizes import Sizes
+from air_geir.converters import find_converter
+from air_geir.converters.npu_by_name import ROWS
+from air_geir.errors import CannotConvert
+from air_geir.ir import DataType, Graph, Node, TensorDesc
+from air_geir.prototypes import get
+
+pytestmark = pytest.mark.npu("TorchAir is asked, which torch_npu brings")
+
+SIZE = (4, 8)
+NO_SCALES = dict.fromkeys(("x1_scale", "x2_scale", "output_dtype", "comm_mode"))
+#: What a call may give besides what is drawn.
+GIVEN: dict[str, dict[str, Any]] = {
+    "npu_all_gather_base_mm": NO_SCALES,
+    "npu_dequant_bias": {"output_dtype": torch.float16},
+    "npu_gelu_backward": {"approximate": "tanh"},
+    "npu_group_quant": {"dst_dtype": torch.int8},
+    "npu_mm_all_reduce_base": {"comm_quant_mode": 0},
+    "npu_mm_reduce_scatter_base": NO_SCALES,
+    "npu_moe_distribute_combine": {"shared_expert_x": None},
+    "npu_moe_distribute_dispatch_v2": {"quant_mode": 0},
+    "npu_sparse_flash_attention": {"value": "value"},
+}
+
+
+def operator(name: str) -> torch._ops.OpOverload:
+    found: torch._ops.OpOverload = getattr(torch.ops.npu, name).default
+    return found
+
+
+def restricted(ir: Ir) -> set[str]:
+    """Arguments that have few values here."""
+    return {*ir.only, *(source.argument for source in ir.takes.values() if isinstance(source, Respelled))}
+
+
+def drawn(name: str, everything: bool) -> dict[str, Any]:
+    """Arguments of a call: tensors by the names of their arguments, numbers that are no defaults."""
+    given: dict[str, Any] = {}
+    for number, argument in enumerate(operator(name)._schema.arguments):
+        kind, key = str(argument.type), argument.name
+        optional = kind.startswith("Optional")
+        if key in GIVEN.get(name, {}):
+            given[key] = GIVEN[name][key]
+        elif "Tensor" in kind:
+            is_there = (not optional or everything) and key not in ROWS[name].only
+            given[key] = ([key] if "List" in kind else key) if is_there else None
+        elif (argument.has_default_value() and not everything) or key in restricted(ROWS[name]):
+            given[key] = argument.default_value if argument.has_default_value() else 1
+        else:
+            given[key] = plain(kind, argument.default_value, number)
+    return given
+
+
+def plain(kind: str, default: Any, number: int) -> Any:
+    """A value of a type of TorchScript that is not its default."""
+    if "List[int]" in kind:
+        return [number, number + 1, number + 2]
+    if "str" in kind:
+        return default or f"text {number}"
+    if "bool" in kind:
+        return not default
+    if "float" in kind:
+        return 0.25 + number
+    return None if "int" not in kind else number + 3
+
+
+def spelled(node: Node) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """Operator type, the argument at each input, and the attributes with their defaults."""
+    prototype = get(node.op_type)
+    inputs = {
+        name: source(port.node).name
+        for name, port in zip(node.input_names, node.inputs, strict=True)
+        if port is not None
+    }
+    attributes = {spec.name: spec.default for spec in prototype.attrs if not spec.is_required}
+    attributes |= {key: attr.value for key, attr in node.attrs.items()}
+    return node.op_type, inputs, {key: written(value) for key, value in attributes.items()}
+
+
+def source(node: Node) -> Node:
+    """The argument behind a copy that is made of it: what an operator type writes in place."""
+    port = node.inputs[0] if node.op_type == "TensorMove" else None
+    return node if port is None else port.node
+
+
+def written(value: Any) -> Any:
+    """A value as both sides write it."""
+    if isinstance(value, DataType):
+        return value.api
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, float):
+        return pytest.approx(value, rel=1e-6)
+    return (
+        list(value) if isinstance(value, (list, tuple)) else int(value) if isinstance(value, bool) else value
+    )
+
+
+def ours(name: str, given: dict[str, Any]) -> list[Node]:
+    graph = Graph("made")
+    ctx = Context(graph, Sizes(graph, hosted=False))
+
+    def value(of: Any) -> Any:
+        port = graph.data(of, TensorDesc(DataType.FLOAT16, SIZE))
+        return Value(port, torch.float16, SIZE)
+
+    schema = operator(name)._schema
+    tensors = {argument.name for argument in schema.arguments if "Tensor" in str(argument.type)}
+    converter = find_converter(operator(name))
+    assert converter is not None
+    filled = {
+        key: value(of)
+        if isinstance(of, str) and key in tensors
+        else [value(of[0])]
+        if key in tensors and of
+        else of
+        for key, of in given.items()
+    }
+    metas = [torch.empty(SIZE, dtype=torch.float16, device="meta") for _ in schema.returns]
+    with ctx.converting(metas if len(metas) != 1 else metas[0]):
+        converter.function(ctx, **filled)
+    return [node for node in graph if node.op_type not in ("Data", "Const", "TensorMove", "Assign")]
+
+
+@pytest.fixture(autouse=True)
+def _any_cann(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TorchAir asks CANN which inputs and attributes its version has."""
+    known = SimpleNamespace(get_registered_ir_def=lambda _: ("SUCCESS", [], [], []))
+    monkeypatch.setattr("torchair._ge_concrete_graph.compat_ir.is_cann_compat", lambda *_, **__: "")
+    monkeypatch.setattr("torchair.ge.ge_custom._torchair", known)
+
+
+def theirs(name: str, given: dict[str, Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    import torchair._ge_concrete_graph.ge_converter.custom  # registers its converters
+    from torchair._ge_concrete_graph import ge_apis
+    from torchair.ge._ge_graph import DataType as TheirType
+    from torchair.ge._ge_graph import GeGraph
+
+    convert: Any = operator(name)._ge_converter  # type: ignore[attr-defined]  # TorchAir has put it there
+    schema = operator(name)._schema
+    tensors = {argument.name for argument in schema.arguments if "Tensor" in str(argument.type)}
+    with GeGraph() as graph:
+
+        def value(of: str, index: int) -> Any:
+            made = ge_apis.Data(
+                index=index, dtype=TheirType.DT_FLOAT16, shape=list(SIZE), placement="NPU", node_name=of
+            )
+            made.set_meta(torch.empty(SIZE, dtype=torch.float16, device="meta"))
+            return made
+
+        positional, named = [], {}
+        for index, argument in enumerate(schema.arguments):
+            of = given[argument.name]
+            if argument.name in tensors and of is not None:
+                of = value(of, index) if isinstance(of, str) else [value(of[0], index)]
+            if argument.kwarg_only:
+                named[argument.name] = of
+            else:
+                positional.append(of)
+        convert.__wrapped__(*positional, **named)
+        (node,) = (op for op in graph.op if op.type not in ("Data", "Const", "TensorMove"))
+        prototype = get(node.type)
+        inputs = {
+            desc.name: edge.partition(":")[0]
+            for desc, edge in zip(node.input_desc, node.input, strict=False)
+            if edge
+        }
+        attributes = {spec.name: spec.default for spec in prototype.attrs if not spec.is_required}
+        attributes |= {key: held(attr) for key, attr in node.attr.items() if key in prototype.attr}
+    return node.type, inputs, {key: written(value) for key, value in attributes.items()}
+
+
+def held(attr: Any) -> Any:
+    """What an attribute of a protobuf message holds."""
+    kind = attr.WhichOneof("value")
+    value = getattr(attr, kind)
+    if kind != "list":
+        return value
+    return next((list(getattr(value, field)) for field in ("s", "i", "f", "b") if getattr(value, field)), [])
+
+
+@pytest.mark.parametrize("everything", [False, True], ids=["what is required", "everything"])
+@pytest.mark.parametrize("name", ROWS)
+def test_N03_an_operator_of_torch_npu_becomes_what_torchair_makes_of_it(name: str, everything: bool) -> None:
+    given = drawn(name, everything)
+    (node,) = ours(name, given)
+    assert spelled(node) == theirs(name, given)
+
+
+@pytest.mark.parametrize("name", [name for name, ir in ROWS.items() if restricted(ir)])
+def test_N03_what_such_an_operator_does_not_compute_is_refused(name: str) -> None:
+    given = drawn(name, False)
+    arguments = operator(name)._schema.arguments
+    names = [a.name for a in arguments if a.name in restricted(ROWS[name]) and "Tensor" not in str(a.type)]
+    given[names[0]] = 77
+    with pytest.raises(CannotConvert):
+        ours(name, given)
