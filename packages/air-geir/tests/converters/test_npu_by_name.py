@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -143,19 +144,17 @@ def _any_cann(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def theirs(name: str, given: dict[str, Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    import torchair._ge_concrete_graph.ge_converter.custom  # registers its converters
-    from torchair._ge_concrete_graph import ge_apis
-    from torchair.ge._ge_graph import DataType as TheirType
-    from torchair.ge._ge_graph import GeGraph
-
+    import_module("torchair._ge_concrete_graph.ge_converter.custom")  # registers its converters
+    builders: Any = import_module("torchair._ge_concrete_graph.ge_apis")
+    graphs: Any = import_module("torchair.ge._ge_graph")
     convert: Any = operator(name)._ge_converter  # type: ignore[attr-defined]  # TorchAir has put it there
     schema = operator(name)._schema
     tensors = {argument.name for argument in schema.arguments if "Tensor" in str(argument.type)}
-    with GeGraph() as graph:
+    with graphs.GeGraph() as graph:
 
         def value(of: str, index: int) -> Any:
-            made = ge_apis.Data(
-                index=index, dtype=TheirType.DT_FLOAT16, shape=list(SIZE), placement="NPU", node_name=of
+            made = builders.Data(
+                index=index, dtype=graphs.DataType.DT_FLOAT16, shape=list(SIZE), placement="NPU", node_name=of
             )
             made.set_meta(torch.empty(SIZE, dtype=torch.float16, device="meta"))
             return made
