@@ -1,4 +1,4 @@
-"""Operators of torch_npu without a card: the same operator type, inputs and attributes as TorchAir makes of each call."""
+"""Operators of torch_npu without a card become what TorchAir makes of them: the type, the inputs, the attributes."""
 
 from __future__ import annotations
 
