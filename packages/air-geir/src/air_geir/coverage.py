@@ -8,8 +8,8 @@ import torch
 
 import air_geir.ops  # noqa: F401 -- its operators are ours, and have converters as torch's have
 from air_fxpasses.npu_cards import find, operators
-from air_geir.converters.npu_by_name import ROWS
 from air_geir.converters import Converter, all_converters, find_converter, resolve, schema_line
+from air_geir.converters.npu_by_name import ROWS
 from air_geir.lowering import Expansions
 
 CONVERTER, DECOMPOSITION, SIZES, MISSING = "converter", "decomposition", "computed from sizes", "missing"

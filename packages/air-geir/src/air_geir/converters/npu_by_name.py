@@ -1,4 +1,4 @@
-"""Converters of torch_npu's operators that one operator type of CANN computes, and that have no card: no reference is known.
+"""Converters of torch_npu's operators that one operator type of CANN computes, of which no reference is known.
 
 They exist where torch_npu is loaded, and take the arguments that its schema has there. What is not an argument of the
 same name is in the table.
