@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -46,6 +47,10 @@ def _converter() -> Iterator[None]:
     unregister(torch.ops.air_tests_chip.of_groups.default)
 
 
+def asked(**more: str) -> dict[str, Any]:
+    return {"mode": "max-autotune", **more}
+
+
 def model(x: Tensor) -> Tensor:
     y = torch.relu(x * 2)
     for groups in (1, 2):
@@ -55,7 +60,7 @@ def model(x: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("engine", ["auto", "ge_session", "atc"])
 def test_N23_what_the_chip_has_no_program_for_runs_eagerly_with_one_warning(engine: str) -> None:
-    x, options = torch.randn(2, 4, 5, device="npu"), {"mode": "max-autotune", "engine": engine}
+    x, options = torch.randn(2, 4, 5, device="npu"), asked(engine=engine)
     _pieces._told.clear()
     compiled = torch.compile(model, backend="air", options=options, dynamic=False)
     with warnings.catch_warnings(record=True) as caught:
@@ -76,8 +81,7 @@ def test_N23_the_report_of_such_a_graph_names_its_pieces() -> None:
 
 
 def test_N23_where_an_error_is_asked_for_it_is_one() -> None:
-    options = {"mode": "max-autotune", "unsupported": "error"}
-    compiled = torch.compile(model, backend="air", options=options, dynamic=False)
+    compiled = torch.compile(model, backend="air", options=asked(unsupported="error"), dynamic=False)
     with pytest.raises(
         UnsupportedGraphError, match=r"of_groups.* \(2x\): the engine has no program for GroupNormV2"
     ):

@@ -136,7 +136,7 @@ class Context:
             for value in operands
         ]
         told = dtype_of(prototype.op_type, flat) if dtype is None else dtype
-        wanted = list(told) if isinstance(told, (list, tuple)) else [told]
+        wanted: list[Any] = list(told) if isinstance(told, (list, tuple)) else [told]
         shapes = shape_of(prototype.op_type, flat) if shape is _UNSET else shape
         made = self.emit_many(
             prototype, *wide, dtype=[wider.get(one, one) for one in wanted], shape=shapes, num_outputs=num_outputs,
