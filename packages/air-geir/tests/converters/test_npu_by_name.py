@@ -22,6 +22,7 @@ pytestmark = pytest.mark.npu("TorchAir is asked, which torch_npu brings")
 
 SIZE = (4, 8)
 NO_SCALES = dict.fromkeys(("x1_scale", "x2_scale", "output_dtype", "comm_mode"))
+STATES = {name: name for name in ("beta", "actual_seq_lengths", "ssm_state_indices")} | {"scale": 0.5}
 #: What a call may give besides what is drawn.
 GIVEN: dict[str, dict[str, Any]] = {
     "npu_all_gather_base_mm": NO_SCALES,
@@ -32,7 +33,17 @@ GIVEN: dict[str, dict[str, Any]] = {
     "npu_mm_reduce_scatter_base": NO_SCALES,
     "npu_moe_distribute_combine": {"shared_expert_x": None},
     "npu_moe_distribute_dispatch_v2": {"quant_mode": 0},
+    "npu_gelu_quant": {"quant_mode": "dynamic"},
+    "npu_recurrent_gated_delta_rule": STATES,
+    "npu_recurrent_gated_delta_rule_functional": STATES,
     "npu_sparse_flash_attention": {"value": "value"},
+    "npu_transpose_quant_batchmatmul": {
+        "dtype": 5,  # torch.float16
+        "perm_x1": [1, 0, 2],
+        "perm_x2": [0, 1, 2],
+        "perm_y": [1, 0, 2],
+        "batch_split_factor": 1,
+    },
 }
 
 
@@ -171,11 +182,9 @@ def theirs(name: str, given: dict[str, Any]) -> tuple[str, dict[str, Any], dict[
         convert.__wrapped__(*positional, **named)
         (node,) = (op for op in graph.op if op.type not in ("Data", "Const", "TensorMove"))
         prototype = get(node.type)
-        inputs = {
-            desc.name: edge.partition(":")[0]
-            for desc, edge in zip(node.input_desc, node.input, strict=False)
-            if edge
-        }
+        copied = {op.name: op.input[0].partition(":")[0] for op in graph.op if op.type == "TensorMove"}
+        fed = [edge.partition(":")[0] for edge in node.input]
+        inputs = {desc.name: copied.get(of, of) for desc, of in zip(node.input_desc, fed, strict=False) if of}
         attributes = {spec.name: spec.default for spec in prototype.attrs if not spec.is_required}
         attributes |= {key: held(attr) for key, attr in node.attr.items() if key in prototype.attr}
     return node.type, inputs, {key: written(value) for key, value in attributes.items()}

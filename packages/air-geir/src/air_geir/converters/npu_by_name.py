@@ -51,6 +51,11 @@ ROWS: Final[Mapping[str, Ir]] = {
     ),
     "npu_fast_gelu_backward": Ir("FastGeluGrad", {"dy": "grad", "x": "input"}),
     "npu_gelu_backward": Ir("GeluGradV2", {"dy": "grad_output", "x": "input"}),
+    "npu_gelu_quant": Ir(
+        "GeluQuant",
+        {"x": "input", "dst_type": Respelled("dst_type", {None: _INT8, 1: _INT8})},
+        only={"round_mode": "rint"},
+    ),
     "npu_gmm_alltoallv": Ir("GroupedMatMulAlltoAllv", {"group": "hcom"}, only={"comm_mode": None}),
     "npu_group_quant": Ir(
         "GroupQuant",
@@ -82,9 +87,16 @@ ROWS: Final[Mapping[str, Ir]] = {
     "npu_quant_matmul_reduce_sum": Ir(
         "QuantMatmulReduceSum", {"dims": Fixed([0]), "dtype": Fixed(_BFLOAT16)}
     ),
+    "npu_recurrent_gated_delta_rule": Ir("RecurrentGatedDeltaRule", {"scale_value": "scale"}, gives=("out",)),
+    "npu_recurrent_gated_delta_rule_functional": Ir("RecurrentGatedDeltaRule", {"scale_value": "scale"}),
     "npu_rms_norm_backward": Ir("RmsNormGrad", {"x": "input"}),
     "npu_sparse_flash_attention": Ir("SparseFlashAttention"),
     "npu_swiglu_backward": Ir("SwiGluGrad", {"y_grad": "grad_output", "x": "input"}),
+    "npu_transpose_quant_batchmatmul": Ir(
+        "TransposeQuantBatchMatMul",
+        {"dtype": TypeOfResult("dtype")},
+        only={"group_sizes": None, "x1_dtype": None, "x2_dtype": None},
+    ),
 }
 
 

@@ -47,7 +47,7 @@ FusedQuantMatMul(x1, x2, bias?, x1_scale?, x2_scale?, y_scale?, x1_offset?, x2_o
     x2_table?, x3?) -> y {dtype: int; compute_type: int = -1; transpose_x1: bool = False; transpose_x2:
     bool = False; group_size: int = -1; fused_op_type: str = ""}
 GeluQuant(x, input_scale?, input_offset?) -> (y, out_scale) {approximate: str = "none"; quant_mode: str =
-    "dynamic"; dst_type: int; round_mode: str = "rint"}
+    "dynamic"; dst_type: int = 2; round_mode: str = "rint"}
 GroupedDynamicBlockQuant(x, group_list) -> (y, scale) {min_scale: float = 0.0; round_mode: str = "rint";
     dst_type: int = 35; row_block_size: int = 1; col_block_size: int = 128; group_list_type: int = 0;
     dst_type_max: float = 0.0}
