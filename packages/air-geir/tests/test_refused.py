@@ -13,7 +13,7 @@ from torch import Tensor
 from air_geir import Executable, SplitExecutable, compile_graph, register_engine
 from air_geir._engines import ENGINES
 from air_geir.engines import Compiled, EngineOptions, Unavailable
-from air_geir.errors import EngineError, UnsupportedGraphError
+from air_geir.errors import CompilationFailed, EngineError, UnsupportedGraphError
 from air_geir.program import Program
 from air_geir.proof import trace
 from air_geir.reference import ReferenceEngine
@@ -144,6 +144,32 @@ def test_where_an_error_is_asked_for_it_names_the_operators_and_their_lines() ->
         UnsupportedGraphError, match=r"aten.sinh.default \(1x\): the engine has no program for Sinh"
     ):
         compile_and_call()
+
+
+def test_a_graph_that_the_engine_does_not_compile_at_all_runs_eagerly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def failed(program: Program) -> EngineError:
+        return CompilationFailed("the graph engine failed to compile graph g: InferShape of node y\n  more")
+
+    def step(x: Tensor) -> tuple[Tensor, Tensor]:
+        x.mul_(2)
+        return x + 1, x.t()
+
+    monkeypatch.setattr(f"{__name__}.refusal", failed)
+    x, told = torch.ones(2, 3), list[SplitExecutable]()
+    run = compiled(step, x.clone(), told=told)
+    for turn in (2, 4):
+        y, turned = run(x)
+        assert torch.equal(x, torch.full((2, 3), float(turn)))
+        assert torch.equal(y, x + 1)
+        assert torch.equal(turned, x.t())
+    (left,) = run.eager
+    assert left.target == "the whole graph, from here"
+    assert left.reason == "the graph engine failed to compile graph g: InferShape of node y"
+    assert len(told) == isinstance(run, Executable)  # who compiles sees it otherwise
+    with pytest.raises(CompilationFailed, match="InferShape of node y"):
+        compile_graph(trace(torch.relu, (x,)), (x,), engine="picky")(x)
 
 
 def test_another_error_of_the_engine_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,11 +14,11 @@ from torch.autograd import profiler
 
 from air_geir._bisect import nodes_left_out
 from air_geir._engines import choose_engine, generator_for, options_for, why
-from air_geir._fallback import SplitExecutable, compile_split
+from air_geir._fallback import SplitExecutable, compile_split, run_whole
 from air_geir._refused import by_operators
 from air_geir.dump import dump, dump_path
 from air_geir.engines import Idle, bind, held, source_of
-from air_geir.errors import EngineError, UnsupportedGraphError
+from air_geir.errors import CompilationFailed, EngineError, UnsupportedGraphError
 from air_geir.ge_passes import Report, optimize
 from air_geir.gears import find_gears, guard_gears
 from air_geir.ir import Graph
@@ -211,19 +211,30 @@ def compile_graph(
         lay_out_as_on_npu(gm)
     wanted = _Request(settings, engine, static_inputs, decompositions, observe, dump_nodes, backward)
 
-    def compile_whole(part: fx.GraphModule, inputs: Sequence[Any], *, name: str = name) -> Executable:
+    def compile_whole(
+        part: fx.GraphModule, inputs: Sequence[Any], *, name: str = name
+    ) -> Executable | SplitExecutable:
         of_part = wanted if part is gm else replace(wanted, static_inputs=(), any_layout=True)
-        run = _compile(part, inputs, name, of_part)
+        try:
+            run = _compile(part, inputs, name, of_part)
+        except CompilationFailed as error:
+            if fallback != "eager":
+                raise
+            return run_whole(part, name, error) if part is gm else seen(run_whole(part, name, error))
         run.otherwise(partial(split_late, part, name, run.program.graph))
         return run
 
     def split_late(part: fx.GraphModule, name: str, graph: Graph, error: EngineError) -> SplitExecutable:
         refused = by_operators(error, part, graph)
-        if refused is None:
-            raise error
-        if fallback != "eager":
+        if fallback != "eager" and refused is not None:
             raise refused from error
-        split = compile_split(part, name, refused.found, compile_whole)
+        if fallback == "eager" and refused is not None:
+            return seen(compile_split(part, name, refused.found, compile_whole))
+        if fallback == "eager" and isinstance(error, CompilationFailed):
+            return seen(run_whole(part, name, error))
+        raise error
+
+    def seen(split: SplitExecutable) -> SplitExecutable:
         if see_split is not None:
             see_split(split)
         return split

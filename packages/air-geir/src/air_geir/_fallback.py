@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import Any, Final, TypeGuard
 
 import torch
 from torch import fx
 from torch._prims_common import is_contiguous_or_false
 
 from air_geir.converters import name_of
-from air_geir.errors import UnsupportedGraphError
+from air_geir.errors import CompilationFailed, UnsupportedGraphError
 from air_geir.lowering._source import source_of
 from air_graph import copies_with_gaps
 from air_graph.executors import left_out
@@ -22,6 +22,9 @@ log = logging.getLogger(__name__)
 
 Compile = Callable[..., Any]
 Run = Callable[..., Any]
+
+
+_WHOLE: Final = "the whole graph, from here"
 
 
 class SplitExecutable:
@@ -59,6 +62,13 @@ class SplitExecutable:
         """Closes every piece."""
         for piece in self.pieces.values():
             piece.close()
+
+
+def run_whole(gm: fx.GraphModule, name: str, error: CompilationFailed) -> SplitExecutable:
+    """Runs a graph eagerly that an engine does not compile."""
+    first = next(node for node in gm.graph.nodes if node.op == "call_function")
+    reason = error.what.partition("\n")[0]
+    return SplitExecutable(name, _as_stated(gm), {}, [LeftOut(first.name, _WHOLE, reason, source_of(first))])
 
 
 def compile_split(

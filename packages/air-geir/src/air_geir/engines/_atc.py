@@ -27,7 +27,7 @@ from air_geir.engines._results import result_memory
 from air_geir.engines._serialized import SerializedCalls
 from air_geir.engines._sizes import OpenSizes, Sizes, undecided
 from air_geir.engines._torchair_extension import refuse_formats
-from air_geir.errors import EngineError, OptionError
+from air_geir.errors import CompilationFailed, EngineError, OptionError
 from air_geir.ir import Graph
 from air_geir.offline import OfflineModel, compile_air, load_om, missing_module, missing_program, soc_name
 from air_geir.program import Program
@@ -232,7 +232,7 @@ class CompiledByAtc:
         gives = [kind.torch for kind in self._program.output_dtypes]
         found, results = [(p.shape, p.dtype) for p in model.inputs], [p.dtype for p in model.outputs]
         if found != wanted or results != gives:
-            raise EngineError(
+            raise CompilationFailed(
                 f"the offline model takes {found} and gives {results}, the graph takes {wanted} and gives {gives}",
                 where=f"graph {self._options.name}",
                 advice="use engine='torchair_extension' or 'ge_session'",

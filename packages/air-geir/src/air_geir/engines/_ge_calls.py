@@ -13,7 +13,7 @@ import torch
 
 from air_geir.engines import native
 from air_geir.engines._options import refuse_change
-from air_geir.errors import EngineError, EngineUnavailableError
+from air_geir.errors import CompilationFailed, EngineError, EngineUnavailableError
 
 _NOT_OF_THE_ENGINE = frozenset({"ge_run_with_torch_npu"})
 """Options for the extension itself, which keeps them from the engine."""
@@ -187,7 +187,8 @@ _LOG = "ASCEND_GLOBAL_LOG_LEVEL=1 shows the engine's own log"
 def _failed(
     doing: str, name: str, said: str, advice: str = f"air_geir.verify names broken rules; {_LOG}"
 ) -> EngineError:
-    return EngineError(f"the graph engine failed to {doing} graph {name}: {said}", advice=advice)
+    kind = CompilationFailed if doing == "compile" else EngineError
+    return kind(f"the graph engine failed to {doing} graph {name}: {said}", advice=advice)
 
 
 def _no_memory(error: Exception, name: str) -> EngineError:

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from air_geir.errors import EngineError, EngineUnavailableError
+from air_geir.errors import CompilationFailed, EngineError, EngineUnavailableError
 from air_geir.offline._pyacl import soc_name
 
 PROGRAM = "atc"
@@ -96,7 +96,7 @@ def _run(options: Mapping[str, str], folder: Path, source: Path) -> None:
     if done.returncode == 0:
         return
     said = [line.strip() for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
-    raise EngineError(
+    raise CompilationFailed(
         f"{PROGRAM} {_ending(done.returncode)}: {said[-1] if said else 'it said nothing'}",
         where="\n          ".join([str(source), *said[-8:-1]]),
         advice="free memory or compile on a larger machine: the system kills programs that take too much"
