@@ -122,8 +122,8 @@ class EngineError(GeirError):
 class CompilationFailed(EngineError):
     """An engine does not compile a graph, for a reason that names no operator; nothing of it has run.
 
-    Report it with the graph (`config.debug.graph_dump`). Unless `config.air.unsupported = "error"` asks for this error, the
-    graph runs eagerly, with a warning.
+    Report it with the graph (`config.debug.graph_dump`). Unless `config.air.unsupported = "error"` asks for this error,
+    the graph runs eagerly, with a warning.
     """
 
 
