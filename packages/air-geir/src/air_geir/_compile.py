@@ -210,44 +210,16 @@ def compile_graph(
     if "npu" in device_kinds(gm.graph):
         lay_out_as_on_npu(gm)
     wanted = _Request(settings, engine, static_inputs, decompositions, observe, dump_nodes, backward)
-
-    def compile_whole(
-        part: fx.GraphModule, inputs: Sequence[Any], *, name: str = name
-    ) -> Executable | SplitExecutable:
-        of_part = wanted if part is gm else replace(wanted, static_inputs=(), any_layout=True)
-        try:
-            run = _compile(part, inputs, name, of_part)
-        except CompilationFailed as error:
-            if fallback != "eager":
-                raise
-            return run_whole(part, name, error) if part is gm else seen(run_whole(part, name, error))
-        run.otherwise(partial(split_late, part, name, run.program.graph))
-        return run
-
-    def split_late(part: fx.GraphModule, name: str, graph: Graph, error: EngineError) -> SplitExecutable:
-        refused = by_operators(error, part, graph)
-        if fallback != "eager" and refused is not None:
-            raise refused from error
-        if fallback == "eager" and refused is not None:
-            return seen(compile_split(part, name, refused.found, compile_whole))
-        if fallback == "eager" and isinstance(error, CompilationFailed):
-            return seen(run_whole(part, name, error))
-        raise error
-
-    def seen(split: SplitExecutable) -> SplitExecutable:
-        if see_split is not None:
-            see_split(split)
-        return split
-
+    parts = _Parts(gm, wanted, fallback == "eager", see_split)
     if left_out := nodes_left_out(gm):
-        return compile_split(gm, name, left_out, compile_whole)
+        return compile_split(gm, name, left_out, parts.compile)
     try:
-        return compile_whole(gm, example_inputs)
+        return parts.compile(gm, example_inputs, name=name)
     except UnsupportedGraphError as refused:
         if fallback != "eager":
             raise
         log.info("graph %s: %s", name, refused)
-        return compile_split(gm, name, refused.found, compile_whole)
+        return compile_split(gm, name, refused.found, parts.compile)
 
 
 @dataclass(frozen=True)
@@ -262,6 +234,49 @@ class _Request:
     dump_nodes: Collection[str]
     any_layout: bool
     """Whether arguments may have other strides than their examples."""
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Compiles a graph or pieces of it, and makes what runs instead of one that an engine does not take."""
+
+    gm: fx.GraphModule
+    wanted: _Request
+    may_run_eagerly: bool
+    see_split: Callable[[SplitExecutable], None] | None
+
+    def compile(
+        self, part: fx.GraphModule, inputs: Sequence[Any], *, name: str
+    ) -> Executable | SplitExecutable:
+        is_whole = part is self.gm
+        wanted = self.wanted if is_whole else replace(self.wanted, static_inputs=(), any_layout=True)
+        try:
+            run = _compile(part, inputs, name, wanted)
+        except CompilationFailed as error:
+            if not self.may_run_eagerly:
+                raise
+            eager = run_whole(part, name, error)
+            return eager if is_whole else self._seen(eager)
+        run.otherwise(partial(self._instead, part, name, run.program.graph))
+        return run
+
+    def _instead(self, part: fx.GraphModule, name: str, graph: Graph, error: EngineError) -> SplitExecutable:
+        """What runs instead of a part that the engine refuses in its first call."""
+        refused = by_operators(error, part, graph)
+        if not self.may_run_eagerly:
+            if refused is not None:
+                raise refused from error
+            raise error
+        if refused is not None:
+            return self._seen(compile_split(part, name, refused.found, self.compile))
+        if isinstance(error, CompilationFailed):
+            return self._seen(run_whole(part, name, error))
+        raise error
+
+    def _seen(self, split: SplitExecutable) -> SplitExecutable:
+        if self.see_split is not None:
+            self.see_split(split)
+        return split
 
 
 def _compile(gm: fx.GraphModule, example_inputs: Sequence[Any], name: str, wanted: _Request) -> Executable:
