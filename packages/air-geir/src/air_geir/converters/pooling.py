@@ -108,9 +108,8 @@ def avg_pool3d(
     count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> Value:  # fmt: skip
     """avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor"""  # noqa: E501
-    _needs_floats(
-        ctx, self
-    )  # in planes, and then in depth: AvgPool3D takes volumes like torch's on few chips
+    _needs_floats(ctx, self)
+    # in planes, and then in depth: AvgPool3D takes volumes like torch's on few chips
     size, pads = _each(kernel_size, 3), _each(padding, 3)
     steps = _each(stride, 3, size)
     rest = (ceil_mode, count_include_pad, None if divisor_override is None else 1)
