@@ -27,6 +27,7 @@ STATES = {name: name for name in ("beta", "actual_seq_lengths", "ssm_state_indic
 GIVEN: dict[str, dict[str, Any]] = {
     "npu_all_gather_base_mm": NO_SCALES,
     "npu_dequant_bias": {"output_dtype": torch.float16},
+    "npu_ffn": {"activation": "gelu", "inner_precise": 1, "expert_tokens": None},
     "npu_gelu_backward": {"approximate": "tanh"},
     "npu_group_quant": {"dst_dtype": torch.int8},
     "npu_mm_all_reduce_base": {"comm_quant_mode": 0},

@@ -20,6 +20,7 @@ from air_graph import hidden_writes, is_written
 _MOE: Final = "MoeDistribute"
 _CACHE: Final = {"quant_mode": Respelled("quant_mode", {0: "static", 1: "dynamic"}), "layout": "input_layout"}
 _ROUNDING: Final = {None: "rint", 0: "rint", 1: "round", 2: "floor", 3: "ceil", 4: "trunc"}
+_BEFORE: Final = ("q_out_before_quant", "k_out_before_quant", "v_out_before_quant")
 _INT8: Final = 2
 _BFLOAT16: Final = 27
 _UNDEFINED: Final = 28
@@ -50,6 +51,9 @@ ROWS: Final[Mapping[str, Ir]] = {
         },
     ),
     "npu_fast_gelu_backward": Ir("FastGeluGrad", {"dy": "grad", "x": "input"}),
+    "npu_ffn": Ir(
+        "FFN", {"output_dtype": Respelled("output_dtype", {None: -1})}, only={"expert_tokens_index": None}
+    ),
     "npu_gelu_backward": Ir("GeluGradV2", {"dy": "grad_output", "x": "input"}),
     "npu_gelu_quant": Ir(
         "GeluQuant",
@@ -79,8 +83,10 @@ ROWS: Final[Mapping[str, Ir]] = {
     ),
     "npu_moe_init_routing": Ir("MoeInitRouting"),
     "npu_moe_re_routing": Ir("MoeReRouting", only={"tokens_dtype": None}),
-    "npu_qkv_rms_norm_rope_cache": Ir(
-        "QkvRmsNormRopeCache", gives=("q_out_before_quant", "k_out_before_quant", "v_out_before_quant")
+    "npu_moe_update_expert": Ir("MoeUpdateExpert"),
+    "npu_qkv_rms_norm_rope_cache": Ir("QkvRmsNormRopeCache", gives=_BEFORE),
+    "npu_qkv_rms_norm_rope_cache_functional": Ir(
+        "QkvRmsNormRopeCache", gives=(*_BEFORE, "q_out", "k_cache", "v_cache")
     ),
     "npu_quant_grouped_matmul_dequant": Ir("QuantGroupedMatmulDequant", {"x_quant_mode": "quant_mode"}),
     "npu_quant_matmul_dequant": Ir("QuantMatmulDequant", {"x_quant_mode": "quant_mode"}),

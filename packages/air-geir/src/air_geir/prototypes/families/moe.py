@@ -39,7 +39,7 @@ MoeReRouting(tokens, expert_token_num_per_rank, per_token_scales?) -> (permute_t
     permute_per_token_scales, permute_token_idx, expert_token_num) {expert_token_num_type: int = 1;
     idx_type: int = 0}
 MoeUpdateExpert(expert_ids, eplb_table, expert_scales?, pruning_threshold?, active_mask?) ->
-    (balanced_expert_ids, balanced_expert_ids) {local_rank_id: int = -1; world_size: int = -1;
+    (balanced_expert_ids, balanced_active_mask) {local_rank_id: int = -1; world_size: int = -1;
     balance_mode: int = 0}
 QuantGroupedMatmulDequant(x, quantized_weight, weight_scale, group_list, bias?, x_scale?, x_offset?,
     smooth_scale?) -> y {x_quant_mode: str = "pertoken"; transpose_weight: bool = True}
