@@ -86,6 +86,10 @@ def test_N03_a_group_norm_takes_one_type_that_every_chip_has(
     assert types in ({DataType.FLOAT}, {DataType.FLOAT16})
 
 
+def test_N03_a_group_norm_of_an_empty_batch_is_empty() -> None:
+    nodes(lambda x: torch.nn.functional.group_norm(x, 2), torch.randn(0, 4, 5))
+
+
 @pytest.mark.parametrize("include", [True, False])
 @pytest.mark.parametrize("ceil", [True, False])
 @pytest.mark.parametrize("divisor", [None, 7])

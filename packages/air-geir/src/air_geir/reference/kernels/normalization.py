@@ -64,7 +64,7 @@ def group_norm(op: Operator) -> Run:
     def run(x: Tensor, gamma: Tensor, beta: Tensor) -> tuple[Tensor, ...]:
         if {x.dtype, gamma.dtype, beta.dtype} not in ({torch.float32}, {torch.float16}):
             raise op.refuse(f"it takes float32, or float16: not {x.dtype}, {gamma.dtype} and {beta.dtype}")
-        of_group = x.float().reshape(x.shape[0], groups, -1)
+        of_group = x.float().unflatten(1, (groups, x.shape[1] // groups)).flatten(2)  # a batch may be empty
         variance, mean = torch.var_mean(of_group, 2, correction=0)
         return F.group_norm(x, groups, gamma, beta, epsilon), mean.to(x.dtype), variance.to(x.dtype)
 

@@ -55,7 +55,9 @@ Tensors group_norm(const Call& c, double epsilon) {
 }
 Tensors group_norm_with_variance(const Call& c) {
   Tensors found = group_norm(c, 1e-4);
-  found[2] = c.in[0].to(at::kFloat).reshape({c.in[0].size(0), c.integer("num_groups"), -1}).var(2, false).to(c.in[0].scalar_type());
+  const int64_t groups = c.integer("num_groups");
+  const Tensor wide = c.in[0].to(at::kFloat).unflatten(1, {groups, c.in[0].size(1) / groups}).flatten(2);
+  found[2] = wide.var(2, false).to(c.in[0].scalar_type());
   return found;
 }
 Tensors batch_norm(const Call& c) {
