@@ -43,6 +43,16 @@ def compiled(function: Any, mode: str = "reduce-overhead") -> Any:
     return torch.compile(function, backend="air", options={"mode": mode}, dynamic=False)
 
 
+def is_right(graph: Any, x: Tensor, result: Tensor, number: int) -> bool:
+    """Whether a replay on a slow device gives `(x + 5) * 2` for an `x` of this number."""
+    x.fill_(float(number))
+    npu.synchronize()
+    with delayed(number):
+        graph.replay()
+        npu.synchronize()
+    return bool((result.cpu() == (number + 5) * 2).all())
+
+
 def two_streams() -> tuple[Any, Any]:
     """A stream behind a tag, for which every wait for a tensor waits, and another one."""
     tagged: Any = stream_for("captured by the program", "npu")
@@ -93,12 +103,7 @@ def test_S19_a_wait_inside_a_capture_of_the_program_is_for_what_the_capture_hold
         result = wait(made)
         capturing.wait_stream(side)
     for number in range(4):
-        x.fill_(float(number))
-        npu.synchronize()
-        with delayed(number):
-            graph.replay()
-            npu.synchronize()
-        assert bool((result.cpu() == (number + 5) * 2).all())
+        assert is_right(graph, x, result, number)
 
 
 @pytest.mark.parametrize("make", [gives_a_marker, compiled(gives_a_marker)], ids=["eager", "compiled"])
@@ -124,12 +129,7 @@ def test_S19_a_marker_of_a_capture_is_waited_for_inside_it_and_by_nobody_after_i
         captured.append((graph, result, made, marker))
     assert bool((wait(*make(x)).cpu() == 10).all())
     for number, (graph, result, *_) in enumerate(captured):
-        x.fill_(float(number))
-        npu.synchronize()
-        with delayed(number):
-            graph.replay()
-            npu.synchronize()
-        assert bool((result.cpu() == (number + 5) * 2).all())
+        assert is_right(graph, x, result, number)
 
 
 def called_beside_a_capture(mode: str) -> None:

@@ -116,11 +116,10 @@ def _is_negative(ctx: Context, index: Value) -> Value:
 )
 def index(ctx: Context, self: Value, indices: Sequence[Value | None]) -> Value:
     """index.Tensor(Tensor self, Tensor?[] indices) -> Tensor"""
-    if sum(index is not None for index in indices) == 1:
-        flags, places = _spelled_out(ctx, self, indices, as_given)
-        if len(places) == 1:
-            return ctx.emit("GatherV2", self, places[0], [flags.index(1)], negative_index_support=True)
-    flags, places = _spelled_out(ctx, self, indices, _from_front)
+    is_single = sum(index is not None for index in indices) == 1
+    flags, places = _spelled_out(ctx, self, indices, as_given if is_single else _from_front)
+    if len(places) == 1:
+        return ctx.emit("GatherV2", self, places[0], [flags.index(1)], negative_index_support=True)
     return ctx.emit("IndexByTensor", self, places, indices_mask=flags)
 
 

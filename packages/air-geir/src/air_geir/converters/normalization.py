@@ -137,9 +137,8 @@ def native_group_norm(
         ctx.decompose()
     given = [value for value in (input, weight, bias) if value is not None]
     alike = {value.dtype for value in given} == {torch.float16}
-    dtype = (
-        torch.float16 if alike else torch.float32
-    )  # the operator takes these two; newer ones are those of few chips
+    # the operator takes these two; newer ones are those of few chips
+    dtype = torch.float16 if alike else torch.float32
     gamma, beta = (
         ctx.cast(value, dtype) if value is not None else ctx.fill((C,), number, dtype)
         for value, number in ((weight, 1), (bias, 0))
