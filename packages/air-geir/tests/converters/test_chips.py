@@ -167,3 +167,28 @@ def test_N03_a_single_index_that_counts_from_the_end_is_left_to_the_operator() -
     found = nodes(lambda x: x[:, at], x)
     assert of_type(found, "GatherV2").attrs["negative_index_support"].value is True
     assert "SelectV2" not in {node.op_type for node in found}
+
+
+def test_N03_what_is_joined_alone_is_no_join() -> None:
+    x = torch.randn(2, 3)
+    found = nodes(lambda x: (torch.cat([x], 1), torch.cat([x, x[:0, :0].reshape(0)])), x)
+    assert "ConcatV2" not in {node.op_type for node in found}
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize(("scan", "op_type"), [(torch.cummin, "Cummin"), (torch.cummax, "Cummax")])
+def test_N03_running_extremes_go_along_the_first_axis_and_say_where_they_were_in_int32(
+    scan: Callable[..., Any], op_type: str, dim: int
+) -> None:
+    node = of_type(nodes(lambda x: scan(x, dim), torch.randn(4, 5, 3)), op_type)
+    assert [port.desc.dtype for port in node.outputs] == [DataType.FLOAT, DataType.INT32]
+    assert {attr.value for attr in node.attrs.values()} == {0}
+
+
+def test_N03_the_bags_of_a_sum_are_no_result_of_the_operator_where_torch_says_there_are_none() -> None:
+    indices, offsets = torch.tensor([0, 1, 2, 1]), torch.tensor([0, 2])
+
+    def bags(weight: Tensor) -> Any:
+        return torch.ops.aten._embedding_bag(weight, indices, offsets)[:2]
+
+    assert of_type(nodes(bags, torch.randn(3, 2)), "EmbeddingBag").outputs[1].num_uses == 0

@@ -125,7 +125,9 @@ def embedding_bag(
         scale_grad_by_freq=scale_grad_by_freq, include_last_offset=include_last_offset, padding_idx=padding_idx,
         dtype=[m.dtype for m in ctx.meta],
     )  # fmt: skip
-    if mode == 0 and tuple(ctx.meta[1].shape) != (0,):
+    if tuple(ctx.meta[1].shape) == (0,):
+        bags = ctx.fill((0,), 0, ctx.meta[1].dtype)
+    elif mode == 0:
         bags = _bags(ctx, indices, offsets)
     if include_last_offset and ctx.meta[2].shape[0] != ctx.meta[0].shape[0]:
         counts = _counts(ctx, _bags(ctx, indices, offsets), indices, padding_idx)

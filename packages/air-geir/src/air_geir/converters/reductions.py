@@ -295,13 +295,21 @@ register_rows(
 
 
 def _running_extreme(row: tuple[str, str]) -> Body:
+    """Along the first axis, as the engine's own callers do it; places are int32 there."""
     op_type, attribute = row
 
     def convert(ctx: Context, self: Value, dim: int) -> tuple[Value, ...]:
         if not self.rank:
             return ctx.emit("TensorMove", self), ctx.fill((), 0, torch.int64)
-        attrs = {attribute: self.axis(dim)}
-        return ctx.emit_many(op_type, self, attrs=attrs, dtype=[self.dtype, torch.int64])
+        axis = self.axis(dim)
+        swapped = list(range(self.rank))
+        swapped[0], swapped[axis] = axis, 0
+        first = ctx.transpose(self, swapped)
+        found = ctx.emit_many(
+            op_type, first, attrs={attribute: 0}, dtype=[self.dtype, torch.int32], shape=[first.shape] * 2
+        )
+        values, places = (ctx.transpose(each, swapped) for each in found)
+        return values, ctx.cast(places, torch.int64)
 
     return convert
 

@@ -135,15 +135,21 @@ kernel("Cumprod", host=("axis",))(_scan(torch.cumprod, 1))
 @kernel("Cummax")
 def cummax(op: Operator) -> Run:
     """Running maximum and where it was reached."""
-    dim = int(op.attr("dim"))
-    return lambda x: tuple(torch.cummax(x, dim))
+    return _running(torch.cummax, int(op.attr("dim")))
 
 
 @kernel("Cummin")
 def cummin(op: Operator) -> Run:
     """Running minimum and where it was reached."""
-    axis = int(op.attr("axis"))
-    return lambda x: tuple(torch.cummin(x, axis))
+    return _running(torch.cummin, int(op.attr("axis")))
+
+
+def _running(scan: Callable[..., tuple[Tensor, Tensor]], axis: int) -> Run:
+    def run(x: Tensor) -> tuple[Tensor, Tensor]:
+        values, places = scan(x, axis)
+        return values, places.to(torch.int32)
+
+    return run
 
 
 @kernel("CumulativeLogsumexp", host=("axis",))

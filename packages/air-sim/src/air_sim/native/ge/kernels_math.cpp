@@ -62,8 +62,8 @@ Tensor cumulative(const Call& c) {
   if (c.integer("exclusive")) sum = sum - t;
   return c.integer("reverse") ? sum.flip({axis}) : sum;
 }
-Tensors extremes(const std::tuple<Tensor, Tensor>& found, const Call& c) {
-  return {std::get<0>(found), std::get<1>(found).to(c.output_type(1, at::kLong))};
+Tensors extremes(const std::tuple<Tensor, Tensor>& found) {
+  return {std::get<0>(found), std::get<1>(found).to(at::kInt)};
 }
 // A device divides integers by zero to a number without meaning; ATen on a CPU raises, in dry runs over zeros as well.
 Tensor divisor(const Tensor& y) {
@@ -179,7 +179,7 @@ void add_math(Table& table) {
   AIR_SIM_GE_OP(ReduceAll, over_axes(c, all_of));
   AIR_SIM_GE_OP(ReduceLogSumExp, x[0].logsumexp(axes(c), keep(c)));
   AIR_SIM_GE_OP(Cumsum, cumulative(c));
-  AIR_SIM_GE_OPS(Cummax, extremes(x[0].cummax(c.integer("dim")), c));
-  AIR_SIM_GE_OPS(Cummin, extremes(x[0].cummin(c.integer("axis")), c));
+  AIR_SIM_GE_OPS(Cummax, extremes(x[0].cummax(c.integer("dim"))));
+  AIR_SIM_GE_OPS(Cummin, extremes(x[0].cummin(c.integer("axis"))));
 }
 }  // namespace air_sim::graph_engine
