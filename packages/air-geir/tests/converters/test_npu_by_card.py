@@ -13,7 +13,7 @@ from air_geir.building._sizes import Sizes
 from air_geir.converters import find
 from air_geir.converters.npu_by_card import by_card
 from air_geir.errors import CannotConvert
-from air_geir.ir import Graph
+from air_geir.ir import Graph, Node
 
 LIBRARY = torch.library.Library("npu", "FRAGMENT")
 
@@ -26,7 +26,6 @@ def context() -> Context:
 @pytest.mark.parametrize(
     ("operator", "given"),
     [
-        ("npu_moe_gating_top_k_softmax_v2", {"renorm": 1}),
         ("npu_moe_init_routing_v2", {"x_dtype": 1}),
         ("npu_quant_matmul", {"group_sizes": [1, 2, 3]}),
         ("npu_prompt_flash_attention", {"padding_mask": None}),
@@ -41,6 +40,38 @@ def test_an_argument_that_goes_nowhere_is_refused(operator: str, given: dict[str
         converter.function(
             ctx, tensor, tensor, tensor, **{k: tensor if v is None else v for k, v in given.items()}
         )
+
+
+def called(operator: str, results: list[torch.Tensor], tensors: int, **given: Any) -> list[Node]:
+    """The nodes that a converter makes of a call that has these results; an argument given as "x" is a tensor."""
+    converter = find(f"npu.{operator}.default")
+    assert converter is not None
+    ctx = context()
+    x = ctx.const([[1.0, 2.0]], torch.float32)
+    with ctx.converting(results):
+        named = {name: x if value == "x" else value for name, value in given.items()}
+        found = converter.function(ctx, *[x] * tensors, **named)
+    return [value.port.node for value in found]
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_softmax_of_all_experts_is_asked_for_and_is_nothing_otherwise(wanted: bool) -> None:
+    every = torch.empty(1, 2) if wanted else torch.empty(0)
+    results = [torch.empty(1, 2), torch.empty(1, 2, dtype=torch.int32), every]
+    gate, _, third = called(
+        "npu_moe_gating_top_k_softmax_v2", results, 1, k=2, renorm=1, output_softmax=wanted
+    )
+    given = {name: attr.value for name, attr in gate.attrs.items()}
+    assert given == {"k": 2, "renorm": 1, "output_softmax_result_flag": wanted}
+    assert third.op_type == ("MoeGatingTopKSoftmaxV2" if wanted else "Fill")
+
+
+def test_a_result_that_needs_an_argument_is_zeros_without_it() -> None:
+    quantised = [torch.empty(1, 2, dtype=torch.int8), torch.empty(1, 2, dtype=torch.int8), torch.empty(1, 2)]
+    once = called("npu_add_rms_norm_quant", quantised, 4)
+    assert [node.op_type for node in once] == ["AddRmsNormQuant", "Fill", "AddRmsNormQuant"]
+    twice = called("npu_add_rms_norm_quant", quantised, 4, scales2="x")
+    assert [node.op_type for node in twice] == ["AddRmsNormQuant"] * 3
 
 
 def test_one_value_that_is_computed_is_named_where_another_is_given() -> None:

@@ -59,6 +59,8 @@ class Ir:
 
     What the type writes in place and this does not name is copied first.
     """
+    needs: Mapping[str, str] = field(default_factory=dict)
+    """Output -> the argument without which the type gives nothing there; the result is zeros then."""
     only: Mapping[str, Any] = field(default_factory=dict)
     """Argument -> the one value that is computed."""
     ignored: tuple[str, ...] = ()

@@ -45,7 +45,9 @@ def col2im(
 ) -> Value:
     """col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor"""  # noqa: E501
     single = self.rank == 2
-    columns = ctx.emit("Unsqueeze", self, axes=[0], shape=(1, *self.dims)) if single else self
+    count, channels, places = (1, *self.dims) if single else self.dims
+    elements = kernel_size[0] * kernel_size[1]
+    columns = ctx.reshape(self, (count, channels // elements, elements, places))
     images = ctx.emit(
         "Col2im", columns, ctx.cast(ctx.shape(list(output_size)), torch.int32), kernel_size=list(kernel_size),
         dilation=list(dilation), padding=list(padding), stride=list(stride),

@@ -28,17 +28,6 @@ def npu_rotary_mul(
     return ctx.emit("RotaryPositionEmbedding", input, r1, r2, rotate, mode=mode, shape=input.shape)
 
 
-@by_card("npu_moe_gating_top_k_softmax_v2")
-def npu_moe_gating_top_k_softmax_v2(
-    ctx: Context, x: Value, k: int, finished: Value | None, output_softmax: bool | None
-) -> tuple[Value, ...]:
-    """The operator type always gives all likelihoods; without `output_softmax` they are dropped."""
-    y, experts, every = ctx.emit_many(
-        "MoeGatingTopKSoftmaxV2", x, finished, k=k, dtype=[m.dtype for m in ctx.meta]
-    )
-    return y, experts, every if output_softmax else ctx.fill((0,), 0, torch.float32)
-
-
 def _in_its_type(ctx: Context, value: Value) -> Value:
     """A cast to its own type is a copy."""
     return ctx.cast(value, ctx.out_dtype) if value.dtype != ctx.out_dtype else ctx.emit("Identity", value)

@@ -153,12 +153,24 @@ class _OneType:
             ctx.written[argument] = value if output in self.in_place else stored(ctx, given[argument], value)
         for output, target in written.items():
             ctx.written[self.hidden[output]] = stored(ctx, target, found[output])
-        results = tuple(found[name] for name in self.gives)
+        results = self._results(ctx, given, found)
         if "out" in given:
             return into(ctx, results, given["out"])
         if isinstance(ctx.meta, (list, tuple)) or not results:
             return *results, *[0] * self.numbers
         return results[0]
+
+    def _results(
+        self, ctx: Context, given: Mapping[str, Any], found: Mapping[str, Value]
+    ) -> tuple[Value, ...]:
+        """The outputs that are results; where a call asks for none, the engine's has no size that torch knows of."""
+        metas = ctx.meta if isinstance(ctx.meta, (list, tuple)) else [ctx.meta]
+        results = []
+        for name, meta in zip(self.gives, metas, strict=False):
+            absent = name in self.ir.needs and given[self.ir.needs[name]] is None
+            empty = absent or [as_dim(size) for size in meta.shape] == [0]
+            results.append(ctx.fill(meta.shape, 0, meta.dtype) if empty else found[name])
+        return tuple(results)
 
     def _emit(self, ctx: Context, given: Mapping[str, Any]) -> tuple[Value, ...]:
         values = {name: _value(ctx, source, given) for name, source in self.sources.items()}

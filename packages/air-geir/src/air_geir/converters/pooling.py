@@ -285,11 +285,16 @@ def adaptive_avg_pool2d(ctx: Context, self: Value, output_size: Any) -> Value:
     return _unbatched(ctx, y, self, 2)
 
 
-@converts(aten._adaptive_avg_pool2d_backward.default, samples=[Sample(f32(2, 3, 3, 4), f32(2, 3, 7, 6))])
+@converts(
+    aten._adaptive_avg_pool2d_backward.default,
+    samples=[Sample(f32(2, 3, 3, 4), f32(2, 3, 7, 6)), Sample(f32(0, 3, 3, 4), f32(0, 3, 7, 6))],
+)
 def adaptive_avg_pool2d_backward(ctx: Context, grad_output: Value, self: Value) -> Value:
     """_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor"""
     if not self.is_static:
         ctx.decompose()
+    if 0 in self.dims:  # the engine takes sizes above zero
+        return ctx.fill(self.dims, 0, ctx.out_dtype)
     return ctx.emit("AdaptiveAvgPool2dGrad", grad_output, orig_input_shape=list(self.dims))
 
 

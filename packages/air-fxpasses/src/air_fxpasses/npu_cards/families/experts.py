@@ -341,6 +341,7 @@ def _gated_v2(draw: Draw) -> list[Sample]:
     return [
         Sample((x,), {"k": 2, "finished": finished, "output_softmax": True}),
         Sample((x,), {"k": 2}, "two", (2,)),
+        Sample((x,), {"k": 3, "renorm": 1}, "renormalised", (2,)),
     ]
 
 
@@ -375,7 +376,12 @@ def _finalized(draw: Draw) -> list[Sample]:
 
 OPS: Final = (
     NpuOp("npu_moe_gating_top_k_softmax", moe_gating_top_k_softmax, _gated, ir=Ir("MoeGatingTopKSoftmax")),
-    NpuOp("npu_moe_gating_top_k_softmax_v2", moe_gating_top_k_softmax_v2, _gated_v2),
+    NpuOp(
+        "npu_moe_gating_top_k_softmax_v2",
+        moe_gating_top_k_softmax_v2,
+        _gated_v2,
+        ir=Ir("MoeGatingTopKSoftmaxV2", {"output_softmax_result_flag": "output_softmax"}),
+    ),
     NpuOp(
         "npu_moe_compute_expert_tokens",
         moe_compute_expert_tokens,

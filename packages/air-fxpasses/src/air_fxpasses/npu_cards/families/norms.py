@@ -235,7 +235,12 @@ OPS: Final = (
         "npu_add_rms_norm_quant",
         add_rms_norm_quant,
         _by_scale,
-        ir=Ir("AddRmsNormQuant", {"dst_type": TypeOfResult("dst_type")}, only={"axis": -1}),
+        ir=Ir(
+            "AddRmsNormQuant",
+            {"dst_type": TypeOfResult("dst_type")},
+            needs={"y2": "scales2"},
+            only={"axis": -1},
+        ),
     ),
     NpuOp(
         "npu_add_rms_norm_dynamic_quant",

@@ -28,7 +28,8 @@ MoeGatingTopK(x, bias?, input_ids?, tid2eid?) -> (y, expert_idx, y2) {k: int; k_
     group_select_mode: int = 0; renorm: int = 0; norm_type: int = 0; out_flag: bool = False;
     routed_scaling_factor: float = 1.0; eps: float = 1e-20}
 MoeGatingTopKSoftmax(x, finished?) -> (y, expert_idx, row_idx) {k: int}
-MoeGatingTopKSoftmaxV2(x, finished?) -> (y, expert_idx, softmax_result) {k: int}
+MoeGatingTopKSoftmaxV2(x, finished?) -> (y, expert_idx, softmax_result) {k: int; renorm: int = 0;
+    output_softmax_result_flag: bool = False}
 MoeInitRouting(x, row_idx, expert_idx) -> (expanded_x, expanded_row_idx, expanded_expert_idx) {active_num:
     int}
 MoeInitRoutingV3(x, expert_idx, scale?, offset?) -> (expanded_x, expanded_row_idx,

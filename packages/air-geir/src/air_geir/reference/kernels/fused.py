@@ -41,7 +41,8 @@ MlaPrologV3(token_x weight_dq weight_uq_qr weight_uk weight_dkv_kr rmsnorm_gamma
     {rmsnorm_epsilon_cq rmsnorm_epsilon_ckv cache_mode query_norm_flag weight_quant_mode kv_cache_quant_mode
     query_quant_mode ckvkr_repo_mode qc_qr_scale kc_scale} [0 1 kv_cache kr_cache 2 3 4]
 MoeGatingTopKSoftmax(x finished) = npu_moe_gating_top_k_softmax {k}
-MoeGatingTopKSoftmaxV2(x finished) = npu_moe_gating_top_k_softmax_v2 {k output_softmax:=True}
+MoeGatingTopKSoftmaxV2(x finished) = npu_moe_gating_top_k_softmax_v2
+    {k renorm output_softmax=output_softmax_result_flag}
 MoeComputeExpertTokens(sorted_expert_for_source_row) = npu_moe_compute_expert_tokens {num_expert=num_experts}
 MoeGatingTopK(x bias input_ids tid2eid) = npu_moe_gating_top_k
     {k k_group group_count group_select_mode renorm norm_type out_flag routed_scaling_factor eps}

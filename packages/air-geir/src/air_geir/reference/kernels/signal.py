@@ -33,6 +33,9 @@ def col2im(op: Operator) -> Run:
     size, dilation, padding, stride = (op.ints(n) for n in ("kernel_size", "dilation", "padding", "stride"))
 
     def run(x: Tensor, output_size: Sequence[int]) -> Tensor:
+        """The elements of a window are an axis of their own, after the channels."""
+        count, channels, elements, places = x.shape
+        x = x.reshape(count, channels * elements, places)
         return F.fold(x, tuple(output_size), size, dilation, padding, stride)  # type: ignore[arg-type]  # lists serve
 
     return run

@@ -131,7 +131,8 @@ const char* const kRows[] = {
     "MoeGatingTopK(x bias input_ids table) -> y experts norm = MoeGatingTopKV2 {k k_group?1 group_count?1 "
     "group_select_mode=group_select?0 renorm?0 norm_type?0 out_flag=want_norm?0 routed_scaling_factor=factor?1 eps?1e-20}",
     "MoeGatingTopKSoftmax(x finished) -> y experts rows = MoeGatingTopKSoftmax {k}",
-    "MoeGatingTopKSoftmaxV2(x finished) -> y experts softmax = MoeGatingTopKSoftmaxV2 {k renorm?0 want_softmax:=1}",
+    "MoeGatingTopKSoftmaxV2(x finished) -> y experts softmax = MoeGatingTopKSoftmaxV2 {k renorm?0 "
+    "output_softmax_result_flag=want_softmax?0}",
     "MoeInitRoutingV3(x experts scale offset) -> expanded_x expanded_rows counts expanded_scale = MoeInitRoutingV3 {active_num?-1 "
     "expert_capacity=capacity?-1 expert_num?-1 drop_pad_mode=drop_pad?0 expert_tokens_num_type=count_type?0 "
     "expert_tokens_num_flag=want_counts?0 quant_mode?-1 active_expert_range=range? row_idx_type=row_type?0}",

@@ -4,8 +4,10 @@
 namespace air_sim::graph_engine {
 namespace {
 // The columns of windows, added up where they lie in an image.
+// The elements of a window are an axis of their own, after the channels.
 Tensor columns_to_image(const Call& c) {
-  return at::col2im(c.in[0], c.values(1), c.ints("kernel_size"), c.ints("dilation"), c.ints("padding"), c.ints("stride"));
+  TORCH_CHECK(c.in[0].dim() == 4, "Col2im takes x with 4 dims, got ", c.in[0].sizes());
+  return at::col2im(c.in[0].flatten(1, 2), c.values(1), c.ints("kernel_size"), c.ints("dilation"), c.ints("padding"), c.ints("stride"));
 }
 // Corners lie upon corners, or pixels have their centre half a pixel inside; other rules are not those of libtorch.
 Tensor resize_bilinear(const Call& c) {
