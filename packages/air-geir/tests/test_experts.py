@@ -10,6 +10,7 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 
 from air_geir import Executable, compile_graph
+from air_geir.ir import DataType
 from air_geir.proof import check_call, compile_call
 
 transformers = pytest.importorskip("transformers")
@@ -128,3 +129,15 @@ def test_N03_a_weight_that_others_read_transposed_stays_transposed_for_them() ->
     run, _ = compile_call(twice, call, {})
     (node,) = run.program.graph.of_type("GroupedMatmul")
     assert node.attr("transpose_weight")
+
+
+def test_N03_a_list_that_a_product_of_groups_is_not_given_holds_a_tensor_without_elements() -> None:
+    offs = torch.tensor([2, 6], dtype=torch.int32)
+    x, weight = (torch.randn(size, dtype=torch.bfloat16) for size in [(6, 8), (2, 8, 8)])
+    run, _ = compile_call(torch.ops.aten._grouped_mm.default, (x, weight, offs), {})
+    (node,) = run.program.graph.of_type("GroupedMatmul")
+    names = ("bias", "scale", "offset", "antiquant_scale", "antiquant_offset")
+    given = [node.inputs[node.slots_of(name)[0]] for name in names]
+    types = [DataType.FLOAT, DataType.UINT64, DataType.FLOAT, DataType.FLOAT16, DataType.FLOAT16]
+    assert [port.desc.dtype for port in given if port is not None] == types
+    assert {port.desc.shape for port in given if port is not None} == {(0,)}

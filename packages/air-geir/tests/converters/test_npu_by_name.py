@@ -17,10 +17,13 @@ from air_geir.converters.npu_by_name import ROWS
 from air_geir.errors import CannotConvert
 from air_geir.ir import DataType, Graph, Node, TensorDesc
 from air_geir.prototypes import get
+from air_graph import hidden_writes, is_written
 
 pytestmark = pytest.mark.npu("TorchAir is asked, which torch_npu brings")
 
 SIZE = (4, 8)
+#: Beside the operator itself: arguments, copies of what is written, and tensors without elements.
+AROUND = ("Data", "Const", "TensorMove", "Assign", "Fill", "Cast")
 NO_SCALES = dict.fromkeys(("x1_scale", "x2_scale", "output_dtype", "comm_mode"))
 STATES = {name: name for name in ("beta", "actual_seq_lengths", "ssm_state_indices")} | {"scale": 0.5}
 #: What a call may give besides what is drawn.
@@ -93,7 +96,7 @@ def spelled(node: Node) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Operator type, the argument at each input, and the attributes with their defaults."""
     prototype = get(node.op_type)
     inputs = {
-        name: source(port.node).name
+        name: unnumbered(source(port.node).name)
         for name, port in zip(node.input_names, node.inputs, strict=True)
         if port is not None
     }
@@ -106,6 +109,11 @@ def source(node: Node) -> Node:
     """The argument behind a copy that is made of it: what an operator type writes in place."""
     port = node.inputs[0] if node.op_type == "TensorMove" else None
     return node if port is None else port.node
+
+
+def unnumbered(name: str) -> str:
+    """Both sides number their tensors without elements in their own way."""
+    return "Fill" if name.startswith("Fill") else name
 
 
 def written(value: Any) -> Any:
@@ -144,7 +152,7 @@ def ours(name: str, given: dict[str, Any]) -> list[Node]:
     metas = [torch.empty(SIZE, dtype=torch.float16, device="meta") for _ in schema.returns]
     with ctx.converting(metas if len(metas) != 1 else metas[0]):
         converter.function(ctx, **filled)
-    return [node for node in graph if node.op_type not in ("Data", "Const", "TensorMove", "Assign")]
+    return [node for node in graph if node.op_type not in AROUND]
 
 
 @pytest.fixture(autouse=True)
@@ -153,10 +161,14 @@ def _any_cann(monkeypatch: pytest.MonkeyPatch) -> None:
     known = SimpleNamespace(get_registered_ir_def=lambda _: ("SUCCESS", [], [], []))
     monkeypatch.setattr("torchair._ge_concrete_graph.compat_ir.is_cann_compat", lambda *_, **__: "")
     monkeypatch.setattr("torchair.ge.ge_custom._torchair", known)
+    custom = "torchair._ge_concrete_graph.ge_converter.custom"
+    import_module(custom)  # registers its converters
+    monkeypatch.setattr(
+        f"{custom}.npu_rotary_mul_backward.is_arch35", lambda: True
+    )  # torch_npu asks no other type
 
 
 def theirs(name: str, given: dict[str, Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    import_module("torchair._ge_concrete_graph.ge_converter.custom")  # registers its converters
     builders: Any = import_module("torchair._ge_concrete_graph.ge_apis")
     graphs: Any = import_module("torchair.ge._ge_graph")
     convert: Any = operator(name)._ge_converter  # type: ignore[attr-defined]  # TorchAir has put it there
@@ -181,11 +193,15 @@ def theirs(name: str, given: dict[str, Any]) -> tuple[str, dict[str, Any], dict[
             else:
                 positional.append(of)
         convert.__wrapped__(*positional, **named)
-        (node,) = (op for op in graph.op if op.type not in ("Data", "Const", "TensorMove"))
+        (node,) = (op for op in graph.op if op.type not in AROUND)
         prototype = get(node.type)
         copied = {op.name: op.input[0].partition(":")[0] for op in graph.op if op.type == "TensorMove"}
         fed = [edge.partition(":")[0] for edge in node.input]
-        inputs = {desc.name: copied.get(of, of) for desc, of in zip(node.input_desc, fed, strict=False) if of}
+        inputs = {
+            desc.name: unnumbered(copied.get(of, of))
+            for desc, of in zip(node.input_desc, fed, strict=False)
+            if of
+        }
         attributes = {spec.name: spec.default for spec in prototype.attrs if not spec.is_required}
         attributes |= {key: held(attr) for key, attr in node.attr.items() if key in prototype.attr}
     return node.type, inputs, {key: written(value) for key, value in attributes.items()}
@@ -216,3 +232,36 @@ def test_N03_what_such_an_operator_does_not_compute_is_refused(name: str) -> Non
     given[names[0]] = 77
     with pytest.raises(CannotConvert):
         ours(name, given)
+
+
+#: Their operator types write in place; torch_npu gives those a copy.
+OF_A_COPY = {
+    "npu_batch_gather_matmul", "npu_qkv_rms_norm_rope_cache_functional", "npu_recurrent_gated_delta_rule_functional",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name for name, ir in ROWS.items() if get(ir.type).refs])
+def test_what_an_operator_type_writes_in_place_is_known_to_be_written(name: str) -> None:
+    written = {a.name for a in operator(name)._schema.arguments if is_written(a)}
+    known = written | set(hidden_writes(operator(name)) or ())
+    assert (name in OF_A_COPY) == (not known)
+
+
+def test_N03_a_prefetch_begins_after_what_it_waits_for() -> None:
+    graph = Graph("made")
+    ctx = Context(graph, Sizes(graph, hosted=False))
+    weight, before = (
+        Value(graph.data(name, TensorDesc(DataType.FLOAT16, SIZE)), torch.float16, SIZE)
+        for name in ("w", "x")
+    )
+    converter = find_converter(operator("npu_prefetch"))
+    assert converter is not None
+    converter.function(ctx, weight, before, 512)
+    converter.function(ctx, weight, before, 512, 64)
+    first, second = graph.of_type("Cmo")
+    assert {node.name for node in first.control_inputs} == {"x"}
+    assert [first.attr("offset"), second.attr("offset"), second.attr("type")] == [0, 64, 6]
+    with pytest.raises(CannotConvert, match="waits for nothing"):
+        converter.function(ctx, weight, None, 512)
+    with pytest.raises(CannotConvert, match="nothing to fetch"):
+        converter.function(ctx, weight, before, 0)

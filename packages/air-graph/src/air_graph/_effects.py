@@ -86,9 +86,13 @@ _may_return_argument: set[str] = {
 #: Operator -> the arguments it writes although the schema says it only reads them; empty: it is not known which.
 _hidden_writes: dict[str, tuple[str, ...]] = {
     "npu::npu_apply_rotary_pos_emb.default": ("query", "key"),
+    "npu::npu_dequant_rope_quant_kvcache.default": ("k_cache", "v_cache"),
     "npu::npu_fused_infer_attention_score.out": ("out",),
     "npu::npu_fused_infer_attention_score_v2.out": ("out",),
     "npu::npu_kv_rmsnorm_rope_cache.default": ("k_cache", "ckv_cache"),
+    "npu::npu_mla_prolog.default": ("kv_cache", "kr_cache"),
+    "npu::npu_mla_prolog_v2.default": ("kv_cache", "kr_cache"),
+    "npu::npu_rope_quant_kvcache.default": ("k_cache", "v_cache"),
 }
 
 #: Operators whose result is a copy of their first argument with what lies round its elements: same strides, same

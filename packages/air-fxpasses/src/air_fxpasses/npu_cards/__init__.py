@@ -6,7 +6,17 @@
 from __future__ import annotations
 
 from air_fxpasses.npu_cards._card import Kernel, NpuOp
-from air_fxpasses.npu_cards._ir import Fixed, Ir, OrDefault, Respelled, Source, TypeOfResult
+from air_fxpasses.npu_cards._ir import (
+    Count,
+    Fixed,
+    Ir,
+    OrDefault,
+    OrEmpty,
+    OrSize,
+    Respelled,
+    Source,
+    TypeOfResult,
+)
 from air_fxpasses.npu_cards._sample import Sample
 from air_fxpasses.npu_cards._schemas import RECORDED_FROM, SCHEMAS
 from air_fxpasses.npu_cards._table import find, operators, reference, row
@@ -15,6 +25,7 @@ from air_fxpasses.npu_cards.errors import NotAnNpuOperator, NotCovered
 __all__ = [
     "RECORDED_FROM",
     "SCHEMAS",
+    "Count",
     "Fixed",
     "Ir",
     "Kernel",
@@ -22,6 +33,8 @@ __all__ = [
     "NotCovered",
     "NpuOp",
     "OrDefault",
+    "OrEmpty",
+    "OrSize",
     "Respelled",
     "Sample",
     "Source",

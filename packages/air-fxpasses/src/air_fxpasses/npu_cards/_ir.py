@@ -41,7 +41,29 @@ class TypeOfResult:
     argument: str
 
 
-Source = str | Fixed | Respelled | OrDefault | TypeOfResult
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many tensors a list has."""
+
+    argument: str
+
+
+@dataclass(frozen=True, slots=True)
+class OrSize:
+    """A number, or where it is zero the size of the first dim of another argument."""
+
+    argument: str
+    of: str
+
+
+@dataclass(frozen=True, slots=True)
+class OrEmpty:
+    """A list of tensors, or where it is None one tensor of float32 without elements."""
+
+    argument: str
+
+
+Source = str | Fixed | Respelled | OrDefault | TypeOfResult | Count | OrSize | OrEmpty
 """Where an input or an attribute comes from: an argument by its name, or one of the above."""
 
 

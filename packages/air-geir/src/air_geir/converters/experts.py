@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -14,20 +15,44 @@ aten = torch.ops.aten
 
 _OF_ROWS, _OF_COLUMNS = 0, 2
 """What GroupedMatmul cuts: the rows of x, or what x and weight have in common."""
-_RESULT = {torch.bfloat16: 1}
-"""How GroupedMatmul spells the type of its result; 0 for the others."""
+_RESULT = {torch.int8: -1, torch.bfloat16: 1, torch.int32: 2}
+"""How GroupedMatmul spells the type of its results; 0 for the others."""
+_BIAS = {torch.bfloat16: torch.float32, torch.int8: torch.int32}
+"""The type of a bias, where it is not that of x."""
 _ENDS, _COLUMNS = (torch.tensor(ends, dtype=torch.int32) for ends in ([1, 3, 3, 4], [2, 2, 5, 8]))
 
 
-def _grouped(ctx: Context, x: Value, weight: Value, ends: Value, shape: Any, kind: int) -> Value:
-    """One product per group; the groups end where the device's list says."""
-    products: tuple[Value, ...] = ctx.emit_many(
-        "GroupedMatmul", [x], [weight], group_list=ctx.cast(ends, torch.int64), num_outputs=1, dtype=x.dtype,
-        shape=[shape],
-        attrs={"split_item": 3, "group_type": kind, "group_list_type": 0, "dtype": _RESULT.get(x.dtype, 0),
-               "transpose_x": kind == _OF_COLUMNS},
+def grouped_products(
+    ctx: Context, x: Sequence[Value], weight: Sequence[Value], lists: Mapping[str, Sequence[Value] | None],
+    dtypes: Sequence[torch.dtype], attrs: Mapping[str, object], *, shape: Any = None, **given: Value | None,
+) -> tuple[Value, ...]:  # fmt: skip
+    """One product per group. A list that is not given has one tensor without elements: the kernels read a first one."""
+    of_x, of_weight = x[0].dtype, weight[0].dtype
+    absent = {
+        "bias": _BIAS.get(of_x, of_x),
+        "scale": torch.uint64,
+        "offset": torch.float32,
+        **dict.fromkeys(
+            ("antiquant_scale", "antiquant_offset"),
+            of_x if of_x != of_weight == torch.int8 else torch.float16,
+        ),
+    }
+    filled = {name: list(lists.get(name) or [ctx.fill((0,), 0, dtype)]) for name, dtype in absent.items()}
+    return ctx.emit_many(
+        "GroupedMatmul", list(x), list(weight), dtype=list(dtypes), num_outputs=len(dtypes), shape=shape,
+        attrs={**attrs, "dtype": _RESULT.get(dtypes[0], 0)}, **filled, **given,
     )  # fmt: skip
-    return products[0]
+
+
+def _grouped(ctx: Context, x: Value, weight: Value, ends: Value, shape: Any, kind: int) -> Value:
+    """The groups end where the device's list says."""
+    attrs = {
+        "split_item": 3, "group_type": kind, "group_list_type": 0, "transpose_x": kind == _OF_COLUMNS,
+    }  # fmt: skip
+    (product,) = grouped_products(
+        ctx, [x], [weight], {}, [x.dtype], attrs, shape=[shape], group_list=ctx.cast(ends, torch.int64)
+    )
+    return product
 
 
 def _by_rows(ctx: Context, x: Value, weight: Value, ends: Value) -> Value:

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 
 from air_geir.building import Context, Size, Value
+from air_geir.converters._registry import converts
+from air_geir.converters.experts import grouped_products
 from air_geir.converters.indexing import scatter_add
 from air_geir.converters.npu_by_card import by_card, stored
 from air_geir.types import DataType
@@ -166,8 +168,6 @@ def npu_quantize(
 
 
 Lists = Sequence[Value] | None
-_RESULT = {torch.int8: -1, torch.bfloat16: 1, torch.int32: 2}
-"""How GroupedMatmul spells the type of its results; 0 for the others."""
 
 
 @by_card("npu_grouped_matmul", "npu_grouped_matmul.List", ignored=("output_dtype",))
@@ -191,12 +191,33 @@ def npu_grouped_matmul(
         ends = ctx.const(list(group_list), torch.int64)
         group_type = 0 if group_type is None else group_type
     group_type = -1 if group_type is None else group_type
-    dtypes = [m.dtype for m in ctx.meta]
-    return ctx.emit_many(
-        "GroupedMatmul", list(x), list(weight), *(list(t or ()) for t in (bias, scale, offset)),
-        list(antiquant_scale or ()), list(antiquant_offset or ()), ends,
-        per_token_scale[0] if per_token_scale else None, dtype=dtypes, num_outputs=len(dtypes),
-        attrs={"split_item": split_item or 0, "group_type": group_type, "group_list_type": group_list_type or 0,
-               "act_type": act_type or 0, "tuning_config": list(tuning_config or [0]),
-               "dtype": _RESULT.get(dtypes[0], 0)},
+    lists = {
+        "bias": bias, "scale": scale, "offset": offset,
+        "antiquant_scale": antiquant_scale, "antiquant_offset": antiquant_offset,
+    }  # fmt: skip
+    attrs = {
+        "split_item": split_item or 0, "group_type": group_type, "group_list_type": group_list_type or 0,
+        "act_type": act_type or 0, "tuning_config": list(tuning_config or [0]),
+    }  # fmt: skip
+    return grouped_products(
+        ctx, x, weight, lists, [m.dtype for m in ctx.meta], attrs,
+        group_list=ends, per_token_scale=per_token_scale[0] if per_token_scale else None,
     )  # fmt: skip
+
+
+@converts("npu.npu_prefetch.default")
+def npu_prefetch(
+    ctx: Context, input: Value, dependency: Value | None, max_size: int, offset: int = 0
+) -> None:
+    """npu_prefetch(Tensor input, Tensor? dependency, int max_size, int offset=0) -> ()
+
+    It begins when `dependency` is there; what it fetches is no result.
+    """
+    if dependency is None:
+        ctx.refuse(
+            "a prefetch that waits for nothing has no place in a graph", "pass the tensor it waits for"
+        )
+    if max_size <= 0 or offset < 0:
+        ctx.refuse(f"there is nothing to fetch: max_size {max_size}, offset {offset}", "see npu_prefetch")
+    attrs = {"max_size": max_size} | ({"offset": offset} if offset else {})
+    ctx.graph.add("Cmo", input.port, attrs=attrs).run_after(dependency.port.node)

@@ -12,7 +12,19 @@ from typing import Any, Final, Protocol
 
 import torch
 
-from air_fxpasses.npu_cards import SCHEMAS, Fixed, Ir, OrDefault, Source, TypeOfResult, find, operators
+from air_fxpasses.npu_cards import (
+    SCHEMAS,
+    Count,
+    Fixed,
+    Ir,
+    OrDefault,
+    OrEmpty,
+    OrSize,
+    Source,
+    TypeOfResult,
+    find,
+    operators,
+)  # fmt: skip
 from air_geir import prototypes
 from air_geir.building import Context, Value
 from air_geir.converters._registry import add
@@ -213,11 +225,24 @@ def _value(ctx: Context, source: Source, given: Mapping[str, Any]) -> Any:
     value = given[source.argument]
     if isinstance(source, OrDefault):
         return source.otherwise if value is None else value
+    if isinstance(source, OrEmpty):
+        return [ctx.fill((0,), 0, torch.float32)] if value is None else value
+    if isinstance(source, Count):
+        return len(value)
+    if isinstance(source, OrSize):
+        return value or _fixed_size(ctx, source.of, given[source.of])
     if value not in source.codes:
         ctx.refuse(
             f"{source.argument} {value!r} is unknown", f"use one of {', '.join(map(str, source.codes))}"
         )
     return source.codes[value]
+
+
+def _fixed_size(ctx: Context, name: str, value: Value) -> int:
+    first = value.dims[0]
+    if not isinstance(first, int):
+        ctx.refuse(f"the size of {name} is an attribute here, and it is {first}", "mark that size as static")
+    return first
 
 
 def _fed(ctx: Context, kind: PortKind, value: Any) -> Any:

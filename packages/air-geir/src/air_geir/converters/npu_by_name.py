@@ -12,7 +12,7 @@ from typing import Final
 
 import torch
 
-from air_fxpasses.npu_cards import Fixed, Ir, Respelled, TypeOfResult
+from air_fxpasses.npu_cards import Count, Fixed, Ir, OrDefault, OrEmpty, OrSize, Respelled, TypeOfResult
 from air_geir.converters._registry import add, resolve
 from air_geir.converters.npu_by_card import from_one_type
 from air_graph import hidden_writes, is_written
@@ -21,6 +21,9 @@ _MOE: Final = "MoeDistribute"
 _CACHE: Final = {"quant_mode": Respelled("quant_mode", {0: "static", 1: "dynamic"}), "layout": "input_layout"}
 _ROUNDING: Final = {None: "rint", 0: "rint", 1: "round", 2: "floor", 3: "ceil", 4: "trunc"}
 _BEFORE: Final = ("q_out_before_quant", "k_out_before_quant", "v_out_before_quant")
+_ROTATION: Final = {"half": 0, "interleave": 1, "quarter": 2, "interleave-half": 3}
+_FLOAT: Final = 0
+_FLOAT16: Final = 1
 _INT8: Final = 2
 _BFLOAT16: Final = 27
 _UNDEFINED: Final = 28
@@ -32,6 +35,7 @@ _NO_QUANTISATION: Final = dict.fromkeys(
 )  # fmt: skip
 
 ROWS: Final[Mapping[str, Ir]] = {
+    "npu_attention_update": Ir("AttentionUpdate", {"go": "local_out", "sp": Count("lse")}),
     "npu_all_gather_base_mm": Ir(
         "AllGatherMatmul",
         {"x1": "input", "group": "hcom", "rank_size": "world_size", "is_gather_out": "gather_output"},
@@ -41,6 +45,7 @@ ROWS: Final[Mapping[str, Ir]] = {
     "npu_dequant_bias": Ir(
         "DequantBias", {"activate_scale": "activation_scale", "output_dtype": TypeOfResult("output_dtype")}
     ),
+    "npu_dequant_rope_quant_kvcache": Ir("DequantRopeQuantKvcache", _CACHE),
     "npu_dequant_swiglu_quant": Ir(
         "DequantSwigluQuant",
         {
@@ -65,9 +70,31 @@ ROWS: Final[Mapping[str, Ir]] = {
         "GroupQuant",
         {"dst_type": Respelled("dst_dtype", dict.fromkeys((None, torch.int8, torch.qint8), _INT8))},
     ),
+    "npu_grouped_matmul_finalize_routing": Ir(
+        "GroupedMatmulFinalizeRouting",
+        {
+            "dtype": Respelled("dtype", {None: _FLOAT, torch.float32: _FLOAT}),
+            "output_bs": OrSize("output_bs", "x"),
+            "tuning_config": OrDefault("tuning_config", [0]),
+        },
+        only=dict.fromkeys(("x_dtype", "w_dtype", "scale_dtype", "pertoken_scale_dtype")),
+        not_packed=("w",),
+    ),
+    "npu_grouped_matmul_swiglu_quant_v2": Ir(
+        "GroupedMatmulSwigluQuantV2",
+        {
+            "weight_assist_matrix": OrEmpty("weight_assist_matrix"),
+            "dequant_dtype": Respelled("dequant_dtype", {5: _FLOAT16, 6: _FLOAT, 15: _BFLOAT16}),
+            "quant_dtype": Respelled("quant_dtype", {1: _INT8}),
+            "tuning_config": OrDefault("tuning_config", [0]),
+        },
+        only=dict.fromkeys(("x_dtype", "weight_dtype", "weight_scale_dtype", "x_scale_dtype")),
+    ),
     "npu_lightning_indexer": Ir("LightningIndexer", {"return_values": "return_value"}),
     "npu_masked_causal_conv1d": Ir("MaskedCausalConv1d"),
     "npu_masked_softmax_with_rel_pos_bias": Ir("MaskedSoftmaxWithRelPosBias"),
+    "npu_mla_prolog": Ir("MlaProlog"),
+    "npu_mla_prolog_v2": Ir("MlaPrologV2"),
     "npu_mm_all_reduce_base": Ir(
         "MatmulAllReduce", {"group": "hcom", "y_dtype": Fixed(_UNDEFINED)}, only=_NO_QUANTISATION
     ),
@@ -96,6 +123,11 @@ ROWS: Final[Mapping[str, Ir]] = {
     "npu_recurrent_gated_delta_rule": Ir("RecurrentGatedDeltaRule", {"scale_value": "scale"}, gives=("out",)),
     "npu_recurrent_gated_delta_rule_functional": Ir("RecurrentGatedDeltaRule", {"scale_value": "scale"}),
     "npu_rms_norm_backward": Ir("RmsNormGrad", {"x": "input"}),
+    "npu_rope_quant_kvcache": Ir("DequantRopeQuantKvcache", _CACHE),
+    "npu_rotary_mul_backward": Ir(
+        "RotaryPositionEmbeddingGrad",
+        {"dy": "grad", "cos": "r1", "sin": "r2", "x": "input", "mode": Respelled("rotary_mode", _ROTATION)},
+    ),
     "npu_sparse_flash_attention": Ir("SparseFlashAttention"),
     "npu_swiglu_backward": Ir("SwiGluGrad", {"y_grad": "grad_output", "x": "input"}),
     "npu_transpose_quant_batchmatmul": Ir(

@@ -43,9 +43,10 @@ class TransposeInProduct:
 
 
 def _absorb(graph: Graph, node: Node, product: Product) -> bool | Refusal:
-    slots = [*range(*node.slots_of(product.weight)), *range(*node.slots_of(product.scale))]
+    scales = [s for s in range(*node.slots_of(product.scale)) if not _is_empty(node.inputs[s])]
+    slots = [*range(*node.slots_of(product.weight)), *scales]
     values = [node.inputs[s] for s in slots]
-    if not range(*node.slots_of(product.scale)) and _absorb_plain(node, slots, product):
+    if not scales and _absorb_plain(node, slots, product):
         return True
     chains = [_transposed_bitcast(v) for v in values]
     if all(c == NO_TRANSPOSE for c in chains):
@@ -61,6 +62,11 @@ def _absorb(graph: Graph, node: Node, product: Product) -> bool | Refusal:
         node.set_input(slot, _bitcast_before(graph, node, value.node, source))
     _set_flag(node, product, values)
     return True
+
+
+def _is_empty(value: Port | None) -> bool:
+    """A list that is not given holds a tensor without elements."""
+    return value is not None and value.desc.numel == 0
 
 
 def _absorb_plain(node: Node, slots: Sequence[int], product: Product) -> bool:

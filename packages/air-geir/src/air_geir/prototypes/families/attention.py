@@ -15,7 +15,7 @@ AttentionScore(query, key, value, padding_mask, scale, drop_mask?) -> (attention
 AttentionUpdate(lse*, go*) -> (output, lse_m) {update_type: int; sp: int}
 DequantRopeQuantKvcache(x, cos, sin, k_cache, v_cache, indices, scale_k, scale_v, offset_k?, offset_v?,
     weight_scale?, activation_scale?, bias?) -> (q, k, v, k_cache, v_cache) {size_splits: ints;
-    quant_mode: str = "static"; layout: str = "BSND"; kv_output: bool = False}
+    quant_mode: str = "static"; layout: str = "BSND"; kv_output: bool = False; cache_mode: str = "contiguous"}
 FlashAttentionScore(query, key, value, real_shift?, drop_mask?, padding_mask?, atten_mask?, prefix?,
     actual_seq_qlen?, actual_seq_kvlen?, q_start_idx?, kv_start_idx?) -> (softmax_max, softmax_sum,
     softmax_out, attention_out) {scale_value: float = 1.0; keep_prob: float = 1.0; pre_tockens: int =

@@ -15,7 +15,7 @@ GroupedMatmulFinalizeRouting(x, w, scale?, bias?, pertoken_scale?, group_list?, 
     = 0; transpose_x: bool = False; transpose_w: bool = False; output_bs: int = 0; group_list_type: int =
     1; tuning_config: ints = []}
 GroupedMatmulSwigluQuantV2(x, x_scale, group_list, weight*, weight_scale*, weight_assist_matrix*, bias?,
-    smooth_scale*) -> (y, y_scale) {dequant_mode: int = 0; dequant_dtype: int = 0; quant_mode: int = 0;
+    smooth_scale?) -> (y, y_scale) {dequant_mode: int = 0; dequant_dtype: int = 0; quant_mode: int = 0;
     quant_dtype: int = 1; transpose_weight: bool = False; group_list_type: int = 0; tuning_config: ints =
     [0]}
 MoeComputeExpertTokens(sorted_experts) -> total_rows_before_expert {num_experts: int}

@@ -149,6 +149,7 @@ def grouped_matmul(op: Operator) -> Run:
         x: Sequence[Tensor], weight: Sequence[Tensor], *lists_and_ends: Sequence[Tensor] | Tensor | None
     ) -> list[Tensor]:
         *lists, ends, per_token = lists_and_ends
+        lists = [[t for t in given if t.numel()] for given in lists]
         left = [t.t() if turns_x else t for t in x]
         right = [t.transpose(-1, -2) if turns_weight else t for t in weight]
         results: list[Tensor] = compute(left, right, *lists, ends, None if per_token is None else [per_token])

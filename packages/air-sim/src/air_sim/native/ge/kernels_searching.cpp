@@ -41,7 +41,7 @@ Tensor grouped_matmul(const Call& c) {
   TORCH_CHECK(c.in.size() >= 3, "it needs x, weight and group_list");
   Tensor list;
   for (size_t i = 2; i < c.in.size(); ++i) {
-    if (!c.given(i)) continue;
+    if (!c.given(i) || c.in[i].numel() == 0) continue;  // a list that is not given holds a tensor without elements
     TORCH_CHECK(!list.defined() && c.in[i].scalar_type() == at::kLong && c.in[i].dim() == 1,
                 "bias, scales and offsets are not implemented by air-sim");
     list = c.in[i];
