@@ -37,10 +37,13 @@ def grouped_products(
             of_x if of_x != of_weight == torch.int8 else torch.float16,
         ),
     }
-    filled = {name: list(lists.get(name) or [ctx.fill((0,), 0, dtype)]) for name, dtype in absent.items()}
+    filled: dict[str, Any] = {
+        name: list(lists.get(name) or [ctx.fill((0,), 0, dtype)]) for name, dtype in absent.items()
+    }
+    filled.update(given)
     return ctx.emit_many(
         "GroupedMatmul", list(x), list(weight), dtype=list(dtypes), num_outputs=len(dtypes), shape=shape,
-        attrs={**attrs, "dtype": _RESULT.get(dtypes[0], 0)}, **filled, **given,
+        attrs={**attrs, "dtype": _RESULT.get(dtypes[0], 0)}, **filled,
     )  # fmt: skip
 
 

@@ -12,13 +12,26 @@ from typing import Final
 
 import torch
 
-from air_fxpasses.npu_cards import Count, Fixed, Ir, OrDefault, OrEmpty, OrSize, Respelled, TypeOfResult
+from air_fxpasses.npu_cards import (
+    Count,
+    Fixed,
+    Ir,
+    OrDefault,
+    OrEmpty,
+    OrSize,
+    Respelled,
+    Source,
+    TypeOfResult,
+)
 from air_geir.converters._registry import add, resolve
 from air_geir.converters.npu_by_card import from_one_type
 from air_graph import hidden_writes, is_written
 
 _MOE: Final = "MoeDistribute"
-_CACHE: Final = {"quant_mode": Respelled("quant_mode", {0: "static", 1: "dynamic"}), "layout": "input_layout"}
+_CACHE: Final[Mapping[str, Source]] = {
+    "quant_mode": Respelled("quant_mode", {0: "static", 1: "dynamic"}),
+    "layout": "input_layout",
+}
 _ROUNDING: Final = {None: "rint", 0: "rint", 1: "round", 2: "floor", 3: "ceil", 4: "trunc"}
 _BEFORE: Final = ("q_out_before_quant", "k_out_before_quant", "v_out_before_quant")
 _ROTATION: Final = {"half": 0, "interleave": 1, "quarter": 2, "interleave-half": 3}

@@ -145,9 +145,7 @@ def grouped_matmul(op: Operator) -> Run:
     ports = "x weight bias scale offset antiquant_scale antiquant_offset group_list per_token_scale"
     compute = calling(op, "npu_grouped_matmul", ports, {**given, "output_dtype": op.output_dtypes[0]})
 
-    def run(
-        x: Sequence[Tensor], weight: Sequence[Tensor], *lists_and_ends: Sequence[Tensor] | Tensor | None
-    ) -> list[Tensor]:
+    def run(x: Sequence[Tensor], weight: Sequence[Tensor], *lists_and_ends: Any) -> list[Tensor]:
         *lists, ends, per_token = lists_and_ends
         lists = [[t for t in given if t.numel()] for given in lists]
         left = [t.t() if turns_x else t for t in x]
