@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from air_geir.building import Context, Number, Size, Value
+from air_geir.converters._putting import put_at
 from air_geir.converters._registry import converts
 from air_geir.converters._rows import register_direct
 from air_geir.converters._sample import Sample, boolean, f32, f64, i64
@@ -21,6 +22,7 @@ Placing = Callable[[Context, Size, Value], Value]
 """What becomes of an index, given the size of its axis."""
 
 _ROWS = i64(4, low=-3, high=3)
+_SHORT = 16
 
 
 @converts(
@@ -129,19 +131,22 @@ def put(
 ) -> Value:  # fmt: skip
     """Assignment by index into a copy; a pass drops the copy when nobody else needs the old value."""
     flags, places = _spelled_out(ctx, self, indices, counted)
+    if not places:
+        ctx.refuse("an assignment to every element by index has no operator here", "use copy_ or torch.where")
     target = ctx.emit("TensorMove", self, shape=self.shape)
-    sizes, strides = ctx.const(flags, torch.int64), ctx.const([0] * len(flags), torch.int64)
-    result = ctx.emit(
-        "IndexPutV2", target, ctx.cast(values, self.dtype), sizes, strides, places,
-        accumulate=accumulate, shape=self.shape,
-    )  # fmt: skip
-    return result
+    return put_at(ctx, target, flags, places, values, accumulate)
 
 
 _PUT_SAMPLES = [
     Sample(f32(5, 3), [i64(2, low=0, high=2)], f32(2, 3), True),
     Sample(f32(3, 5), [None, torch.tensor([1, -1])], f32(3, 2)),
     Sample(f32(3, 5), [torch.tensor([True, False, True])], f32(2, 5)),
+    Sample(f32(3, 5), [torch.tensor([True, False, True])], f32()),
+    Sample(f32(3, 5), [None, torch.tensor([True, False, True, False, True])], f32(3, 1)),
+    Sample(f32(3, 4, 5), [torch.tensor([[True, False] * 2] * 3), torch.tensor([1])], f32()),
+    Sample(f32(3, 4, 5), [torch.tensor([1, 0]), None, torch.tensor([[2], [4]])], f32(2, 4)),
+    Sample(f32(3, 4, 5), [None, torch.tensor([[1], [0]]), torch.tensor([2, 4, 0])], f32(2, 1)),
+    Sample(f32(2, 3, 4, 5), [None, torch.tensor([True, False, True]), None, torch.tensor(3)], f32(4)),
 ]
 
 
@@ -340,6 +345,11 @@ def select_scatter(ctx: Context, self: Value, src: Value, dim: int, index: Size)
     return put(ctx, self, [*[None] * axis, places], updates, False)
 
 
+def _is_small(sizes: Sequence[Size]) -> bool:
+    """Rows so short that an index for each would take more memory than a copy of everything."""
+    return all(isinstance(size, int) for size in sizes) and math.prod(sizes) < _SHORT
+
+
 @converts(
     aten.slice_scatter.default,
     samples=[
@@ -347,6 +357,8 @@ def select_scatter(ctx: Context, self: Value, src: Value, dim: int, index: Size)
         Sample(f32(3, 6), f32(3, 2), 1, 1, -1, 2),
         Sample(f32(3, 6), f32(3, 6), 1),
         Sample(f32(3, 6), f32(3, 2), 1, -2),
+        Sample(f32(3, 6), f32(3, 2), 1, 0, 2),
+        Sample(f32(3, 6, 20), f32(3, 2, 20), 1, 3, 5),
     ],
 )
 def slice_scatter(
@@ -360,6 +372,11 @@ def slice_scatter(
         return ctx.emit("TensorMove", ctx.cast(src, self.dtype), shape=self.shape)
     first = clipped(ctx, start, size, 0)
     limit = first + count * ctx.dim(step)
+    if axis and step == 1 and _is_small(self.dims[axis + 1 :]):
+        before = [] if first == 0 else [slice_axis(ctx, self, axis, 0, first, 1)]
+        after = [] if limit == size else [slice_axis(ctx, self, axis, limit, size, 1)]
+        parts = [*before, ctx.cast(src, self.dtype), *after]
+        return ctx.emit("ConcatV2", parts, ctx.const(axis, torch.int64), N=len(parts), shape=self.shape)
     bounds = [ctx.size(d) for d in (first, limit, ctx.dim(step))]
     places = ctx.emit("Range", *bounds, dtype=torch.int64, shape=(count,))
     return put(ctx, self, [*[None] * axis, places], src, False, as_given)

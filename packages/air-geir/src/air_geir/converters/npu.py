@@ -9,7 +9,6 @@ from typing import Any
 import torch
 
 from air_geir.building import Context, Size, Value
-from air_geir.converters._registry import converts
 from air_geir.converters.experts import grouped_products
 from air_geir.converters.indexing import scatter_add
 from air_geir.converters.npu_by_card import by_card, stored
@@ -203,21 +202,3 @@ def npu_grouped_matmul(
         ctx, x, weight, lists, [m.dtype for m in ctx.meta], attrs,
         group_list=ends, per_token_scale=per_token_scale[0] if per_token_scale else None,
     )  # fmt: skip
-
-
-@converts("npu.npu_prefetch.default")
-def npu_prefetch(
-    ctx: Context, input: Value, dependency: Value | None, max_size: int, offset: int = 0
-) -> None:
-    """npu_prefetch(Tensor input, Tensor? dependency, int max_size, int offset=0) -> ()
-
-    It begins when `dependency` is there; what it fetches is no result.
-    """
-    if dependency is None:
-        ctx.refuse(
-            "a prefetch that waits for nothing has no place in a graph", "pass the tensor it waits for"
-        )
-    if max_size <= 0 or offset < 0:
-        ctx.refuse(f"there is nothing to fetch: max_size {max_size}, offset {offset}", "see npu_prefetch")
-    attrs = {"max_size": max_size} | ({"offset": offset} if offset else {})
-    ctx.graph.add("Cmo", input.port, attrs=attrs).run_after(dependency.port.node)

@@ -23,6 +23,7 @@ from air_fxpasses.npu_cards import (
     Source,
     TypeOfResult,
 )
+from air_geir.building import Context, Value
 from air_geir.converters._registry import add, resolve
 from air_geir.converters.npu_by_card import from_one_type
 from air_graph import hidden_writes, is_written
@@ -178,11 +179,30 @@ class Loaded:
         return hidden_writes(f"{self.op.name()}.default") or ()
 
 
+def npu_prefetch(
+    ctx: Context, input: Value, dependency: Value | None, max_size: int, offset: int = 0
+) -> None:
+    """npu_prefetch(Tensor input, Tensor? dependency, int max_size, int offset=0) -> ()
+
+    It begins when `dependency` is there; what it fetches is no result.
+    """
+    if dependency is None:
+        ctx.refuse(
+            "a prefetch that waits for nothing has no place in a graph", "pass the tensor it waits for"
+        )
+    if max_size <= 0 or offset < 0:
+        ctx.refuse(f"there is nothing to fetch: max_size {max_size}, offset {offset}", "see npu_prefetch")
+    attrs = {"max_size": max_size} | ({"offset": offset} if offset else {})
+    ctx.graph.add("Cmo", input.port, attrs=attrs).run_after(dependency.port.node)
+
+
 def register_loaded() -> None:
-    """Registers a converter for every row whose operator is loaded."""
+    """Registers a converter for every row whose operator is loaded, and for the one that is no row."""
     for name, ir in ROWS.items():
         if (op := resolve(f"npu.{name}.default")) is not None:
             add(f"npu.{name}.default", from_one_type(Loaded(op), ir), family="npu")
+    if resolve("npu.npu_prefetch.default") is not None:
+        add("npu.npu_prefetch.default", npu_prefetch, family="npu")
 
 
 register_loaded()
