@@ -127,7 +127,6 @@ WIDER: dict[str, tuple[Callable[[Tensor], Any], torch.dtype, torch.dtype]] = {
     "Neg": (lambda x: -x, torch.uint8, torch.int32),
     "Maximum": (lambda x: torch.clamp_min(x, x.flip(0)), torch.bool, torch.uint8),
     "Sort": (lambda x: x.sort(stable=True), torch.bool, torch.uint8),
-    "Roll": (lambda x: x.roll(1, 0), torch.bool, torch.uint8),
 }  # fmt: skip
 
 
@@ -192,3 +191,36 @@ def test_N03_the_bags_of_a_sum_are_no_result_of_the_operator_where_torch_says_th
         return torch.ops.aten._embedding_bag(weight, indices, offsets)[:2]
 
     assert of_type(nodes(bags, torch.randn(3, 2)), "EmbeddingBag").outputs[1].num_uses == 0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, at: x.index_put((None, None, at), torch.ones(3)),
+        lambda x, at: x.index_put((at, None, at[:, None]), torch.tensor(2.0)),
+        lambda x, at: x.index_copy(2, at, torch.ones(4, 4, 3)),
+        lambda x, at: torch.slice_scatter(x, torch.ones(4, 2, 4), 1, 1, 3),
+    ],
+)
+def test_N03_indices_of_an_assignment_are_of_the_first_axes_and_of_one_shape_with_as_many_values(
+    call: Callable[..., Any],
+) -> None:
+    x, at = torch.randn(4, 4, 4), torch.tensor([1, 3, 0])
+    found = list(check_call(call, (x, at), {}).program.graph)
+    for node in (node for node in found if node.op_type == "IndexPutV2"):
+        flags = node.inputs[2]
+        assert flags is not None
+        used = flags.node.attr("value").tensor().tolist()
+        assert set(used) == {1}
+        value, *indices = (port.desc.shape for port in (node.inputs[1], *node.inputs[4:]) if port is not None)
+        assert len(indices) == len(used)
+        assert len(set(indices)) == 1
+        assert value == (*(indices[0] or ()), *x.shape[len(used) :])
+    assert ("IndexPutV2" in {node.op_type for node in found}) == (
+        "ConcatV2" not in {n.op_type for n in found}
+    )
+
+
+def test_N03_elements_are_rolled_by_slices_that_change_places() -> None:
+    found = nodes(lambda x: (x.roll((1, -2), (0, 1)), x.roll(3), x.roll(0, 0)), torch.randn(4, 5))
+    assert "Roll" not in {node.op_type for node in found}

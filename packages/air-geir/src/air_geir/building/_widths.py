@@ -16,6 +16,6 @@ WIDER: Final[Mapping[str, Mapping[torch.dtype, torch.dtype]]] = {
     **dict.fromkeys(
         ("ArgMaxWithValue", "ArgMinWithValue", "FloorMod", "MaskedFill", "Neg", "Square"), _WHOLE
     ),
-    **dict.fromkeys(("Maximum", "Minimum", "Roll", "Sort"), _BYTES),
+    **dict.fromkeys(("Maximum", "Minimum", "Sort"), _BYTES),
 }
 """By operator type. The types that each takes are in the documents of CANN's operators."""

@@ -227,7 +227,26 @@ def flip(ctx: Context, self: Value, dims: Sequence[int]) -> Value:
     return ctx.emit("ReverseV2", self, [self.axis(d) for d in dims])
 
 
-@converts(aten.roll.default, samples=[Sample(f32(4, 3), [1, -1], [0, 1]), Sample(f32(4, 3), [2])])
+def _rolled(ctx: Context, value: Value, axis: int, shift: int) -> Value:
+    """Two slices that change places: the operator type for it goes along a first axis only, on most chips."""
+    size = value.dims[axis]
+    by = shift % size if size != 0 else 0
+    if by == 0:
+        return value
+    parts = [slice_axis(ctx, value, axis, size - by, size, 1), slice_axis(ctx, value, axis, 0, size - by, 1)]
+    return ctx.emit("ConcatV2", parts, ctx.const(axis, torch.int64), N=2, shape=value.shape)
+
+
+@converts(
+    aten.roll.default,
+    samples=[
+        Sample(f32(4, 3), [1, -1], [0, 1]),
+        Sample(f32(4, 3), [2]),
+        Sample(f32(4, 3), [4, 7], [-2, -1]),
+        Sample(f32(), [1]),
+        Sample(f32(0, 3), [1, 1], [0, 1]),
+    ],
+)
 def roll(ctx: Context, self: Value, shifts: Sequence[int], dims: Sequence[int] = ()) -> Value:
     """roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor"""
     if not all(isinstance(s, int) for s in shifts):
@@ -235,7 +254,13 @@ def roll(ctx: Context, self: Value, shifts: Sequence[int], dims: Sequence[int] =
             "rolling by a size that is not known has no operator",
             "index with (arange(n) - shift) % n instead",
         )
-    return ctx.emit("Roll", self, shifts=list(shifts), dims=[self.axis(d) for d in dims])
+    if not dims:
+        flat = ctx.reshape(self, (math.prod(self.dims),))
+        return ctx.emit("TensorMove", ctx.reshape(_rolled(ctx, flat, 0, shifts[0]), self.dims))
+    result = self
+    for dim, shift in zip(dims, shifts, strict=True):
+        result = _rolled(ctx, result, self.axis(dim), shift)
+    return ctx.emit("TensorMove", self) if result is self else result
 
 
 _TRIANGLES = {
