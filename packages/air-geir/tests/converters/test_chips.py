@@ -196,8 +196,8 @@ def test_N03_the_bags_of_a_sum_are_no_result_of_the_operator_where_torch_says_th
 @pytest.mark.parametrize(
     "call",
     [
-        lambda x, at: x.index_put((None, None, at), torch.ones(3)),
-        lambda x, at: x.index_put((at, None, at[:, None]), torch.tensor(2.0)),
+        lambda x, at: torch.ops.aten.index_put(x, [None, None, at], torch.ones(3)),
+        lambda x, at: torch.ops.aten.index_put(x, [at, None, at[:, None]], torch.tensor(2.0)),
         lambda x, at: x.index_copy(2, at, torch.ones(4, 4, 3)),
         lambda x, at: torch.slice_scatter(x, torch.ones(4, 2, 4), 1, 1, 3),
     ],
