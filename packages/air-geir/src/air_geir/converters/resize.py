@@ -27,9 +27,12 @@ def _follows_sizes(sizes: Sequence[Any], output_size: Sequence[Any], scales: Seq
 
 
 def _resized(ctx: Context, op_type: str, self: Value, output_size: Sequence[Any], **attrs: Any) -> Value:
-    y = ctx.emit(op_type, self, ctx.cast(ctx.shape(list(output_size)), torch.int32), **attrs)
+    """What is added up in bfloat16 is added up in single precision: most chips have no kernel for it."""
+    adds = op_type != "ResizeNearestNeighborV2"
+    image = ctx.cast(self, torch.float32) if adds and self.dtype == torch.bfloat16 else self
+    y = ctx.emit(op_type, image, ctx.cast(ctx.shape(list(output_size)), torch.int32), **attrs)
     ctx.layout(y, Format.NCHW)
-    return y
+    return ctx.cast(y, self.dtype)
 
 
 @converts(
@@ -59,7 +62,7 @@ def upsample_bilinear2d(
         ctx.decompose()
     return _resized(
         ctx, "ResizeBilinearV2", self, output_size, align_corners=align_corners, half_pixel_centers=not align_corners,
-        attrs={"dtype": self.dtype},
+        attrs={"dtype": torch.float32 if self.dtype == torch.bfloat16 else self.dtype},
     )  # fmt: skip
 
 
