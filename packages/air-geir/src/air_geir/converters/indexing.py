@@ -73,7 +73,6 @@ def _spelled_out(
         else:
             found.append(counted(ctx, self.dims[len(flags)], ctx.cast(index, torch.int64)))
             flags.append(1)
-    flags.extend([0] * (self.rank - len(flags)))
     return flags, found
 
 
