@@ -126,6 +126,11 @@ WIDER: dict[str, tuple[Callable[[Tensor], Any], torch.dtype, torch.dtype]] = {
     "MaskedFill": (lambda x: x.masked_fill(x > 1, 3), torch.uint8, torch.int32),
     "Neg": (lambda x: -x, torch.uint8, torch.int32),
     "Maximum": (lambda x: torch.clamp_min(x, x.flip(0)), torch.bool, torch.uint8),
+    "InplaceIndexAdd": (lambda x: x.index_add(1, torch.tensor([0, 3]), x[:, :2]), torch.bfloat16, torch.float32),
+    "ResizeBilinearV2": (
+        lambda x: torch.nn.functional.interpolate(x[None, None], scale_factor=2, mode="bilinear"),
+        torch.bfloat16, torch.float32,
+    ),
     "Sort": (lambda x: x.sort(stable=True), torch.bool, torch.uint8),
 }  # fmt: skip
 
@@ -224,3 +229,14 @@ def test_N03_indices_of_an_assignment_are_of_the_first_axes_and_of_one_shape_wit
 def test_N03_elements_are_rolled_by_slices_that_change_places() -> None:
     found = nodes(lambda x: (x.roll((1, -2), (0, 1)), x.roll(3), x.roll(0, 0)), torch.randn(4, 5))
     assert "Roll" not in {node.op_type for node in found}
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_N03_elements_are_ordered_along_the_last_axis_and_bfloat16_in_single_precision(
+    dtype: torch.dtype, dim: int
+) -> None:
+    found = nodes(lambda x: (x.sort(dim, stable=True), x.topk(2, dim)), torch.randn(3, 4, 5).to(dtype))
+    ordered, largest = of_type(found, "Sort"), of_type(found, "TopKV2")
+    assert (ordered.attr("axis"), largest.attr("dim")) == (2, 2)
+    assert ordered.outputs[0].desc.dtype is DataType.FLOAT

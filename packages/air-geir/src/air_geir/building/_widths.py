@@ -12,10 +12,13 @@ _WHOLE: Final = {torch.uint8: torch.int32}
 _BYTES: Final = {torch.bool: torch.uint8}
 
 WIDER: Final[Mapping[str, Mapping[torch.dtype, torch.dtype]]] = {
-    **dict.fromkeys(("CumulativeLogsumexp", "GridSampler2D", "GridSampler3D", "SearchSorted"), _SINGLE),
+    **dict.fromkeys(
+        ("CumulativeLogsumexp", "GridSampler2D", "GridSampler3D", "InplaceIndexAdd", "SearchSorted"), _SINGLE
+    ),
     **dict.fromkeys(
         ("ArgMaxWithValue", "ArgMinWithValue", "FloorMod", "MaskedFill", "Neg", "Square"), _WHOLE
     ),
-    **dict.fromkeys(("Maximum", "Minimum", "Sort"), _BYTES),
+    **dict.fromkeys(("Maximum", "Minimum"), _BYTES),
+    "Sort": {**_BYTES, **_SINGLE},
 }
 """By operator type. The types that each takes are in the documents of CANN's operators."""

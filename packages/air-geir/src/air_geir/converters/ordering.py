@@ -13,15 +13,24 @@ from air_geir.converters._sample import Sample, f32, i32
 aten = torch.ops.aten
 
 
+def _axis_last(self: Value, dim: int) -> list[int]:
+    """The order of axes that puts one last, where kernels order elements; the same order puts it back."""
+    order = list(range(self.rank))
+    order[self.axis(dim)], order[-1] = order[-1], order[self.axis(dim)]
+    return order
+
+
 def _sorted(ctx: Context, self: Value, dim: int, descending: bool) -> tuple[Value, Value]:
     """Stable always: torch promises no order for equal elements, a stable one is one of those it may give."""
     if not self.rank:
         return ctx.emit("TensorMove", self), ctx.fill((), 0, torch.int64)
+    order = _axis_last(self, dim)
+    rows = ctx.transpose(self, order)
     values, places = ctx.emit_many(
-        "Sort", self, axis=self.axis(dim), descending=descending, stable=True,
-        dtype=[self.dtype, torch.int32], shape=[self.shape, self.shape],
+        "Sort", rows, axis=self.rank - 1, descending=descending, stable=True,
+        dtype=[self.dtype, torch.int32], shape=[rows.shape, rows.shape],
     )  # fmt: skip
-    return values, ctx.cast(places, torch.int64)
+    return ctx.transpose(values, order), ctx.cast(ctx.transpose(places, order), torch.int64)
 
 
 @converts(aten.sort.default, samples=[Sample(f32(3, 4)), Sample(f32(3, 4), 0, True)])
@@ -53,11 +62,14 @@ def topk(
     """topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)"""  # noqa: E501
     if not self.rank:
         return ctx.emit("TensorMove", self), ctx.fill((), 0, torch.int64)
+    order = _axis_last(self, dim)
+    rows = ctx.transpose(self, order)
+    found = (*rows.dims[:-1], ctx.dim(k))
     values, places = ctx.emit_many(
-        "TopKV2", self, ctx.cast(ctx.size(k), torch.int32), sorted=sorted, dim=self.axis(dim), largest=largest,
-        dtype=[self.dtype, torch.int32], shape=[ctx.out_shape, ctx.out_shape],
+        "TopKV2", rows, ctx.cast(ctx.size(k), torch.int32), sorted=sorted, dim=self.rank - 1, largest=largest,
+        dtype=[self.dtype, torch.int32], shape=[found, found],
     )  # fmt: skip
-    return values, ctx.cast(places, torch.int64)
+    return ctx.transpose(values, order), ctx.cast(ctx.transpose(places, order), torch.int64)
 
 
 @converts(
