@@ -236,7 +236,7 @@ def test_N03_elements_are_rolled_by_slices_that_change_places() -> None:
 def test_N03_elements_are_ordered_along_the_last_axis_and_bfloat16_in_single_precision(
     dtype: torch.dtype, dim: int
 ) -> None:
-    found = nodes(lambda x: (x.sort(dim, stable=True), x.topk(2, dim)), torch.randn(3, 4, 5).to(dtype))
+    found = nodes(lambda x: (x.sort(dim=dim, stable=True), x.topk(2, dim)), torch.randn(3, 4, 5).to(dtype))
     ordered, largest = of_type(found, "Sort"), of_type(found, "TopKV2")
     assert (ordered.attr("axis"), largest.attr("dim")) == (2, 2)
     assert ordered.outputs[0].desc.dtype is DataType.FLOAT
