@@ -346,7 +346,8 @@ def select_scatter(ctx: Context, self: Value, src: Value, dim: int, index: Size)
 
 def _is_small(sizes: Sequence[Size]) -> bool:
     """Rows so short that an index for each would take more memory than a copy of everything."""
-    return all(isinstance(size, int) for size in sizes) and math.prod(sizes) < _SHORT
+    known = [size for size in sizes if isinstance(size, int)]
+    return len(known) == len(sizes) and math.prod(known) < _SHORT
 
 
 @converts(
