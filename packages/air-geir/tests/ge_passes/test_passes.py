@@ -99,6 +99,23 @@ def test_a_copy_stays_when_the_old_value_is_read() -> None:
     assert torch.equal(total, old + expected)
 
 
+def test_a_copy_goes_when_the_old_value_is_read_in_vain() -> None:
+    def read_in_vain(graph: Graph, cache: Port, new: Port) -> None:
+        graph.add("Neg", graph.add("Abs", cache, outputs=F32), outputs=F32)
+
+    made = cache_program(extra=read_in_vain)
+    optimize(made)
+    assert [n.op_type for n in made.graph] == ["Data", "Data", "Data", "ScatterNdUpdate", "Abs", "NetOutput"]
+
+
+def test_a_copy_stays_when_the_old_value_is_fetched() -> None:
+    def fetch(graph: Graph, cache: Port, new: Port) -> None:
+        graph.add("Cmo", cache, attrs={"max_size": 64})
+
+    result = WriteWithoutCopy()(cache_program(extra=fetch))
+    assert [r.reason for r in result.refusals] == ["the old value of cache is read by Cmo"]
+
+
 def test_a_copy_stays_when_it_is_read_elsewhere() -> None:
     graph = Graph("g")
     cache, rows = graph.data("cache", F32), graph.data("rows", ROWS)

@@ -34,7 +34,7 @@ def put_at(
     common = _common(ctx, places)
     lead: list[Part] = [target.dims[axis] for axis in free]
     is_in_front = free == list(range(len(free)))
-    found = [*lead, *common] if is_in_front else [*common, *lead]
+    found = ([*lead, *common] if is_in_front else [*common, *lead]) or [1]
     start = 0 if is_in_front else len(common)
     numbers = iter(_numbers(ctx, target, free, len(found), start))
     given = iter(places if is_in_front else [_with_ones(ctx, place, len(lead)) for place in places])
@@ -84,9 +84,9 @@ def _filled(ctx: Context, value: Value, parts: Sequence[Part]) -> Value:
         return value
     if value.shape is not None and _has_shape(value, parts):
         return value
-    shape = ctx.emit(
-        "ConcatV2", [_vector(ctx, part) for part in parts], ctx.const(0, torch.int64), N=len(parts)
-    )
+    vectors = [_vector(ctx, part) for part in parts]
+    zero = ctx.const(0, torch.int64)
+    shape = ctx.emit("ConcatV2", vectors, zero, N=len(vectors)) if len(vectors) > 1 else vectors[0]
     return ctx.emit("BroadcastTo", value, shape, shape=None)
 
 

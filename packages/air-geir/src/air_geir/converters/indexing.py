@@ -14,6 +14,7 @@ from air_geir.converters._registry import converts
 from air_geir.converters._rows import register_direct
 from air_geir.converters._sample import Sample, boolean, f32, f64, i64
 from air_geir.converters.views import clipped, flat_diagonal, slice_axis
+from air_geir.ir import Dim, maximum, minimum
 from air_graph import Region, repeated_element
 
 aten = torch.ops.aten
@@ -22,7 +23,6 @@ Placing = Callable[[Context, Size, Value], Value]
 """What becomes of an index, given the size of its axis."""
 
 _ROWS = i64(4, low=-3, high=3)
-_SHORT = 16
 
 
 @converts(
@@ -141,6 +141,8 @@ _PUT_SAMPLES = [
     Sample(f32(3, 5), [None, torch.tensor([1, -1])], f32(3, 2)),
     Sample(f32(3, 5), [torch.tensor([True, False, True])], f32(2, 5)),
     Sample(f32(3, 5), [torch.tensor([True, False, True])], f32()),
+    Sample(f32(3), [torch.tensor([True, False, True])], f32()),
+    Sample(f32(3, 5), [torch.tensor(2)], f32(5)),
     Sample(f32(3, 5), [None, torch.tensor([True, False, True, False, True])], f32(3, 1)),
     Sample(f32(3, 4, 5), [torch.tensor([[True, False] * 2] * 3), torch.tensor([1])], f32()),
     Sample(f32(3, 4, 5), [torch.tensor([1, 0]), None, torch.tensor([[2], [4]])], f32(2, 4)),
@@ -333,21 +335,57 @@ def _refuse_overlaps_of_first(ctx: Context) -> None:
     refuse_overlaps(ctx, like.shape, like.stride())
 
 
-@converts(aten.select_scatter.default, samples=[Sample(f32(3, 4), f32(3), 1, -1)])
+def _dense(sizes: Sequence[Dim]) -> list[Dim]:
+    """The strides of elements that lie one after the other."""
+    strides: list[Dim] = [1]
+    for size in reversed(sizes[1:]):
+        strides.append(strides[-1] * size)
+    return strides[: len(sizes)][::-1]
+
+
+def _begin(ctx: Context, bound: Any, size: Dim) -> Dim:
+    """Where a slice begins, also where only the run tells its bound, which may count from the end."""
+    first = clipped(ctx, bound, size, 0)
+    if isinstance(first, int) or isinstance(bound, int):
+        return first
+    is_from_end = minimum(maximum(0 - first, 0), 1)
+    return minimum(maximum(first + size * is_from_end, 0), size)
+
+
+def _written(
+    ctx: Context, self: Value, src: Value, sizes: Sequence[Dim], strides: Sequence[Dim], first: Dim
+) -> Value:
+    """A copy of the tensor with one region of it written; a pass drops the copy when nobody else needs it."""
+    target = ctx.emit("TensorMove", self, shape=self.shape)
+    if 0 in sizes:
+        return target
+    region = (list(sizes), list(strides), ctx.size(first))
+    source = (ctx.cast(src, self.dtype), list(sizes), _dense(sizes), 0)
+    return ctx.emit("ViewCopy", target, *region, *source, shape=self.shape)
+
+
+@converts(
+    aten.select_scatter.default,
+    samples=[
+        Sample(f32(3, 4), f32(3), 1, -1),
+        Sample(f32(3, 4, 2), f32(4, 2), 0, 1),
+        Sample(f32(3), f32(), 0, 2),
+    ],
+)
 def select_scatter(ctx: Context, self: Value, src: Value, dim: int, index: Size) -> Value:
     """select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor"""
     _refuse_overlaps_of_first(ctx)
-    axis = self.axis(dim)
+    axis, at = self.axis(dim), ctx.dim(index)
+    if isinstance(at, int):
+        strides = _dense(self.dims)
+        place = at % self.dims[axis] if at < 0 else at
+        rest = [(size, strides[a]) for a, size in enumerate(self.dims) if a != axis]
+        sizes, steps = [size for size, _ in rest] or [1], [step for _, step in rest] or [1]
+        return _written(ctx, self, src, sizes, steps, place * strides[axis])
     sizes = [1 if a == axis else d for a, d in enumerate(self.dims)]
-    updates = ctx.reshape(src, sizes)
-    places = ctx.reshape(ctx.size(index), (1,))
-    return put(ctx, self, [*[None] * axis, places], updates, False)
-
-
-def _is_small(sizes: Sequence[Size]) -> bool:
-    """Rows so short that an index for each would take more memory than a copy of everything."""
-    known = [size for size in sizes if isinstance(size, int)]
-    return len(known) == len(sizes) and math.prod(known) < _SHORT
+    return put(
+        ctx, self, [*[None] * axis, ctx.reshape(ctx.size(index), (1,))], ctx.reshape(src, sizes), False
+    )
 
 
 @converts(
@@ -370,16 +408,10 @@ def slice_scatter(
     size, count = self.dims[axis], src.dims[axis]
     if count == size:
         return ctx.emit("TensorMove", ctx.cast(src, self.dtype), shape=self.shape)
-    first = clipped(ctx, start, size, 0)
-    limit = first + count * ctx.dim(step)
-    if axis and step == 1 and _is_small(self.dims[axis + 1 :]):
-        before = [] if first == 0 else [slice_axis(ctx, self, axis, 0, first, 1)]
-        after = [] if limit == size else [slice_axis(ctx, self, axis, limit, size, 1)]
-        parts = [*before, ctx.cast(src, self.dtype), *after]
-        return ctx.emit("ConcatV2", parts, ctx.const(axis, torch.int64), N=len(parts), shape=self.shape)
-    bounds = [ctx.size(d) for d in (first, limit, ctx.dim(step))]
-    places = ctx.emit("Range", *bounds, dtype=torch.int64, shape=(count,))
-    return put(ctx, self, [*[None] * axis, places], src, False, as_given)
+    first = _begin(ctx, start, size)
+    strides = _dense(self.dims)
+    steps = [stride * ctx.dim(step) if a == axis else stride for a, stride in enumerate(strides)]
+    return _written(ctx, self, src, src.dims, steps, first * strides[axis])
 
 
 @converts(

@@ -24,7 +24,7 @@ from air_fxpasses.npu_cards import (
     TypeOfResult,
     find,
     operators,
-)  # fmt: skip
+)
 from air_geir import prototypes
 from air_geir.building import Context, Value
 from air_geir.converters._registry import add

@@ -78,7 +78,8 @@ class WriteWithoutCopy:
             return False
         if copy.num_uses != 1:
             return refusal("the protective copy is read elsewhere too", copy.node)
-        others = [u.name for u in source.users if u is not copy.node and u not in assigns]
+        readers = [u for u in source.users if u is not copy.node and u not in assigns]
+        others = [u.name for u in readers if not _is_in_vain(u)]
         if others or len(assigns) != 1:
             return refusal(
                 f"the old value of {source.node.name} is read by {', '.join(others) or 'Assign'}", node
@@ -88,6 +89,14 @@ class WriteWithoutCopy:
         node.set_input(slot, source)
         copy.node.erase()
         return True
+
+
+def _is_in_vain(node: Node, depth: int = 8) -> bool:
+    """True when nobody needs what it computes: `x[2:4] = v` reads a slice that it then forgets."""
+    acts = node.prototype is None or node.prototype.refs or node.subgraphs or "group" in node.attrs
+    if acts or not node.outputs or node.control_outputs or not depth:
+        return False
+    return all(_is_in_vain(user, depth - 1) for port in node.outputs for user in port.users)
 
 
 def _written_slots(node: Node) -> list[tuple[Port, int]]:
