@@ -359,8 +359,9 @@ def _written(
     target = ctx.emit("TensorMove", self, shape=self.shape)
     if 0 in sizes:
         return target
-    region = (list(sizes), list(strides), ctx.size(first))
-    source = (ctx.cast(src, self.dtype), list(sizes), _dense(sizes), 0)
+    extent = ctx.shape(sizes)
+    region = (extent, ctx.shape(strides), ctx.size(first))
+    source = (ctx.cast(src, self.dtype), extent, ctx.shape(_dense(sizes)), ctx.size(0))
     return ctx.emit("ViewCopy", target, *region, *source, shape=self.shape)
 
 
