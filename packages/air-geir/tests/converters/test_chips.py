@@ -240,3 +240,21 @@ def test_N03_elements_are_ordered_along_the_last_axis_and_bfloat16_in_single_pre
     ordered, largest = of_type(found, "Sort"), of_type(found, "TopKV2")
     assert (ordered.attr("axis"), largest.attr("dim")) == (2, 2)
     assert ordered.outputs[0].desc.dtype is DataType.FLOAT
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, mask: torch.ops.aten.index_put(x, [mask], torch.tensor(-torch.inf)),
+        lambda x, mask: torch.ops.aten.index_put(x, [None, mask[0]], torch.ones(1)),
+        lambda x, mask: torch.ops.aten.index_put(x, [mask[:, 0]], torch.tensor(2.0)),
+        lambda x, mask: torch.ops.aten.index_put(x, [mask.all()], torch.tensor(2.0)),
+    ],
+)
+def test_N03_a_number_written_through_a_mask_is_chosen_and_nothing_is_counted(
+    call: Callable[..., Any],
+) -> None:
+    x, mask = torch.randn(3, 4, 2), torch.rand(3, 4) > 0.5
+    found = {node.op_type for node in check_call(call, (x, mask), {}).program.graph}
+    assert "SelectV2" in found
+    assert found.isdisjoint({"NonZero", "IndexPutV2"})

@@ -162,7 +162,18 @@ def index_put(
 ) -> Value:
     """index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor"""
     _refuse_other_type(ctx, self, values)
+    given = [index for index in indices if index is not None]
+    is_number = all(size == 1 for size in values.dims)
+    if len(given) == 1 and given[0].dtype == torch.bool and is_number and not accumulate:
+        return _masked(ctx, self, indices.index(given[0]), given[0], values)
     return put(ctx, self, indices, values, accumulate)
+
+
+def _masked(ctx: Context, self: Value, axis: int, mask: Value, number: Value) -> Value:
+    """One number wherever the mask is true: nobody has to count how often that is."""
+    behind = self.rank - axis - mask.rank
+    where = ctx.reshape(mask, [*mask.dims, *[1] * behind])
+    return ctx.emit("SelectV2", where, ctx.reshape(number, ()), self, shape=self.shape)
 
 
 @converts(aten.index_copy.default, samples=[Sample(f32(3, 5), 1, torch.tensor([4, 0]), f32(3, 2))])
