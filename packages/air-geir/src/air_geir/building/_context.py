@@ -280,6 +280,10 @@ class Context:
         dims = tuple(self.dim(s) for s in shape)
         return self.emit("Fill", self.shape(dims), self.number(number, dtype), dtype=dtype, shape=dims)
 
+    def numbers(self, size: Size) -> Value:
+        """0, 1, ... below the size, in int64."""
+        return self.emit("Range", 0, self.size(size), 1, dtype=torch.int64, shape=(self.dim(size),))
+
     def call(self, function: Any, *args: Any, meta: Any = None, **kwargs: Any) -> Any:
         """Another converter's translation of its operator, as a part of this one."""
         saved, self.meta = self.meta, self.meta if meta is None else meta

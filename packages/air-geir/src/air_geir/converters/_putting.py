@@ -60,13 +60,9 @@ def _common(ctx: Context, places: Sequence[Value]) -> list[Part]:
 def _numbers(ctx: Context, target: Value, free: Sequence[int], rank: int, start: int) -> list[Value]:
     """The numbers of the places on each axis that has no index, each along an axis of its own."""
     return [
-        ctx.reshape(_range(ctx, size), [size if at == start + k else 1 for at in range(rank)])
+        ctx.reshape(ctx.numbers(size), [size if at == start + k else 1 for at in range(rank)])
         for k, size in enumerate(target.dims[axis] for axis in free)
     ]
-
-
-def _range(ctx: Context, size: Size) -> Value:
-    return ctx.emit("Range", 0, ctx.size(size), 1, dtype=torch.int64, shape=(size,))
 
 
 def _with_ones(ctx: Context, place: Value, count: int) -> Value:

@@ -16,12 +16,6 @@ aten = torch.ops.aten
 _REPEATING = torch.tensor([[3, 1, 1, 2], [2, 2, 3, 0]])
 
 
-def _numbers(ctx: Context, size: Size) -> Value:
-    """0, 1, ... below the size."""
-    bounds = (ctx.const(0, torch.int64), ctx.size(size), ctx.const(1, torch.int64))
-    return ctx.emit("Range", *bounds, shape=(size,))
-
-
 @converts(
     aten.repeat_interleave.Tensor,
     samples=[
@@ -31,7 +25,7 @@ def _numbers(ctx: Context, size: Size) -> Value:
 )
 def repeat_interleave_tensor(ctx: Context, repeats: Value, *, output_size: Any = None) -> Value:
     """repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor"""
-    places = _numbers(ctx, repeats.dims[0])
+    places = ctx.numbers(repeats.dims[0])
     repeated = ctx.emit("RepeatInterleave", places, repeats, axis=0, dtype=torch.int64)
     return ctx.cast(repeated, ctx.out_dtype)
 
@@ -93,7 +87,7 @@ def _single(ctx: Context, offsets: Sequence[Value]) -> tuple[Value, Value]:
         ctx.emit(
             "GatherV2",
             ends,
-            ctx.emit("Add", _numbers(ctx, count), ctx.const(k, torch.int64)),
+            ctx.emit("Add", ctx.numbers(count), ctx.const(k, torch.int64)),
             [0],
             shape=(count,),
         )
@@ -116,7 +110,7 @@ def jagged_to_padded(
     """_jagged_to_padded_dense_forward(Tensor values, Tensor[] offsets, SymInt[] max_lengths, float padding_value=0.) -> Tensor"""  # noqa: E501
     begins, ends = _single(ctx, offsets)
     rows, longest = begins.dims[0], ctx.dim(max_lengths[0])
-    places = ctx.emit("Add", ctx.reshape(begins, (rows, 1)), _numbers(ctx, longest), shape=(rows, longest))
+    places = ctx.emit("Add", ctx.reshape(begins, (rows, 1)), ctx.numbers(longest), shape=(rows, longest))
     there = ctx.emit("Less", places, ctx.reshape(ends, (rows, 1)), shape=(rows, longest))
     safe = ctx.emit("SelectV2", there, places, ctx.const(0, torch.int64), shape=(rows, longest))
     taken = ctx.emit("GatherV2", values, safe, [0], shape=(rows, longest, *values.dims[1:]))
@@ -134,7 +128,7 @@ def padded_to_jagged(
     """_padded_dense_to_jagged_forward(Tensor dense, Tensor[] offsets, SymInt? total_L=None) -> Tensor"""
     begins, ends = _single(ctx, offsets)
     total = ctx.out_shape[0]
-    places = _numbers(ctx, total)
+    places = ctx.numbers(total)
     row = ctx.emit(
         "SearchSorted",
         ends,

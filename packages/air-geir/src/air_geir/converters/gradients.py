@@ -140,8 +140,7 @@ def _counts(ctx: Context, bags: Value, indices: Value, padding_idx: int) -> Valu
     """How many rows each bag has, where a graph is traced for one more, the end, which has none."""
     (count,), dtype = indices.dims, ctx.meta[2].dtype
     wanted = ctx.dim(ctx.meta[2].shape[0])
-    bounds = (ctx.const(0, torch.int64), ctx.size(wanted), ctx.const(1, torch.int64))
-    each = ctx.cast(ctx.emit("Range", *bounds, dtype=torch.int64, shape=(wanted,)), bags.dtype)
+    each = ctx.cast(ctx.numbers(wanted), bags.dtype)
     own = ctx.emit("Equal", ctx.reshape(bags, (count, 1)), each, shape=(count, wanted))
     if padding_idx >= 0:
         kept = ctx.emit("NotEqual", indices, ctx.const(padding_idx, indices.dtype), shape=(count,))
@@ -154,9 +153,7 @@ def _counts(ctx: Context, bags: Value, indices: Value, padding_idx: int) -> Valu
 def _bags(ctx: Context, indices: Value, offsets: Value) -> Value:
     """The bag of each index: kernels for sums leave it out, and a graph is traced for as many as there are indices."""
     (count,), dtype = indices.dims, offsets.dtype
-    bounds = (ctx.const(0, torch.int64), ctx.size(count), ctx.const(1, torch.int64))
-    places = ctx.emit("Range", *bounds, dtype=torch.int64, shape=(count,))
-    column = ctx.reshape(ctx.cast(places, dtype), (count, 1))
+    column = ctx.reshape(ctx.cast(ctx.numbers(count), dtype), (count, 1))
     begun = ctx.cast(ctx.emit("GreaterEqual", column, offsets, shape=(count, *offsets.dims)), dtype)
     number = ctx.emit("ReduceSum", begun, [1], shape=(count,))
     return ctx.cast(ctx.emit("Sub", number, ctx.const(1, dtype), shape=(count,)), ctx.meta[1].dtype)

@@ -19,9 +19,7 @@ def _turned(ctx: Context, value: Value) -> Value:
 def _with_ones(ctx: Context, matrix: Value) -> Value:
     """The matrix with ones on its diagonal."""
     size = matrix.dims[-1]
-    numbers = ctx.emit(
-        "Range", ctx.const(0, torch.int64), ctx.size(size), ctx.const(1, torch.int64), shape=(size,)
-    )
+    numbers = ctx.numbers(size)
     diagonal = ctx.emit("Equal", ctx.reshape(numbers, (size, 1)), numbers)
     return ctx.emit("SelectV2", diagonal, ctx.const(1, matrix.dtype), matrix, shape=matrix.shape)
 

@@ -49,7 +49,7 @@ def as_strided_scatter(
     memory = ctx.memory()
     window = memory.window(size, stride, storage_offset)
     length = window.elements.dims[0]
-    numbers = ctx.emit("Range", 0, ctx.size(length), 1, dtype=torch.int64, shape=(length,))
+    numbers = ctx.numbers(length)
     first = window.offset if storage_offset is None else ctx.dim(storage_offset)
     places = memory.pick(numbers, size, stride, apply("sub", first, window.start))
     count = (math.prod(places.dims),)
