@@ -83,8 +83,14 @@ _may_return_argument: set[str] = {
     "npu::_npu_format_cast",
 }
 
+_STATISTICS: Final = ("running_mean", "running_var")
+
 #: Operator -> the arguments it writes although the schema says it only reads them; empty: it is not known which.
 _hidden_writes: dict[str, tuple[str, ...]] = {
+    "aten::batch_norm_gather_stats.default": _STATISTICS,
+    "aten::batch_norm_gather_stats_with_counts.default": _STATISTICS,
+    "aten::batch_norm_update_stats.default": _STATISTICS,
+    "npu::batch_norm_gather_stats_update.default": _STATISTICS,
     "npu::npu_apply_rotary_pos_emb.default": ("query", "key"),
     "npu::npu_dequant_rope_quant_kvcache.default": ("k_cache", "v_cache"),
     "npu::npu_fused_infer_attention_score.out": ("out",),

@@ -9,38 +9,53 @@ from air_fxpasses.npu_cards._card import Kernel, NpuOp
 from air_fxpasses.npu_cards._ir import (
     Count,
     Fixed,
+    InType,
     Ir,
     OrDefault,
+    OrElse,
     OrEmpty,
     OrSize,
+    ReadAs,
     Respelled,
     Source,
+    ThreeInOne,
+    TypeNumber,
     TypeOfResult,
+    arguments_of,
 )
 from air_fxpasses.npu_cards._sample import Sample
 from air_fxpasses.npu_cards._schemas import RECORDED_FROM, SCHEMAS
 from air_fxpasses.npu_cards._table import find, operators, reference, row
+from air_fxpasses.npu_cards._types import Code, type_of
 from air_fxpasses.npu_cards.errors import NotAnNpuOperator, NotCovered
 
 __all__ = [
     "RECORDED_FROM",
     "SCHEMAS",
+    "Code",
     "Count",
     "Fixed",
+    "InType",
     "Ir",
     "Kernel",
     "NotAnNpuOperator",
     "NotCovered",
     "NpuOp",
     "OrDefault",
+    "OrElse",
     "OrEmpty",
     "OrSize",
+    "ReadAs",
     "Respelled",
     "Sample",
     "Source",
+    "ThreeInOne",
+    "TypeNumber",
     "TypeOfResult",
+    "arguments_of",
     "find",
     "operators",
     "reference",
     "row",
+    "type_of",
 ]

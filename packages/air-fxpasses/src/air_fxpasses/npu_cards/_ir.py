@@ -10,6 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
+from air_fxpasses.npu_cards._types import Code
+
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
@@ -63,8 +67,65 @@ class OrEmpty:
     argument: str
 
 
-Source = str | Fixed | Respelled | OrDefault | TypeOfResult | Count | OrSize | OrEmpty
+@dataclass(frozen=True, slots=True)
+class TypeNumber:
+    """The engine's number of the type that an argument names, by torch's number of it or by torch_npu's."""
+
+    argument: str
+    otherwise: Code = None
+    """The type where the argument is None; without one the attribute stays at its default then."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAs:
+    """A tensor, or a list of them, whose bytes are of a type that torch does not have."""
+
+    argument: str
+    type: str = ""
+    """The argument that names the type; where it is None, the bytes are of the tensor's own type."""
+    standing_for: Mapping[torch.dtype, Code] = field(default_factory=dict)
+    """What types of tensors stand for where no argument names the type."""
+    times: str = ""
+    """The input that is the left operand of a product: this is the right one, which may be turned after packing."""
+    is_whole: bool = False
+    """Values of four bits are refused: nobody says along which axis they are packed."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrElse:
+    """An argument, or another argument where it is None."""
+
+    argument: str
+    other: str
+
+
+@dataclass(frozen=True, slots=True)
+class InType:
+    """A tensor, converted to the type that the operator type takes."""
+
+    argument: str
+    dtype: torch.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class ThreeInOne:
+    """Three sizes of groups, of rows, columns and depth, in one number of 16 bits each; 0 where they are None."""
+
+    argument: str
+
+
+_Number = Fixed | Respelled | OrDefault | OrElse | TypeOfResult | TypeNumber | Count | OrSize | ThreeInOne
+_Tensor = OrEmpty | ReadAs | InType
+Source = str | _Number | _Tensor
 """Where an input or an attribute comes from: an argument by its name, or one of the above."""
+
+
+def arguments_of(source: Source) -> tuple[str, ...]:
+    """The arguments that a source reads."""
+    if isinstance(source, str):
+        return (source,)
+    named = (getattr(source, name, "") for name in ("argument", "type", "other"))
+    return tuple(name for name in named if name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +142,8 @@ class Ir:
 
     What the type writes in place and this does not name is copied first.
     """
+    held: Mapping[str, Code | str] = field(default_factory=dict)
+    """Output -> its type, or the argument that names it, where torch holds the bytes in another type."""
     needs: Mapping[str, str] = field(default_factory=dict)
     """Output -> the argument without which the type gives nothing there; the result is zeros then."""
     only: Mapping[str, Any] = field(default_factory=dict)

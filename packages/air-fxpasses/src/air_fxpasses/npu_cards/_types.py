@@ -28,8 +28,10 @@ _CODES: Final = {
     16: torch.quint4x2,
     23: torch.float8_e5m2,
     24: torch.float8_e4m3fn,
+    44: torch.float8_e8m0fnu,
     291: torch.float8_e5m2,
     292: torch.float8_e4m3fn,
+    293: torch.float8_e8m0fnu,
 }
 
 #: torch_npu's numbers of the types torch does not have; their bytes travel as `uint8`.

@@ -84,7 +84,7 @@ class Context:
         self,
         op_type: str | prototypes.Prototype,
         *inputs: Operand,
-        dtype: torch.dtype | Sequence[torch.dtype] | None = None,
+        dtype: torch.dtype | DataType | Sequence[torch.dtype | DataType] | None = None,
         shape: Any = _UNSET,
         num_outputs: int | None = None,
         attrs: Mapping[str, object] | None = None,
@@ -97,7 +97,8 @@ class Context:
             op_type: the operator type, or a prototype that no table has.
             inputs: one per input of the prototype, in order: a `Value`, a list of them for a dynamic input, None for
                 an optional one; integers and lists of integers become int64 constants.
-            dtype: type of the output(s); left out, that of the first operand (bool for comparisons).
+            dtype: type of the output(s), a `DataType` where torch has none of that meaning; left out, that of the
+                first operand (bool for comparisons).
             shape: shape of the output, a list of shapes for several; left out, inferred for elementwise operators.
             num_outputs: how many outputs a dynamic output has.
             attrs, keywords: attributes by name; a keyword may also name an input.
@@ -165,8 +166,9 @@ class Context:
         values = []
         for port, one, sizes in zip(node.outputs, dtypes, shapes, strict=True):
             kept: Shape = None if sizes is None else dims_of(sizes)
-            port.desc = TensorDesc(DataType.of(one), kept)
-            values.append(Value(port, one, kept))
+            kind = DataType.of(one)
+            port.desc = TensorDesc(kind, kept)
+            values.append(Value(port, kind.torch if isinstance(one, DataType) else one, kept))
         return tuple(values)
 
     def const(self, value: Any, dtype: torch.dtype) -> Value:

@@ -34,7 +34,7 @@ def _widened(ctx: Context, value: Value) -> Value:
     return ctx.emit("Unsqueeze", value, axes=[2], shape=(batch, channels, 1, length))
 
 
-def _attributes(
+def window(
     ctx: Context, axes: int, groups: int, stride: Any, padding: Any, dilation: Any
 ) -> dict[str, object]:
     """Those of a convolution, for two axes when the convolution has one."""
@@ -90,7 +90,7 @@ def convolution(
     signal = axes == 1
     x, kernel = (_widened(ctx, input), _widened(ctx, weight)) if signal else (input, weight)
     space = 2 if signal else axes
-    attrs = _attributes(ctx, axes, groups, stride, padding, dilation)
+    attrs = window(ctx, axes, groups, stride, padding, dilation)
     out = ctx.out_shape
     shape = (*out[:2], 1, out[2]) if signal else out
     if transposed:
@@ -141,7 +141,7 @@ def convolution_backward(
     _fits(ctx, transposed, stride, output_padding)
     signal, space = input.rank == 3, max(input.rank - 2, 2)
     dy, x, kernel = (_widened(ctx, v) if signal else v for v in (grad_output, input, weight))
-    attrs = _attributes(ctx, input.rank - 2, groups, stride, padding, dilation)
+    attrs = window(ctx, input.rank - 2, groups, stride, padding, dilation)
 
     def made(op_type: str, *operands: Any, like: Value) -> Value:
         found = ctx.emit(op_type, *operands, attrs=attrs, dtype=x.dtype, shape=like.dims)

@@ -12,26 +12,15 @@ from typing import Any, Final, Protocol
 
 import torch
 
-from air_fxpasses.npu_cards import (
-    SCHEMAS,
-    Count,
-    Fixed,
-    Ir,
-    OrDefault,
-    OrEmpty,
-    OrSize,
-    Source,
-    TypeOfResult,
-    find,
-    operators,
-)
+from air_fxpasses.npu_cards import SCHEMAS, Ir, Source, arguments_of, find, operators
 from air_geir import prototypes
 from air_geir.building import Context, Value
+from air_geir.converters._foreign_types import held_in, type_and_shape
 from air_geir.converters._registry import add
 from air_geir.converters._rows import as_attribute, by_schema
+from air_geir.converters._sources import value_of
 from air_geir.ir import as_dim
 from air_geir.prototypes import PortKind
-from air_geir.types import DataType
 
 Body = Callable[[Context, dict[str, Any]], Any]
 _ADVICE: Final = "pass tensors in the types they are meant in, and leave other arguments at their defaults"
@@ -150,13 +139,16 @@ class _OneType:
     @property
     def used(self) -> set[str]:
         """The arguments that are read, or ignored on purpose."""
-        named = (s if isinstance(s, str) else getattr(s, "argument", "") for s in self.sources.values())
-        return {*named, *self.ir.only, *self.ir.ignored, "out"}
+        named = (name for source in self.sources.values() for name in arguments_of(source))
+        held = (name for name in self.ir.held.values() if isinstance(name, str))
+        return {*named, *held, *self.ir.only, *self.ir.ignored, "out"}
 
     def __call__(self, ctx: Context, given: dict[str, Any]) -> Any:
         _check(ctx, self.ir, given)
         written = {output: given[argument] for output, argument in self.hidden.items()}
         for output, argument in self.in_place.items():
+            if given[argument] is None:
+                ctx.refuse(f"{argument} is written and is not given", f"pass {argument}")
             if output not in self.writes:
                 given[argument] = ctx.emit("TensorMove", given[argument], shape=given[argument].shape)
         found = dict(zip(self.outputs, self._emit(ctx, given), strict=True))
@@ -174,22 +166,32 @@ class _OneType:
 
     def _results(
         self, ctx: Context, given: Mapping[str, Any], found: Mapping[str, Value]
-    ) -> tuple[Value, ...]:
+    ) -> tuple[Value | None, ...]:
         """The outputs that are results; where a call asks for none, the engine's has no size that torch knows of."""
         metas = ctx.meta if isinstance(ctx.meta, (list, tuple)) else [ctx.meta]
-        results = []
+        results: list[Value | None] = []
         for name, meta in zip(self.gives, metas, strict=False):
+            if meta is None:
+                results.append(None)
+                continue
             absent = name in self.ir.needs and given[self.ir.needs[name]] is None
             empty = absent or [as_dim(size) for size in meta.shape] == [0]
-            results.append(ctx.fill(meta.shape, 0, meta.dtype) if empty else found[name])
+            value = ctx.fill(meta.shape, 0, meta.dtype) if empty else found[name]
+            results.append(held_in(ctx, value, meta.dtype) if name in self.ir.held else value)
         return tuple(results)
 
     def _emit(self, ctx: Context, given: Mapping[str, Any]) -> tuple[Value, ...]:
-        values = {name: _value(ctx, source, given) for name, source in self.sources.items()}
+        values: dict[str, Any] = {}
+        for name, source in self.sources.items():
+            values[name] = value_of(ctx, source, given, values)
         metas = list(ctx.meta) if isinstance(ctx.meta, (list, tuple)) else [ctx.meta]
         like = {output: given[argument] for output, argument in {**self.in_place, **self.writes}.items()}
-        types: dict[str, torch.dtype] = {output: value.dtype for output, value in like.items()}
-        types |= {name: meta.dtype for name, meta in zip(self.gives, metas, strict=False)}
+        types: dict[str, Any] = {output: value.dtype for output, value in like.items()}
+        shapes = {output: value.dims for output, value in like.items()}
+        for name, meta in zip(self.gives, metas, strict=False):
+            types[name] = torch.float32 if meta is None else meta.dtype
+            if name in self.ir.held:
+                types[name], shapes[name] = type_and_shape(ctx, self.ir.held[name], given, meta)
         attributes = {
             name: as_attribute(spec, values[name])
             for name, spec in self.prototype.attr.items()
@@ -200,7 +202,7 @@ class _OneType:
             *(_fed(ctx, port.kind, values.get(port.name)) for port in self.prototype.inputs),
             attrs=attributes,
             dtype=[types[name] for name in self.outputs],
-            shape=[like[name].dims if name in like else None for name in self.outputs],
+            shape=[shapes.get(name) for name in self.outputs],
         )
 
 
@@ -213,36 +215,6 @@ def _check(ctx: Context, ir: Ir, given: Mapping[str, Any]) -> None:
             ctx.refuse(
                 f"{name} of four bits, eight to a number, has no type in torch", f"use a {name} of 8 bits"
             )
-
-
-def _value(ctx: Context, source: Source, given: Mapping[str, Any]) -> Any:
-    if isinstance(source, Fixed):
-        return source.value
-    if isinstance(source, TypeOfResult):
-        return DataType.of(ctx.out_dtype)
-    if isinstance(source, str):
-        return given[source]
-    value = given[source.argument]
-    if isinstance(source, OrDefault):
-        return source.otherwise if value is None else value
-    if isinstance(source, OrEmpty):
-        return [ctx.fill((0,), 0, torch.float32)] if value is None else value
-    if isinstance(source, Count):
-        return len(value)
-    if isinstance(source, OrSize):
-        return value or _fixed_size(ctx, source.of, given[source.of])
-    if value not in source.codes:
-        ctx.refuse(
-            f"{source.argument} {value!r} is unknown", f"use one of {', '.join(map(str, source.codes))}"
-        )
-    return source.codes[value]
-
-
-def _fixed_size(ctx: Context, name: str, value: Value) -> int:
-    first = value.dims[0]
-    if not isinstance(first, int):
-        ctx.refuse(f"the size of {name} is an attribute here, and it is {first}", "mark that size as static")
-    return first
 
 
 def _fed(ctx: Context, kind: PortKind, value: Any) -> Any:

@@ -6,15 +6,16 @@ same name is in the table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import torch
 
 from air_fxpasses.npu_cards import (
     Count,
     Fixed,
+    InType,
     Ir,
     OrDefault,
     OrEmpty,
@@ -24,8 +25,15 @@ from air_fxpasses.npu_cards import (
     TypeOfResult,
 )
 from air_geir.building import Context, Value
+from air_geir.converters._foreign_types import held_in, read_as, type_and_shape, type_named
+from air_geir.converters._npu_narrow_rows import ROWS as _NARROW
+from air_geir.converters._npu_narrow_rows import WITH
+from air_geir.converters._npu_rows_of_ranks import ROWS as _OF_RANKS
 from air_geir.converters._registry import add, resolve
+from air_geir.converters._rows import by_schema
+from air_geir.converters.convolution import window
 from air_geir.converters.npu_by_card import from_one_type
+from air_geir.ir import Format
 from air_graph import hidden_writes, is_written
 
 _MOE: Final = "MoeDistribute"
@@ -48,7 +56,31 @@ _NO_QUANTISATION: Final = dict.fromkeys(
      "pertoken_scale_dtype", "comm_mode")
 )  # fmt: skip
 
+_CONVOLUTION: Final[Mapping[str, Source]] = {
+    "activation_mode": Respelled("activation", {None: 0, "None": 0, "silu": 1, "swish": 2}),
+    "conv_mode": Respelled("conv_mode", {None: 0, "default": 0, "pangu": 1}),
+    "pad_slot_id": OrDefault("pad_slot_id", -1),
+    "run_mode": OrDefault("run_mode", 0),
+    "residual_connection": OrDefault("residual_connection", 0),
+    "max_query_len": OrDefault("max_query_len", -1),
+    "block_size": OrDefault("block_size", 128),
+}
+
 ROWS: Final[Mapping[str, Ir]] = {
+    **_NARROW,
+    **_OF_RANKS,
+    "batch_norm_gather_stats_update": Ir(
+        "SyncBatchNormGatherStats",
+        {
+            "total_sum": "mean",
+            "total_square_sum": "invstd",
+            "sample_count": InType("counts", torch.int32),
+            "mean": "running_mean",
+            "variance": "running_var",
+        },
+        gives=("batch_mean", "batch_invstd"),
+        ignored=("input",),
+    ),
     "npu_attention_update": Ir("AttentionUpdate", {"go": "local_out", "sp": Count("lse")}),
     "npu_all_gather_base_mm": Ir(
         "AllGatherMatmul",
@@ -73,6 +105,9 @@ ROWS: Final[Mapping[str, Ir]] = {
     "npu_ffn": Ir(
         "FFN", {"output_dtype": Respelled("output_dtype", {None: -1})}, only={"expert_tokens_index": None}
     ),
+    "npu_fused_causal_conv1d": Ir("FusedCausalConv1d", _CONVOLUTION, gives=("y",)),
+    "npu_fused_causal_conv1d_v2": Ir("InplaceFusedCausalConv1d", _CONVOLUTION),
+    "npu_fused_matmul": Ir("FusedMatMul"),
     "npu_gelu_backward": Ir("GeluGradV2", {"dy": "grad_output", "x": "input"}),
     "npu_gelu_quant": Ir(
         "GeluQuant",
@@ -179,6 +214,41 @@ class Loaded:
         return hidden_writes(f"{self.op.name()}.default") or ()
 
 
+def npu_scatter_list(
+    ctx: Context, input: Sequence[Value], indices: Value, updates: Value, mask: Value | None = None,
+    reduce: str = "update", axis: int = -2,
+) -> tuple[Value, ...]:  # fmt: skip
+    """The operator type writes in place; it is given copies."""
+    copies = [ctx.emit("TensorMove", one, shape=one.dims) for one in input]
+    return ctx.emit_many(
+        "ScatterList", copies, indices, updates, mask, reduce=reduce, axis=axis, num_outputs=len(copies),
+        dtype=[one.dtype for one in copies], shape=[one.dims for one in copies],
+    )  # fmt: skip
+
+
+def npu_quant_conv2d(
+    ctx: Context, input: Value, weight: Value, scale: Value, strides: Any = 1, pads: Any = 0, dilations: Any = 1,
+    groups: int = 1, offset_x: int = 0, round_mode: str = "rint", output_dtype: int | None = None,
+    bias: Value | None = None, offset: Value | None = None, input_dtype: int | None = None,
+    weight_dtype: int | None = None,
+) -> Value:  # fmt: skip
+    """A convolution of images whose channels come second."""
+    if offset is not None or output_dtype is None:
+        ctx.refuse(
+            "an offset, or no output_dtype, has no operator here", "leave offset out, give output_dtype"
+        )
+    x, kernel = (
+        one if code is None else read_as(ctx, one, type_named(ctx, code))
+        for one, code in ((input, input_dtype), (weight, weight_dtype))
+    )
+    kind, dims = type_and_shape(ctx, output_dtype, {}, ctx.meta)
+    attrs = window(ctx, 2, groups, strides, pads, dilations)
+    attrs |= {"dtype": kind, "offset_x": offset_x, "round_mode": round_mode}
+    result = ctx.emit("QuantConv2D", x, kernel, scale, bias, None, attrs=attrs, dtype=kind, shape=dims)
+    ctx.layout(result, Format.NCHW)
+    return held_in(ctx, result, ctx.out_dtype)
+
+
 def npu_prefetch(
     ctx: Context, input: Value, dependency: Value | None, max_size: int, offset: int = 0
 ) -> None:
@@ -196,13 +266,34 @@ def npu_prefetch(
     ctx.graph.add("Cmo", input.port, attrs=attrs).run_after(dependency.port.node)
 
 
+def converter_of(name: str, op: torch._ops.OpOverload) -> Callable[..., Any]:
+    """The converter that a row makes, or of two rows the one that an argument of the call chooses."""
+    plain = from_one_type(Loaded(op), ROWS[name])
+    if name not in WITH:
+        return plain
+    argument, ir = WITH[name]
+    other = from_one_type(Loaded(op), ir)
+
+    def choose(ctx: Context, given: dict[str, Any]) -> Any:
+        return (plain if given[argument] is None else other)(ctx, **given)
+
+    return by_schema(op._schema, choose, __name__)
+
+
 def register_loaded() -> None:
-    """Registers a converter for every row whose operator is loaded, and for the one that is no row."""
-    for name, ir in ROWS.items():
+    """Registers a converter for every row whose operator is loaded, and for those that are no rows."""
+    for name in ROWS:
         if (op := resolve(f"npu.{name}.default")) is not None:
-            add(f"npu.{name}.default", from_one_type(Loaded(op), ir), family="npu")
-    if resolve("npu.npu_prefetch.default") is not None:
-        add("npu.npu_prefetch.default", npu_prefetch, family="npu")
+            add(f"npu.{name}.default", converter_of(name, op), family="npu")
+    for name, function in _FUNCTIONS.items():
+        if resolve(f"npu.{name}.default") is not None:
+            add(f"npu.{name}.default", function, family="npu")
 
 
+#: Those that are no rows.
+_FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
+    "npu_prefetch": npu_prefetch,
+    "npu_quant_conv2d": npu_quant_conv2d,
+    "npu_scatter_list": npu_scatter_list,
+}
 register_loaded()

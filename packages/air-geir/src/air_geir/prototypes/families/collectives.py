@@ -8,7 +8,7 @@ AllGatherMatmul(x1, x2, bias?) -> (y, gather_out) {group: str; is_trans_a: bool 
 AllGatherMatmulV2(x1, x2, bias?, x1_scale?, x2_scale?, quant_scale?) -> (y, gather_out, amax_out) {group:
     str; is_trans_a: bool = False; is_trans_b: bool = False; gather_index: int = 0; comm_turn: int = 0;
     rank_size: int = 0; block_size: int = 0; group_size: int = 0; is_gather_out: bool = True; is_amax_out:
-    bool = False; y_dtype: int = 0}
+    bool = False; y_dtype: int = 28; comm_mode: str = "ai_cpu"}
 AlltoAllMatmul(x1, x2, bias?, x1_scale?, x2_scale?, comm_scale?, x1_offset?, x2_offset?) -> (y,
     all2all_out) {group: str; world_size: int; all2all_axes: ints = [-2, -1]; y_dtype: int = 28;
     x1_quant_mode: int = 0; x2_quant_mode: int = 0; comm_quant_mode: int = 0; x1_quant_dtype: int = 28;
@@ -29,7 +29,7 @@ AttentionToFFN(x, session_id, micro_batch_id, layer_id, expert_ids, expert_rank_
     ffn_token_data_shape: ints; attn_token_info_table_shape: ints; moe_expert_num: int; quant_mode: int =
     0; sync_flag: int = 0; ffn_start_rank_id: int = 0}
 AttentionWorkerCombine(schedule_context, expert_scales, layer_id) -> (y, next_layer_id) {hidden_size: int
-    = 0; token_dtype: int = 0}
+    = 0; token_dtype: int = 0; need_schedule: int = 0}
 AttentionWorkerScheduler(schedule_context) -> schedule_context
 DistributeBarrier(x_ref, time_out?, elastic_info?) -> x_ref {group: str; world_size: int}
 FFNToAttention(x, session_ids, micro_batch_ids, token_ids, expert_offsets, actual_token_num,

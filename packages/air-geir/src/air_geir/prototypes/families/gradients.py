@@ -288,7 +288,7 @@ ResizeNearestNeighborV2Grad(grads, size) -> y {align_corners: bool = False; half
 ResizeNearestNeighborV2GradD(grads) -> y {size: ints; align_corners: bool = False; half_pixel_centers:
     bool = False}
 RmsNormGrad(dy, x, rstd, gamma) -> (dx, dgamma)
-RmsNormGradQuant(dy, x, rstd, gamma, scale_x, offset_x?) -> (dx_out, dgamma_out) {div_mode: bool = True;
+RmsNormGradQuant(dy, x, rstd, gamma, scales_x, offset_x?) -> (dx, dgamma) {div_mode: bool = True;
     quant_mode: str = "static"; dst_type: int = 2}
 ROIAlignGrad(ydiff, rois, rois_n?) -> xdiff {xdiff_shape: ints; pooled_width: int; pooled_height: int;
     spatial_scale: float; sample_num: int = 2; roi_end_mode: int = 1}

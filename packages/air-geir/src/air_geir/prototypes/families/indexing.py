@@ -47,7 +47,7 @@ ScatterAddWithAxis(var, indices, updates) -> var {axis: int}
 ScatterDiv(var, indices, updates) -> var {use_locking: bool = False}
 ScatterElements(data, indices, updates) -> y {axis: int = 0; reduction: str = "none"}
 ScatterElementsV2(data, indices, updates) -> y {axis: int = 0; reduction: str = "none"}
-ScatterList(indice, mask?) -> () {reduce: str = "update"; axis: int = -2}
+ScatterList(var*, indice, updates, mask?) -> var* {reduce: str = "update"; axis: int = -2}
 ScatterMax(var, indices, updates) -> var {use_locking: bool = False}
 ScatterMaxWithArgmax(x, indices, updates) -> (y, argmax)
 ScatterMin(var, indices, updates) -> var {use_locking: bool = False}

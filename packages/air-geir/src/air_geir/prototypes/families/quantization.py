@@ -32,17 +32,18 @@ DynamicBlockQuant(x) -> (y, scale) {min_scale: float = 0.0; round_mode: str = "r
 DynamicDualLevelMxQuant(x, smooth_scale?) -> (y, level0_scale, level1_scale) {round_mode: str = "rint";
     level0_block_size: int = 512; level1_block_size: int = 32}
 DynamicMxQuant(x) -> (y, mxscale) {axis: int = -1; round_mode: str = "rint"; dst_type: int = 40;
-    block_size: int = 32; scale_alg: int = 0; dst_type_max: float = 0.0; max_low_bound: float = 0.0}
+    blocksize: int = 32; scale_alg: int = 0; dst_type_max: float = 0.0; max_low_bound: float = 0.0}
 DynamicMxQuantWithDualAxis(x) -> (y1, mxscale1, y2, mxscale2) {round_mode: str = "rint"; dst_type: int =
     40; scale_alg: int = 0; dst_type_max: float = 0.0}
 DynamicQuant(x, smooth_scales?, group_index?) -> (y, scale) {dst_type: int = 2}
-DynamicQuantV2(x, smooth_scales?, group_index?) -> (y, scale, offset) {dst_type: int = 2}
+DynamicQuantV2(x, smooth_scales?, group_index?) -> (y, scale, offset) {dst_type: int = 2;
+    is_symmetrical: bool = False; quant_mode: str = "pertoken"; dst_type_max: float = 0.0}
 FakeQuantWithMinMaxArgs(x) -> y {min: float = -6.0; max: float = 6.0; num_bits: int = 8; narrow_range:
     bool = False}
 FakeQuantWithMinMaxVars(x, min, max) -> y {num_bits: int = 8; narrow_range: bool = False}
 FakeQuantWithMinMaxVarsPerChannel(x, min, max) -> y {num_bits: int = 8; narrow_range: bool = False}
-FlatQuant(x, kronecker_p1, kronecker_p2) -> (out, quant_scale) {clip_ratio: float = 1.0; dst_type: int;
-    dst_type_max: float = 0.0}
+FlatQuant(x, kronecker_p1, kronecker_p2, group_list?) -> (out, quant_scale) {clip_ratio: float = 1.0; dst_dtype:
+    int = 29; dst_type_max: float = 0.0; group_list_type: int = 0}
 FusedQuantMatMul(x1, x2, bias?, x1_scale?, x2_scale?, y_scale?, x1_offset?, x2_offset?, y_offset?,
     x2_table?, x3?) -> y {dtype: int; compute_type: int = -1; transpose_x1: bool = False; transpose_x2:
     bool = False; group_size: int = -1; fused_op_type: str = ""}
@@ -53,6 +54,7 @@ GroupedDynamicBlockQuant(x, group_list) -> (y, scale) {min_scale: float = 0.0; r
     dst_type_max: float = 0.0}
 GroupedDynamicMxQuant(x, group_index) -> (y, mxscale) {round_mode: str = "rint"; dst_type: int = 35;
     blocksize: int = 32; scale_alg: int = 0; dst_type_max: float = 0.0}
+GroupedQuantMax(x, scale, group_list) -> (y, amax) {round_mode: str = "rint"; dst_type: int = 35}
 GroupQuant(x, scale, group_index, offset?) -> y {dst_type: int = 2}
 QuantBatchMatmul(x1, x2, bias, deq_scale) -> y {adj_x1: bool = False; adj_x2: bool = False}
 QuantBatchMatmulInplaceAdd(x1, x2, x2_scale, y, x1_scale?) -> y {transpose_x1: bool = False; transpose_x2:
@@ -73,13 +75,13 @@ QuantMatmulDequant(x, quantized_weight, weight_scale, bias?, x_scale?, x_offset?
 QuantMatmulReduceSum(x1, x2, dims, bias?, x1_scale?, x2_scale?, y_scale?, x1_offset?, x2_offset?,
     y_offset?, x2_table?) -> y {dtype: int; compute_type: int = -1; transpose_x1: bool = False;
     transpose_x2: bool = False; group_size: int = -1; keep_dims: bool = False}
-QuantMax(x, scale, group_list?) -> (y, amax) {round_mode: str = "rint"; dst_type: int = 35}
+QuantMax(x, scale) -> (y, amax) {round_mode: str = "rint"; dst_type: int = 35}
 QuantUpdateScatter(var, indices, updates, quant_scales, quant_zero_points?) -> var {reduce: str; axis: int
     = -2; quant_axis: int = -1; round_mode: str = "rint"}
 RmsNormDynamicMxQuant(x, gamma, beta?) -> (y, mxscale, rstd) {epsilon: float = 1e-06; scale_alg: int = 0;
     round_mode: str = "rint"; dst_type: int = 40; output_rstd: bool = False}
-RotateQuant(x, rotation, alpha?) -> (y, scale) {y_dtype: int = 0; axis: int = -1; round_mode: str =
-    "rint"; scale_alg: int = 0; dst_type_max: float = 0.0; transpose_y: bool = False}
+RotateQuant(x, rot, alpha?) -> (y, scale) {y_dtype: int = 2; axis: int = -1; round_mode: str =
+    "rint"; scale_alg: int = 0; dst_type_max: float = 0.0; trans: bool = False}
 SwigluMxQuant(x, group_index?) -> (y, mxscale) {activate_dim: int = -1; activate_left: bool = False;
     swiglu_mode: int = 0; clamp_limit: float = 7.0; glu_alpha: float = 1.702; glu_bias: float = 1.0;
     group_mode: int = 0; axis: int = -1; dst_type: int = 40; round_mode: str = "rint"; scale_alg: int = 0;
