@@ -112,7 +112,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "npu_mm_all_reduce_base": {"comm_quant_mode": 0},
     "npu_mm_reduce_scatter_base": NO_SCALES,
     "npu_moe_distribute_combine": {"shared_expert_x": None},
-    "npu_moe_distribute_dispatch_v2": {"quant_mode": 0},
+    "npu_moe_distribute_dispatch_v2": {"quant_mode": 0, "y_dtype": 24},  # torch.float8_e4m3fn
     "npu_gelu_quant": {"quant_mode": "dynamic"},
     "npu_recurrent_gated_delta_rule": STATES,
     "npu_recurrent_gated_delta_rule_functional": STATES,

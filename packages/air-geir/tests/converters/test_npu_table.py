@@ -58,8 +58,12 @@ def test_a_card_names_what_its_operator_type_and_its_schema_have(card: npu_ops.N
     assert ir.takes.keys() <= {*prototype.input_index, *prototype.attr}
     outputs = {port.name for port in prototype.outputs}
     assert {*ir.gives, *(ir.writes or {}).values()} <= outputs
-    sources = [s if isinstance(s, str) else getattr(s, "argument", None) for s in ir.takes.values()]
-    named = {*filter(None, sources), *ir.only, *ir.ignored, *ir.not_packed, *(ir.writes or {})}
+    named = {
+        *(name for s in ir.takes.values() for name in npu_ops.arguments_of(s)),
+        *ir.only,
+        *ir.ignored,
+        *(ir.writes or {}),
+    }
     assert named - {"workspace"} <= {a.name for a in card.parsed.arguments}
 
 

@@ -23,6 +23,7 @@ from air_fxpasses.npu_cards._ir import (
     TypeOfResult,
     arguments_of,
 )
+from air_fxpasses.npu_cards._quantise import packed, unpacked_operand
 from air_fxpasses.npu_cards._sample import Sample
 from air_fxpasses.npu_cards._schemas import RECORDED_FROM, SCHEMAS
 from air_fxpasses.npu_cards._table import find, operators, reference, row
@@ -55,7 +56,9 @@ __all__ = [
     "arguments_of",
     "find",
     "operators",
+    "packed",
     "reference",
     "row",
     "type_of",
+    "unpacked_operand",
 ]

@@ -40,7 +40,7 @@ class OrDefault:
 
 @dataclass(frozen=True, slots=True)
 class TypeOfResult:
-    """The number of the type of the first result, which an argument asks for."""
+    """The number of the type that an argument asks for; where it is None, of the type of the first result."""
 
     argument: str
 
@@ -145,10 +145,8 @@ class Ir:
     held: Mapping[str, Code | str] = field(default_factory=dict)
     """Output -> its type, or the argument that names it, where torch holds the bytes in another type."""
     needs: Mapping[str, str] = field(default_factory=dict)
-    """Output -> the argument without which the type gives nothing there; the result is zeros then."""
+    """Output -> the argument without which the type gives nothing there ("": it never does); the result is zeros."""
     only: Mapping[str, Any] = field(default_factory=dict)
     """Argument -> the one value that is computed."""
     ignored: tuple[str, ...] = ()
     """Arguments that change no number, or name a type that the result has anyway."""
-    not_packed: tuple[str, ...] = ()
-    """Inputs refused in int32, which would be four bits, eight to a number."""

@@ -40,6 +40,18 @@ def unpacked(words: Tensor) -> Tensor:
     return torch.where(nibbles >= 8, nibbles - 16, nibbles).flatten(-2)
 
 
+def unpacked_operand(words: Tensor, depth: int | None = None) -> Tensor:
+    """An operand of a product of four bits, eight to a number; any other as it is.
+
+    `depth` is what a right operand has in common with the left one: it may have been turned after it was packed.
+    """
+    if words.dtype != torch.int32:
+        return words
+    if depth is not None and words.dim() > 1 and words.shape[-2] * _PACKED == depth:
+        return unpacked(words.mT).mT.to(torch.int8)
+    return unpacked(words).to(torch.int8)
+
+
 def unpacked_scale(scale: Tensor) -> Tensor:
     """A scale as a float, also one that `npu_trans_quant_param` packed."""
     if scale.dtype not in (torch.int64, torch.uint64):

@@ -35,7 +35,8 @@ _CODES: Final = {
 }
 
 #: torch_npu's numbers of the types torch does not have; their bytes travel as `uint8`.
-_FOREIGN: Final = {285: "int4", 290: "hifloat8", 296: "float4_e2m1fn_x2", 297: "float4_e1m2fn_x2"}
+INT4: Final = 285
+_FOREIGN: Final = {INT4: "int4", 290: "hifloat8", 296: "float4_e2m1fn_x2", 297: "float4_e1m2fn_x2"}
 
 _STORED: Final = {
     torch.qint8: torch.int8,

@@ -159,6 +159,8 @@ class Context:
         count = len(node.outputs)
         if dtype is None:
             dtype = dtype_of(node.op_type, operands)
+            if operands and operands[0].dtype == dtype:
+                dtype = operands[0].port.desc.dtype  # it may be one that torch holds in another type
         if shape is _UNSET:
             shape = shape_of(node.op_type, operands)
         dtypes = list(dtype) if isinstance(dtype, (list, tuple)) else [dtype] * count

@@ -71,8 +71,11 @@ def held_in(ctx: Context, value: Value, dtype: torch.dtype) -> Value:
 def type_and_shape(
     ctx: Context, named: Any, given: Mapping[str, Any], meta: torch.Tensor
 ) -> tuple[DataType, tuple[Dim, ...]]:
-    """What the engine gives for a result that torch knows as `meta`; its type is a code, or an argument names it."""
-    code = given[named] if isinstance(named, str) else named
+    """What the engine gives for a result that torch knows as `meta`; its type is a code, or an argument names it.
+
+    A code that no argument chose is of the cases in which torch gives bytes.
+    """
+    code = given[named] if isinstance(named, str) else None if meta.dtype.is_floating_point else named
     own = DataType.of(meta.dtype)
     kind = own if code is None else type_named(ctx, code)
     dims = tuple(as_dim(size) for size in meta.shape)

@@ -19,6 +19,7 @@ _FLOAT4: Final = 296
 _BYTES: Final = {torch.int32: INT4, torch.uint8: HIFLOAT8}
 _EXPONENTS: Final = {torch.uint8: SHARED_EXPONENT}
 _TO: Final = TypeNumber("dst_type")
+_NO_DEVIATION: Final = {"rstd": ""}
 _SCALED: Final = {"y": "dst_type", "mxscale": SHARED_EXPONENT}
 _PRODUCT: Final = {
     "x1": ReadAs("x1", "x1_dtype", {torch.int32: INT4}),
@@ -64,7 +65,10 @@ ROWS: Final[Mapping[str, Ir]] = {
     "npu_add_quant_matmul": _ADDED,
     "npu_add_quant_matmul_": _ADDED,
     "npu_add_rms_norm_dynamic_mx_quant": Ir(
-        "AddRmsNormDynamicMxQuant", {"dst_type": _TO, "output_rstd": Fixed(False)}, held=_SCALED
+        "AddRmsNormDynamicMxQuant",
+        {"dst_type": _TO, "output_rstd": Fixed(False)},
+        held=_SCALED,
+        needs=_NO_DEVIATION,
     ),
     "npu_anti_mx_quant": Ir(
         "AntiMxQuant",
@@ -136,7 +140,10 @@ ROWS: Final[Mapping[str, Ir]] = {
     ),
     "npu_quant_max": Ir("QuantMax", _MAX, held={"y": "dst_dtype"}),
     "npu_rms_norm_dynamic_mx_quant": Ir(
-        "RmsNormDynamicMxQuant", {"dst_type": _TO, "output_rstd": Fixed(False)}, held=_SCALED
+        "RmsNormDynamicMxQuant",
+        {"dst_type": _TO, "output_rstd": Fixed(False)},
+        held=_SCALED,
+        needs=_NO_DEVIATION,
     ),
     "npu_rotate_quant": Ir(
         "RotateQuant",

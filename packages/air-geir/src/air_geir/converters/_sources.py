@@ -79,6 +79,11 @@ def _type_number(ctx: Context, source: TypeNumber, given: Given) -> DataType | N
     return None if code is None else type_named(ctx, code)
 
 
+def _type_of_result(ctx: Context, source: TypeOfResult, given: Given) -> DataType:
+    code = given[source.argument] if source.argument else None
+    return DataType.of(ctx.out_dtype) if code is None else type_named(ctx, code)
+
+
 def _three_in_one(ctx: Context, source: ThreeInOne, given: Given) -> int:
     sizes: Sequence[int] = given[source.argument] or (0, 0, 0)
     if len(sizes) != 3 or not all(0 <= size < 1 << _BITS for size in sizes):
@@ -102,7 +107,7 @@ _VALUES: Final[Mapping[type, Callable[[Context, Any, Given], Any]]] = {
     OrEmpty: _or_empty,
     OrSize: _or_size,
     Count: lambda _, source, given: len(given[source.argument]),
-    TypeOfResult: lambda ctx, _, __: DataType.of(ctx.out_dtype),
+    TypeOfResult: _type_of_result,
     TypeNumber: _type_number,
     ThreeInOne: _three_in_one,
     InType: _in_type,

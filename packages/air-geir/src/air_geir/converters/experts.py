@@ -17,8 +17,10 @@ _OF_ROWS, _OF_COLUMNS = 0, 2
 """What GroupedMatmul cuts: the rows of x, or what x and weight have in common."""
 _RESULT = {torch.int8: -1, torch.bfloat16: 1, torch.int32: 2}
 """How GroupedMatmul spells the type of its results; 0 for the others."""
-_BIAS = {torch.bfloat16: torch.float32, torch.int8: torch.int32}
+_BIAS = {torch.bfloat16: torch.float32, torch.int8: torch.int32, torch.quint4x2: torch.float16}
 """The type of a bias, where it is not that of x."""
+_NARROW = (torch.int8, torch.quint4x2)
+"""Integers: of eight bits, and of four."""
 _ENDS, _COLUMNS = (torch.tensor(ends, dtype=torch.int32) for ends in ([1, 3, 3, 4], [2, 2, 5, 8]))
 
 
@@ -28,13 +30,14 @@ def grouped_products(
 ) -> tuple[Value, ...]:  # fmt: skip
     """One product per group. A list that is not given has one tensor without elements: the kernels read a first one."""
     of_x, of_weight = x[0].dtype, weight[0].dtype
+    is_mixed = of_x == torch.int8 and of_weight == torch.quint4x2
     absent = {
-        "bias": _BIAS.get(of_x, of_x),
+        "bias": torch.float32 if is_mixed else _BIAS.get(of_x, of_x),
         "scale": torch.uint64,
         "offset": torch.float32,
         **dict.fromkeys(
             ("antiquant_scale", "antiquant_offset"),
-            of_x if of_x != of_weight == torch.int8 else torch.float16,
+            of_x if of_x not in _NARROW and of_weight in _NARROW else torch.float16,
         ),
     }
     filled: dict[str, Any] = {

@@ -9,9 +9,11 @@ from typing import Any
 import torch
 
 from air_geir.building import Context, Size, Value
+from air_geir.converters._foreign_types import held_in, read_as, type_and_shape, type_named
 from air_geir.converters.experts import grouped_products
 from air_geir.converters.indexing import scatter_add
 from air_geir.converters.npu_by_card import by_card, stored
+from air_geir.ir import as_dim
 from air_geir.types import DataType
 
 
@@ -34,14 +36,18 @@ def _in_its_type(ctx: Context, value: Value) -> Value:
     return ctx.cast(value, ctx.out_dtype) if value.dtype != ctx.out_dtype else ctx.emit("Identity", value)
 
 
-@by_card("npu_dtype_cast", "_npu_dtype_cast", ignored=("dtype", "input_dtype"))
-def npu_dtype_cast(ctx: Context, input: Value) -> Value:
-    return _in_its_type(ctx, input)
+@by_card("npu_dtype_cast", "_npu_dtype_cast")
+def npu_dtype_cast(ctx: Context, input: Value, dtype: Any, input_dtype: Any = None) -> Value:
+    """A type that torch does not have is named by a number, and the tensor holds its bytes."""
+    if input_dtype is not None:
+        input = read_as(ctx, input, type_named(ctx, input_dtype))
+    kind, dims = type_and_shape(ctx, "dtype", {"dtype": dtype}, ctx.meta)
+    if input.port.desc.dtype == kind:
+        return ctx.emit("Identity", input)
+    return held_in(ctx, ctx.emit("Cast", input, dtype=kind, shape=dims, dst_type=kind), ctx.out_dtype)
 
 
-@by_card(
-    "npu_dtype_cast_backward", "_npu_dtype_cast_backward", ignored=("dtype", "grad_dtype", "input_dtype")
-)
+@by_card("npu_dtype_cast_backward", "_npu_dtype_cast_backward", ignored=("dtype",))
 def npu_dtype_cast_backward(ctx: Context, grad: Value) -> Value:
     return _in_its_type(ctx, grad)
 
@@ -117,48 +123,69 @@ def npu_top_k_top_p(ctx: Context, logits: Value, p: Value | None, k: Value | Non
     return ctx.cast(result, logits.dtype)
 
 
-@by_card("npu_dynamic_quant", ignored=("dst_type",))
+@by_card("npu_dynamic_quant")
 def npu_dynamic_quant(
-    ctx: Context, input: Value, smooth_scales: Value | None, group_index: Value | None, quant_mode: str
-) -> tuple[Value, ...]:
+    ctx: Context, input: Value, smooth_scales: Value | None, group_index: Value | None, dst_type: Any,
+    quant_mode: str, dst_type_max: float,
+) -> tuple[Value, ...]:  # fmt: skip
     """The operator type computes a scale per row; other modes transpose or flatten the input first."""
     if quant_mode not in ("pertoken", "pertensor", "perchannel"):
         ctx.refuse(f"quant_mode {quant_mode!r} has no operator here", "use pertoken, perchannel or pertensor")
-    dtype = [m.dtype for m in ctx.meta]
-    attrs = {"dst_type": DataType.of(dtype[0])}
-    if quant_mode == "pertoken":
-        return ctx.emit_many("DynamicQuant", input, smooth_scales, group_index, attrs=attrs, dtype=dtype)
-    if smooth_scales is not None:
-        input = ctx.emit("Mul", *ctx.promote(input, smooth_scales), shape=input.shape)
-    if quant_mode == "pertensor":
-        flat = ctx.reshape(input, (1, math.prod(input.dims)))
-        values, scale = ctx.emit_many("DynamicQuant", flat, attrs=attrs, dtype=dtype, shape=[flat.dims, (1,)])
-        return ctx.reshape(values, input.dims), scale
-    order = [*range(input.rank - 2), input.rank - 1, input.rank - 2]
-    turned = ctx.transpose(input, order)
-    values, scale = ctx.emit_many(
-        "DynamicQuant", turned, attrs=attrs, dtype=dtype, shape=[turned.dims, turned.dims[:-1]]
-    )
-    return ctx.transpose(values, order), scale
+    kind = type_named(ctx, torch.int8 if dst_type is None else dst_type)
+    scales = tuple(as_dim(size) for size in ctx.meta[1].shape)
+    attrs = {"dst_type": kind}
+
+    def quantised(x: Value, shape: Any, smooth: Any = None, groups: Any = None) -> tuple[Value, ...]:
+        types = [kind, torch.float32]
+        return ctx.emit_many(
+            "DynamicQuant", x, smooth, groups, attrs=attrs, dtype=types, shape=[x.dims, shape]
+        )
+
+    if dst_type_max:
+        attrs |= {"is_symmetrical": True, "quant_mode": quant_mode, "dst_type_max": dst_type_max}
+        values, scale, _ = ctx.emit_many(
+            "DynamicQuantV2", input, smooth_scales, group_index, attrs=attrs, shape=[input.dims, scales, scales],
+            dtype=[kind, torch.float32, torch.float32],
+        )  # fmt: skip
+    elif quant_mode == "pertoken":
+        values, scale = quantised(input, scales, smooth_scales, group_index)
+    else:
+        if smooth_scales is not None:
+            input = ctx.emit("Mul", *ctx.promote(input, smooth_scales), shape=input.shape)
+        if quant_mode == "pertensor":
+            values, scale = quantised(ctx.reshape(input, (1, math.prod(input.dims))), scales)
+            values = ctx.reshape(values, input.dims)
+        else:
+            order = [*range(input.rank - 2), input.rank - 1, input.rank - 2]
+            turned = ctx.transpose(input, order)
+            values, scale = quantised(turned, turned.dims[:-1])
+            values = ctx.transpose(values, order)
+    return held_in(ctx, values, ctx.meta[0].dtype), scale
 
 
 _SPELLED = {torch.int8: "torch.qint8", torch.uint8: "torch.quint8", torch.int32: "torch.qint32"}
 
 
-@by_card("npu_quantize", ignored=("dtype",))
+@by_card("npu_quantize")
 def npu_quantize(
-    ctx: Context, input: Value, scales: Value, zero_points: Value | None, axis: int, div_mode: bool
+    ctx: Context,
+    input: Value,
+    scales: Value,
+    zero_points: Value | None,
+    dtype: Any,
+    axis: int,
+    div_mode: bool,
 ) -> Value:
     """Division and multiplication by scales are two operator types."""
-    to = ctx.out_dtype
-    if ctx.out_shape != input.dims:
-        ctx.refuse("values of four bits, eight to a number, have no operator here", "quantise to 8 bits")
     if not div_mode:
-        return ctx.emit(
-            "AscendQuantV2", input, scales, zero_points, dst_type=DataType.of(to), axis=-2 if axis == -2 else -1,
-            dtype=to, shape=input.shape,
+        kind = type_named(ctx, dtype)
+        values = ctx.emit(
+            "AscendQuantV2", input, scales, zero_points, dst_type=kind, axis=-2 if axis == -2 else -1, dtype=kind,
+            shape=input.shape,
         )  # fmt: skip
-    if to not in _SPELLED:
+        return held_in(ctx, values, ctx.out_dtype)
+    to = ctx.out_dtype
+    if to not in _SPELLED or ctx.out_shape != input.dims:
         ctx.refuse(f"type {to} has no operator here", "quantise to 8 bits")
     return ctx.emit(
         "Quantize", input, scales, zero_points, attrs={"dtype": _SPELLED[to], "axis": axis}, dtype=to,
@@ -167,6 +194,11 @@ def npu_quantize(
 
 
 Lists = Sequence[Value] | None
+
+
+def _whole(ctx: Context, value: Value, left: Value | None = None) -> Value:
+    """An operand of a product; int32 is four bits, eight to a number."""
+    return read_as(ctx, value, DataType.INT4, left) if value.dtype == torch.int32 else value
 
 
 @by_card("npu_grouped_matmul", "npu_grouped_matmul.List", ignored=("output_dtype",))
@@ -179,8 +211,8 @@ def npu_grouped_matmul(
     """Ends of groups that are given as numbers become a constant, and mean that rows are grouped."""
     if split_item not in (None, 0, 1, 2, 3):
         ctx.refuse(f"split_item {split_item} is unknown", "use 0, 1, 2 or 3")
-    if weight[0].dtype == torch.int32:
-        ctx.refuse("weights of four bits, eight to a number, have no type in torch", "use weights of 8 bits")
+    x = [_whole(ctx, one) for one in x]
+    weight = [_whole(ctx, one, x[0]) for one in weight]
     if per_token_scale and len(per_token_scale) > 1:
         ctx.refuse("one per_token_scale for every x has no operator here", "pass one tensor")
     ends = None

@@ -174,7 +174,8 @@ class _OneType:
             if meta is None:
                 results.append(None)
                 continue
-            absent = name in self.ir.needs and given[self.ir.needs[name]] is None
+            needed = self.ir.needs.get(name)
+            absent = needed == "" or (needed is not None and given[needed] is None)
             empty = absent or [as_dim(size) for size in meta.shape] == [0]
             value = ctx.fill(meta.shape, 0, meta.dtype) if empty else found[name]
             results.append(held_in(ctx, value, meta.dtype) if name in self.ir.held else value)
@@ -210,11 +211,6 @@ def _check(ctx: Context, ir: Ir, given: Mapping[str, Any]) -> None:
     for name, value in ir.only.items():
         if given[name] != value:
             ctx.refuse(f"{name} {given[name]!r} has no operator here", f"use {name}={value!r}")
-    for name in ir.not_packed:
-        if given[name].dtype == torch.int32:
-            ctx.refuse(
-                f"{name} of four bits, eight to a number, has no type in torch", f"use a {name} of 8 bits"
-            )
 
 
 def _fed(ctx: Context, kind: PortKind, value: Any) -> Any:

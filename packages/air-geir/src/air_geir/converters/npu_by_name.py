@@ -20,14 +20,17 @@ from air_fxpasses.npu_cards import (
     OrDefault,
     OrEmpty,
     OrSize,
+    ReadAs,
     Respelled,
     Source,
+    ThreeInOne,
+    TypeNumber,
     TypeOfResult,
 )
 from air_geir.building import Context, Value
 from air_geir.converters._foreign_types import held_in, read_as, type_and_shape, type_named
+from air_geir.converters._npu_narrow_rows import INT4, SHARED_EXPONENT, WITH
 from air_geir.converters._npu_narrow_rows import ROWS as _NARROW
-from air_geir.converters._npu_narrow_rows import WITH
 from air_geir.converters._npu_rows_of_ranks import ROWS as _OF_RANKS
 from air_geir.converters._registry import add, resolve
 from air_geir.converters._rows import by_schema
@@ -49,7 +52,6 @@ _FLOAT16: Final = 1
 _INT8: Final = 2
 _BFLOAT16: Final = 27
 _UNDEFINED: Final = 28
-_NO_TYPES: Final = {"x_dtype": None, "scales_dtype": None}
 _NO_QUANTISATION: Final = dict.fromkeys(
     ("antiquant_scale", "antiquant_offset", "dequant_scale", "pertoken_scale", "comm_quant_scale_1",
      "comm_quant_scale_2", "group_sizes", "y_dtype", "x1_dtype", "x2_dtype", "dequant_scale_dtype",
@@ -98,8 +100,9 @@ ROWS: Final[Mapping[str, Ir]] = {
             "quant_mode": Respelled("quant_mode", {0: "static", 1: "dynamic"}),
             "round_mode": Respelled("round_mode", _ROUNDING),
             "activate_dim": Respelled("activate_dim", {None: -1, **{at: at for at in range(-8, 8)}}),
-            "dst_type": Respelled("dst_type", {None: _INT8, 1: _INT8}),
+            "dst_type": TypeNumber("dst_type", torch.int8),
         },
+        held={"y": "dst_type"},
     ),
     "npu_fast_gelu_backward": Ir("FastGeluGrad", {"dy": "grad", "x": "input"}),
     "npu_ffn": Ir(
@@ -111,13 +114,12 @@ ROWS: Final[Mapping[str, Ir]] = {
     "npu_gelu_backward": Ir("GeluGradV2", {"dy": "grad_output", "x": "input"}),
     "npu_gelu_quant": Ir(
         "GeluQuant",
-        {"x": "input", "dst_type": Respelled("dst_type", {None: _INT8, 1: _INT8})},
-        only={"round_mode": "rint"},
+        {"x": "input", "dst_type": TypeNumber("dst_type", torch.int8)},
+        held={"y": "dst_type"},
     ),
     "npu_gmm_alltoallv": Ir("GroupedMatMulAlltoAllv", {"group": "hcom"}, only={"comm_mode": None}),
     "npu_group_quant": Ir(
-        "GroupQuant",
-        {"dst_type": Respelled("dst_dtype", dict.fromkeys((None, torch.int8, torch.qint8), _INT8))},
+        "GroupQuant", {"dst_type": TypeNumber("dst_dtype", torch.int8)}, held={"y": "dst_dtype"}
     ),
     "npu_grouped_matmul_finalize_routing": Ir(
         "GroupedMatmulFinalizeRouting",
@@ -125,19 +127,25 @@ ROWS: Final[Mapping[str, Ir]] = {
             "dtype": Respelled("dtype", {None: _FLOAT, torch.float32: _FLOAT}),
             "output_bs": OrSize("output_bs", "x"),
             "tuning_config": OrDefault("tuning_config", [0]),
+            "x": ReadAs("x", "x_dtype"),
+            "w": ReadAs("w", "w_dtype", {torch.int32: INT4}, times="x"),
+            "scale": ReadAs("scale", "scale_dtype"),
+            "pertoken_scale": ReadAs("pertoken_scale", "pertoken_scale_dtype"),
         },
-        only=dict.fromkeys(("x_dtype", "w_dtype", "scale_dtype", "pertoken_scale_dtype")),
-        not_packed=("w",),
     ),
     "npu_grouped_matmul_swiglu_quant_v2": Ir(
         "GroupedMatmulSwigluQuantV2",
         {
             "weight_assist_matrix": OrEmpty("weight_assist_matrix"),
             "dequant_dtype": Respelled("dequant_dtype", {5: _FLOAT16, 6: _FLOAT, 15: _BFLOAT16}),
-            "quant_dtype": Respelled("quant_dtype", {1: _INT8}),
+            "quant_dtype": TypeNumber("quant_dtype", torch.int8),
             "tuning_config": OrDefault("tuning_config", [0]),
+            "x": ReadAs("x", "x_dtype"),
+            "weight": ReadAs("weight", "weight_dtype", times="x"),
+            "weight_scale": ReadAs("weight_scale", "weight_scale_dtype"),
+            "x_scale": ReadAs("x_scale", "x_scale_dtype"),
         },
-        only=dict.fromkeys(("x_dtype", "weight_dtype", "weight_scale_dtype", "x_scale_dtype")),
+        held={"y": "quant_dtype", "y_scale": SHARED_EXPONENT},
     ),
     "npu_lightning_indexer": Ir("LightningIndexer", {"return_values": "return_value"}),
     "npu_masked_causal_conv1d": Ir("MaskedCausalConv1d"),
@@ -155,10 +163,15 @@ ROWS: Final[Mapping[str, Ir]] = {
     "npu_moe_distribute_combine_v2": Ir(f"{_MOE}CombineV2"),
     "npu_moe_distribute_dispatch": Ir(f"{_MOE}Dispatch"),
     "npu_moe_distribute_dispatch_v2": Ir(
-        f"{_MOE}DispatchV2", {"y_dtype": TypeOfResult("y_dtype")}, only={"y_dtype": None, **_NO_TYPES}
+        f"{_MOE}DispatchV2",
+        {"y_dtype": TypeOfResult("y_dtype"), "scales": ReadAs("scales", "scales_dtype")},
+        only={"x_dtype": None},
+        held={"expand_x": "y_dtype", "dynamic_scales": SHARED_EXPONENT},
     ),
     "npu_moe_init_routing": Ir("MoeInitRouting"),
-    "npu_moe_re_routing": Ir("MoeReRouting", only={"tokens_dtype": None}),
+    "npu_moe_re_routing": Ir(
+        "MoeReRouting", {"tokens": ReadAs("tokens", "tokens_dtype")}, held={"permute_tokens": "tokens_dtype"}
+    ),
     "npu_moe_update_expert": Ir("MoeUpdateExpert"),
     "npu_qkv_rms_norm_rope_cache": Ir("QkvRmsNormRopeCache", gives=_BEFORE),
     "npu_qkv_rms_norm_rope_cache_functional": Ir(
@@ -181,8 +194,12 @@ ROWS: Final[Mapping[str, Ir]] = {
     "npu_swiglu_backward": Ir("SwiGluGrad", {"y_grad": "grad_output", "x": "input"}),
     "npu_transpose_quant_batchmatmul": Ir(
         "TransposeQuantBatchMatMul",
-        {"dtype": TypeOfResult("dtype")},
-        only={"group_sizes": None, "x1_dtype": None, "x2_dtype": None},
+        {
+            "dtype": TypeOfResult("dtype"),
+            "x1": ReadAs("x1", "x1_dtype", is_whole=True),
+            "x2": ReadAs("x2", "x2_dtype", is_whole=True),
+            "group_size": ThreeInOne("group_sizes"),
+        },
     ),
 }
 

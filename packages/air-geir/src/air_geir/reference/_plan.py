@@ -303,6 +303,7 @@ class Planner:
             tuple(p.desc.dtype.torch if p.desc.dtype.has_torch else None for p in node.outputs),
             constants,
             {name: self.subplan(graph) for name, graph in node.subgraphs.items()},
+            tuple(port.desc.dtype for port in node.inputs if port is not None),
         )
 
     # results ----------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from air_fxpasses.npu_cards._card import NpuOp
-from air_fxpasses.npu_cards._quantise import rounded, unpacked_scale
+from air_fxpasses.npu_cards._quantise import packed, rounded, unpacked_operand, unpacked_scale
 from air_fxpasses.npu_cards._sample import Draw, Sample
 from air_fxpasses.npu_cards._types import Code, type_of, wide
 from air_fxpasses.npu_cards.errors import NotCovered
@@ -87,8 +87,10 @@ def grouped_matmul(
     **options: Any,
 ) -> list[Tensor]:
     """One result per group, or all of them in one tensor (`split_item` 2 and 3)."""
-    _refuse(act_type or 0, weight, options)
+    _refuse(act_type or 0, options)
     dtype = type_of(output_dtype, x[0].dtype, _NAME)
+    x = [unpacked_operand(one) for one in x]
+    weight = [unpacked_operand(one, x[0].shape[-1]) for one in weight]
     if group_type == 2:
         return _by_depth(x[0], weight, _ends(group_list, group_list_type or 0, 0), dtype)
     given = {
@@ -128,11 +130,9 @@ def _by_depth(x: Tensor, weight: Sequence[Tensor], ends: list[int], dtype: torch
     return [torch.stack(products).to(dtype)]
 
 
-def _refuse(act_type: int, weight: Sequence[Tensor], options: dict[str, Any]) -> None:
+def _refuse(act_type: int, options: dict[str, Any]) -> None:
     if act_type not in _ACTIVATIONS:
         raise NotCovered(_NAME, f"act_type {act_type}")
-    if weight[0].dtype == torch.int32:
-        raise NotCovered(_NAME, "weights of four bits")
     for name, value in options.items():
         if value is not None and name not in ("tuning_config", "offset"):
             raise NotCovered(_NAME, f"the argument {name}")
@@ -151,6 +151,8 @@ def _fake(
     **options: Any,
 ) -> list[Tensor]:
     dtype = type_of(output_dtype, x[0].dtype, _NAME)
+    x = [unpacked_operand(one) for one in x]
+    weight = [unpacked_operand(one, x[0].shape[-1]) for one in weight]
     columns = weight[0].shape[-1]
     if group_type == 2:
         count = group_list.shape[0] if isinstance(group_list, Tensor) else len(group_list or ())
@@ -176,7 +178,16 @@ def _groups(draw: Draw) -> list[Sample]:
     ends = {"group_list": torch.tensor([2, 2, 6]), "split_item": 3, "group_type": 0}
     sizes = {**ends, "group_list": torch.tensor([2, 1, 3]), "group_list_type": 1}
     separate = {"split_item": 0, "group_type": -1}
-    return [Sample(one, ends), Sample(one, sizes, "sizes"), Sample(_pairs(draw), separate, "separate")]
+    narrow = [one[0][0]], [packed(draw.small(3, 64, 32))]
+    turned = [one[0][0]], [packed(draw.small(3, 32, 64)).mT]
+    scaled = {**ends, "antiquant_scale": [draw.positive(3, 32)], "antiquant_offset": [draw.real(3, 32)]}
+    return [
+        Sample(narrow, scaled, "four_bits"),
+        Sample(turned, scaled, "four_bits_turned"),
+        Sample(one, ends),
+        Sample(one, sizes, "sizes"),
+        Sample(_pairs(draw), separate, "separate"),
+    ]
 
 
 OPS: Final = (

@@ -11,11 +11,11 @@ from torch import Tensor
 from air_fxpasses.npu_cards._attend import Visible
 from air_fxpasses.npu_cards._card import NpuOp
 from air_fxpasses.npu_cards._infer import Problem, empty_results, infer
-from air_fxpasses.npu_cards._ir import Fixed, Ir
+from air_fxpasses.npu_cards._ir import Fixed, Ir, ReadAs
 from air_fxpasses.npu_cards._laid_out import MASK, heads_first, laid_out
 from air_fxpasses.npu_cards._quantise import rounded
 from air_fxpasses.npu_cards._sample import HALF, Calls, Draw, Sample
-from air_fxpasses.npu_cards._types import type_of, wide
+from air_fxpasses.npu_cards._types import INT4, type_of, wide
 from air_fxpasses.npu_cards.errors import NotCovered
 
 #: name in `Problem` -> name of the argument, per operator
@@ -223,12 +223,28 @@ _v2, _v2_fake = _pair(f"{_FUSED}_v2", _V2)
 _prompt, _prompt_fake = _pair("npu_prompt_flash_attention", _PROMPT)
 _incre, _incre_fake = _pair("npu_incre_flash_attention", _INCRE)
 
-_IR: Final = Ir("FusedInferAttentionScore", ignored=("workspace",))
+_FOUR_BITS: Final = {torch.int32: INT4}
+_CACHES: Final = {name: ReadAs(name, f"{name}_dtype", _FOUR_BITS) for name in ("key", "value")}
+_IR: Final = Ir(
+    "FusedInferAttentionScore",
+    {
+        name: ReadAs(name, standing_for=_FOUR_BITS)
+        for name in ("key", "value", "key_shared_prefix", "value_shared_prefix")
+    },
+    ignored=("workspace",),
+)
 _IR_V2: Final = Ir(
     "FusedInferAttentionScore",
     {
         **_RENAMED,
-        "key_rope_antiquant_scale": "dequant_scale_key_rope",
+        **_CACHES,
+        **{
+            name: ReadAs(name, f"{name}_dtype")
+            for name in ("query", "query_rope", "key_rope", "dequant_scale_query")
+        },
+        "key_antiquant_scale": ReadAs("dequant_scale_key", "dequant_scale_key_dtype"),
+        "value_antiquant_scale": ReadAs("dequant_scale_value", "dequant_scale_value_dtype"),
+        "key_rope_antiquant_scale": ReadAs("dequant_scale_key_rope", "dequant_scale_key_rope_dtype"),
         "key_antiquant_mode": "key_quant_mode",
         "value_antiquant_mode": "value_quant_mode",
         "quant_scale2": "quant_scale_out",

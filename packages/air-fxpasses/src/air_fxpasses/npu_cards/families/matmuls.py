@@ -9,14 +9,16 @@ import torch
 from torch import Tensor
 
 from air_fxpasses.npu_cards._card import NpuOp
-from air_fxpasses.npu_cards._ir import Fixed, Ir, OrDefault, TypeOfResult
-from air_fxpasses.npu_cards._quantise import rounded, unpacked_scale
+from air_fxpasses.npu_cards._ir import Fixed, Ir, OrDefault, ReadAs, TypeOfResult
+from air_fxpasses.npu_cards._quantise import packed, rounded, unpacked_operand, unpacked_scale
 from air_fxpasses.npu_cards._sample import F32, HALF, Draw, Sample
-from air_fxpasses.npu_cards._types import Code, type_of, wide
+from air_fxpasses.npu_cards._types import INT4, Code, type_of, wide
 from air_fxpasses.npu_cards.errors import NotCovered
 from air_fxpasses.padding._by_rows import by_rows
 
 _FLAG: Final = 1 << 46
+_FOUR_BITS: Final = {torch.int32: INT4}
+_SHARED_EXPONENT: Final = 293
 
 
 def trans_quant_param(scale: Tensor, offset: Tensor | None = None, round_mode: int | None = 0) -> Tensor:
@@ -56,8 +58,10 @@ def quant_matmul(
     name = "npu_quant_matmul"
     _refuse(name, x1_dtype=x1_dtype, x2_dtype=x2_dtype, scale_dtype=scale_dtype)
     _refuse(name, pertoken_scale_dtype=pertoken_scale_dtype)
-    if y_scale is not None or group_sizes or x1.dtype == torch.int32 or x2.dtype == torch.int32:
-        raise NotCovered(name, "scales of groups or of the result, and operands of four bits")
+    if y_scale is not None or group_sizes:
+        raise NotCovered(name, "scales of groups or of the result")
+    x1 = unpacked_operand(x1)
+    x2 = unpacked_operand(x2, x1.shape[-1])
     total = x1.to(torch.float64) @ x2.to(torch.float64)
     integer_bias = bias is not None and bias.dtype == torch.int32
     if bias is not None and integer_bias:
@@ -94,8 +98,7 @@ def weight_quant_batchmatmul(
     """`x @ ((weight + antiquant_offset) * antiquant_scale) + bias`, quantised when `quant_scale` is given."""
     name = "npu_weight_quant_batchmatmul"
     _refuse(name, weight_dtype=weight_dtype)
-    if weight.dtype == torch.int32:
-        raise NotCovered(name, "weights of four bits")
+    weight = unpacked_operand(weight, x.shape[-1])
     values = wide(weight)
     if antiquant_offset is not None:
         values = values + _spread(antiquant_offset, weight, antiquant_group_size)
@@ -163,13 +166,26 @@ def _quantised(draw: Draw) -> list[Sample]:
     args = draw.small(4, 64), draw.small(64, 32), draw.positive(32, dtype=F32)
     rows = {"output_dtype": torch.bfloat16, "pertoken_scale": draw.positive(4, dtype=F32)}
     rows["bias"] = torch.arange(32, dtype=torch.int32)
-    return [Sample(args, {"output_dtype": HALF}), Sample(args, rows, "pertoken")]
+    turned = packed(args[0]), packed(args[1].mT.contiguous()).mT, args[2]
+    return [
+        Sample(args, {"output_dtype": HALF}),
+        Sample(args, rows, "pertoken"),
+        Sample((packed(args[0]), packed(args[1]), args[2]), rows, "four_bits"),
+        Sample(turned, {"output_dtype": HALF}, "four_bits_turned"),
+    ]
 
 
 def _narrow_weights(draw: Draw) -> list[Sample]:
     args = draw.real(4, 64), draw.small(64, 32), draw.positive(32)
     offset = {"antiquant_offset": draw.positive(32), "bias": draw.positive(32)}
-    return [Sample(args), Sample(args, offset, "offset")]
+    packs = args[0], packed(args[1]), args[2]
+    turned = args[0], packed(args[1].mT.contiguous()).mT, args[2]
+    return [
+        Sample(args),
+        Sample(args, offset, "offset"),
+        Sample(packs, offset, "four_bits"),
+        Sample(turned, label="four_bits_turned"),
+    ]
 
 
 def _turned(draw: Draw) -> list[Sample]:
@@ -191,13 +207,29 @@ OPS: Final = (
         "npu_quant_matmul",
         quant_matmul,
         _quantised,
-        ir=Ir("QuantBatchMatmulV3", {"dtype": TypeOfResult("output_dtype")}),
+        ir=Ir(
+            "QuantBatchMatmulV3",
+            {
+                "dtype": TypeOfResult("output_dtype"),
+                "x1": ReadAs("x1", "x1_dtype", _FOUR_BITS),
+                "x2": ReadAs("x2", "x2_dtype", _FOUR_BITS, times="x1"),
+                "scale": ReadAs("scale", "scale_dtype"),
+                "pertoken_scale": ReadAs("pertoken_scale", "pertoken_scale_dtype"),
+            },
+        ),
     ),
     NpuOp(
         "npu_weight_quant_batchmatmul",
         weight_quant_batchmatmul,
         _narrow_weights,
-        ir=Ir("WeightQuantBatchMatmulV2", ignored=("inner_precise",), not_packed=("weight",)),
+        ir=Ir(
+            "WeightQuantBatchMatmulV2",
+            {
+                "weight": ReadAs("weight", "weight_dtype", times="x"),
+                "antiquant_scale": ReadAs("antiquant_scale", standing_for={torch.uint8: _SHARED_EXPONENT}),
+            },
+            ignored=("inner_precise",),
+        ),
     ),
     NpuOp(
         "npu_transpose_batchmatmul",

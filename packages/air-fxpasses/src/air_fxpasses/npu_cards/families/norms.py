@@ -240,13 +240,18 @@ OPS: Final = (
             {"dst_type": TypeOfResult("dst_type")},
             needs={"y2": "scales2"},
             only={"axis": -1},
+            held=dict.fromkeys(("y1", "y2"), "dst_type"),
         ),
     ),
     NpuOp(
         "npu_add_rms_norm_dynamic_quant",
         add_rms_norm_dynamic_quant,
         _by_row,
-        ir=Ir("AddRmsNormDynamicQuant", {"dst_type": TypeOfResult("y_dtype")}),
+        ir=Ir(
+            "AddRmsNormDynamicQuant",
+            {"dst_type": TypeOfResult("y_dtype")},
+            held=dict.fromkeys(("y1", "y2"), "y_dtype"),
+        ),
     ),
     NpuOp(
         "npu_group_norm_silu",

@@ -104,6 +104,7 @@ def _by_scale(draw: Draw) -> list[Sample]:
         Sample((x, scale, None, torch.qint8, -1, True)),
         Sample((x, scale, zero, torch.quint8, 1, True), label="zero-points"),
         Sample((x, draw.positive(64), None, torch.qint8, -1, False), label="multiplied"),
+        Sample((x, draw.positive(64), None, torch.quint4x2, -1, False), label="four_bits"),
     ]
 
 
@@ -115,6 +116,8 @@ def _by_row(draw: Draw) -> list[Sample]:
         Sample((x,), {"smooth_scales": draw.positive(64)}, "smooth"),
         Sample((x,), groups, "groups"),
         Sample((x,), {"quant_mode": "pertensor"}, "pertensor"),
+        Sample((x,), {"dst_type": torch.quint4x2}, "four_bits"),
+        Sample((x,), {"dst_type": torch.quint4x2, "quant_mode": "pertensor"}, "four_bits_pertensor"),
     ]
 
 

@@ -24,9 +24,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import torch
 from torch import Tensor
 
-from air_fxpasses.npu_cards import NotCovered, reference
+from air_fxpasses.npu_cards import NotCovered, reference, unpacked_operand
 from air_geir.prototypes import get
 from air_geir.reference.kernels._registry import Operator, Run, kernel
 
@@ -79,9 +80,22 @@ def calling(op: Operator, operator: str, ports: str, given: Mapping[str, Any], g
             results = compute(**fed, **given)
         except NotCovered as why:
             raise op.refuse(f"{why.variant} cannot be computed") from why
-        return tuple(results[int(o)] if o.isdigit() else fed[o] for o in outputs) if outputs else results
+        if outputs:
+            results = tuple(results[int(o)] if o.isdigit() else fed[o] for o in outputs)
+        return _of_four_bits(op, results) if torch.quint4x2 in op.output_dtypes else results
 
     return run
+
+
+def _of_four_bits(op: Operator, results: Any) -> Any:
+    """The reference packs values of four bits, eight to a number; an operator type gives them one by one."""
+    single = isinstance(results, Tensor)
+    given = [results] if single else list(results)
+    opened = [
+        unpacked_operand(one) if kind == torch.quint4x2 else one
+        for one, kind in zip(given, op.output_dtypes, strict=True)
+    ]
+    return opened[0] if single else tuple(opened)
 
 
 def _only(op: Operator, tensors: Sequence[Tensor]) -> Tensor:

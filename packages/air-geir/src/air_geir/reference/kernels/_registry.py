@@ -35,6 +35,8 @@ class Operator:
     """Constant inputs by port name: a kernel may prepare itself for them."""
     subgraphs: Mapping[str, Run] = field(default_factory=dict)
     """The node's subgraphs, ready to run: they take inputs and give outputs."""
+    input_types: tuple[DataType, ...] = ()
+    """Types of the inputs that are fed, as their descriptors promise them."""
 
     def attr(self, name: str) -> Any:
         """The attribute's value, text as `str`; one without value or default is an error that names the node."""

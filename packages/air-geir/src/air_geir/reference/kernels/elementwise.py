@@ -7,7 +7,9 @@ import math
 import torch
 from torch import Tensor
 
+from air_fxpasses.npu_cards import packed, unpacked_operand
 from air_geir.reference.kernels._registry import Operator, Run, kernel, plain
+from air_geir.types import DataType
 
 plain(
     {
@@ -161,10 +163,14 @@ def round_(op: Operator) -> Run:
 
 @kernel("Bitcast", views=("x",))
 def bitcast(op: Operator) -> Run:
-    """The same bits in another type; the last axis absorbs a change of width."""
+    """The same bits in another type; the last axis absorbs a change of width. Four bits are held in eight."""
     dtype = op.dtype("type")
 
     def run(x: Tensor) -> Tensor:
+        if dtype == torch.quint4x2:
+            return unpacked_operand(x.unsqueeze(-1))
+        if op.input_types[:1] == (DataType.INT4,):
+            return packed(x).squeeze(-1)
         if x.element_size() == dtype.itemsize:
             return x.view(dtype)
         if x.element_size() > dtype.itemsize:
