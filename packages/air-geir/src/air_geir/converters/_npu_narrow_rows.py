@@ -10,7 +10,17 @@ from typing import Final
 
 import torch
 
-from air_fxpasses.npu_cards import Fixed, Ir, OrDefault, ReadAs, Respelled, ThreeInOne, TypeNumber
+from air_fxpasses.npu_cards import (
+    Code,
+    Fixed,
+    Ir,
+    OrDefault,
+    ReadAs,
+    Respelled,
+    Source,
+    ThreeInOne,
+    TypeNumber,
+)
 
 INT4: Final = 285
 HIFLOAT8: Final = 290
@@ -20,8 +30,8 @@ _BYTES: Final = {torch.int32: INT4, torch.uint8: HIFLOAT8}
 _EXPONENTS: Final = {torch.uint8: SHARED_EXPONENT}
 _TO: Final = TypeNumber("dst_type")
 _NO_DEVIATION: Final = {"rstd": ""}
-_SCALED: Final = {"y": "dst_type", "mxscale": SHARED_EXPONENT}
-_PRODUCT: Final = {
+_SCALED: Final[Mapping[str, Code | str]] = {"y": "dst_type", "mxscale": SHARED_EXPONENT}
+_PRODUCT: Final[Mapping[str, Source]] = {
     "x1": ReadAs("x1", "x1_dtype", {torch.int32: INT4}),
     "x2": ReadAs("x2", "x2_dtype", {torch.int32: INT4}, times="x1"),
     "y": "input",

@@ -43,7 +43,9 @@ def _groups(*names: str) -> Mapping[str, Source]:
     }
 
 
-_TO_ALL: Final[Mapping[str, Source]] = {"group": "hcom", "y_dtype": TypeNumber("y_dtype", torch.float32)} | {
+_TO_ALL: Final[Mapping[str, Source]] = {
+    "group": "hcom",
+    "y_dtype": TypeNumber("y_dtype", torch.float32),
     "comm_scale": "common_scale",
     "comm_quant_mode": Fixed(0),
     "comm_quant_dtype": Fixed(_NO_TYPE),

@@ -159,7 +159,7 @@ class _OneType:
             ctx.written[self.hidden[output]] = stored(ctx, target, found[output])
         results = self._results(ctx, given, found)
         if "out" in given:
-            return into(ctx, results, given["out"])
+            return into(ctx, [value for value in results if value is not None], given["out"])
         if isinstance(ctx.meta, (list, tuple)) or not results:
             return *results, *[0] * self.numbers
         return results[0]
