@@ -291,10 +291,10 @@ def theirs(name: str, given: dict[str, Any]) -> tuple[str, dict[str, Any], dict[
         prototype = get(node.type)
         made = {op.name: op.input[0].partition(":")[0] for op in graph.op if op.type in _MADE}
 
-        def argument(of: str) -> str:
-            return argument(made[of]) if of in made else of
+        def origin(of: str) -> str:
+            return origin(made[of]) if of in made else of
 
-        fed = [argument(edge.partition(":")[0]) for edge in node.input]
+        fed = [origin(edge.partition(":")[0]) for edge in node.input]
         inputs = {
             RENAMED.get(desc.name, desc.name): unnumbered(of)
             for desc, of in zip(node.input_desc, fed, strict=False)

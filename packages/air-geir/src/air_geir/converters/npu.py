@@ -133,10 +133,10 @@ def npu_dynamic_quant(
         ctx.refuse(f"quant_mode {quant_mode!r} has no operator here", "use pertoken, perchannel or pertensor")
     kind = type_named(ctx, torch.int8 if dst_type is None else dst_type)
     scales = tuple(as_dim(size) for size in ctx.meta[1].shape)
-    attrs = {"dst_type": kind}
+    attrs: dict[str, Any] = {"dst_type": kind}
 
     def quantised(x: Value, shape: Any, smooth: Any = None, groups: Any = None) -> tuple[Value, ...]:
-        types = [kind, torch.float32]
+        types: list[Any] = [kind, torch.float32]
         return ctx.emit_many(
             "DynamicQuant", x, smooth, groups, attrs=attrs, dtype=types, shape=[x.dims, shape]
         )
