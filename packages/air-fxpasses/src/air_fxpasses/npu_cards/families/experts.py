@@ -408,7 +408,6 @@ OPS: Final = (
                 "x1": "skip1",
                 "x2": "skip2",
                 "expert_idx": "export_for_source_row",
-                "K": "k",
             },
         ),
     ),

@@ -228,7 +228,6 @@ OPS: Final = (
                 "weight": ReadAs("weight", "weight_dtype", times="x"),
                 "antiquant_scale": ReadAs("antiquant_scale", standing_for={torch.uint8: _SHARED_EXPONENT}),
             },
-            ignored=("inner_precise",),
         ),
     ),
     NpuOp(

@@ -23,7 +23,7 @@ MoeFFN(x, expert_tokens, weight1, bias1?, weight2?, bias2?, scale?, offset?, deq
     y {activation: str = "gelu"}
 MoeFinalizeRouting(expanded_x, x1, x2?, bias, scales, expanded_row_idx, expanded_expert_idx) -> y
 MoeFinalizeRoutingV2(expanded_x, expanded_row_idx, x1?, x2?, bias?, scales?, expert_idx?) -> y
-    {drop_pad_mode: int = 0; K: int = 1}
+    {drop_pad_mode: int = 0; k: int = 1}
 MoeGatingTopK(x, bias?, input_ids?, tid2eid?) -> (y, expert_idx, y2) {k: int; k_group: int = 1; group_count: int = 1;
     group_select_mode: int = 0; renorm: int = 0; norm_type: int = 0; out_flag: bool = False;
     routed_scaling_factor: float = 1.0; eps: float = 1e-20}

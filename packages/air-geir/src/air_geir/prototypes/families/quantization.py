@@ -92,5 +92,5 @@ TransposeQuantBatchMatMul(x1, x2, bias?, x1_scale?, x2_scale?) -> y {dtype: int;
 TransQuantParamV2(scale, offset?) -> y {round_mode: int = 0}
 WeightQuantBatchMatmulV2(x, weight, antiquant_scale, antiquant_offset?, quant_scale?, quant_offset?,
     bias?) -> y {transpose_x: bool = False; transpose_weight: bool = False; antiquant_group_size: int = 0;
-    dtype: int = -1}
+    dtype: int = -1; inner_precise: int = 0}
 """

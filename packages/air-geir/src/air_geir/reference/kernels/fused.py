@@ -50,7 +50,7 @@ MoeInitRoutingV3(x expert_idx scale offset) = npu_moe_init_routing_v2
     {active_num expert_capacity expert_num drop_pad_mode expert_tokens_num_type expert_tokens_num_flag quant_mode
     active_expert_range row_idx_type}
 MoeFinalizeRoutingV2(expanded_permuted_rows expanded_src_to_dst_row skip1 skip2 bias scales export_for_source_row)
-    = npu_moe_finalize_routing {drop_pad_mode k=K}
+    = npu_moe_finalize_routing {drop_pad_mode k}
 PromptFlashAttention(query key value pse_shift atten_mask actual_seq_lengths# actual_seq_lengths_kv# deq_scale1
     quant_scale1 deq_scale2 quant_scale2 quant_offset2) = npu_prompt_flash_attention
     {num_heads num_key_value_heads input_layout scale_value pre_tokens next_tokens sparse_mode ~inner_precise}
