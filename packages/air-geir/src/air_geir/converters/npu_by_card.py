@@ -74,6 +74,11 @@ def from_one_type(operator: Described, ir: Ir) -> Callable[..., Any]:
     return _converter(operator.schema, emit, emit.used)
 
 
+def arguments_read(operator: Described, ir: Ir) -> set[str]:
+    """The arguments that its converter reads, or ignores on purpose; a call that gives others is refused."""
+    return _OneType(operator, ir).used
+
+
 def register_cards() -> None:
     """Registers a converter for every card that says which operator type computes it."""
     for card in operators():

@@ -11,7 +11,7 @@ from torch import Tensor
 from air_fxpasses.npu_cards._attend import Visible
 from air_fxpasses.npu_cards._card import NpuOp
 from air_fxpasses.npu_cards._infer import Problem, empty_results, infer
-from air_fxpasses.npu_cards._ir import Fixed, Ir, ReadAs
+from air_fxpasses.npu_cards._ir import Ir, ReadAs, Respelled
 from air_fxpasses.npu_cards._laid_out import MASK, heads_first, laid_out
 from air_fxpasses.npu_cards._quantise import rounded
 from air_fxpasses.npu_cards._sample import HALF, Calls, Draw, Sample
@@ -233,6 +233,15 @@ _IR: Final = Ir(
     },
     ignored=("workspace",),
 )
+#: The type of a quantised result, which the operator type takes by torch's number; None: what it gives anyway.
+_RESULTS: Final = {
+    **dict.fromkeys((None, 1, torch.int8)),
+    **dict.fromkeys((5, torch.float16), 5),
+    **dict.fromkeys((15, torch.bfloat16), 15),
+    **dict.fromkeys((23, 291, torch.float8_e5m2), 23),
+    **dict.fromkeys((24, 292, torch.float8_e4m3fn), 24),
+    290: 290,  # torch_npu.hifloat8
+}
 _IR_V2: Final = Ir(
     "FusedInferAttentionScore",
     {
@@ -250,9 +259,10 @@ _IR_V2: Final = Ir(
         "quant_scale2": "quant_scale_out",
         "quant_offset2": "quant_offset_out",
         "softmax_lse_flag": "return_softmax_lse",
-        "out_dtype": Fixed(None),
+        "out_dtype": Respelled("out_dtype", _RESULTS),
     },
-    ignored=("out_dtype", "workspace"),
+    held={"attention_out": "out_dtype"},
+    ignored=("workspace",),
 )
 
 OPS: Final = (
