@@ -10,7 +10,7 @@ import torch
 from air_geir.building import Context, Value
 from air_geir.building._sizes import Sizes
 from air_geir.converters import find_converter
-from air_geir.converters._foreign_types import held_in, read_as, type_named
+from air_geir.converters._foreign_types import held_in, read_as, type_and_shape, type_named
 from air_geir.errors import CannotConvert
 from air_geir.ir import DataType, Graph, TensorDesc
 
@@ -101,6 +101,12 @@ def test_what_cannot_be_read_in_another_type_is_refused(
     graph, ctx = building()
     with pytest.raises(CannotConvert):
         read_as(ctx, given(graph, "x", dtype, *size), kind)
+
+
+def test_a_result_that_cannot_hold_the_type_asked_for_is_refused() -> None:
+    _, ctx = building()
+    with pytest.raises(CannotConvert, match="cannot hold"):
+        type_and_shape(ctx, "dtype", {"dtype": torch.float32}, torch.empty(2, dtype=torch.int8))
 
 
 def empty(dtype: torch.dtype, *size: int) -> torch.Tensor:

@@ -78,6 +78,8 @@ def type_and_shape(
     code = given[named] if isinstance(named, str) else None if meta.dtype.is_floating_point else named
     own = DataType.of(meta.dtype)
     kind = own if code is None else type_named(ctx, code)
+    if kind.bits == 0 or own.bits % kind.bits:
+        ctx.refuse(f"a result of {own.name} cannot hold values of {kind.name}", "ask for another type")
     dims = tuple(as_dim(size) for size in meta.shape)
     return kind, (*dims[:-1], *(last * (own.bits // kind.bits) for last in dims[-1:]))
 
