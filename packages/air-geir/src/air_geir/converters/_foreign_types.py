@@ -55,17 +55,15 @@ def read_as(ctx: Context, value: Value, kind: DataType, left: Value | None = Non
     return _opened(ctx, value, kind, times)
 
 
-def held_in(ctx: Context, value: Value, dtype: torch.dtype) -> Value:
-    """The same bytes in a tensor of torch."""
-    kind, to = value.port.desc.dtype, DataType.of(dtype)
+def held_in(ctx: Context, value: Value, meta: torch.Tensor) -> Value:
+    """The same bytes in a tensor as torch describes it."""
+    kind, to = value.port.desc.dtype, DataType.of(meta.dtype)
     if kind == to:
         return value
-    times = to.bits // kind.bits
-    if times == 1:
-        return ctx.emit("Bitcast", value, dtype=dtype, shape=value.dims, type=to)
-    *before, last = value.dims
-    dims = (*before, last // times)
-    return ctx.emit("Bitcast", ctx.reshape(value, (*dims, times)), dtype=dtype, shape=dims, type=to)
+    dims = tuple(as_dim(size) for size in meta.shape)
+    if kind.bits != to.bits:
+        value = ctx.reshape(value, (*dims, to.bits // kind.bits))
+    return ctx.emit("Bitcast", value, dtype=meta.dtype, shape=dims, type=to)
 
 
 def type_and_shape(

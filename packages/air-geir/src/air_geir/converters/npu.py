@@ -44,7 +44,7 @@ def npu_dtype_cast(ctx: Context, input: Value, dtype: Any, input_dtype: Any = No
     kind, dims = type_and_shape(ctx, "dtype", {"dtype": dtype}, ctx.meta)
     if input.port.desc.dtype == kind:
         return ctx.emit("Identity", input)
-    return held_in(ctx, ctx.emit("Cast", input, dtype=kind, shape=dims, dst_type=kind), ctx.out_dtype)
+    return held_in(ctx, ctx.emit("Cast", input, dtype=kind, shape=dims, dst_type=kind), ctx.meta)
 
 
 @by_card("npu_dtype_cast_backward", "_npu_dtype_cast_backward", ignored=("dtype",))
@@ -160,7 +160,7 @@ def npu_dynamic_quant(
             turned = ctx.transpose(input, order)
             values, scale = quantised(turned, turned.dims[:-1])
             values = ctx.transpose(values, order)
-    return held_in(ctx, values, ctx.meta[0].dtype), scale
+    return held_in(ctx, values, ctx.meta[0]), scale
 
 
 _SPELLED = {torch.int8: "torch.qint8", torch.uint8: "torch.quint8", torch.int32: "torch.qint32"}
@@ -183,7 +183,7 @@ def npu_quantize(
             "AscendQuantV2", input, scales, zero_points, dst_type=kind, axis=-2 if axis == -2 else -1, dtype=kind,
             shape=input.shape,
         )  # fmt: skip
-        return held_in(ctx, values, ctx.out_dtype)
+        return held_in(ctx, values, ctx.meta)
     to = ctx.out_dtype
     if to not in _SPELLED or ctx.out_shape != input.dims:
         ctx.refuse(f"type {to} has no operator here", "quantise to 8 bits")

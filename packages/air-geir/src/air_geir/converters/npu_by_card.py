@@ -183,7 +183,7 @@ class _OneType:
             absent = needed == "" or (needed is not None and given[needed] is None)
             empty = absent or [as_dim(size) for size in meta.shape] == [0]
             value = ctx.fill(meta.shape, 0, meta.dtype) if empty else found[name]
-            results.append(held_in(ctx, value, meta.dtype) if name in self.ir.held else value)
+            results.append(held_in(ctx, value, meta) if name in self.ir.held else value)
         return tuple(results)
 
     def _emit(self, ctx: Context, given: Mapping[str, Any]) -> tuple[Value, ...]:

@@ -263,7 +263,7 @@ def npu_quant_conv2d(
     attrs |= {"dtype": kind, "offset_x": offset_x, "round_mode": round_mode}
     result = ctx.emit("QuantConv2D", x, kernel, scale, bias, None, attrs=attrs, dtype=kind, shape=dims)
     ctx.layout(result, Format.NCHW)
-    return held_in(ctx, result, ctx.out_dtype)
+    return held_in(ctx, result, ctx.meta)
 
 
 def npu_prefetch(
