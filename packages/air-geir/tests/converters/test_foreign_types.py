@@ -84,6 +84,8 @@ def test_a_right_operand_that_was_turned_after_packing_is_opened_along_its_rows(
         "Transpose", "Bitcast", "Reshape", "Transpose",
     ]  # fmt: skip
     assert read_as(ctx, given(graph, "v", torch.int32, 32, 6), DataType.INT4, left).dims == (32, 48)
+    with pytest.raises(CannotConvert, match="does not tell along which axis"):
+        read_as(ctx, given(graph, "u", torch.int32, 5, 6), DataType.INT4, left)
 
 
 @pytest.mark.parametrize(

@@ -49,8 +49,13 @@ def read_as(ctx: Context, value: Value, kind: DataType, left: Value | None = Non
         return ctx.emit("Bitcast", value, dtype=kind, shape=value.dims, type=kind)
     if value.rank == 0:
         ctx.refuse(f"one number of {own.name} is several of {kind.name}", "pass a tensor with axes")
-    turned = [*range(value.rank - 2), value.rank - 1, value.rank - 2]
-    if left is not None and value.rank > 1 and value.dims[-2] * times == left.dims[-1]:
+    if left is not None and value.rank > 1 and value.dims[-2] != left.dims[-1]:
+        if value.dims[-2] * times != left.dims[-1]:
+            ctx.refuse(
+                f"a left operand of {left.dims[-1]} columns does not tell along which axis {value.dims[-2]} rows of "
+                f"{own.name} hold {kind.name}", "mark the size that both have in common as static",
+            )  # fmt: skip
+        turned = [*range(value.rank - 2), value.rank - 1, value.rank - 2]
         return ctx.transpose(_opened(ctx, ctx.transpose(value, turned), kind, times), turned)
     return _opened(ctx, value, kind, times)
 
