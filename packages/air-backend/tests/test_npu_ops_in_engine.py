@@ -10,7 +10,7 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
 from air_fxpasses.npu_ops.samples import Sample, samples
-from test_npu_ops_on_sim import assert_same, missing, overload
+from test_npu_ops_on_sim import assert_same, missing, moved, overload
 
 pytestmark = [
     pytest.mark.npu("the operators are torch_npu's"),
@@ -29,7 +29,7 @@ SAMPLES = [s for s in samples() if s.operator not in _UNTRACED and "max_workspac
 
 def on_npu(sample: Sample) -> tuple[list[Any], Any]:
     """The arguments, one after the other, and how they are put together."""
-    return tree_flatten(tree_map_only(torch.Tensor, lambda x: x.clone().npu(), (sample.args, sample.kwargs)))
+    return tree_flatten(tree_map_only(torch.Tensor, moved, (sample.args, sample.kwargs)))
 
 
 @pytest.mark.sampled(5)

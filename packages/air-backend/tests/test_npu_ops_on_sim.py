@@ -46,9 +46,16 @@ def missing() -> Iterator[None]:
         raise
 
 
+def moved(x: torch.Tensor) -> torch.Tensor:
+    """A copy on the device that was turned as `x` was: torch_npu looks how packed weights lay before."""
+    order = sorted(range(x.dim()), key=x.stride, reverse=True)
+    back = sorted(range(x.dim()), key=order.__getitem__)
+    return x.permute(order).contiguous().clone().npu().permute(back)
+
+
 def on_device(sample: Sample) -> tuple[list[Any], list[Any]]:
     """The results and the arguments afterwards."""
-    args, kwargs = tree_map_only(torch.Tensor, lambda x: x.clone().npu(), (sample.args, sample.kwargs))
+    args, kwargs = tree_map_only(torch.Tensor, moved, (sample.args, sample.kwargs))
     with missing():
         results = overload(sample.operator)(*args, **kwargs)
         return tree_flatten(tree_map_only(torch.Tensor, lambda x: x.cpu(), (results,)))[0], list(

@@ -42,6 +42,7 @@ Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin, Rotary mode
 double largest(at::ScalarType type) {
   switch (type) {
     case at::kChar: return 127;
+    case at::kInt: return 7;  // four bits, packed
     case at::kFloat8_e4m3fn: return 448;
     case at::kFloat8_e5m2: return 57344;
     default: TORCH_CHECK(false, "air-sim does not quantise to ", type);
@@ -59,9 +60,36 @@ Tensor narrow_to(const Tensor& x, at::ScalarType type) {
   }
 }
 
+Tensor packed(const Tensor& values) {
+  std::vector<int64_t> shape = values.sizes().vec();
+  TORCH_CHECK(!shape.empty() && shape.back() % 8 == 0, "four bits are packed in eights, not in ", values.sizes());
+  shape.back() /= 8;
+  shape.push_back(8);
+  Tensor nibbles = values.round().clamp(-8, 7).to(at::kLong).bitwise_and(0xF).reshape(shape);
+  Tensor word = at::bitwise_left_shift(nibbles, at::arange(0, 32, 4, at::kLong)).sum(-1);
+  return at::where(word >= (1LL << 31), word - (1LL << 32), word).to(at::kInt);
+}
+
+Tensor unpacked(const Tensor& words) {
+  Tensor nibbles = at::bitwise_right_shift(words.to(at::kLong).unsqueeze(-1), at::arange(0, 32, 4, at::kLong)).bitwise_and(0xF);
+  return at::where(nibbles >= 8, nibbles - 16, nibbles).flatten(-2).to(at::kChar);
+}
+
+Tensor narrow_like(const Tensor& x, const Tensor& target) {
+  bool four_bits = target.scalar_type() == at::kInt && target.dim() == x.dim() && x.dim() > 0 && target.size(-1) * 8 == x.size(-1);
+  return four_bits ? packed(x) : narrow_to(x, target.scalar_type());
+}
+
+Tensor operand(const Tensor& x, int64_t depth) {
+  if (x.scalar_type() != at::kInt) return x;
+  if (depth >= 0 && x.dim() > 1 && x.size(-2) * 8 == depth) return unpacked(x.transpose(-1, -2)).transpose(-1, -2);
+  return unpacked(x);
+}
+
 Quantised quantise_rows(const Tensor& x, at::ScalarType type) {
   Tensor wide = x.to(at::kFloat), scale = wide.abs().amax(-1, true) / largest(type);
-  return {narrow_to(wide / scale.masked_fill(scale == 0, 1), type), scale.squeeze(-1), Tensor()};
+  Tensor values = wide / scale.masked_fill(scale == 0, 1);
+  return {type == at::kInt ? packed(values) : narrow_to(values, type), scale.squeeze(-1), Tensor()};
 }
 
 Tensor plain_scale(const Tensor& scale) {

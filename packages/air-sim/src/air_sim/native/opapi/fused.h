@@ -17,6 +17,14 @@ Tensor turn(const Tensor& x, Rotary mode);
 Tensor narrow_to(const Tensor& x, at::ScalarType type);
 double largest(at::ScalarType type);
 
+// Four bits, eight to a number of 32, the first value in the lowest ones.
+Tensor packed(const Tensor& values);
+Tensor unpacked(const Tensor& words);
+// The same for an output that may hold four bits: it is an eighth as long then.
+Tensor narrow_like(const Tensor& x, const Tensor& target);
+// An operand of a product: int32 holds four bits. A right one, with `depth` rows, may have been turned after packing.
+Tensor operand(const Tensor& x, int64_t depth = -1);
+
 struct Quantised {
   Tensor values, scale, offset;
 };

@@ -44,7 +44,10 @@ struct Operands {
   std::vector<Tensor> x, weight, bias, scale, antiquant_scale, antiquant_offset, row_scale;
   explicit Operands(const Call& c)
       : x(c.tensors("x")), weight(c.tensors("weight")), bias(c.tensors("bias")), scale(c.tensors("scale")),
-        antiquant_scale(c.tensors("antiquant_scale")), antiquant_offset(c.tensors("antiquant_offset")), row_scale(c.tensors("row_scale")) {}
+        antiquant_scale(c.tensors("antiquant_scale")), antiquant_offset(c.tensors("antiquant_offset")), row_scale(c.tensors("row_scale")) {
+    for (Tensor& one : x) one = operand(one);
+    for (Tensor& one : weight) one = operand(one, x[0].size(-1));
+  }
 
   Tensor product(const Tensor& rows, size_t group, size_t groups, const Tensor& scale_of_rows) const {
     Tensor w = of_group(weight, group, groups);

@@ -21,7 +21,7 @@ void multiply_and_round(Call& c, int64_t axis) {
   Tensor x = c.tensor("x").to(at::kFloat), scale = along(c.tensor("scale"), x, axis);
   if (c.flag("sqrt")) scale = scale * scale;
   TORCH_CHECK(c.text("round") == "round", "the rounding mode ", c.text("round"), " is not implemented by air-sim");
-  c.write("y", narrow_to(x * scale + optional_along(c, "offset", x, axis), type_of_output(c, "y")));
+  c.write("y", narrow_like(x * scale + optional_along(c, "offset", x, axis), c.tensor("y")));
 }
 void divide_and_round(Call& c) {
   Tensor x = c.tensor("x").to(at::kFloat);
@@ -29,7 +29,7 @@ void divide_and_round(Call& c) {
   c.write("y", narrow_to(x / along(c.tensor("scale"), x, axis) + optional_along(c, "offset", x, axis), type_of_output(c, "y")));
 }
 void anti_quant(Call& c) {
-  Tensor x = c.tensor("x").to(at::kFloat), scale = c.tensor("scale").to(at::kFloat);
+  Tensor x = operand(c.tensor("x")).to(at::kFloat), scale = c.tensor("scale").to(at::kFloat);
   if (c.flag("sqrt")) scale = scale * scale;
   if (c.has("offset")) x = x + c.tensor("offset").to(at::kFloat);
   c.write("out", x * scale);
@@ -49,14 +49,15 @@ Tensor smoothed(const Call& c) {
   return (rows * smooth.index_select(0, group)).view(x.sizes());
 }
 
-Quantised quantise_asymmetric(const Tensor& x) {
-  Tensor high = x.amax(-1, true), low = x.amin(-1, true), scale = (high - low) / 255;
-  Tensor safe = scale.masked_fill(scale == 0, 1), offset = 127 - high / safe;
-  return {narrow_to(x / safe + offset, at::kChar), scale.squeeze(-1), offset.squeeze(-1)};
+Quantised quantise_asymmetric(const Tensor& x, at::ScalarType type) {
+  double top = largest(type);
+  Tensor high = x.amax(-1, true), low = x.amin(-1, true), scale = (high - low) / (2 * top + 1);
+  Tensor safe = scale.masked_fill(scale == 0, 1), offset = top - high / safe, values = x / safe + offset;
+  return {type == at::kInt ? packed(values) : narrow_to(values, type), scale.squeeze(-1), offset.squeeze(-1)};
 }
 
 void write_quantised(const Call& c, Tensor x, bool symmetric) {
-  Quantised q = symmetric ? quantise_rows(x, type_of_output(c, "y")) : quantise_asymmetric(x);
+  Quantised q = symmetric ? quantise_rows(x, type_of_output(c, "y")) : quantise_asymmetric(x, type_of_output(c, "y"));
   c.write("y", q.values);
   c.write("scale", q.scale);
   if (q.offset.defined()) c.write("offset", q.offset);
@@ -69,7 +70,9 @@ void dynamic_quant_by_mode(Call& c) {
   if (mode == "pertensor") x = x.reshape({1, -1});
   if (mode == "perchannel") x = x.transpose(-1, -2);
   bool symmetric = c.flag("symmetric");
-  Quantised q = symmetric ? quantise_rows(x, type_of_output(c, "y")) : quantise_asymmetric(x);
+  at::ScalarType type = type_of_output(c, "y");
+  TORCH_CHECK(type != at::kInt || mode != "perchannel", "columns of four bits are not implemented by air-sim");
+  Quantised q = symmetric ? quantise_rows(x, type) : quantise_asymmetric(x, type);
   Tensor values = mode == "perchannel" ? q.values.transpose(-1, -2) : q.values;
   c.write("y", values.reshape(c.tensor("y").sizes()));
   c.write("scale", q.scale);
@@ -89,7 +92,7 @@ void write_static(Call& c, const Tensor& y, const char* scale, const char* offse
   if (!c.has(scale) || !c.has(out)) return;
   Tensor s = c.tensor(scale).to(at::kFloat), scaled = c.flag("divide") ? y / s : y * s;
   if (c.has(offset)) scaled = scaled + c.tensor(offset).to(at::kFloat);
-  c.write(out, narrow_to(scaled, type_of_output(c, out)));
+  c.write(out, narrow_like(scaled, c.tensor(out)));
 }
 void add_rms_norm_quant(Call& c) {
   Tensor y = added_and_normed(c);
@@ -101,7 +104,7 @@ void add_rms_norm_quant(Call& c) {
 void add_rms_norm_dynamic_quant(Call& c) {
   Tensor y = added_and_normed(c);
   auto one = [&](const char* smooth, const char* out, const char* scale) {
-    Quantised q = quantise_rows(c.has(smooth) ? y * c.tensor(smooth).to(at::kFloat) : y, at::kChar);
+    Quantised q = quantise_rows(c.has(smooth) ? y * c.tensor(smooth).to(at::kFloat) : y, type_of_output(c, out));
     c.write(out, q.values);
     c.write(scale, q.scale);
   };
@@ -140,6 +143,8 @@ void quant_matmul(Call& c) {
   Tensor x1 = c.tensor("x1"), x2 = c.tensor("x2");
   if (c.flag("transpose1")) x1 = x1.transpose(-1, -2);
   if (c.flag("transpose2")) x2 = x2.transpose(-1, -2);
+  x1 = operand(x1);
+  x2 = operand(x2, x1.size(-1));
   Tensor sum = product(x1, x2), bias = filled(c, "bias") ? c.tensor("bias") : Tensor();
   bool integer_bias = bias.defined() && bias.scalar_type() == at::kInt;
   if (integer_bias) sum = sum + bias.unsqueeze(-2);
@@ -159,7 +164,7 @@ Tensor spread_over_groups(const Tensor& scale, const Tensor& weight, int64_t siz
   return scale.to(at::kFloat).repeat_interleave(size, 0).narrow(0, 0, weight.size(0));
 }
 void weight_quant_matmul(Call& c) {
-  Tensor x = c.tensor("x").to(at::kFloat), weight = c.tensor("weight").to(at::kFloat);
+  Tensor x = c.tensor("x").to(at::kFloat), weight = operand(c.tensor("weight"), x.size(-1)).to(at::kFloat);
   int64_t size = c.integer("group_size");
   if (c.has("antiquant_offset")) weight = weight + spread_over_groups(c.tensor("antiquant_offset"), weight, size);
   Tensor out = at::matmul(x, weight * spread_over_groups(c.tensor("antiquant_scale"), weight, size));
