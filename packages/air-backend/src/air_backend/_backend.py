@@ -31,6 +31,7 @@ from air_backend._keeping import keeping
 from air_backend._kinds import example_values, kinds_of, of_its_kind
 from air_backend._meshes import forget_meshes
 from air_backend._npu_traces import trace_plain_formats
+from air_backend._overlapping_results import layout_of_gradients
 from air_backend._pieces import untouched
 from air_backend._results_of_functions import calls_functions, keep_backward_of_functions
 from air_backend._shared_memory import Sharing
@@ -165,7 +166,8 @@ def _through_aot(
 ) -> Callable[..., Any]:
     """Makes the graph functional by AOTAutograd and compiles what comes out; `original` serves other calls."""
     ahead = compilation.ahead(example_inputs)
-    with torch._functorch.config.patch({NOT_LAZY: True} if ahead else {}):
+    lazy = {NOT_LAZY: True} if ahead else {}
+    with torch._functorch.config.patch({**lazy, **layout_of_gradients(gm)}):
         forget_meshes()
         compiled: Callable[..., Any] = aot_autograd(
             fw_compiler=compilation.compiler("forward"),

@@ -40,6 +40,7 @@ from air_backend._for_dynamo import for_dynamo
 from air_backend._hidden_writes import Around
 from air_backend._kinds import example_values
 from air_backend._meshes import forget_meshes
+from air_backend._overlapping_results import layout_of_gradients
 from air_backend._record import Role
 from air_backend._shared_memory import Sharing
 from air_backend._version import __version__
@@ -224,7 +225,7 @@ def through_aot(
     with (
         _engine_kept(example_inputs, compilation),
         in_progress(compilation),
-        torch._functorch.config.patch(TORCH_SETTINGS),
+        torch._functorch.config.patch({**TORCH_SETTINGS, **layout_of_gradients(gm)}),
     ):
         forget_meshes()
         compiled: Callable[..., Any] = aot_autograd(
