@@ -66,6 +66,10 @@ def test_a_kernel_that_cannot_be_asked_is_believed() -> None:
     assert not mend_layouts(gm)
 
 
+#: Without a fake kernel torch asks the kernel itself, and states the strides that it gives.
+ASKED_BY_TORCH: tuple[Any, ...] = (torch._standard_gamma,) if torch.__version__ < "2.13" else ()
+
+
 @pytest.mark.parametrize("draw", [torch.poisson, torch._standard_gamma, partial(torch.normal, 1.0)])
 def test_what_a_kernel_draws_lies_as_in_eager_and_the_question_moves_no_generator(
     draw: Callable[[Tensor], Tensor],
@@ -73,7 +77,7 @@ def test_what_a_kernel_draws_lies_as_in_eager_and_the_question_moves_no_generato
     x = torch.ones(3, 4).t()
     gm = make_fx(draw, tracing_mode="fake")(x)
     before = torch.get_rng_state()
-    assert mend_layouts(gm)
+    assert mend_layouts(gm) == (draw not in ASKED_BY_TORCH)
     assert torch.equal(torch.get_rng_state(), before)
     (result,) = gm.graph.output_node().all_input_nodes
     assert result.meta["val"].stride() == draw(x).stride() == (3, 1)

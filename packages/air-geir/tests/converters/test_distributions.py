@@ -13,6 +13,10 @@ from air_geir import compile_graph
 from air_geir.proof import compile_call
 
 N = 20000
+WITHOUT_FAKE_KERNEL = pytest.mark.skipif(
+    torch.__version__ < "2.13",
+    reason="torch 2.12 has no fake kernel for it, and Dynamo ends a graph of open sizes there",
+)
 Draw = Callable[[Tensor], Tensor]
 DRAWS: dict[str, tuple[Draw, float, float]] = {
     "gamma": (lambda x: torch._standard_gamma(x * 3), 3.0, 3.0),
@@ -28,7 +32,7 @@ DRAWS: dict[str, tuple[Draw, float, float]] = {
     ("name", "dynamic"),
     [
         *((name, False) for name in DRAWS),
-        ("gamma", True),
+        pytest.param("gamma", True, marks=WITHOUT_FAKE_KERNEL),
         ("poisson", True),
     ],  # torch has no fake kernel for others
 )
