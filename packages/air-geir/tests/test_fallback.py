@@ -147,6 +147,18 @@ def test_what_runs_eagerly_reaches_a_piece_as_its_example_values_say() -> None:
     assert torch.equal(transposed, x.t())
 
 
+def test_a_graph_that_gives_nothing_for_what_wants_no_gradient_runs_eagerly() -> None:
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    doubled = graph.call_function(torch.ops.aten.mul.Tensor, (x, 2))
+    graph.output((None, doubled))
+    given = torch.arange(3.0)
+    x.meta["val"] = doubled.meta["val"] = given
+    none, found = _as_stated(torch.fx.GraphModule({}, graph))(given)
+    assert none is None
+    assert torch.equal(found, given * 2)
+
+
 def test_an_argument_whose_size_is_no_whole_expression_is_read_eagerly() -> None:
     """A backward graph is given the gradient of an image that was resized by 1.7."""
     torch._dynamo.reset()

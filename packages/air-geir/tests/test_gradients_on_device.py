@@ -139,6 +139,20 @@ def test_N03_bags_of_sizes_that_vary_train(name: str) -> None:
         torch.testing.assert_close(stepped(step, *given), stepped(function, *given), atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(
+    "sizes", [((2, 6, 1, 4), (6, 4, 5)), ((6, 3, 4), (2, 6, 4, 5)), ((2, 1, 3, 4), (6, 4, 5))]
+)
+def test_N03_a_product_of_batches_that_are_broadcast_trains(
+    sizes: tuple[tuple[int, ...], ...], dynamic: bool
+) -> None:
+    """torch_npu leaves the gradient of the smaller batch broadcast, and the graph sums over it."""
+    torch.manual_seed(0)
+    given = [torch.randn(size) for size in sizes]
+    step = compiled(torch.matmul, dynamic=dynamic)
+    torch.testing.assert_close(stepped(step, *given), stepped(torch.matmul, *given), atol=1e-5, rtol=1e-5)
+
+
 NORMS: dict[str, Step] = {
     "layer_norm": lambda x: F.layer_norm(x, [8], eps=1e-5),
     "group_norm": lambda x: F.group_norm(x, 2, eps=1e-5),

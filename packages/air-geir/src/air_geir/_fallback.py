@@ -141,7 +141,8 @@ def _as_stated(part: fx.GraphModule) -> Run:
     wrong: that of `_conj` of a number gives a resolved value, the real kernel does not.
     """
     leaves: Any = part.graph.output_node().args[0]
-    stated = [leaf.meta.get("val") for leaf in leaves]
+    # a backward graph gives None for what wants no gradient
+    stated = [leaf.meta.get("val") if isinstance(leaf, fx.Node) else None for leaf in leaves]
     dense = [is_contiguous_or_false(value) if _is_strided(value) else None for value in stated]
     turned = [isinstance(value, torch.Tensor) and (value.is_conj() or value.is_neg()) for value in stated]
     forward = part.forward

@@ -41,3 +41,10 @@ def test_a_decomposition_that_fails_leaves_the_operator_to_eager() -> None:
         UnsupportedGraphError, match=r"decomposition of aten\.hypot\.default failed: no such layout"
     ):
         compile_graph(gm, [torch.ones(2)], engine="reference", decompositions=table)
+
+
+def test_a_decomposition_that_gives_other_sizes_than_torch_states_leaves_the_operator_to_eager() -> None:
+    gm = trace(lambda x: torch.hypot(x, x) * 2, (torch.ones(2, 3),))
+    table = {torch.ops.aten.hypot.default: lambda x, y: x.sum(0)}
+    with pytest.raises(UnsupportedGraphError, match=r"gives sizes \[3\], and torch states \[2, 3\]"):
+        compile_graph(gm, [torch.ones(2, 3)], engine="reference", decompositions=table)

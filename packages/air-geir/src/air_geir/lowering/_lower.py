@@ -266,11 +266,15 @@ class Lowering:
             return type(result)(self._as_stated(r, m) for r, m in zip(result, meta, strict=False))
         if not isinstance(result, Value) or not isinstance(meta, torch.Tensor) or result.shape is None:
             return result
-        given, stated = result.dims, tuple(meta.shape)
-        known = all(type(size) is int for size in (*given, *stated))
-        if not known or given == stated or math.prod(given) != math.prod(stated):
-            return result
-        return self.ctx.reshape(result, stated)
+        given, stated = result.dims, dims_of(meta.shape)
+        if math.prod(given) == math.prod(stated):
+            return self.ctx.reshape(result, stated)
+        are_known = all(type(size) is int for size in (*given, *stated))
+        if are_known or len(given) != len(stated):
+            raise CannotConvert(
+                f"its decomposition gives sizes {list(given)}, and torch states {list(stated)}"
+            )
+        return result
 
     def walk_inside(self, body: fx.GraphModule, origin: Origin | None) -> Any:
         """Lowers an expansion: everything it makes comes from the node that was expanded."""
