@@ -8,7 +8,6 @@ Only programs for inference are drawn. What torch alone gets wrong in the same w
 from __future__ import annotations
 
 import contextlib
-import copy
 import itertools
 import logging
 import random
@@ -24,12 +23,14 @@ from torch import Tensor
 from torch._dynamo.backends.debugging import aot_eager
 from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._pytree import tree_map
 
 from air_backend import compile_fx, pin
 from air_backend._given import in_a_tuple
 from air_backend.errors import CannotPin, PinnedArgument
 from air_backend.inference import cache_compile, set_dim_buckets, set_dim_gears
 from air_fxpasses.errors import DeclarationRefused
+from air_graph import copied
 from air_graph.testing import Case, differences, draw_case, run_case
 
 pytestmark = pytest.mark.slow
@@ -89,13 +90,14 @@ def pinned(case: Case, mode: str, folder: Path) -> Callable[[Function], Function
             if key not in handles:
                 try:
                     with torch.no_grad():
-                        handles[key] = pin(compiled, *copy.deepcopy(list(args)))
+                        handles[key] = pin(compiled, *copied(list(args)))
                 except CannotPin:
                     handles[key] = None
             handle = handles[key]
             try:
                 if handle is not None:  # later calls write its results: what is kept is a copy of them
-                    return copy.deepcopy(handle(*args), {id(value): value for value in args})
+                    results, own = handle(*args), {id(value): value for value in args}
+                    return tree_map(lambda one, other: own.get(id(one), other), results, copied(results))
             except PinnedArgument:  # a tensor that the capture reads where it lies
                 pass
             return compiled(*args)
@@ -114,7 +116,7 @@ def of_traced(made: Callable[[GraphModule, list[Any]], Function]) -> Callable[[F
         def call(*args: Any) -> Any:
             key = key_of(args)
             if key not in known:
-                traced, given = (copy.deepcopy(list(args)) for _ in range(2))
+                traced, given = (copied(list(args)) for _ in range(2))
                 known[key] = made(
                     make_fx(function)(*traced), given
                 )  # tracing may turn its arguments in place
@@ -284,3 +286,19 @@ def test_random_programs_on_an_npu_run_in_another_way_give_their_caller_what_eag
     seeds = range(first, first + max(programs // 5, 1))
     found = [difference_of(seed, WAYS[way], mode, tmp_path / str(seed), "npu") for seed in seeds]
     assert [text for text in found if text] == []
+
+
+@pytest.mark.parametrize("way", ["pinned", "traced"])
+def test_the_judge_takes_arguments_that_are_one_memory_as_two_types(
+    way: str, device: str, tmp_path: Path
+) -> None:
+    """`copy.deepcopy` raises for them on an NPU, with torch alone."""
+    case = draw_case(0)
+    assert case is not None
+    x = torch.arange(4.0, device=device)
+    run = WAYS[way].judged(case, "reduce-overhead", tmp_path)(lambda a, b: (a * 2, b + 1))
+    with torch.no_grad():
+        for _ in range(2):
+            doubled, more = run(x, x.view(torch.int32))
+            assert torch.equal(doubled, x * 2)
+            assert torch.equal(more, x.view(torch.int32) + 1)
