@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from air_backend import _records
 from air_backend.inference import set_dim_buckets
 from test_buckets import compiled, only_run
 
@@ -123,6 +124,25 @@ def test_N11_rows_without_room_between_them_are_not_padded() -> None:
     ((reason, calls),) = stats["not_padded"].items()
     assert "between whose rows is no room for padding" in reason
     assert calls == 1
+
+
+def test_N11_a_result_that_lies_as_an_input_does_in_a_larger_tensor_is_not_padded(device: str) -> None:
+    """The padded input begins where its memory does, and so did the result."""
+
+    def function(x: Tensor) -> Tensor:
+        return torch.select_scatter(x[0], x[0, 0] + 1, 0, 0)
+
+    run = compiled(function)
+    with torch.no_grad():
+        for begin in (1, 0, 2):
+            x = torch.randn(3 + begin, 4).to(device)[begin:]
+            set_dim_buckets(x, {0: [4, 8]})
+            own, eager = run(x), function(x)
+            assert torch.equal(own, eager)
+            assert at([own], [x]) == at([eager], [x])
+    said = [reason for _, run in _records.alive() for reason in run.stats()["not_padded"]]
+    assert any("does in a larger tensor" in reason for reason in said)
+    assert sum(run.stats()["padded"] for _, run in _records.alive()) == 1
 
 
 def test_N11_results_of_padded_calls_are_views_of_each_other_as_in_eager() -> None:

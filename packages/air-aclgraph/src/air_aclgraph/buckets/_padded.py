@@ -19,6 +19,7 @@ from air_aclgraph._clashes import clashing
 from air_aclgraph._executable import Executable
 from air_aclgraph._key import Key
 from air_aclgraph._making import Making
+from air_aclgraph._memory import has_gaps
 from air_aclgraph._pieced import Splitter
 from air_aclgraph._plan import ResourcePlan
 from air_aclgraph._slots import Kind
@@ -47,6 +48,7 @@ class PaddedExecutable(WholeGraph):
         refuse_mixed(self._fits.buckets, self.name)
         self._kinds = [slot.kind for slot in making.slots]
         self._writes = Kind.MUTATED in self._kinds
+        self._wholes = [index for index in self._fits.places if index in making.wholes]
         self._padded_calls = 0
         self._unpadded: dict[str, int] = {}
         self.executable = Executable(making, resources, kernels, placed=self._fits)
@@ -94,6 +96,9 @@ class PaddedExecutable(WholeGraph):
             return "inside another capture or replay"
         if self._writes and clashing(args, self._kinds, among=self._fits.places):
             return "a padded input shares memory that the graph writes"
+        for index in self._wholes:  # what is padded is a copy of the elements alone
+            if has_gaps(args[index]):
+                return f"a result lies as input {self.slots[index].name!r} does in a larger tensor"
         return None
 
     def boxed_callable(self) -> Callable[[list[Any]], Any]:
