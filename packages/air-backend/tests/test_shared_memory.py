@@ -224,6 +224,9 @@ VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
     "split": lambda x: x.split(x.shape[1] // 2, 1)[1],
     "expanded": lambda x: x[0].expand(3, x.shape[1]),
     "divided": lambda x: x.unflatten(1, (2, x.shape[1] // 2)),
+    "diagonal": lambda x: x.diagonal(1),
+    "diagonal that some sizes leave empty": lambda x: torch.diagonal(x, -2),
+    "view of an empty diagonal": lambda x: torch.linalg.diagonal(x, offset=7).unsqueeze(0),
 }
 
 

@@ -6,26 +6,29 @@
 
 With open sizes AOTAutograd takes the strides and the offset of such a result from the value that the functional graph
 computes, which lies densely in memory of its own, and makes a view of the argument with them: other elements. Where the
-result begins, and its strides, are known from the values with which Dynamo traced.
+result begins, and its strides, are known from the values with which Dynamo traced; of a diagonal, only where it has
+elements: the kernel leaves an empty one where its matrix begins, and torch's reference does not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any, Final, TypeGuard
 
 import sympy  # type: ignore[import-untyped]  # sympy ships no annotations
 import torch
 from torch import SymInt, Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP
 from torch.utils._sympy.printers import PythonPrinter
 
 from air_graph import storage_of
 
 Number = int | SymInt
+DIAGONALS: Final = frozenset(("diagonal", "linalg_diagonal"))
+"""What nodes of Dynamo call that is misstated where it is empty."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class ResultPlace:
     argument: int
     source: str | None
     """None where it depends on more than the arguments."""
+    is_of_diagonal: bool = False
+    """Whether it is known only of a result with elements."""
 
     def function(self) -> Callable[[Sequence[Any]], tuple[Any, Any, int]]:
         """The code as a function of the arguments."""
@@ -58,8 +63,24 @@ def places_of(gm: GraphModule) -> tuple[ResultPlace, ...]:
         for place in _owners(value, inputs):
             if where is None:
                 where = dict(_accesses(inputs))
-            found.append(ResultPlace(at, place, _source(value, inputs[place], place, where)))
+            source = _source(value, inputs[place], place, where)
+            found.append(ResultPlace(at, place, source, _is_of_diagonal(node)))
     return tuple(found)
+
+
+def _is_of_diagonal(node: Node) -> bool:
+    """Whether a value is a diagonal, or a view of one."""
+    storage = storage_of(node.meta["example_value"])
+    behind = [node]
+    for one in behind:  # which grows
+        name = one.target if isinstance(one.target, str) else getattr(one.target, "__name__", "")
+        if one.op != "placeholder" and name.partition(".")[0] in DIAGONALS:
+            return True
+        for source in one.all_input_nodes:
+            value = source.meta.get("example_value")
+            if source not in behind and _has_memory(value) and storage_of(value) == storage:
+                behind.append(source)
+    return False
 
 
 def _owners(value: Tensor, inputs: Sequence[Any]) -> Iterator[int]:
@@ -122,19 +143,19 @@ def at_their_places(compiled: Callable[..., Any], places: Sequence[ResultPlace])
     """`compiled`, with these results made anew of their arguments where they lie otherwise."""
     if not places:
         return compiled
-    made = [(place.result, place.argument, place.function()) for place in places]
+    made = [(place, place.function()) for place in places]
 
     def call(*args: Any) -> Any:
         results = compiled(*args)
-        for at, argument, place in made:
-            result, owner = results[at], args[argument]
-            if result is owner:
+        for place, lying in made:
+            result, owner = results[place.result], args[place.argument]
+            if result is owner or (place.is_of_diagonal and not result.numel()):
                 continue
-            size, stride, offset = place(args)
+            size, stride, offset = lying(args)
             if result.storage_offset() != offset or result.stride() != stride:
                 results = [*results]
                 view = owner.as_strided(size, stride, offset)
-                results[at] = view if result.requires_grad else view.detach()
+                results[place.result] = view if result.requires_grad else view.detach()
         return results
 
     return call
