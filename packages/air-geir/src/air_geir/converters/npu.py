@@ -131,6 +131,8 @@ def npu_dynamic_quant(
     """The operator type computes a scale per row; other modes transpose or flatten the input first."""
     if quant_mode not in ("pertoken", "pertensor", "perchannel"):
         ctx.refuse(f"quant_mode {quant_mode!r} has no operator here", "use pertoken, perchannel or pertensor")
+    if group_index is not None and quant_mode != "pertoken":
+        ctx.refuse(f"groups of rows have no operator with quant_mode {quant_mode!r}", "use pertoken")
     kind = type_named(ctx, torch.int8 if dst_type is None else dst_type)
     scales = tuple(as_dim(size) for size in ctx.meta[1].shape)
     attrs: dict[str, Any] = {"dst_type": kind}
@@ -151,6 +153,8 @@ def npu_dynamic_quant(
         values, scale = quantised(input, scales, smooth_scales, group_index)
     else:
         if smooth_scales is not None:
+            if quant_mode == "perchannel":  # one for each row
+                smooth_scales = ctx.reshape(smooth_scales, (*smooth_scales.dims, 1))
             input = ctx.emit("Mul", *ctx.promote(input, smooth_scales), shape=input.shape)
         if quant_mode == "pertensor":
             values, scale = quantised(ctx.reshape(input, (1, math.prod(input.dims))), scales)

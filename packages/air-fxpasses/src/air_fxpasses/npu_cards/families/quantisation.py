@@ -81,6 +81,8 @@ def dynamic_quant(
     if quant_mode != "pertensor" and quant_mode not in _REDUCED:
         raise NotCovered("npu_dynamic_quant", f"quant_mode '{quant_mode}'")
     dtype = type_of(dst_type, torch.int8, "npu_dynamic_quant")
+    if quant_mode == "perchannel" and smooth_scales is not None:
+        smooth_scales = smooth_scales.unsqueeze(-1)  # one for each row
     x = _smoothed(input, smooth_scales, group_index)
     if quant_mode == "pertensor":
         values, scale = by_largest(x, dtype, tuple(range(x.dim())))
@@ -116,6 +118,7 @@ def _by_row(draw: Draw) -> list[Sample]:
         Sample((x,), {"smooth_scales": draw.positive(64)}, "smooth"),
         Sample((x,), groups, "groups"),
         Sample((x,), {"quant_mode": "pertensor"}, "pertensor"),
+        Sample((x,), {"quant_mode": "perchannel", "smooth_scales": draw.positive(4)}, "perchannel"),
         Sample((x,), {"dst_type": torch.quint4x2}, "four_bits"),
         Sample((x,), {"dst_type": torch.quint4x2, "quant_mode": "pertensor"}, "four_bits_pertensor"),
     ]

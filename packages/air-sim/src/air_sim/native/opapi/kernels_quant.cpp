@@ -36,11 +36,12 @@ void anti_quant(Call& c) {
 }
 
 // ---------------------------------------------------------------- scales found in the values
-// The smooth scales of group i apply to the rows before group_index[i].
-Tensor smoothed(const Call& c) {
+// The smooth scales of group i apply to the rows before group_index[i]; where columns share a scale, there is one per row.
+Tensor smoothed(const Call& c, const std::string& mode = "pertoken") {
   Tensor x = c.tensor("x").to(at::kFloat);
   if (!c.has("smooth")) return x;
   Tensor smooth = c.tensor("smooth").to(at::kFloat);
+  if (mode == "perchannel") return x * smooth.unsqueeze(-1);
   bool grouped = false;
   for (const auto& p : c.definition.parameters) grouped = grouped || (p.name == "groups" && c.has("groups"));
   if (!grouped) return x * smooth;
@@ -65,8 +66,8 @@ void write_quantised(const Call& c, Tensor x, bool symmetric) {
 void dynamic_quant(Call& c) { write_quantised(c, smoothed(c), true); }
 void dynamic_quant_two(Call& c) { write_quantised(c, smoothed(c), !c.has("offset")); }
 void dynamic_quant_by_mode(Call& c) {
-  Tensor x = smoothed(c);
   std::string mode = c.text("mode");
+  Tensor x = smoothed(c, mode);
   if (mode == "pertensor") x = x.reshape({1, -1});
   if (mode == "perchannel") x = x.transpose(-1, -2);
   bool symmetric = c.flag("symmetric");
