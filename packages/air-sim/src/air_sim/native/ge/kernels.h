@@ -35,6 +35,7 @@ struct Call {
   at::optional<Tensor> optional(size_t input) const;
   // The type the graph says output `index` has, or `otherwise` when it does not say.
   at::ScalarType output_type(size_t index, at::ScalarType otherwise) const;
+  bool gives_four_bits(size_t index) const { return index < op.output_descs.size() && op.output_descs[index].type == kFourBits; }
 };
 using Kernel = std::function<Tensors(const Call&)>;
 using Table = std::map<std::string, Kernel>;

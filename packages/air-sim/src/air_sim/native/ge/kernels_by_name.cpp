@@ -88,7 +88,8 @@ Tensors run_row(const Row& row, const Call& c) {
   Tensors results;
   for (const std::string& name : row.outputs) {
     const auto found = made.find(name);
-    results.push_back(found == made.end() ? given.at(name).tensor : found->second);
+    const Tensor result = found == made.end() ? given.at(name).tensor : found->second;
+    results.push_back(c.gives_four_bits(results.size()) ? result.clamp(-8, 7) : result);
   }
   return results;
 }

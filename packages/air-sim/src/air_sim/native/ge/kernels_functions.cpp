@@ -5,7 +5,23 @@ namespace air_sim::graph_engine {
 namespace {
 // The factor of a fused operator is a tensor of one element.
 at::Scalar factor(const Tensor& t) { return t.flatten()[0].item(); }
-Tensor bitcast(const Call& c) { return c.in[0].contiguous().view(c.output_type(0, c.in[0].scalar_type())); }
+// Values of four bits lie eight to a number of 32, the first one in the lowest bits.
+Tensor opened(const Tensor& words) {
+  const Tensor bits = at::bitwise_right_shift(words.to(at::kLong).unsqueeze(-1), at::arange(0, 32, 4, at::kLong)).bitwise_and(0xF);
+  return at::where(bits >= 8, bits - 16, bits).to(at::kChar);
+}
+Tensor closed(const Tensor& values) {
+  const Tensor bits = values.to(at::kLong).bitwise_and(0xF);
+  const Tensor words = at::bitwise_left_shift(bits, at::arange(0, 32, 4, at::kLong)).sum(-1);
+  return at::where(words >= (1LL << 31), words - (1LL << 32), words).to(at::kInt);
+}
+Tensor bitcast(const Call& c) {
+  const Tensor& x = c.in[0];
+  const at::ScalarType type = c.output_type(0, x.scalar_type());
+  if (c.gives_four_bits(0)) return x.scalar_type() == at::kInt ? opened(x) : x;
+  if (x.scalar_type() == at::kChar && type == at::kInt && x.dim() > 0 && x.size(-1) == 8) return closed(x);
+  return x.contiguous().view(type);
+}
 Tensor nan_to_num(const Call& c) { return at::nan_to_num(c.in[0], c.real("nan"), c.real("posinf"), c.real("neginf")); }
 Tensor norm(const Call& c) {
   const Ints axes = c.ints("axes");

@@ -24,12 +24,13 @@ Tensors add_rms_norm(const Call& c, bool cast) {
 struct Rows {
   Tensor values, scale;
 };
-// Each row over its largest magnitude by 127, and that scale.
+// Each row over its largest magnitude by 127, or by 7 for four bits, and that scale.
 Rows quantised(const Call& c, const Tensor& wide) {
   const int64_t type = c.integer("dst_type", 2);
-  TORCH_CHECK(type == 2, c.op.type, ": air-sim quantises rows to int8 (2) alone, not to type ", type);
-  const Tensor scale = wide.abs().amax(-1, true) / 127;
-  return {(wide / scale.masked_fill(scale == 0, 1)).round().clamp(-128, 127).to(at::kChar), scale.squeeze(-1)};
+  TORCH_CHECK(type == 2 || type == 29, c.op.type, ": air-sim quantises rows to int8 (2) and four bits (29) alone, not to type ", type);
+  const int64_t top = type == 2 ? 127 : 7;
+  const Tensor scale = wide.abs().amax(-1, true) / top;
+  return {(wide / scale.masked_fill(scale == 0, 1)).round().clamp(-top - 1, top).to(at::kChar), scale.squeeze(-1)};
 }
 // The smooth scales of group i apply to the rows before group_index[i].
 Tensors dynamic_quant(const Call& c) {

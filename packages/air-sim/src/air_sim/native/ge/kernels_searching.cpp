@@ -36,12 +36,16 @@ Tensor triangular_solve(const Call& c) {
   const Tensor matrix = adjoint ? c.in[0].mH() : c.in[0];
   return at::linalg_solve_triangular(matrix, c.in[1], adjoint ? lower : !lower);
 }
-// One x, one weight and a list of where groups end (type 0) or how large they are (type 1); quantised forms are not here.
+// One x, one weight and a list of where groups end (type 0) or how large they are (type 1). Of the quantised forms, a weight
+// of eight or four bits that has a scale and an offset for each column of each group.
 Tensor grouped_matmul(const Call& c) {
   TORCH_CHECK(c.in.size() >= 3, "it needs x, weight and group_list");
   Tensor list;
+  const size_t kScale = 5, kOffset = 6;
+  const auto of_weight = [&](size_t i) { return c.given(i) && c.in.size() > 7 && c.in[i].dim() == 2 && c.in[i].numel() > 0; };
   for (size_t i = 2; i < c.in.size(); ++i) {
     if (!c.given(i) || c.in[i].numel() == 0) continue;  // a list that is not given holds a tensor without elements
+    if ((i == kScale || i == kOffset) && of_weight(i)) continue;
     TORCH_CHECK(!list.defined() && c.in[i].scalar_type() == at::kLong && c.in[i].dim() == 1,
                 "bias, scales and offsets are not implemented by air-sim");
     list = c.in[i];
@@ -54,6 +58,8 @@ Tensor grouped_matmul(const Call& c) {
   const Tensor x = c.in[0].to(wide ? at::kDouble : at::kFloat);
   Tensor weight = c.in[1].to(x.scalar_type());
   if (c.integer("transpose_weight")) weight = weight.transpose(-1, -2);
+  if (of_weight(kOffset)) weight = weight + c.in[kOffset].to(x.scalar_type()).unsqueeze(1);
+  if (of_weight(kScale)) weight = weight * c.in[kScale].to(x.scalar_type()).unsqueeze(1);
   const Tensor counted = c.integer("group_list_type") == 1 ? list.cumsum(0) : list;
   const Tensor ends = counted.contiguous();
   const int64_t groups = ends.numel();

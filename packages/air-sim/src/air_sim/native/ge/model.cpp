@@ -26,7 +26,8 @@ const TypeRow kTypes[] = {
     {1, 0, at::kFloat},   {2, 1, at::kHalf},   {3, 2, at::kChar},     {4, 4, at::kByte},           {5, 6, at::kShort},
     {7, 3, at::kInt},     {8, 9, at::kLong},   {11, 12, at::kBool},   {12, 11, at::kDouble},       {16, 16, at::kComplexFloat},
     {17, 17, at::kComplexDouble}, {27, 27, at::kBFloat16}, {6, 7, at::kUInt16}, {9, 8, at::kUInt32}, {10, 10, at::kUInt64},
-    {34, 35, at::kFloat8_e5m2}, {35, 36, at::kFloat8_e4m3fn}};
+    {34, 35, at::kFloat8_e5m2}, {35, 36, at::kFloat8_e4m3fn},
+    {kFourBits, 29, at::kChar}};  // one value in each number of eight
 
 Desc parse_desc(Bytes bytes) {
   Desc desc;

@@ -14,6 +14,9 @@
 namespace air_sim::graph_engine {
 using Ints = std::vector<int64_t>;
 
+// The type of four bits, in the numbering of the graph format.
+constexpr int kFourBits = 28;
+
 struct Desc {
   int type = 0;  // numbering of the graph format, not of the ge:: API
   Ints shape;
