@@ -150,11 +150,8 @@ def moe_init_routing_v2(
     k = expert_idx.shape[-1]
     if drop_pad_mode == 1:
         place = _places(per_expert, expert_capacity, first, expert_num)
-        return (
-            *_into_capacity(x, order, place, k, (expert_num, expert_capacity)),
-            counts,
-            _no_scale(x, expert_num * expert_capacity),
-        )
+        rows, where, scales = _into_capacity(x, scale, order, place, k, (expert_num, expert_capacity))
+        return rows, where, counts, scales
     room = flat.numel() if active_num <= 0 else min(active_num, flat.numel())
     order = order[: min(int(active.sum()), room)]
     rows, scales = _expanded(x, order, flat, k, first, scale, offset, quant_mode, room)
@@ -164,10 +161,6 @@ def moe_init_routing_v2(
     else:
         where[order] = torch.arange(order.numel(), device=x.device)
     return rows, where.to(torch.int32), counts, scales
-
-
-def _no_scale(x: Tensor, count: int) -> Tensor:
-    return torch.zeros(count, device=x.device)
 
 
 def _counts(per_expert: Tensor, kind: int, is_wanted: bool, first: int, experts: int) -> Tensor:
@@ -193,15 +186,19 @@ def _places(per_expert: Tensor, capacity: int, first: int, experts: int) -> Tens
 
 
 def _into_capacity(
-    x: Tensor, order: Tensor, place: Tensor, k: int, room: tuple[int, int]
-) -> tuple[Tensor, Tensor]:
+    x: Tensor, scale: Tensor | None, order: Tensor, place: Tensor, k: int, room: tuple[int, int]
+) -> tuple[Tensor, Tensor, Tensor]:
     order = order[: place.numel()]
     kept = place >= 0
-    rows = x.new_zeros((room[0] * room[1], x.shape[1]))
-    rows[place[kept]] = x[order[kept] // k]
+    token = order[kept] // k
+    rows, scales = (x.new_zeros((room[0] * room[1], *last)) for last in ((x.shape[1],), ()))
+    rows[place[kept]] = x[token]
+    scales = scales.to(torch.float32)
+    if scale is not None:
+        scales[place[kept]] = wide(scale)[token]
     where = order.new_full((x.shape[0] * k,), -1)
     where[order] = place
-    return rows.view(*room, x.shape[1]), where.to(torch.int32)
+    return rows.view(*room, x.shape[1]), where.to(torch.int32), scales
 
 
 def _expanded(
@@ -365,7 +362,14 @@ def _routed(draw: Draw) -> list[Sample]:
         Sample(args, {**counted, "expert_tokens_num_type": kind}, label, (3,))
         for kind, label in enumerate(("sums", "counts", "pairs"))
     ]
-    return [*kinds, Sample(args, {**counted, "expert_tokens_num_type": 1, "quant_mode": 1}, "quantised")]
+    scaled = {**counted, "expert_tokens_num_type": 1, "scale": draw.positive(3, dtype=F32)}
+    full = {**scaled, "drop_pad_mode": 1, "expert_capacity": 2}
+    return [
+        *kinds,
+        Sample(args, {**counted, "expert_tokens_num_type": 1, "quant_mode": 1}, "quantised"),
+        Sample(args, scaled, "scaled"),
+        Sample(args, full, "capacity"),
+    ]
 
 
 def _finalized(draw: Draw) -> list[Sample]:

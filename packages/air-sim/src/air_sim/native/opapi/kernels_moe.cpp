@@ -88,6 +88,7 @@ Tensor destinations(const Routed& r, int64_t kept) {
 
 void expand_into_capacity(Call& c, const Tensor& x, const Routed& r, int64_t k, int64_t experts, int64_t capacity) {
   Tensor out = at::zeros({experts, capacity, x.size(1)}, x.options()), index = at::full({r.source.numel()}, -1, at::kLong);
+  Tensor scale = c.knows("scale") && c.has("scale") ? c.tensor("scale").to(at::kFloat) : Tensor(), scales = at::zeros({experts, capacity}, at::kFloat);
   auto expert = r.experts.contiguous(), source = r.source.contiguous();
   int64_t place = 0;
   for (int64_t i = 0; i < r.active; ++i) {
@@ -95,10 +96,12 @@ void expand_into_capacity(Call& c, const Tensor& x, const Routed& r, int64_t k, 
     place = i > 0 && expert[i - 1].item<int64_t>() == e ? place + 1 : 0;
     if (place >= capacity) continue;
     out[e][place].copy_(x[s / k]);
+    if (scale.defined()) scales[e][place].copy_(scale[s / k]);
     index[s] = e * capacity + place;
   }
   c.write("expanded_x", out.reshape(c.tensor("expanded_x").sizes()));
   c.write("expanded_rows", index);
+  if (scale.defined()) c.write("expanded_scale", scales.reshape(c.tensor("expanded_scale").sizes()));
 }
 
 void write_rows(Call& c, const Tensor& rows, int64_t kept) {
