@@ -159,6 +159,22 @@ def test_a_graph_that_gives_nothing_for_what_wants_no_gradient_runs_eagerly() ->
     assert torch.equal(found, given * 2)
 
 
+def test_a_result_that_the_real_kernel_leaves_out_stays_left_out() -> None:
+    class Half(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            return x + 1, torch.ops.aten.native_layer_norm_backward(
+                x, x, [3], x.mean(), x.mean(), None, None, [False, False, False]
+            )[0]
+
+    gm = torch.fx.symbolic_trace(Half())
+    x = torch.arange(3.0)
+    for leaf in gm.graph.output_node().all_input_nodes:
+        leaf.meta["val"] = x  # what a fake kernel stated
+    found, none = _as_stated(gm)(x)
+    assert none is None
+    assert torch.equal(found, x + 1)
+
+
 def test_an_argument_whose_size_is_no_whole_expression_is_read_eagerly() -> None:
     """A backward graph is given the gradient of an image that was resized by 1.7."""
     torch._dynamo.reset()

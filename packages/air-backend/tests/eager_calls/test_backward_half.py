@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from air_backend import CompilerConfig, get_npu_backend
 from air_backend.eager_calls import GradientsBatched, GradientsRefused
@@ -106,6 +107,31 @@ def test_N25_a_reset_between_forward_and_backward_changes_nothing(mode: str, is_
     torch._dynamo.reset()
     torch.testing.assert_close(torch.autograd.grad(result.sum(), x), expected)
     torch.testing.assert_close(torch.autograd.grad(run(x).sum(), x), expected)
+
+
+class Turning(TorchDispatchMode):
+    """The sine is another one inside."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = func(*args, **(kwargs or {}))
+        return -found if func is torch.ops.aten.sin.default else found
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_N25_a_mode_sees_the_operators_of_a_backward_whose_forward_ran_outside(mode: str) -> None:
+    def waves(x: Tensor) -> Tensor:
+        return x.cos() * 2
+
+    run = compiled(mode, waves)
+    for _ in range(3):
+        x = torch.arange(20.0).requires_grad_()
+        with_mode, results = [], (waves(x), run(x))
+        for result in results:
+            with Turning():  # type: ignore[no-untyped-call]  # torch's own constructor
+                with_mode.append(torch.autograd.grad(result.sum(), x, retain_graph=True))
+        torch.testing.assert_close(with_mode[1], with_mode[0])
+        outside = [torch.autograd.grad(result.sum(), x) for result in results]
+        torch.testing.assert_close(outside[1], outside[0])
 
 
 @pytest.mark.npu("an engine of the device compiles the backward beside the forward, and a reset closes both")

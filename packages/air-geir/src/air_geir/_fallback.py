@@ -150,9 +150,12 @@ def _as_stated(part: fx.GraphModule) -> Run:
     def run(*args: Any) -> list[Any]:
         results = list(forward(*args))
         for at, is_dense in enumerate(dense):
-            if is_dense is None:
+            value = results[at]
+            if (
+                is_dense is None or value is None
+            ):  # a fake kernel may state a result that the real one leaves out
                 continue
-            value = results[at] if turned[at] else results[at].resolve_conj().resolve_neg()
+            value = value if turned[at] else value.resolve_conj().resolve_neg()
             results[at] = value.contiguous() if is_dense else value
         return results
 

@@ -2,7 +2,8 @@
 
 Zero that nobody computed has no memory, and is given some. Many gradients at once are tensors with a hidden dimension,
 which only torch's own operators know: the graph runs eagerly on them. It does so as well where `torch._dynamo.reset()`
-closed what was compiled between a forward and its backward.
+closed what was compiled between a forward and its backward, and inside a `TorchDispatchMode`, which sees each operator
+of a backward: Dynamo keeps compiled code from such a mode, but a forward may have run outside.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import torch
 from torch import Tensor, fx
 from torch._C._functorch import is_batchedtensor, is_legacy_batchedtensor
 from torch._dynamo.utils import counters
@@ -23,6 +25,11 @@ from air_graph.executors import boxed
 #: A plain gradient is none of these.
 _IS_BATCHED: Final = (is_legacy_batchedtensor, is_batchedtensor)
 _CLOSED: Final = "a reset came between a forward and its backward"
+_WATCHED: Final = "a backward ran inside a TorchDispatchMode, which sees its operators"
+
+
+#: How many modes that see each operator this thread is inside of.
+modes_inside: Final[Callable[[], int]] = torch._C._len_torch_dispatch_stack
 
 
 class BackwardHalf:
@@ -38,8 +45,8 @@ class BackwardHalf:
         """What autograd calls; `run` is the compiled graph."""
 
         def call(args: list[Any]) -> Any:
-            if is_closed():
-                counters[EAGER_CALLS][_CLOSED] += 1
+            if (cause := _CLOSED if is_closed() else _WATCHED if modes_inside() else None) is not None:
+                counters[EAGER_CALLS][cause] += 1
                 return self._graph(*args)
             for at in self._tangents:
                 gradient = args[at]
