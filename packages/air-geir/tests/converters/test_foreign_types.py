@@ -191,3 +191,17 @@ def test_a_result_that_the_operator_type_never_gives_is_zeros() -> None:
     with ctx.converting(operator(X, empty(HALF, 128))):
         *_, deviation = converter.function(ctx, given(graph, "x", HALF, 4, 128), given(graph, "w", HALF, 128))
     assert (deviation.port.node.op_type, deviation.dims, deviation.dtype) == ("Fill", (4, 1), torch.float32)
+
+
+@pytest.mark.npu("torch_npu says what its operators give")
+def test_what_the_engine_gives_in_another_type_than_torch_states_is_converted() -> None:
+    operator: Any = torch.ops.npu.npu_group_norm_silu.default
+    x, weight = empty(torch.float16, 2, 4, 6), empty(torch.float32, 4)
+    graph, ctx = building()
+    values = given(graph, "x", x.dtype, *x.shape), *(given(graph, n, torch.float32, 4) for n in ("w", "b"))
+    converter = find_converter(operator)
+    assert converter is not None
+    with ctx.converting(operator(x, weight, weight, 2)):
+        found = converter.function(ctx, *values, 2)
+    assert [value.dtype for value in found] == [torch.float16, torch.float32, torch.float32]
+    assert [value.port.node.op_type for value in found] == ["GroupNormSilu", "Cast", "Cast"]

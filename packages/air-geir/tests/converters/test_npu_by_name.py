@@ -14,7 +14,7 @@ from air_geir.building import Context, Value
 from air_geir.building._sizes import Sizes
 from air_geir.converters import find_converter
 from air_geir.converters.npu_by_card import arguments_read
-from air_geir.converters.npu_by_name import ROWS, Loaded
+from air_geir.converters.npu_by_name import ROWS, WITH, Loaded
 from air_geir.errors import CannotConvert
 from air_geir.ir import DataType, Graph, Node, TensorDesc
 from air_geir.prototypes import get
@@ -358,6 +358,12 @@ def test_N03_what_such_an_operator_does_not_compute_is_refused(name: str) -> Non
     given[names[0]] = [77] if "List" in str(of_type[names[0]]) else 77
     with pytest.raises(CannotConvert):
         ours(name, given)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_row_names_outputs_that_its_operator_type_has(name: str) -> None:
+    for ir in (ROWS[name], *(row for of, (_, row) in WITH.items() if of == name)):
+        assert {*ir.gives, *ir.held, *ir.needs, *ir.typed_as} <= {port.name for port in get(ir.type).outputs}
 
 
 #: Their operator types write in place; torch_npu gives those a copy.

@@ -57,7 +57,7 @@ def test_a_card_names_what_its_operator_type_and_its_schema_have(card: npu_ops.N
     prototype = prototypes.get(ir.type)
     assert ir.takes.keys() <= {*prototype.input_index, *prototype.attr}
     outputs = {port.name for port in prototype.outputs}
-    assert {*ir.gives, *(ir.writes or {}).values()} <= outputs
+    assert {*ir.gives, *(ir.writes or {}).values(), *ir.held, *ir.needs, *ir.typed_as} <= outputs
     named = {
         *(name for s in ir.takes.values() for name in npu_ops.arguments_of(s)),
         *ir.only,

@@ -144,6 +144,8 @@ class Ir:
     """
     held: Mapping[str, Code | str] = field(default_factory=dict)
     """Output -> its type, or the argument that names it, where torch holds the bytes in another type."""
+    typed_as: Mapping[str, str] = field(default_factory=dict)
+    """Output -> the argument whose type it has, which may not be the one that torch states; the result is converted."""
     needs: Mapping[str, str] = field(default_factory=dict)
     """Output -> the argument without which the type gives nothing there ("": it never does); the result is zeros."""
     only: Mapping[str, Any] = field(default_factory=dict)

@@ -21,6 +21,7 @@ from air_geir.converters._rows import as_attribute, by_schema
 from air_geir.converters._sources import value_of
 from air_geir.ir import as_dim
 from air_geir.prototypes import PortKind
+from air_geir.types import DataType
 
 Body = Callable[[Context, dict[str, Any]], Any]
 _ADVICE: Final = "pass tensors in the types they are meant in, and leave other arguments at their defaults"
@@ -183,7 +184,13 @@ class _OneType:
             absent = needed == "" or (needed is not None and given[needed] is None)
             empty = absent or [as_dim(size) for size in meta.shape] == [0]
             value = ctx.fill(meta.shape, 0, meta.dtype) if empty else found[name]
-            results.append(held_in(ctx, value, meta) if name in self.ir.held else value)
+            if name in self.ir.held:
+                value = held_in(ctx, value, meta)
+            if value.dtype != meta.dtype:
+                value = ctx.emit(
+                    "Cast", value, dtype=meta.dtype, shape=meta.shape, dst_type=DataType.of(meta.dtype)
+                )
+            results.append(value)
         return tuple(results)
 
     def _emit(self, ctx: Context, given: Mapping[str, Any]) -> tuple[Value, ...]:
@@ -198,6 +205,7 @@ class _OneType:
             types[name] = torch.float32 if meta is None else meta.dtype
             if name in self.ir.held:
                 types[name], shapes[name] = type_and_shape(ctx, self.ir.held[name], given, meta)
+        types |= {name: given[argument].dtype for name, argument in self.ir.typed_as.items()}
         attributes = {
             name: as_attribute(spec, values[name])
             for name, spec in self.prototype.attr.items()

@@ -257,6 +257,10 @@ OPS: Final = (
         "npu_group_norm_silu",
         group_norm_silu,
         _in_groups,
-        ir=Ir("GroupNormSilu", {"x": "input", "gamma": "weight", "beta": "bias", "num_groups": "group"}),
+        ir=Ir(
+            "GroupNormSilu",
+            {"x": "input", "gamma": "weight", "beta": "bias", "num_groups": "group"},
+            typed_as=dict.fromkeys(("mean", "variance"), "input"),
+        ),
     ),
 )
