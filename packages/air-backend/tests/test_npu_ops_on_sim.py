@@ -50,7 +50,7 @@ def moved(x: torch.Tensor) -> torch.Tensor:
     """A copy on the device that was turned as `x` was: torch_npu looks how packed weights lay before."""
     order = sorted(range(x.dim()), key=x.stride, reverse=True)
     back = sorted(range(x.dim()), key=order.__getitem__)
-    return x.permute(order).contiguous().clone().npu().permute(back)
+    return x.permute(order).contiguous().clone().to("npu").permute(back)
 
 
 def on_device(sample: Sample) -> tuple[list[Any], list[Any]]:

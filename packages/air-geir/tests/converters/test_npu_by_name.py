@@ -13,8 +13,9 @@ from air_fxpasses.npu_cards import Ir, ReadAs, Respelled, ThreeInOne, TypeNumber
 from air_geir.building import Context, Value
 from air_geir.building._sizes import Sizes
 from air_geir.converters import find_converter
+from air_geir.converters._npu_narrow_rows import WITH
 from air_geir.converters.npu_by_card import arguments_read
-from air_geir.converters.npu_by_name import ROWS, WITH, Loaded
+from air_geir.converters.npu_by_name import ROWS, Loaded
 from air_geir.errors import CannotConvert
 from air_geir.ir import DataType, Graph, Node, TensorDesc
 from air_geir.prototypes import get

@@ -15,7 +15,7 @@ from air_fxpasses.npu_cards._ir import Ir, ReadAs, Respelled
 from air_fxpasses.npu_cards._laid_out import MASK, heads_first, laid_out
 from air_fxpasses.npu_cards._quantise import rounded
 from air_fxpasses.npu_cards._sample import HALF, Calls, Draw, Sample
-from air_fxpasses.npu_cards._types import INT4, type_of, wide
+from air_fxpasses.npu_cards._types import INT4, Code, type_of, wide
 from air_fxpasses.npu_cards.errors import NotCovered
 
 #: name in `Problem` -> name of the argument, per operator
@@ -234,7 +234,7 @@ _IR: Final = Ir(
     ignored=("workspace",),
 )
 #: The type of a quantised result, which the operator type takes by torch's number; None: what it gives anyway.
-_RESULTS: Final = {
+_RESULTS: Final[Mapping[Code, Code]] = {
     **dict.fromkeys((None, 1, torch.int8)),
     **dict.fromkeys((5, torch.float16), 5),
     **dict.fromkeys((15, torch.bfloat16), 15),
