@@ -29,14 +29,14 @@ def packed(values: Tensor) -> Tensor:
     """Groups of eight along the last axis as one `int32`, the first value in the lowest bits."""
     nibbles = (values & 0xF).unflatten(-1, (-1, _PACKED)).to(torch.int64)
     shifts = torch.arange(0, 32, 4, device=values.device)
-    word = (nibbles << shifts).sum(-1)
+    word = torch.bitwise_left_shift(nibbles, shifts).sum(-1)
     return torch.where(word >= 2**31, word - 2**32, word).to(torch.int32)
 
 
 def unpacked(words: Tensor) -> Tensor:
     """The signed values of four bits that `packed` put together."""
     shifts = torch.arange(0, 32, 4, device=words.device)
-    nibbles = (words.to(torch.int64).unsqueeze(-1) >> shifts) & 0xF
+    nibbles = torch.bitwise_right_shift(words.to(torch.int64).unsqueeze(-1), shifts) & 0xF
     return torch.where(nibbles >= 8, nibbles - 16, nibbles).flatten(-2)
 
 
