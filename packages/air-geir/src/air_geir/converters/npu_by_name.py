@@ -258,7 +258,7 @@ def npu_quant_conv2d(
         one if code is None else read_as(ctx, one, type_named(ctx, code))
         for one, code in ((input, input_dtype), (weight, weight_dtype))
     )
-    kind, dims = type_and_shape(ctx, output_dtype, {}, ctx.meta)
+    kind, dims = type_and_shape(ctx, "output_dtype", {"output_dtype": output_dtype}, ctx.meta)
     attrs = window(ctx, 2, groups, strides, pads, dilations)
     attrs |= {"dtype": kind, "offset_x": offset_x, "round_mode": round_mode}
     result = ctx.emit("QuantConv2D", x, kernel, scale, bias, None, attrs=attrs, dtype=kind, shape=dims)
