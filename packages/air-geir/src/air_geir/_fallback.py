@@ -150,10 +150,8 @@ def _as_stated(part: fx.GraphModule) -> Run:
     def run(*args: Any) -> list[Any]:
         results = list(forward(*args))
         for at, is_dense in enumerate(dense):
-            value = results[at]
-            if (
-                is_dense is None or value is None
-            ):  # a fake kernel may state a result that the real one leaves out
+            value = results[at]  # None: a fake kernel may state a result that the real one leaves out
+            if is_dense is None or value is None:
                 continue
             value = value if turned[at] else value.resolve_conj().resolve_neg()
             results[at] = value.contiguous() if is_dense else value

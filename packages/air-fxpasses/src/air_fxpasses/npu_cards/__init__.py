@@ -27,12 +27,16 @@ from air_fxpasses.npu_cards._quantise import packed, unpacked_operand
 from air_fxpasses.npu_cards._sample import Sample
 from air_fxpasses.npu_cards._schemas import RECORDED_FROM, SCHEMAS
 from air_fxpasses.npu_cards._table import find, operators, reference, row
-from air_fxpasses.npu_cards._types import Code, type_of
+from air_fxpasses.npu_cards._types import FOUR_BITS, HIFLOAT8, INT4, SHARED_EXPONENT, Code, type_of
 from air_fxpasses.npu_cards.errors import NotAnNpuOperator, NotCovered
 
 __all__ = [
+    "FOUR_BITS",
+    "HIFLOAT8",
+    "INT4",
     "RECORDED_FROM",
     "SCHEMAS",
+    "SHARED_EXPONENT",
     "Code",
     "Count",
     "Fixed",

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import torch
 
 from air_fxpasses.npu_cards.errors import NotCovered
+
+INT4: Final = 285
+HIFLOAT8: Final = 290
+SHARED_EXPONENT: Final = 293
+"""torch_npu's number of the exponents that scales share."""
 
 #: torch's own numbers of its types, as far as the operators know them.
 _CODES: Final = {
@@ -31,12 +37,11 @@ _CODES: Final = {
     44: torch.float8_e8m0fnu,
     291: torch.float8_e5m2,
     292: torch.float8_e4m3fn,
-    293: torch.float8_e8m0fnu,
+    SHARED_EXPONENT: torch.float8_e8m0fnu,
 }
 
 #: torch_npu's numbers of the types torch does not have; their bytes travel as `uint8`.
-INT4: Final = 285
-_FOREIGN: Final = {INT4: "int4", 290: "hifloat8", 296: "float4_e2m1fn_x2", 297: "float4_e1m2fn_x2"}
+_FOREIGN: Final = {INT4: "int4", HIFLOAT8: "hifloat8", 296: "float4_e2m1fn_x2", 297: "float4_e1m2fn_x2"}
 
 _STORED: Final = {
     torch.qint8: torch.int8,
@@ -53,6 +58,9 @@ LARGEST: Final = {
 }
 
 Code = int | torch.dtype | None
+
+FOUR_BITS: Final[Mapping[torch.dtype, Code]] = {torch.int32: INT4}
+"""What integers stand for where eight values of four bits lie in each."""
 
 
 def type_of(code: Code, otherwise: torch.dtype, operator: str) -> torch.dtype:

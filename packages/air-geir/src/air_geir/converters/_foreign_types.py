@@ -8,7 +8,7 @@ A value of four bits lies beside its neighbours of the last axis: eight to a num
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -17,7 +17,7 @@ from air_geir.building import Context, Value
 from air_geir.ir import DataType, Dim, as_dim
 
 #: torch_npu numbers a type that torch does not have by the engine's number and this.
-_FROM: int = 256
+_FROM: Final = 256
 
 
 def type_named(ctx: Context, code: Any) -> DataType:

@@ -11,6 +11,10 @@ from typing import Final
 import torch
 
 from air_fxpasses.npu_cards import (
+    FOUR_BITS,
+    HIFLOAT8,
+    INT4,
+    SHARED_EXPONENT,
     Code,
     Fixed,
     Ir,
@@ -22,18 +26,15 @@ from air_fxpasses.npu_cards import (
     TypeNumber,
 )
 
-INT4: Final = 285
-HIFLOAT8: Final = 290
-SHARED_EXPONENT: Final = 293
 _FLOAT4: Final = 296
-_BYTES: Final = {torch.int32: INT4, torch.uint8: HIFLOAT8}
+_BYTES: Final = {**FOUR_BITS, torch.uint8: HIFLOAT8}
 _EXPONENTS: Final = {torch.uint8: SHARED_EXPONENT}
 _TO: Final = TypeNumber("dst_type")
 _NO_DEVIATION: Final = {"rstd": ""}
 _SCALED: Final[Mapping[str, Code | str]] = {"y": "dst_type", "mxscale": SHARED_EXPONENT}
 _PRODUCT: Final[Mapping[str, Source]] = {
-    "x1": ReadAs("x1", "x1_dtype", {torch.int32: INT4}),
-    "x2": ReadAs("x2", "x2_dtype", {torch.int32: INT4}, times="x1"),
+    "x1": ReadAs("x1", "x1_dtype", FOUR_BITS),
+    "x2": ReadAs("x2", "x2_dtype", FOUR_BITS, times="x1"),
     "y": "input",
 }
 _ADDED: Final = Ir(

@@ -154,9 +154,8 @@ ROWS: Final[Mapping[str, Ir]] = {
             "rank_size": "world_size",
             "is_amax_out": "amax_output",
             "y_dtype": TypeOfResult("y_dtype"),
-            "comm_mode": OrDefault(
-                "comm_mode", "aiv"
-            ),  # what products on 910B and 910C do; Ascend 950 takes "ai_cpu"
+            # what products on 910B and 910C do; Ascend 950 takes "ai_cpu"
+            "comm_mode": OrDefault("comm_mode", "aiv"),
         },
     ),
 }

@@ -200,7 +200,7 @@ def npu_quantize(
 Lists = Sequence[Value] | None
 
 
-def _whole(ctx: Context, value: Value, left: Value | None = None) -> Value:
+def _operand(ctx: Context, value: Value, left: Value | None = None) -> Value:
     """An operand of a product; int32 is four bits, eight to a number."""
     return read_as(ctx, value, DataType.INT4, left) if value.dtype == torch.int32 else value
 
@@ -215,8 +215,8 @@ def npu_grouped_matmul(
     """Ends of groups that are given as numbers become a constant, and mean that rows are grouped."""
     if split_item not in (None, 0, 1, 2, 3):
         ctx.refuse(f"split_item {split_item} is unknown", "use 0, 1, 2 or 3")
-    x = [_whole(ctx, one) for one in x]
-    weight = [_whole(ctx, one, x[0]) for one in weight]
+    x = [_operand(ctx, one) for one in x]
+    weight = [_operand(ctx, one, x[0]) for one in weight]
     if per_token_scale and len(per_token_scale) > 1:
         ctx.refuse("one per_token_scale for every x has no operator here", "pass one tensor")
     ends = None

@@ -13,6 +13,8 @@ from typing import Any, Final
 import torch
 
 from air_fxpasses.npu_cards import (
+    FOUR_BITS,
+    SHARED_EXPONENT,
     Count,
     Fixed,
     InType,
@@ -29,8 +31,8 @@ from air_fxpasses.npu_cards import (
 )
 from air_geir.building import Context, Value
 from air_geir.converters._foreign_types import held_in, read_as, type_and_shape, type_named
-from air_geir.converters._npu_narrow_rows import INT4, SHARED_EXPONENT, WITH
 from air_geir.converters._npu_narrow_rows import ROWS as _NARROW
+from air_geir.converters._npu_narrow_rows import WITH
 from air_geir.converters._npu_rows_of_ranks import ROWS as _OF_RANKS
 from air_geir.converters._registry import add, resolve
 from air_geir.converters._rows import by_schema
@@ -128,7 +130,7 @@ ROWS: Final[Mapping[str, Ir]] = {
             "output_bs": OrSize("output_bs", "x"),
             "tuning_config": OrDefault("tuning_config", [0]),
             "x": ReadAs("x", "x_dtype"),
-            "w": ReadAs("w", "w_dtype", {torch.int32: INT4}, times="x"),
+            "w": ReadAs("w", "w_dtype", FOUR_BITS, times="x"),
             "scale": ReadAs("scale", "scale_dtype"),
             "pertoken_scale": ReadAs("pertoken_scale", "pertoken_scale_dtype"),
         },

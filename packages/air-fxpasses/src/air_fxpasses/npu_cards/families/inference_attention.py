@@ -15,7 +15,7 @@ from air_fxpasses.npu_cards._ir import Ir, ReadAs, Respelled
 from air_fxpasses.npu_cards._laid_out import MASK, heads_first, laid_out
 from air_fxpasses.npu_cards._quantise import rounded
 from air_fxpasses.npu_cards._sample import HALF, Calls, Draw, Sample
-from air_fxpasses.npu_cards._types import INT4, Code, type_of, wide
+from air_fxpasses.npu_cards._types import FOUR_BITS, HIFLOAT8, Code, type_of, wide
 from air_fxpasses.npu_cards.errors import NotCovered
 
 #: name in `Problem` -> name of the argument, per operator
@@ -223,12 +223,11 @@ _v2, _v2_fake = _pair(f"{_FUSED}_v2", _V2)
 _prompt, _prompt_fake = _pair("npu_prompt_flash_attention", _PROMPT)
 _incre, _incre_fake = _pair("npu_incre_flash_attention", _INCRE)
 
-_FOUR_BITS: Final = {torch.int32: INT4}
-_CACHES: Final = {name: ReadAs(name, f"{name}_dtype", _FOUR_BITS) for name in ("key", "value")}
+_CACHES: Final = {name: ReadAs(name, f"{name}_dtype", FOUR_BITS) for name in ("key", "value")}
 _IR: Final = Ir(
     "FusedInferAttentionScore",
     {
-        name: ReadAs(name, standing_for=_FOUR_BITS)
+        name: ReadAs(name, standing_for=FOUR_BITS)
         for name in ("key", "value", "key_shared_prefix", "value_shared_prefix")
     },
     ignored=("workspace",),
@@ -240,7 +239,7 @@ _RESULTS: Final[Mapping[Code, Code]] = {
     **dict.fromkeys((15, torch.bfloat16), 15),
     **dict.fromkeys((23, 291, torch.float8_e5m2), 23),
     **dict.fromkeys((24, 292, torch.float8_e4m3fn), 24),
-    290: 290,  # torch_npu.hifloat8
+    HIFLOAT8: HIFLOAT8,
 }
 _IR_V2: Final = Ir(
     "FusedInferAttentionScore",

@@ -12,13 +12,11 @@ from air_fxpasses.npu_cards._card import NpuOp
 from air_fxpasses.npu_cards._ir import Fixed, Ir, OrDefault, ReadAs, TypeOfResult
 from air_fxpasses.npu_cards._quantise import packed, rounded, unpacked_operand, unpacked_scale
 from air_fxpasses.npu_cards._sample import F32, HALF, Draw, Sample
-from air_fxpasses.npu_cards._types import INT4, Code, type_of, wide
+from air_fxpasses.npu_cards._types import FOUR_BITS, SHARED_EXPONENT, Code, type_of, wide
 from air_fxpasses.npu_cards.errors import NotCovered
 from air_fxpasses.padding._by_rows import by_rows
 
 _FLAG: Final = 1 << 46
-_FOUR_BITS: Final = {torch.int32: INT4}
-_SHARED_EXPONENT: Final = 293
 
 
 def trans_quant_param(scale: Tensor, offset: Tensor | None = None, round_mode: int | None = 0) -> Tensor:
@@ -211,8 +209,8 @@ OPS: Final = (
             "QuantBatchMatmulV3",
             {
                 "dtype": TypeOfResult("output_dtype"),
-                "x1": ReadAs("x1", "x1_dtype", _FOUR_BITS),
-                "x2": ReadAs("x2", "x2_dtype", _FOUR_BITS, times="x1"),
+                "x1": ReadAs("x1", "x1_dtype", FOUR_BITS),
+                "x2": ReadAs("x2", "x2_dtype", FOUR_BITS, times="x1"),
                 "scale": ReadAs("scale", "scale_dtype"),
                 "pertoken_scale": ReadAs("pertoken_scale", "pertoken_scale_dtype"),
             },
@@ -226,7 +224,7 @@ OPS: Final = (
             "WeightQuantBatchMatmulV2",
             {
                 "weight": ReadAs("weight", "weight_dtype", times="x"),
-                "antiquant_scale": ReadAs("antiquant_scale", standing_for={torch.uint8: _SHARED_EXPONENT}),
+                "antiquant_scale": ReadAs("antiquant_scale", standing_for={torch.uint8: SHARED_EXPONENT}),
             },
         ),
     ),

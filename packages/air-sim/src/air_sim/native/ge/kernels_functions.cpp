@@ -1,20 +1,12 @@
 // Functions of elements beyond arithmetic: activations and their derivatives, complex numbers, shifts.
 #include "kernels.h"
 
+#include <air_sim/four_bits.h>
+
 namespace air_sim::graph_engine {
 namespace {
 // The factor of a fused operator is a tensor of one element.
 at::Scalar factor(const Tensor& t) { return t.flatten()[0].item(); }
-// Values of four bits lie eight to a number of 32, the first one in the lowest bits.
-Tensor opened(const Tensor& words) {
-  const Tensor bits = at::bitwise_right_shift(words.to(at::kLong).unsqueeze(-1), at::arange(0, 32, 4, at::kLong)).bitwise_and(0xF);
-  return at::where(bits >= 8, bits - 16, bits).to(at::kChar);
-}
-Tensor closed(const Tensor& values) {
-  const Tensor bits = values.to(at::kLong).bitwise_and(0xF);
-  const Tensor words = at::bitwise_left_shift(bits, at::arange(0, 32, 4, at::kLong)).sum(-1);
-  return at::where(words >= (1LL << 31), words - (1LL << 32), words).to(at::kInt);
-}
 Tensor bitcast(const Call& c) {
   const Tensor& x = c.in[0];
   const at::ScalarType type = c.output_type(0, x.scalar_type());

@@ -1,6 +1,8 @@
 // Building blocks of the fused operators.
 #include "fused.h"
 
+#include <air_sim/four_bits.h>
+
 namespace air_sim {
 Normed rms_norm(const Tensor& x, const Tensor& gamma, double eps) {
   std::vector<int64_t> dims;
@@ -65,15 +67,10 @@ Tensor packed(const Tensor& values) {
   TORCH_CHECK(!shape.empty() && shape.back() % 8 == 0, "four bits are packed in eights, not in ", values.sizes());
   shape.back() /= 8;
   shape.push_back(8);
-  Tensor nibbles = values.round().clamp(-8, 7).to(at::kLong).bitwise_and(0xF).reshape(shape);
-  Tensor word = at::bitwise_left_shift(nibbles, at::arange(0, 32, 4, at::kLong)).sum(-1);
-  return at::where(word >= (1LL << 31), word - (1LL << 32), word).to(at::kInt);
+  return closed(values.round().clamp(-8, 7).reshape(shape));
 }
 
-Tensor unpacked(const Tensor& words) {
-  Tensor nibbles = at::bitwise_right_shift(words.to(at::kLong).unsqueeze(-1), at::arange(0, 32, 4, at::kLong)).bitwise_and(0xF);
-  return at::where(nibbles >= 8, nibbles - 16, nibbles).flatten(-2).to(at::kChar);
-}
+Tensor unpacked(const Tensor& words) { return opened(words).flatten(-2); }
 
 Tensor narrow_like(const Tensor& x, const Tensor& target) {
   bool four_bits = target.scalar_type() == at::kInt && target.dim() == x.dim() && x.dim() > 0 && target.size(-1) * 8 == x.size(-1);
