@@ -34,11 +34,12 @@ class Run(NamedTuple):
 
 RUNS: Final = (
     *(
-        Run(f"hot path, {n}", "sim", "air-aclgraph/hot_path.py", f"--parameters {n}", f"--rounds 6 --parameters {n}")
+        Run(f"hot path, {n}", "sim", "air-aclgraph/hot_path.py", f"--parameters {n}",
+            f"--rounds 6 --models 1 --parameters {n}")
         for n in (288, 1000)
     ),
     Run("parameters", "sim", "air-aclgraph/hot_path.py", "--no-peers --parameters 288 1000 2000 5000",
-        "--no-peers --rounds 6 --parameters 288 1000 5000"),
+        "--no-peers --rounds 6 --models 1 --parameters 288 1000 5000"),
     Run("pins", "sim", "air-aclgraph/keys_updates_pins.py", "", "--rounds 6 --parameters 288"),
     Run("keys", "sim", "air-aclgraph/many_keys.py", "", "--rounds 60"),
     Run("conversion", "sim", "air-geir/against_torchair.py", "--layers 32", "--layers 8 --calls 90", noop=False),

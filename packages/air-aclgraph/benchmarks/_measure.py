@@ -17,7 +17,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,6 +114,25 @@ class Row:
         return {"least_us": self.least_us, "median_us": self.median_us, "wall_us": self.wall_us}
 
 
+@dataclass(frozen=True)
+class Mean:
+    """Rows of one name, each with a model of its own, as one: the mean of their times."""
+
+    name: str
+    least_us: float
+    median_us: float
+    wall_us: float
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> Mean:
+        """The mean of rows that are timed alike."""
+        times = [[getattr(row, time) for row in rows] for time in ("least_us", "median_us", "wall_us")]
+        return cls(rows[0].name, *map(statistics.mean, times))
+
+    def as_dict(self) -> dict[str, float]:
+        return {"least_us": self.least_us, "median_us": self.median_us, "wall_us": self.wall_us}
+
+
 def interleave(rows: list[Row], *, rounds: int = 20, burst: int = 10, device: Device | None = None) -> None:
     """Fills the samples of the rows."""
     device = device or Idle()
@@ -145,7 +164,7 @@ def _burst(row: Row, burst: int, device: Device) -> None:
         device.release()
 
 
-def table(title: str, rows: list[Row], base: tuple[float, float], note: str = "") -> str:
+def table(title: str, rows: Sequence[Row | Mean], base: tuple[float, float], note: str = "") -> str:
     """The rows as text, with their ratios to a base: its least and its median in microseconds."""
     lines = [
         title,
@@ -160,7 +179,7 @@ def table(title: str, rows: list[Row], base: tuple[float, float], note: str = ""
     return "\n".join([*lines, "", *([note] if note else [])])
 
 
-def numbers(rows: list[Row]) -> dict[str, dict[str, float]]:
+def numbers(rows: Sequence[Row | Mean]) -> dict[str, dict[str, float]]:
     """The rows for a JSON file."""
     return {row.name: row.as_dict() for row in rows}
 
