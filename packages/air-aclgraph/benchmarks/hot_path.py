@@ -238,7 +238,7 @@ def measure(
     base = bare.least_us + dynamo.least_us, bare.median_us + dynamo.median_us
     title = f"{blocks} blocks, {parameters} parameters, TASK_QUEUE_ENABLE={os.environ.get('TASK_QUEUE_ENABLE', '1')}"
     note = f"base: a + b, each the mean of {models} models.  {NOTE if device == 'npu' else ''}"
-    shown = [bare, *means.values()]
+    shown: list[Row | Mean] = [bare, *means.values()]
     show(table(title, shown, base, note))
     del kept
     return {
