@@ -41,7 +41,7 @@ from air_backend.eager_calls._tangents import with_tangents
 from air_backend.eager_calls._untraceable import eager_instead, say_where
 from air_backend.errors import NotAGraphModule, OptionsOfWrongType, UnknownMode
 from air_config import PRESETS, CompilerConfig
-from air_graph import mend_margins
+from air_graph import mend_margins, state_dense_results_on_npu
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +58,7 @@ class Backend:
         decompositions: Mapping[Any, Callable[..., Any]] | None = None,
     ) -> None:
         trace_plain_formats()
+        state_dense_results_on_npu()
         mend_margins()
         self.__name__ = "air"
         self.config = config

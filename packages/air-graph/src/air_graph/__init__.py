@@ -86,6 +86,7 @@ from air_graph._source import (
     start_of,
     warn_at,
 )
+from air_graph._stated_on_npu import state_dense_results_on_npu
 from air_graph._static import static_inputs
 from air_graph._storage import StorageKey, by_storage, leaf_storages, storage_key, storage_of
 from air_graph._straight_calls import attribute
@@ -213,6 +214,7 @@ __all__ = [
     "shares_storage",
     "source_of",
     "start_of",
+    "state_dense_results_on_npu",
     "static_inputs",
     "storage_key",
     "storage_of",

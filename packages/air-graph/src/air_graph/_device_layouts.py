@@ -51,9 +51,15 @@ _LIKE_OPERAND: Final = frozenset(
         aten.isposinf.default,
         aten.isneginf.default,
         aten.triangular_solve.default,
+        aten.bitwise_left_shift.Tensor,
+        aten.bitwise_right_shift.Tensor,
+        aten.gcd.default,
     )
 )
 """Operators whose results lie in torch_npu as torch describes them."""
+
+_OF_INTEGERS_LIKE_OPERAND: Final = frozenset((aten.isinf.default, aten.round.default, aten.trunc.default))
+"""Operators that have nothing to compute for integers, and copy, or fill, what lies like the operand."""
 
 _WRITTEN_WITH_OTHERS: Final = frozenset(
     (
@@ -65,6 +71,13 @@ _WRITTEN_WITH_OTHERS: Final = frozenset(
         aten._native_batch_norm_legit_no_training.default,
         aten._batch_norm_with_update.default,
         aten._batch_norm_with_update_functional.default,
+        aten._unsafe_masked_index_put_accumulate.default,
+        aten.huber_loss_backward.default,
+        aten.mish_backward.default,
+        aten.nonzero_static.default,
+        aten.pixel_unshuffle.default,
+        aten.rrelu_with_noise_backward.default,
+        aten.silu_backward.default,
     )
 )
 """Operators without a kernel, which are written with others that have dense results."""
@@ -79,6 +92,21 @@ _WITH_KERNELS_OF_TORCH_NPU: Final = frozenset(("aten", "prims"))
 def lies_like_operand_on_npu(target: Any) -> bool:
     """Whether the results of an operator lie in torch_npu as torch describes them."""
     return target in _LIKE_OPERAND or (_torch_npu_is_there() and _has_no_kernel(target))
+
+
+def is_dense_on_npu(target: Any) -> bool:
+    """Whether a kernel of torch_npu makes the results of an operator, and lays them out densely."""
+    if not isinstance(target, torch._ops.OpOverload) or target.namespace not in _WITH_KERNELS_OF_TORCH_NPU:
+        return False
+    return target not in _VIEWS_OF_DENSE and not lies_like_operand_on_npu(target)
+
+
+def copies_integers_on_npu(target: Any, operand: Any) -> bool:
+    """Whether an operator gives for this operand what lies like it, and for fractions what is dense."""
+    is_of_integers = isinstance(operand, torch.Tensor) and not (
+        operand.is_floating_point() or operand.is_complex()
+    )
+    return is_of_integers and target in _OF_INTEGERS_LIKE_OPERAND
 
 
 def _torch_npu_is_there() -> bool:
@@ -157,7 +185,7 @@ class DeviceLayouts:
         call: Any = node.args[0] if node.target is operator.getitem else node
         if call.target in _VIEWS_OF_DENSE:
             return self._result(node, call)
-        if lies_like_operand_on_npu(call.target):
+        if lies_like_operand_on_npu(call.target) or copies_integers_on_npu(call.target, _first(call)):
             return traced if all(map(self._stays, call.all_input_nodes)) else self._result(node, call)
         if call.target is torch.ops.higher_order.cond and call is not node:
             return self._of_branch(call, node.args[1])
@@ -211,6 +239,12 @@ class DeviceLayouts:
     def _operand(self, node: fx.Node) -> Any:
         value = node.meta["val"]
         return self.of(node) if isinstance(value, torch.Tensor) else value
+
+
+def _first(call: fx.Node) -> Any:
+    """The example value of the first operand."""
+    first = call.args[0] if call.args else None
+    return first.meta.get("val") if isinstance(first, fx.Node) else None
 
 
 def _is_strided(value: torch.Tensor) -> bool:

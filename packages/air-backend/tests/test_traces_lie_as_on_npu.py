@@ -1,0 +1,189 @@
+"""What follows from a layout while torch traces is what follows from it in eager on an NPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
+
+from air_graph import state_dense_results_on_npu
+
+pytestmark = pytest.mark.npu("torch_npu lays results out in its own way")
+
+
+def branches(x: Tensor) -> Tensor:
+    y = x.t() * 2
+    return y.sum(0) if y.is_contiguous() else y.sum(1)
+
+
+def reads_a_stride(x: Tensor) -> Tensor:
+    return torch.relu(x.t()).stride(0) * x
+
+
+def takes_a_view(x: Tensor) -> Tensor:
+    return (x.t() + 1).view(-1)
+
+
+def writes_through_a_view(x: Tensor) -> Tensor:
+    y = x.t() * 2
+    y.flatten().add_(1)
+    return y
+
+
+def writes_into_a_copy(x: Tensor) -> Tensor:
+    y = x.t() * 2
+    y.t().reshape(-1).add_(1)
+    return y
+
+
+def rounds_whole_numbers(x: Tensor) -> Tensor:
+    y = x.to(torch.int32).t().round()
+    y.t().reshape(-1).add_(1)
+    return y
+
+
+def trains(x: Tensor) -> Tensor:
+    w = x.detach().requires_grad_()
+    (w.t().exp().view(-1) * torch.arange(float(x.numel()), device=x.device)).sum().backward()
+    assert w.grad is not None
+    return w.grad
+
+
+def trains_through_strides(x: Tensor) -> Tensor:
+    w = x.detach().requires_grad_()
+    (w.t() * 2).as_strided((3,), (2,)).sum().backward()
+    assert w.grad is not None
+    return w.grad
+
+
+PROGRAMS = (
+    branches, reads_a_stride, takes_a_view, writes_through_a_view, writes_into_a_copy, rounds_whole_numbers, trains,
+    trains_through_strides,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_N25_a_program_that_looks_at_layouts_gives_what_eager_gives(
+    program: Callable[[Tensor], Tensor], mode: str, dynamic: bool
+) -> None:
+    torch._dynamo.reset()
+    run = torch.compile(program, backend="air", dynamic=dynamic, options={"mode": mode})
+    for rows in (3, 5):
+        x = torch.arange(4.0 * rows).reshape(rows, 4).to("npu")
+        found, expected = run(x.clone()), program(x.clone())
+        torch.testing.assert_close(found, expected)
+        assert found.stride() == expected.stride()
+
+
+def test_what_eager_refuses_is_refused() -> None:
+    def function(x: Tensor) -> Tensor:
+        return (x.t() + 1).t().view(-1)
+
+    x = torch.ones(3, 4).to("npu")
+    for run in (function, torch.compile(function, backend="air")):
+        with pytest.raises(RuntimeError, match="view"):
+            run(x)
+
+
+#: Results that lie now one way and now another, by their operands or by what an operator is made of.
+BOTH_WAYS = frozenset(
+    {"aten::_linalg_svd", "aten::linalg_solve_triangular", "aten::native_dropout_backward", "aten::softplus_backward",
+     "aten::special_xlog1py", "aten::rot90", "aten::copysign", "aten::heaviside", "aten::_fft_r2c", "aten::_to_copy",
+     "aten::linalg_cholesky"}
+)  # fmt: skip
+
+
+class Differing(TorchDispatchMode):
+    """Asks each operator that runs for its result on fake values as well; notes where strides differ."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's has no types
+        self.found: set[str] = set()
+        self.asked = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        real = func(*args, **(kwargs or {}))
+        stated = _stated(func, args, kwargs or {})
+        if stated is not None and any(map(_differ, tree_leaves(real), tree_leaves(stated))):
+            self.found.add(func._schema.name)
+        self.asked += stated is not None
+        return real
+
+
+def _stated(func: Any, args: Any, kwargs: Any) -> Any:
+    """The result on fake values; None where an operator has none that could lie otherwise."""
+    if func.is_view or func._schema.is_mutable or torch.Tag.nondeterministic_seeded in func.tags:
+        return None
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    fakes = tree_map_only(Tensor, lambda x: mode.from_tensor(x.detach()), (args, kwargs))
+    try:
+        with mode:
+            return func(*fakes[0], **fakes[1])
+    except Exception:  # an operator without a fake kernel states nothing
+        return None
+
+
+def _differ(real: Any, stated: Any) -> bool:
+    if not isinstance(real, Tensor) or real.layout is not torch.strided or real.device.type != "npu":
+        return False
+    if not isinstance(stated, Tensor) or stated.shape != real.shape or not real.numel():
+        return False
+    pairs = zip(real.stride(), stated.stride(), real.shape, strict=True)
+    return any(one != other and size > 1 for one, other, size in pairs)
+
+
+def _turned(x: Any) -> Any:
+    """On the NPU, with the axes reversed in memory."""
+    if not isinstance(x, Tensor) or x.layout is not torch.strided:
+        return x
+    axes = tuple(reversed(range(x.dim())))
+    return x.detach().permute(axes).contiguous().to("npu").permute(axes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int32, torch.bool], ids=str)
+def test_N25_every_operator_lies_on_an_npu_as_is_said_to_torch(dtype: torch.dtype) -> None:
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    state_dense_results_on_npu()  # as the backend does
+    differing = Differing()
+    for op in op_db:
+        if dtype not in op.dtypes or op.name.startswith(("jiterator", "nn.functional.fractional_max_pool3d")):
+            continue
+        for sample in _wide_samples(op, dtype):
+            try:
+                call = tree_map(_turned, (sample.input, sample.args, sample.kwargs))
+                with differing:
+                    op.op(call[0], *call[1], **call[2])
+                torch.get_device_module("npu").synchronize()
+            except Exception:  # what the device refuses is another test's
+                continue
+    assert differing.asked > 500
+    assert differing.found <= BOTH_WAYS, sorted(differing.found - BOTH_WAYS)
+
+
+def _wide_samples(op: Any, dtype: torch.dtype) -> list[Any]:
+    """Samples with a tensor of several axes that have a length, and one of two axes for elementwise operators."""
+    from torch.testing._internal.opinfo.core import BinaryUfuncInfo, SampleInput, UnaryUfuncInfo
+
+    try:
+        samples = list(op.sample_inputs("cpu", dtype))
+    except Exception:  # some make tensors of types that this machine has none of
+        return []
+    wide = [one for one in samples if any(map(_is_wide, tree_leaves((one.input, one.args, one.kwargs))))][:8]
+    if isinstance(op, (UnaryUfuncInfo, BinaryUfuncInfo)) and samples:
+        ones = [torch.ones(4, 5, dtype=dtype) for _ in range(1 + isinstance(op, BinaryUfuncInfo))]
+        wide.append(SampleInput(ones[0], args=tuple(ones[1:]), kwargs=samples[0].kwargs))
+    return wide
+
+
+def _is_wide(x: object) -> bool:
+    return isinstance(x, Tensor) and x.dim() > 1 and min(x.shape) > 1

@@ -1,0 +1,64 @@
+"""Tells torch how results lie on an NPU while it traces, where its fake kernels state another layout.
+
+    y = x.t() + 1      torch: like x.t(); torch_npu: dense
+    y.view(-1)         runs in eager, and could not be traced
+
+What follows from a layout is decided once, in the trace: whether a `reshape` is a view or a copy, what `stride()` and
+`is_contiguous()` say. So with every compiler a write to a `reshape` went to a copy where eager has a view, or the other
+way round. How a result lies is what `_device_layouts` says; here it is said before anything follows from it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, Final
+
+import torch
+from torch._ops import OpOverload
+from torch._prims_common import is_contiguous_or_false
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._pytree import tree_map_only
+
+from air_graph._device_layouts import copies_integers_on_npu, is_dense_on_npu
+
+_DONE: Final = "_air_graph_states_dense_results"
+
+
+def state_dense_results_on_npu() -> None:
+    """Serves fake tensors of an NPU alone, whichever compiler traces; does nothing the second time."""
+    stated = FakeTensorMode._dispatch_impl
+    if torch._C._get_privateuse1_backend_name() != "npu" or hasattr(stated, _DONE):
+        return
+
+    @functools.wraps(stated)
+    def dispatched(self: FakeTensorMode, func: Any, types: Sequence[type], args: Any, kwargs: Any) -> Any:
+        result = stated(self, func, types, args, kwargs)
+        if not _may_lie_otherwise(func) or copies_integers_on_npu(func, args[0] if args else None):
+            return result
+        return tree_map_only(FakeTensor, functools.partial(_dense, self), result)
+
+    setattr(dispatched, _DONE, True)
+    FakeTensorMode._dispatch_impl = dispatched  # type: ignore[method-assign]
+    FakeTensorMode.cache_clear()  # of results that were stated before
+
+
+@functools.cache
+def _may_lie_otherwise(func: Any) -> bool:
+    """Whether an operator makes its results in memory of their own, which torch_npu lays out densely."""
+    if not isinstance(func, OpOverload) or func.is_view or not is_dense_on_npu(func):
+        return False
+    if any(returned.alias_info is not None for returned in func._schema.returns):
+        return False
+    kernels = [
+        torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), key)
+        for key in ("CompositeImplicitAutograd", "PrivateUse1")
+    ]
+    return kernels != [True, False]  # what is made of other operators lies as their results do
+
+
+def _dense(mode: FakeTensorMode, value: FakeTensor) -> FakeTensor:
+    if value.device.type != "npu" or value.layout is not torch.strided or is_contiguous_or_false(value):
+        return value
+    meta = torch.empty(value.shape, dtype=value.dtype, device="meta")
+    return FakeTensor(mode, meta, value.device, real_tensor=value.real_tensor)
