@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 import torch
 from _measure import NOTE, Mean, Row, device_of, interleave, numbers, show, table, write
@@ -26,6 +26,9 @@ from torch._dynamo.backends.common import aot_autograd
 
 import air_aclgraph
 import air_config
+
+DYNAMO: Final = "b  Dynamo, backend does nothing"
+AIR: Final = "c  air-aclgraph"
 
 _MODEL = """
 class Block(nn.Module):
@@ -154,12 +157,12 @@ class Way:
     after: Callable[[], Any] = lambda: None
 
 
-def ways(device: str, replay: Callable[[], Any]) -> list[Way]:
+def ways_of(device: str, replay: Callable[[], Any]) -> list[Way]:
     """What one model is compared in."""
     return [
-        Way("b  Dynamo, backend does nothing", nothing, after=replay),
+        Way(DYNAMO, nothing, after=replay),
         Way("ab Dynamo, backend does a bare replay", replaying(replay)),
-        Way("c  air-aclgraph", ours([])),
+        Way(AIR, ours([])),
         Way("c+ air-aclgraph, input bound (adaptive_slots)", ours([], binding(device))),
     ]
 
@@ -226,7 +229,7 @@ def measure(
     bare = Row("a  bare replay", graph.replay)
     rows: dict[str, list[Row]] = {}
     for _ in range(models):
-        made = of_one_model(parameters, blocks, device, x, ways(device, graph.replay))
+        made = of_one_model(parameters, blocks, device, x, ways_of(device, graph.replay))
         if peers and device == "npu":
             made += peers_of(parameters, blocks, device, x)
         for row in made:
@@ -234,7 +237,7 @@ def measure(
     with torch.no_grad():
         interleave([bare, *chain(*rows.values())], rounds=rounds, device=device_of(device))
     means = {name: Mean.of(timed) for name, timed in rows.items()}
-    dynamo, _, air, _, *_ = means.values()
+    dynamo, air = means[DYNAMO], means[AIR]
     base = bare.least_us + dynamo.least_us, bare.median_us + dynamo.median_us
     title = f"{blocks} blocks, {parameters} parameters, TASK_QUEUE_ENABLE={os.environ.get('TASK_QUEUE_ENABLE', '1')}"
     note = f"base: a + b, each the mean of {models} models.  {NOTE if device == 'npu' else ''}"

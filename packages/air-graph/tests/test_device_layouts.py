@@ -21,8 +21,21 @@ from air_graph import DeviceLayouts
         (lambda x: torch.ops.aten.fill.Scalar(x.t(), 1.0), (1, 3)),
         (lambda x: torch.diagonal_scatter(x.t(), x[0, :2]), (1, 3)),
         (lambda x: x.t().sort(-1).values.split(1)[1], (2, 1)),
+        (lambda x: x.t().round(), (2, 1)),
+        (lambda x: x.int().t().round(), (1, 3)),
+        (lambda x: torch.gcd(x.int().t(), x.int().t()), (1, 3)),
     ],
-    ids=["a sum", "a copy", "a view of a sum", "a filled value", "a scatter", "a part of one of two results"],
+    ids=[
+        "a sum",
+        "a copy",
+        "a view of a sum",
+        "a filled value",
+        "a scatter",
+        "a part of one of two results",
+        "rounded",
+        "a whole number rounded",
+        "a common divisor",
+    ],
 )
 def test_results_lie_densely_unless_they_are_copies(
     function: Callable[[Tensor], Tensor], stride: tuple[int, ...]
