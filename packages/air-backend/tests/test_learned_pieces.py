@@ -12,8 +12,9 @@ from torch import Tensor
 from torch.nn.attention.flex_attention import flex_attention
 
 import air_aclgraph
-from air_aclgraph.errors import IllegalDuringCapture
+from air_aclgraph.errors import IllegalDuringCapture, InputRefused
 from air_backend import _pieces, _records
+from air_backend._describe import describe
 from air_backend.errors import GraphSplit
 
 _NAMES = ("waits", "waits_and_writes")
@@ -64,11 +65,18 @@ def test_N23_a_capture_that_fails_is_cut_where_it_failed(accelerator: str) -> No
 
     with pytest.warns(GraphSplit, match=r"air_learned\.waits.*\n(.*\n)*.*test_learned_pieces.py"):
         called_with_others()
-    ((_, executable),) = _records.alive()
+    ((record, executable),) = _records.alive()
     assert isinstance(executable, air_aclgraph.Executable)
     told = executable.explain()["split"]
     assert [each["operator"] for each in told["eager"]] == ["air_learned.waits.default"]
-    assert len(told["pieces"]) == 2
+    assert len(told["pieces"]) == len(executable.pieces) == 2
+    assert [each.target for each in executable.eager] == ["air_learned.waits.default"]
+    assert executable.stats()["split"]["captures"] == 2
+    graph = describe(record, executable)
+    assert graph["pieces"] == 2
+    assert graph["eager"] == told["eager"]
+    with pytest.raises(InputRefused, match=r"2 captured pieces.*\n.*take air_learned\.waits"):
+        executable.pin(*(torch.randn(3, 3, device=accelerator) for _ in range(2)))
 
 
 def test_N23_what_was_learned_cuts_later_graphs_at_once(accelerator: str) -> None:

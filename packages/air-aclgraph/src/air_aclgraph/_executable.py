@@ -11,8 +11,8 @@ import logging
 import os
 import time
 import weakref
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -41,9 +41,12 @@ from air_aclgraph.errors import Closed, IllegalDuringCapture, InputRefused
 from air_aclgraph.fused import Fused
 from air_aclgraph.static_kernel import StaticKernels
 from air_fxpasses import is_left_out
-from air_graph.executors import WholeGraph, boxed
+from air_graph.executors import Executor, WholeGraph, boxed
 from air_graph.progress import showing
 from air_graph.spans import span, span_name
+
+if TYPE_CHECKING:
+    from air_graph.pieces import LeftOut
 
 log = logging.getLogger(__name__)
 
@@ -367,6 +370,8 @@ class Executable(Replayer, WholeGraph):
                 self._patience.is_asked_for(key)
                 self.boxed(args)
                 captured = self._captured.get(key)
+            if captured is None and self._instead is not None:
+                self._instead.pin(*args)
             if captured is None:
                 raise InputRefused(
                     f"{self.name} did not capture the call to pin: {self._history.last}",
@@ -421,10 +426,21 @@ class Executable(Replayer, WholeGraph):
         """Bytes the captured keys hold; the shared pool, and buffers that several keys have, are counted once."""
         return self._keys.nbytes
 
+    @property
+    def pieces(self) -> Mapping[str, Executor]:
+        """Those that run instead, where the device refused an operator in a capture."""
+        return super().pieces if self._instead is None else self._instead.pieces
+
+    @property
+    def eager(self) -> tuple[LeftOut, ...]:
+        """What runs eagerly between them."""
+        return () if self._instead is None else self._instead.eager
+
     def stats(self) -> dict[str, Any]:
-        """Counts since the graph was compiled."""
+        """Counts since the graph was compiled; those of the pieces that run instead stand under "split"."""
         counted = self._stats.as_dict(self._captured.values())
-        return {**counted, "pool_bytes": self.runtime.pool_nbytes(), "bytes": self.nbytes}
+        told = {**counted, "pool_bytes": self.runtime.pool_nbytes(), "bytes": self.nbytes}
+        return told if self._instead is None else {**told, "split": self._instead.stats()}
 
     def explain(self) -> dict[str, Any]:
         """Why each input is handled as it is, what was captured, and what happened since."""

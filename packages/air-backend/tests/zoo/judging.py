@@ -220,11 +220,10 @@ def _counted(outcome: Outcome, way: str) -> Outcome:
     for record, run in _records.alive():
         if record.settings.mode != way:
             continue
-        whole = getattr(run, "_instead", None) or run
-        pieces += len(whole.pieces) or 1
-        stats = whole.stats()
-        captures += stats.get("captures", 0)
-        left |= {each.target for each in whole.eager}
+        pieces += len(run.pieces) or 1
+        stats = run.stats()
+        captures += sum(told.get("captures", 0) for told in (stats, stats.get("split", {})))
+        left |= {each.target for each in run.eager}
     graphs = counters["stats"]["unique_graphs"]
     return outcome._replace(graphs=graphs, pieces=pieces, captures=captures, eagerly=tuple(sorted(left)))
 

@@ -8,8 +8,8 @@ is.  A call that no bucket fits runs as it would without buckets, and is counted
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 from torch.fx import GraphModule
@@ -27,7 +27,10 @@ from air_aclgraph.buckets._fits import Fit, Fits
 from air_aclgraph.buckets._proven import Bucket, refuse_mixed
 from air_aclgraph.errors import InputRefused
 from air_aclgraph.static_kernel import StaticKernels
-from air_graph.executors import WholeGraph, boxed
+from air_graph.executors import Executor, WholeGraph, boxed
+
+if TYPE_CHECKING:
+    from air_graph.pieces import LeftOut
 
 
 class PaddedExecutable(WholeGraph):
@@ -120,6 +123,16 @@ class PaddedExecutable(WholeGraph):
     def source(self) -> str:
         """The function that is captured, as Python: one line per operator."""
         return self.executable.source
+
+    @property
+    def pieces(self) -> Mapping[str, Executor]:
+        """Those of the executable, where the device refused an operator in a capture."""
+        return self.executable.pieces
+
+    @property
+    def eager(self) -> tuple[LeftOut, ...]:
+        """What the executable runs eagerly between them."""
+        return self.executable.eager
 
     @property
     def nbytes(self) -> int:
