@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
 from aclgraph_backend import Backend, executable
-from test_moved import doubled, requests_of_two_graphs, step
+from moved_caches import doubled, requests_of_two_graphs, step
 
 
 def compiled(device: str, function: Callable[..., Any] = step, *, adopt: bool = True) -> Any:

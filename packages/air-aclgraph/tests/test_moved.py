@@ -14,11 +14,7 @@ from torch import Tensor
 
 from aclgraph_backend import Backend, executable
 from air_aclgraph import _moved
-
-
-def step(cache: Tensor, x: Tensor) -> tuple[Tensor]:
-    cache.add_(x)
-    return ((cache * 2).sum(),)
+from moved_caches import doubled, requests_of_two_graphs, step
 
 
 def compiled(device: str, function: Any = step, *, dynamic: bool = False) -> Any:
@@ -97,11 +93,11 @@ def test_what_is_written_into_many_caches_is_taken_back_in_one_copy(
     run = executable(written, *next(made), x)
     for _ in range(3):
         caches = next(made)
-        for step in range(1, 4):
+        for call in range(1, 4):
             seen.clear()
             (result,) = run(*caches, x)
-            assert [cache.unique().tolist() for cache in caches] == [[step * (1.0 + n)] for n in range(5)]
-            assert result.unique().tolist() == [2.0 * step]
+            assert [cache.unique().tolist() for cache in caches] == [[call * (1.0 + n)] for n in range(5)]
+            assert result.unique().tolist() == [2.0 * call]
         del caches
     assert run.stats()["captures"] == 1
     assert 5 in seen, "the copy back; that of the inputs has one more"
@@ -153,20 +149,6 @@ def test_garbage_that_has_the_old_cache_is_collected_before_a_capture_is_made(de
     finally:
         gc.enable()
     assert run.stats()["captures"] == 1
-
-
-def doubled(cache: Tensor, x: Tensor) -> tuple[Tensor]:
-    return (cache.mul_(2).sum() + x.sum(),)
-
-
-def requests_of_two_graphs(device: str, *runs: Any) -> None:
-    """Requests whose cache is written by `step` and by `doubled` in turn."""
-    for _ in range(4):
-        cache, x = torch.zeros(4, device=device), torch.ones(4, device=device)
-        assert runs[0](cache, x)[0].item() == 8.0
-        assert runs[1](cache, x)[0].item() == 12.0
-        assert runs[0](cache, x)[0].item() == 24.0
-        assert cache.tolist() == [3.0] * 4
 
 
 def test_two_graphs_over_one_cache_both_carry_the_next(device: str) -> None:

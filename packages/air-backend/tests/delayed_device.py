@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 air_sim = pytest.importorskip("air_sim")
 npu: Any = getattr(torch, "npu", None)
@@ -28,3 +29,9 @@ def delayed(seed: int, by_us: int = 2_000) -> Iterator[None]:
     air_sim.change(seed=seed, delay_us=by_us)
     yield
     air_sim.change(seed=0, delay_us=0)
+
+
+def slow(x: Tensor) -> Tensor:
+    for _ in range(5):
+        x = x + 1
+    return x

@@ -12,32 +12,13 @@ from torch._dynamo.exc import BackendCompilerFailed
 
 import air_graph.testing  # noqa: F401  # its operators
 from air_aclgraph.errors import BucketsRefused
-from air_backend import CompilerConfig, _records, get_npu_backend
+from air_backend import _records
 from air_backend.errors import BucketsIgnored
 from air_backend.inference import set_dim_buckets, set_dim_gears
-from test_model_families import FAMILIES
+from bucketed import compiled, only_run, rows
+from model_families import FAMILIES
 
 BATCHES = (3, 4, 5, 7, 2, 8, 6, 3)
-
-
-def compiled(function: Any, mode: str = "reduce-overhead", **options: Any) -> Any:
-    config = CompilerConfig()
-    config.set("mode", mode)
-    for path, value in options.items():
-        config.set(path.replace("__", "."), value)
-    return torch.compile(function, backend=get_npu_backend(compiler_config=config), fullgraph=True)
-
-
-def rows(count: int, *shape: int, device: str = "cpu") -> Tensor:
-    """A random input whose first dim has buckets."""
-    tensor = torch.randn(count, *shape, device=device)
-    set_dim_buckets(tensor, {0: [4, 8]})
-    return tensor
-
-
-def only_run() -> Any:
-    ((_, run),) = _records.alive()
-    return run
 
 
 @pytest.mark.sampled(3)

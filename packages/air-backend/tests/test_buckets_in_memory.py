@@ -11,7 +11,7 @@ from torch import Tensor
 
 from air_backend import _records
 from air_backend.inference import set_dim_buckets
-from test_buckets import compiled, only_run
+from bucketed import compiled, only_run
 
 COUNTS = (3, 7, 4, 2, 3)
 

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from air_backend import ops
 from air_streams import Outside
-from delayed_device import CALLS, MARKS, SIZE, delayed, npu
-from test_native_outside import slow
+from delayed_device import CALLS, MARKS, SIZE, delayed, npu, slow
 
 pytestmark = MARKS
 MODES = ["reduce-overhead", "max-autotune"]

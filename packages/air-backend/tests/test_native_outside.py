@@ -12,7 +12,7 @@ from torch import Tensor
 
 import air_backend
 from air_backend import ops, scope
-from delayed_device import CALLS, MARKS, SIZE, delayed, npu
+from delayed_device import CALLS, MARKS, SIZE, delayed, npu, slow
 
 pytestmark = MARKS
 
@@ -64,12 +64,6 @@ class Streams:
         self.side.wait_stream(npu.current_stream())
         with npu.stream(self.side):
             return slow(x)
-
-
-def slow(x: Tensor) -> Tensor:
-    for _ in range(5):
-        x = x + 1
-    return x
 
 
 def before(compiled: Program, streams: Streams, number: float) -> Tensor:

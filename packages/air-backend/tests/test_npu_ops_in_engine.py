@@ -10,7 +10,7 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
 from air_fxpasses.npu_ops.samples import Sample, samples
-from test_npu_ops_on_sim import assert_same, missing, moved, overload
+from npu_ops_on_device import assert_same, missing, moved, overload
 
 pytestmark = [
     pytest.mark.npu("the operators are torch_npu's"),

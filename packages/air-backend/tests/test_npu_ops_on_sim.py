@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,44 +11,12 @@ from torch.utils._pytree import tree_flatten, tree_map_only
 
 from air_fxpasses import npu_ops
 from air_fxpasses.npu_ops.samples import Sample, samples
+from npu_ops_on_device import assert_same, missing, moved, overload
 
 pytestmark = [
     pytest.mark.npu("the operators are torch_npu's"),
     pytest.mark.skipif("torch_npu" not in sys.modules, reason="torch_npu is not loaded"),
 ]
-
-#: What is missing on the other side, as the other side says it.
-_MISSING = (
-    "air-sim does not implement",
-    "not implemented by air-sim",
-    "not in libopapi.so",
-    "has aclnn operators only",
-)
-
-
-def overload(name: str) -> Any:
-    packet, _, which = name.partition(".")
-    return getattr(getattr(torch.ops.npu, packet), which or "default")
-
-
-@contextlib.contextmanager
-def missing() -> Iterator[None]:
-    """Skips where the other side says that it has no such thing."""
-    try:
-        yield
-    except Exception as error:
-        if any(text in str(error) for text in _MISSING):
-            lines = str(error).splitlines()
-            said = next(line for line in lines if any(text in line for text in _MISSING))
-            pytest.skip(f"not on this device: {said[:200]}")
-        raise
-
-
-def moved(x: torch.Tensor) -> torch.Tensor:
-    """A copy on the device that was turned as `x` was: torch_npu looks how packed weights lay before."""
-    order = sorted(range(x.dim()), key=x.stride, reverse=True)
-    back = sorted(range(x.dim()), key=order.__getitem__)
-    return x.permute(order).contiguous().clone().to("npu").permute(back)
 
 
 def on_device(sample: Sample) -> tuple[list[Any], list[Any]]:
@@ -61,24 +27,6 @@ def on_device(sample: Sample) -> tuple[list[Any], list[Any]]:
         return tree_flatten(tree_map_only(torch.Tensor, lambda x: x.cpu(), (results,)))[0], list(
             tree_map_only(torch.Tensor, lambda x: x.cpu(), args)
         )
-
-
-def tolerance(dtype: torch.dtype) -> tuple[float, float]:
-    """Relative and absolute."""
-    if not dtype.is_floating_point:
-        return 0.0, 1.0 if dtype in (torch.int8, torch.uint8) else 0.0
-    return (1e-5, 1e-5) if dtype == torch.float32 else (2e-2, 2e-2)
-
-
-def assert_same(mine: Any, theirs: Any, what: str) -> None:
-    if not isinstance(mine, torch.Tensor):
-        return
-    assert mine.dtype == theirs.dtype, what
-    assert mine.shape == theirs.shape, what
-    rtol, atol = tolerance(mine.dtype)
-    torch.testing.assert_close(
-        mine, theirs, rtol=rtol, atol=atol, equal_nan=True, msg=lambda m: f"{what}: {m}"
-    )
 
 
 @pytest.mark.parametrize("sample", list(samples()), ids=lambda s: s.name)

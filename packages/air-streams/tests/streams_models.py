@@ -12,6 +12,37 @@ from torch.fx import GraphModule
 import air_streams as tng
 from air_streams import StreamPlan
 
+GUIDE_PLAN = """\
+entry: %4 = aten.add.Tensor(%0, %1)
+entry: record event0
+stream1: wait event0
+stream1: %5 = aten.mm.default(%2, %3)
+stream1: record event1
+stream1: %6 = aten.add.Tensor(%2, %3)
+stream1: record event2
+stream1: keep %6
+entry: %7 = aten.mm.default(%2, %3)
+entry: %8 = aten.ones.default()
+entry: %9 = aten.add.Tensor(%8)
+stream2: wait event1
+stream2: %10 = aten.add.Tensor(%2, %3)
+stream2: record event3
+entry: wait event2
+entry: wait event3"""
+
+DEPENDENT_PLAN = """\
+entry: %4 = aten.add.Tensor(%0, %1)
+entry: record event0
+stream1: wait event0
+stream1: %5 = aten.mm.default(%4, %2)
+stream1: keep %4
+stream1: record event1
+entry: %6 = aten.mm.default(%3, %2)
+stream2: wait event1
+stream2: %7 = aten.add.Tensor(%5, %2)
+stream2: record event2
+entry: wait event2"""
+
 
 class GuideModel(torch.nn.Module):
     """As a user writes it, device and size as parameters."""

@@ -11,8 +11,7 @@ from torch._dynamo.variables.tensor import TensorVariable
 
 import air_streams as tng
 from air_graph.testing import devices
-from streams_models import DependentModel, GuideModel, compiled, inputs
-from test_guide import DEPENDENT_PLAN, GUIDE_PLAN
+from streams_models import DEPENDENT_PLAN, GUIDE_PLAN, DependentModel, GuideModel, compiled, inputs
 
 device_module: Any = torch.get_device_module(devices.accelerator() or "cpu")
 

@@ -5,13 +5,13 @@ Those of distributed tensors on gloo that CI runs are in `test_ranks`, which sta
 
 from __future__ import annotations
 
-import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from distributed.told import told_equal_in
 from torchrun import launched
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -25,7 +25,6 @@ DTENSOR = {
     "a mesh as an argument",
     "captures at different times",
 }
-CI = {"distributed tensors in and out", "a mesh as an argument", "captures at different times"}
 MORE = {"tensor parallel", "tensor parallel training"}
 MODELS = {
     "llama by tensor parallel",
@@ -40,15 +39,6 @@ MODELS = {
     "a pipeline without training",
 }
 CASES = PROGRAMS / "parallel_models.py"
-
-
-def told_equal_in(modes: Sequence[str], cases: set[str], done: subprocess.CompletedProcess[str]) -> None:
-    """Every case is told to be equal, and a captured one was replayed."""
-    told = dict(re.findall(r"^(.*): equal \((.*)\)$", done.stdout, re.MULTILINE))
-    output = done.stdout + done.stderr[-4000:]
-    assert set(told) == {f"{case}, {mode}" for case in cases for mode in modes}, output
-    replays = [counts for line, counts in told.items() if line.endswith("reduce-overhead")]
-    assert all(re.search(r"replays [1-9]", counts) for counts in replays), output
 
 
 def equal_in(modes: Sequence[str], cases: set[str], done: subprocess.CompletedProcess[str]) -> None:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
-from fuzz.test_every_operator import difference, gradients
+from against_eager import difference, gradients
 
 SHARDS = 4
 CALLS = 2  # a capture and a replay

@@ -12,13 +12,16 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
+from against_eager import (
+    CLOSE,
+    DRAWN_OR_UNWRITTEN,
+    difference,
+    difference_of_one,
+    gradients,
+    layout_difference,
+)
+
 SHARDS = 4
-#: What draws random numbers, or hands out memory that nobody has written; `resize_` has no rule for such operands.
-LEFT_OUT = (
-    "alpha", "bernoulli", "cauchy", "dropout", "empty", "exponential", "geometric", "jiterator", "log_normal",
-    "multinomial", "nonzero_static", "normal", "rand", "resize", "rrelu", "uniform",
-)  # fmt: skip
-CLOSE = {torch.bfloat16: (4e-2, 4e-2), torch.float16: (2e-2, 2e-2)}
 
 
 class Call(NamedTuple):
@@ -64,23 +67,12 @@ def laid_out(x: Any, layout: str) -> Any:
     return made.requires_grad_(x.requires_grad)
 
 
-def gradients(results: Any, operands: Any) -> list[Tensor]:
-    outputs = [x for x in tree_leaves(results) if isinstance(x, Tensor) and x.requires_grad]
-    inputs = [x for x in tree_leaves(operands) if isinstance(x, Tensor) and x.requires_grad]
-    if not outputs or not inputs:
-        return []
-    found: Any = torch.autograd.grad(
-        outputs, inputs, [torch.ones_like(x) for x in outputs], allow_unused=True
-    )
-    return [gradient for gradient in found if gradient is not None]
-
-
 def calls(dtype: torch.dtype, trains: bool, shard: int) -> Iterator[Call]:
     from torch.testing._internal.common_methods_invocations import op_db  # seconds, and the test is slow
 
     chance = random.Random(shard)
     for operator in op_db[shard::SHARDS]:
-        if dtype not in operator.dtypes or any(part in operator.name for part in LEFT_OUT):
+        if dtype not in operator.dtypes or any(part in operator.name for part in DRAWN_OR_UNWRITTEN):
             continue
         if trains and not operator.supports_autograd:
             continue
@@ -88,42 +80,6 @@ def calls(dtype: torch.dtype, trains: bool, shard: int) -> Iterator[Call]:
         for sample in chance.sample(samples, min(3, len(samples))):
             layout = chance.choice(("turned", "turned", "apart", "channels last"))
             yield Call(operator, (sample.input, sample.args, sample.kwargs), layout)
-
-
-def difference(expected: Any, found: Any) -> str:
-    """What is not as in eager; empty where all is."""
-    theirs, mine = tree_leaves(expected), tree_leaves(found)
-    if len(theirs) != len(mine):
-        return f"{len(mine)} results, {len(theirs)} in eager"
-    return next(filter(None, map(_of_one, theirs, mine)), "")
-
-
-def _of_one(expected: Any, found: Any) -> str:
-    if not isinstance(expected, Tensor) or expected.layout is not torch.strided:
-        return ""
-    return _layout(expected, found) or _values(expected, found)
-
-
-def _layout(expected: Tensor, found: Tensor) -> str:
-    for what in ("shape", "dtype", "requires_grad"):
-        if getattr(expected, what) != getattr(found, what):
-            return f"{what} {getattr(found, what)}, {getattr(expected, what)} in eager"
-    strides = zip(expected.shape, expected.stride(), found.stride(), strict=True)
-    if expected.numel() and any(one != other and size > 1 for size, one, other in strides):
-        return f"strides {found.stride()}, {expected.stride()} in eager, of {tuple(expected.shape)}"
-    if expected.numel() and expected.storage_offset() != found.storage_offset():
-        return f"offset {found.storage_offset()}, {expected.storage_offset()} in eager"
-    return ""
-
-
-def _values(expected: Tensor, found: Tensor) -> str:
-    relative, absolute = CLOSE.get(expected.dtype, (1e-4, 1e-4))
-    plain = [x.detach().resolve_conj().resolve_neg() for x in (found, expected)]
-    try:
-        torch.testing.assert_close(*plain, equal_nan=True, rtol=relative, atol=absolute)
-    except AssertionError as wrong:
-        return str(wrong)
-    return ""
 
 
 def judged(call: Call, backend: str, options: dict[str, Any] | None) -> str:
@@ -148,9 +104,9 @@ def is_nearer(exact: Any, expected: Any, found: Any) -> bool:
     if len({len(each) for each in leaves}) > 1:
         return False
     for truth, theirs, mine in zip(*leaves, strict=True):
-        if not _of_one(theirs, mine):
+        if not difference_of_one(theirs, mine):
             continue
-        if _layout(theirs, mine) or theirs.dtype not in CLOSE:
+        if layout_difference(theirs, mine) or theirs.dtype not in CLOSE:
             return False
         errors = [(half.double() - truth.double()).abs().nan_to_num().max() for half in (theirs, mine)]
         if errors[1] > errors[0]:

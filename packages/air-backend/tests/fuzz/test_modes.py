@@ -13,20 +13,12 @@ import pytest
 import torch
 
 from air_graph.testing import FAMILIES, Judge, Order, Report, campaign, in_processes
+from fuzz.campaigns import IGNORED, MODES, ON_NPU, REFUSED_AT_MOST
 
 Options = Mapping[str, Any]
 
-#: Strides are those that torch's fake tensors predict, in max-autotune all, and else where operators are put in place.
-#: Torch holds only the significant ones to eager's: one that reaches no second element may differ (docs/limits.md).
-IGNORED: Final = {
-    "reduce-overhead": ("stride of a size 1",),
-    "max-autotune": ("stride of a size 1", "stride of an empty tensor"),
-}
-
 SHARDS: Final = 2  # so that several workers share the programs of a mode
 IN_ONE_PROCESS: Final = 500
-ON_NPU: Final = 10  # so many times fewer programs there
-REFUSED_AT_MOST: Final = 0.05  # of the programs: a backend that refuses is never wrong, and of no use
 
 #: Options that change how a graph is run and nothing that its caller sees; most programs are run without.
 PASSES: Final[tuple[Options, ...]] = (
@@ -59,7 +51,6 @@ VARIED: Final[Mapping[str, tuple[Options, ...]]] = {
         {"experimental_config.enable_ref_data": True},
     ),
 }
-MODES: Final = tuple(VARIED)
 
 
 #: What cuts a graph into pieces, and what lies on both sides of a cut.

@@ -13,7 +13,7 @@ import pytest
 from air_config import OPTIONS
 from air_graph.testing import FAMILIES, Judge, campaign
 from drawn_options import LEFT_OUT, NOT_DRAWN, draw_options, values_of
-from fuzz.test_modes import IGNORED, MODES, ON_NPU, REFUSED_AT_MOST
+from fuzz.campaigns import IGNORED, MODES, ON_NPU, REFUSED_AT_MOST
 
 DRAWN = sorted(path for path, row in OPTIONS.items() if values_of(row, Path()))
 
