@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -91,6 +94,24 @@ def test_what_eager_refuses_is_refused() -> None:
     for run in (function, torch.compile(function, backend="air")):
         with pytest.raises(RuntimeError, match="view"):
             run(x)
+
+
+#: A program that imports torch_npu after it has made AIR's backend.
+LATE = """
+import sys, torch
+from air_backend import air
+assert "torch_npu" not in sys.modules
+import torch_npu
+x = torch.arange(12.0).reshape(3, 4).to("npu")
+run = torch.compile(lambda x: (x.t() + 1).view(-1), backend=air)
+assert torch.equal(run(x), (x.t() + 1).view(-1))
+"""
+
+
+def test_N25_torch_npu_that_is_imported_after_air_is_known_by_the_first_trace() -> None:
+    late = os.environ | {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    done = subprocess.run([sys.executable, "-c", LATE], env=late, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 #: Results that lie now one way and now another, by their operands or by what an operator is made of.

@@ -22,9 +22,9 @@ _DECOMPOSITIONS: Final = ("torch._decomp", "torch._refs")
 
 
 def trace_plain_formats() -> None:
-    """Serves tracing alone: torch asks kernels in Python only while it traces."""
+    """Serves tracing alone: torch asks kernels in Python only while it traces. torch_npu may be imported later."""
     contiguous = torch.ops.aten.contiguous.default
-    if torch._C._get_privateuse1_backend_name() == "npu" and _KEY not in contiguous.py_kernels:
+    if _KEY not in contiguous.py_kernels:
         contiguous.py_impl(_KEY)(_contiguous)
 
 

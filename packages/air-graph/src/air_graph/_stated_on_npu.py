@@ -26,14 +26,19 @@ _DONE: Final = "_air_graph_states_dense_results"
 
 
 def state_dense_results_on_npu() -> None:
-    """Serves fake tensors of an NPU alone, whichever compiler traces; does nothing the second time."""
+    """Serves fake tensors of an NPU alone, whichever compiler traces; does nothing the second time.
+
+    It does not ask whether torch_npu is there: a program may import it later.
+    """
     stated = FakeTensorMode._dispatch_impl
-    if torch._C._get_privateuse1_backend_name() != "npu" or hasattr(stated, _DONE):
+    if hasattr(stated, _DONE):
         return
 
     @functools.wraps(stated)
     def dispatched(self: FakeTensorMode, func: Any, types: Sequence[type], args: Any, kwargs: Any) -> Any:
         result = stated(self, func, types, args, kwargs)
+        if isinstance(result, FakeTensor) and result.device.type != "npu":
+            return result
         if not _may_lie_otherwise(func) or copies_integers_on_npu(func, args[0] if args else None):
             return result
         return tree_map_only(FakeTensor, functools.partial(_dense, self), result)
