@@ -78,6 +78,19 @@ def host_demo() -> demo.DemoReport:
 
 
 @pytest.fixture
+def refusing(accelerator: str) -> Iterator[str]:
+    """The accelerator, where a call that it refuses does not keep it from the next one."""
+    import air_sim
+
+    if air_sim.active() is None:
+        pytest.skip("a device refuses everything after an error")
+    air_sim.change(sticky=False)
+    yield accelerator
+    air_sim.change(sticky=True)
+    air_sim.recover()
+
+
+@pytest.fixture
 def in_order_again() -> Iterator[None]:
     """For tests that let air-sim delay what the device does: afterwards it delays nothing."""
     import torch

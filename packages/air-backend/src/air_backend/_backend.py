@@ -30,7 +30,7 @@ from air_backend._given import in_a_tuple, is_as_aotautograd_makes_it
 from air_backend._keeping import keeping
 from air_backend._kinds import example_values, kinds_of, of_its_kind
 from air_backend._meshes import forget_meshes
-from air_backend._npu_traces import trace_plain_formats
+from air_backend._npu_traces import trace_on_npu
 from air_backend._overlapping_results import layout_of_gradients
 from air_backend._pieces import untouched
 from air_backend._results_of_functions import calls_functions, keep_backward_of_functions
@@ -57,7 +57,7 @@ class Backend:
         config: CompilerConfig | None = None,
         decompositions: Mapping[Any, Callable[..., Any]] | None = None,
     ) -> None:
-        trace_plain_formats()
+        trace_on_npu()
         state_dense_results_on_npu()
         mend_margins()
         self.__name__ = "air"
