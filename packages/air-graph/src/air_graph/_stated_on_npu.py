@@ -18,7 +18,7 @@ import torch
 from torch._ops import OpOverload
 from torch._prims_common import is_contiguous_or_false
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.utils._pytree import tree_map_only
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from air_graph._device_layouts import copies_integers_on_npu, is_dense_on_npu
 
@@ -37,8 +37,8 @@ def state_dense_results_on_npu() -> None:
     @functools.wraps(stated)
     def dispatched(self: FakeTensorMode, func: Any, types: Sequence[type], args: Any, kwargs: Any) -> Any:
         result = stated(self, func, types, args, kwargs)
-        if isinstance(result, FakeTensor) and result.device.type != "npu":
-            return result
+        if not any(map(_is_on_npu, tree_leaves(result))):
+            return result  # kernels of torch_npu are asked for once it is there: the answers are kept
         if not _may_lie_otherwise(func) or copies_integers_on_npu(func, args[0] if args else None):
             return result
         return tree_map_only(FakeTensor, functools.partial(_dense, self), result)
@@ -62,8 +62,12 @@ def _may_lie_otherwise(func: Any) -> bool:
     return kernels != [True, False]  # what is made of other operators lies as their results do
 
 
+def _is_on_npu(value: object) -> bool:
+    return isinstance(value, FakeTensor) and value.device.type == "npu"
+
+
 def _dense(mode: FakeTensorMode, value: FakeTensor) -> FakeTensor:
-    if value.device.type != "npu" or value.layout is not torch.strided or is_contiguous_or_false(value):
+    if not _is_on_npu(value) or value.layout is not torch.strided or is_contiguous_or_false(value):
         return value
     meta = torch.empty(value.shape, dtype=value.dtype, device="meta")
     return FakeTensor(mode, meta, value.device, real_tensor=value.real_tensor)
