@@ -42,12 +42,12 @@ def no_guard_left() -> Iterator[None]:
     that frees it gives the thread the dispatch keys of that level: what runs then fails, in eager as well.
     """
     keys = torch._C._dispatch_tls_local_include_set(), torch._C._dispatch_tls_local_exclude_set()
-    try:
-        with collector_paused():
-            yield
-    finally:
-        torch._dynamo.reset()
-        with torch._C._ForceDispatchKeyGuard(*keys):
+    with torch._C._ForceDispatchKeyGuard(*keys):  # these are there again when it ends, whatever was freed inside
+        try:
+            with collector_paused():
+                yield
+        finally:
+            torch._dynamo.reset()
             gc.collect()
 
 
