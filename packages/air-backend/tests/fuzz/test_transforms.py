@@ -42,7 +42,7 @@ def no_guard_left() -> Iterator[None]:
     that frees it gives the thread the dispatch keys of that level: what runs then fails, in eager as well.
     """
     keys = torch._C._dispatch_tls_local_include_set(), torch._C._dispatch_tls_local_exclude_set()
-    with torch._C._ForceDispatchKeyGuard(*keys):  # these are there again when it ends, whatever was freed inside
+    with torch._C._ForceDispatchKeyGuard(*keys):  # they are there again when it ends
         try:
             with collector_paused():
                 yield
