@@ -120,27 +120,27 @@ def _insides(package: str) -> tuple[Any, Any]:
 
 def install() -> None:
     """Puts the stand-ins in place; AIR stands in already."""
-    compile_module: Any = importlib.import_module("air_backend._compile")
-    passes = compile_module._optimise
+    work: Any = importlib.import_module("air_backend._compile")._Work
+    passes = work._optimise
     insides.install(HALF)
     wired = [_insides(package) for package in insides.PACKAGES]
     insides.replaced.clear()
 
-    def optimise(gm: Any, inputs: Any, settings: Any, config: Any, plan: Any, observer: Any) -> Any:
+    def optimise(self: Any, part: Any, plan: Any) -> Any:
         found = []
 
         def run() -> Any:
-            found.append(passes(gm, inputs, settings, config, plan, observer))
-            return gm
+            found.append(passes(self, part, plan))
+            return part.gm
 
         _running.append(run)
         for cat, _ in wired:
             if cat.optimize_cat_with_out_tensor is not optimize_cat_with_out_tensor:
-                cat.optimize_cat_with_out_tensor(gm, config)
+                cat.optimize_cat_with_out_tensor(part.gm, self.config)
         if not found:
             _running.pop()()
         for _, compiler in wired:
-            compiler._optimize_fx(gm, config, observer)
+            compiler._optimize_fx(part.gm, self.config, self.observer)
         return found[0]
 
-    compile_module._optimise = optimise
+    work._optimise = optimise

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -80,6 +81,14 @@ def test_a_write_that_is_not_the_same_at_all_places_is_left(function: Callable[.
     for node in gm.graph.nodes:
         node.meta.setdefault("val", torch.empty(3, 4))
     assert spare_the_host(gm, CUDA) == 0
+
+
+def test_a_mask_that_lies_on_the_host_is_left() -> None:
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        there = torch.empty(2, 3, 4, device="cuda")
+        gm = make_fx(lambda x, mask: put(x, [mask], x.new_zeros(())))(there, MASK)
+    assert spare_the_host(gm, CUDA) == 0
+    assert aten.index_put.default in targets(gm)
 
 
 def test_on_the_cpu_nothing_changes() -> None:

@@ -35,6 +35,8 @@ PROGRAMS: dict[str, Program] = {
     "written": lambda x, h: (h[1].mul_(2), x.cpu().sum(), x * h.sum().to(x.device)),
     "written from the device": lambda x, h: (h.copy_(x) + 1,),
     "written to the device": lambda x, h: (x.copy_(h) + 1,),
+    "mask": lambda x, h: (x.masked_scatter(x > 0, x * 2), torch.index_put(x, (h > 0,), x.new_zeros(()))),
+    "mask of rows": lambda x, h: (torch.index_put(x * 2, (h[:, 0] > 0,), x.new_zeros(4)), x[h > 0] + 1),
     "index": lambda x, h: (x[h[:, 0].long().abs() % 3], h[h[:, 0].long().abs() % 3]),
 }
 

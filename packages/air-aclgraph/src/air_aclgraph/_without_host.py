@@ -73,6 +73,8 @@ def _where(gm: GraphModule, node: Node) -> Node | None:
     if found is None or any(accumulate) or not isinstance(base, Node) or not isinstance(value, Node):
         return None
     mask, before = found
+    if _value(mask).device != _value(base).device:
+        return None  # the host made it, and counts it without waiting
     whole, covered, written = _value(base).dim(), _value(mask).dim(), _value(value)
     trailing = whole - before - covered
     if written.dim() > trailing or _value(mask).dtype != torch.bool:
