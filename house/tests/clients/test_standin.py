@@ -1,4 +1,4 @@
-"""Tests of TorchAir that look at its insides, with AIR standing in: what is wired sees AIR's graph, what is not is told."""
+"""Tests that look at insides of TorchAir, with AIR standing in: what is wired sees the graph, what is not is told."""
 
 from __future__ import annotations
 
