@@ -12,6 +12,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -32,6 +33,7 @@ from air_aclgraph._pin import Pinned, run_to_pin
 from air_aclgraph._placed import Placed
 from air_aclgraph._plan import ResourcePlan, refuse_shortage
 from air_aclgraph._policy import KeyPolicy
+from air_aclgraph._remedy import remedy
 from air_aclgraph._replayer import Replayer
 from air_aclgraph._runtime import Recording
 from air_aclgraph._siblings import Siblings, is_sibling
@@ -75,7 +77,8 @@ class Executable(Replayer, WholeGraph):
         keyless = () if making.updates is None else making.updates.keyless
         key_of = key_function(self.slots, keyless)
         super().__init__(self.runtime.lock, key_of, making.spec, always_off=self.options.force_recapture)
-        self._patience = Patience(self.name, self.options.warmup, self.options.limit, self._note)
+        advice = partial(remedy, self.slots, keyless)
+        self._patience = Patience(self.name, self.options.warmup, self.options.limit, self._note, advice)
         self._siblings = Siblings()
         self._stats = Stats()
         self._keys = KeyStore(

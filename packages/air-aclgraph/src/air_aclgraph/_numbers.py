@@ -34,7 +34,7 @@ def stage_numbers(gm: GraphModule, device: torch.device) -> tuple[Node, ...]:
     """Edits a graph so that such numbers are operands in memory; gives the nodes that the host computes before it."""
     numbers = _numbers(gm.graph)
     free = {symbol for number in numbers for symbol in free_symbols(number.meta["val"])}
-    free -= _sizes(gm.graph)
+    free -= symbols_of_sizes(gm.graph)
     for number in numbers:
         if not all(_may_be_staged(user, number, numbers) for user in number.users):
             free -= free_symbols(number.meta["val"])
@@ -59,7 +59,7 @@ def _numbers(graph: Graph) -> list[Node]:
     return found
 
 
-def _sizes(graph: Graph) -> set[Any]:
+def symbols_of_sizes(graph: Graph) -> set[Any]:
     """The symbols of all sizes, strides and offsets."""
     values = (leaf for node in graph.nodes for leaf in tree_leaves(node.meta.get("val")))
     return {symbol for value in values if isinstance(value, Tensor) for symbol in free_symbols(value)}

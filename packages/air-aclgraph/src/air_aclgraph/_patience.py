@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from air_aclgraph._needed_again import NeededAgain, Replayed
 from air_aclgraph._recent import Recent
+from air_aclgraph._remedy import SIZES
 
 log = logging.getLogger(__name__)
 
@@ -39,13 +40,23 @@ TOO_RARE: Final = "a size that came too seldom for a capture"
 class Patience:
     """Counts the calls of each key, and what became of the captures."""
 
-    def __init__(self, name: str, warmup: int, limit: int, note: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        warmup: int,
+        limit: int,
+        note: Callable[[str], None],
+        remedy: Callable[[Hashable, Hashable], str] = lambda key, other: SIZES,
+    ) -> None:
         self.calls = 1
         """How often a key has to come before it is captured."""
         self._name = name
         self._warmup = warmup
         self._limit = limit
         self._note = note
+        self._remedy = remedy
+        self._last: Hashable = None
+        """The key that made room last."""
         self._recent = Recent(KNOWN * limit)
         self._asked: set[Hashable] = set()
         self._in_vain = 0
@@ -91,20 +102,21 @@ class Patience:
             self._in_vain, self.calls = 0, max(1, self.calls // 2)
             return
         self._in_vain += 1
+        before, self._last = self._last, key
         if self._in_vain >= IN_VAIN_ALLOWED and self.calls < MOST:
             self._in_vain, self.calls = 0, 2 * self.calls
-            self._tell_in_vain()
+            self._tell_in_vain(self._remedy(before, key))
 
     def tell_dropped(self, key: Hashable, other: Hashable, limit_bytes: int | None) -> None:
         """Warns of the first capture that makes room."""
         log.warning(
             "%s holds its limit of captured shapes: key %s is dropped for %s. Raise "
-            "debug.aclgraph.static_capture_size_limit (%d) or air.cache.limit_bytes (%s), pad "
-            "sizes to fewer (set_dim_buckets, not in training), or use max-autotune: one graph for all sizes.",
-            self._name, key, other, self._limit, limit_bytes,
+            "debug.aclgraph.static_capture_size_limit (%d) or air.cache.limit_bytes (%s), %s, "
+            "or use max-autotune: one graph for all sizes.",
+            self._name, key, other, self._limit, limit_bytes, self._remedy(key, other),
         )  # fmt: skip
 
-    def _tell_in_vain(self) -> None:
+    def _tell_in_vain(self, remedy: str) -> None:
         note = (
             f"the last {IN_VAIN_ALLOWED} captures that were dropped had been replayed less than {WORTHWHILE} times: "
             f"a size is captured when it has come {self.calls} times, and runs eagerly until then"
@@ -112,9 +124,8 @@ class Patience:
         self._note(note)
         if self.calls == 2:
             log.warning(
-                "%s: %s. Pad sizes to fewer (set_dim_buckets, not in training), raise "
-                "debug.aclgraph.static_capture_size_limit if there are not many more of them, or use max-autotune: one "
-                "graph for all sizes.", self._name, note,
+                "%s: %s. %s, raise debug.aclgraph.static_capture_size_limit if there are not many more of them, or use "
+                "max-autotune: one graph for all sizes.", self._name, note, f"{remedy[0].upper()}{remedy[1:]}",
             )  # fmt: skip
 
     def _tell_crowded(self) -> None:
