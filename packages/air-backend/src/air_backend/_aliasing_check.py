@@ -14,7 +14,8 @@ import torch
 import torch._functorch.config
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import HANDLED_TYPES
-from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+from torch.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass
+from torch.utils._pytree import tree_leaves
 
 
 def unchecked(compiled: Callable[..., Any]) -> Callable[..., Any]:
@@ -28,13 +29,14 @@ def unchecked(compiled: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def without_check_of_classes(compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """`compiled`, unchecked where an argument is of another class; Dynamo makes a graph for each class."""
+    """`compiled`, unchecked where the check would not take an argument; Dynamo makes a graph for each class."""
     run: Callable[..., Any] | None = None
 
     def call(*args: Any) -> Any:
         nonlocal run
         if run is None:
-            run = unchecked(compiled) if any(map(_is_of_own_class, args)) else compiled
+            unfit = any(_is_of_own_class(value) or _is_number(value) for value in tree_leaves(args))
+            run = unchecked(compiled) if unfit else compiled
         return run(*args)
 
     return call
@@ -45,3 +47,22 @@ def _is_of_own_class(value: object) -> bool:
         return False
     kind = type(value.data) if isinstance(value, torch.nn.Parameter) else type(value)
     return kind not in HANDLED_TYPES and not is_traceable_wrapper_subclass(value)
+
+
+class _Seen(TorchDispatchMode):
+    """What modes are given for a tensor."""
+
+    value: object = None
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.value = args[0]
+        return func(*args, **(kwargs or {}))
+
+
+def _is_number(value: object) -> bool:
+    """Whether a tensor stands for a number of the program, which nothing but a mode tells."""
+    if type(value) is not Tensor or value.dim() or value.device.type != "cpu":
+        return False
+    with _Seen() as seen:
+        torch.ops.aten.add.Scalar(value, 0)
+    return not isinstance(seen.value, Tensor)

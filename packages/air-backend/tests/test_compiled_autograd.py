@@ -1,0 +1,91 @@
+"""Compiled autograd: the whole backward of an eager or compiled forward is one graph that AIR is given."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from air_backend import CompilerConfig, get_npu_backend
+
+Step = Callable[[nn.Sequential, Tensor], Tensor]
+
+
+class Doubled(torch.autograd.Function):
+    """A function of the program's own."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return grads[0] * x * 2
+
+
+def hooked(model: nn.Sequential, x: Tensor) -> Tensor:
+    y = model(x)
+    y.register_hook(lambda grad: grad * 3)
+    return y.sum()
+
+
+def in_place(model: nn.Sequential, x: Tensor) -> Tensor:
+    y = model(x) + 1
+    y.mul_(2)
+    return y[:, 1:].sum()
+
+
+STEPS: dict[str, Step] = {
+    "a sum": lambda model, x: model(x).sum(),
+    "divided by a number": lambda model, x: model(x).sum() / 2,
+    "times a fraction": lambda model, x: (model(x).sum() * 0.7).exp() / 0.3,
+    "hooked": hooked,
+    "written": in_place,
+    "own function": lambda model, x: Doubled.apply(model(x)).sum(),  # type: ignore[no-untyped-call]
+    "checkpoint": lambda model, x: checkpoint(model, x, use_reentrant=False).sum(),
+    "half the parameters": lambda model, x: model[0](x).std() - x.mean() / 4,
+}
+
+
+def gradients(step: Step, model: nn.Sequential, x: Tensor) -> list[Tensor | None]:
+    """What a step adds to the gradients of the parameters and of the input."""
+    given = x.clone().requires_grad_()
+    model.zero_grad()
+    step(model, given).backward()
+    return [given.grad, *(parameter.grad for parameter in model.parameters())]
+
+
+def check(mode: str, device: str, step: Step, *, forward_too: bool) -> None:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 3)).to(device)
+    eager = copy.deepcopy(model)
+    backend = get_npu_backend(compiler_config=CompilerConfig.from_options({"mode": mode}))
+    compiled = torch.compile(step, backend=backend) if forward_too else step
+    for rows in (3, 3, 5, 3):
+        x = torch.randn(rows, 4, device=device)
+        with torch._dynamo.compiled_autograd._enable(torch.compile(backend=backend)):
+            found = gradients(compiled, model, x)
+        torch.testing.assert_close(found, gradients(step, eager, x))
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
+def test_gradients_are_those_of_eager(device: str, name: str, mode: str) -> None:
+    check(mode, device, STEPS[name], forward_too=False)
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
+def test_gradients_of_a_compiled_forward_are_those_of_eager(device: str, name: str, mode: str) -> None:
+    check(mode, device, STEPS[name], forward_too=True)
