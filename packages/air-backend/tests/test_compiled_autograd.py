@@ -33,13 +33,15 @@ class Doubled(torch.autograd.Function):
 def hooked(model: nn.Sequential, x: Tensor) -> Tensor:
     y = model(x)
     y.register_hook(lambda grad: grad * 3)
-    return y.sum()
+    total: Tensor = y.sum()
+    return total
 
 
 def in_place(model: nn.Sequential, x: Tensor) -> Tensor:
     y = model(x) + 1
     y.mul_(2)
-    return y[:, 1:].sum()
+    total: Tensor = y[:, 1:].sum()
+    return total
 
 
 STEPS: dict[str, Step] = {

@@ -52,7 +52,9 @@ def _is_of_own_class(value: object) -> bool:
 class _Seen(TorchDispatchMode):
     """What modes are given for a tensor."""
 
-    value: object = None
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # torch leaves it unannotated
+        self.value: object = None
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.value = args[0]
