@@ -85,6 +85,11 @@ def test_gradients_are_those_of_eager(device: str, name: str, mode: str) -> None
     check(mode, device, STEPS[name], forward_too=False)
 
 
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+def test_the_hooks_of_a_compiled_forward_are_handed_on(device: str, mode: str) -> None:
+    check(mode, device, hooked, forward_too=True)
+
+
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
 @pytest.mark.parametrize("name", STEPS)

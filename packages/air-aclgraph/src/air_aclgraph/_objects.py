@@ -1,5 +1,7 @@
 """Inputs that are neither tensor nor number: meshes, process groups, generators, script objects, a user's own types.
 
+The hooks that compiled autograd hands from a forward to its backward are such an object (`BackwardState`).
+
     handed on          the graph only returns it (DTensor): each call gives back what it was given
     read, constant     a mesh, a group, a value: another one is another key
     read, with state   any other: on a device the operator that reads it is left out of captures
@@ -16,6 +18,7 @@ import torch
 from torch._library import opaque_object
 from torch._library.fake_class_registry import FakeScriptObject
 from torch.fx import GraphModule, Node
+from torch.fx.experimental._backward_state import BackwardState
 
 from air_aclgraph._decisions import decision
 from air_aclgraph.errors import CUT_OR_EAGER, IllegalDuringCapture
@@ -33,7 +36,7 @@ _CONSTANT: Final = frozenset(
 
 def is_object(value: object) -> bool:
     """Whether a value is one of these objects, or what stands for one while a graph is made."""
-    if isinstance(value, (torch.ScriptObject, FakeScriptObject, torch.Generator)):
+    if isinstance(value, (torch.ScriptObject, FakeScriptObject, torch.Generator, BackwardState)):
         return True
     return opaque_object.is_opaque_type(type(value))
 
