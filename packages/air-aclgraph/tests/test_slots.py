@@ -146,6 +146,16 @@ def test_a_cpu_number_is_part_of_the_key(accelerator: str) -> None:
     assert run.stats()["keys"] == 2
 
 
+def test_a_cpu_number_that_the_graph_casts_on_the_host_is_part_of_the_key(accelerator: str) -> None:
+    x = torch.ones(3, device=accelerator)
+    run = executable(lambda x, s: (x * s.long(), s.long()), x, torch.tensor(2.0), device=accelerator)
+    for value in (2.5, 3.5, 2.5):
+        scaled, number = run(x, torch.tensor(value))
+        assert scaled.tolist() == [int(value)] * 3
+        assert number.device.type == "cpu"
+    assert run.stats()["keys"] == 2
+
+
 def test_W31_a_layout_that_changes_after_the_first_call_is_noticed(device: str) -> None:
     def step(cache: Tensor, x: Tensor) -> Tensor:
         cache.add_(x)

@@ -68,6 +68,20 @@ def test_N25_results_are_on_the_device_that_eager_gives_them(
             assert not results[1].any()
 
 
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+def test_N25_a_number_that_is_cast_on_the_host_stays_there(accelerator: str, mode: str) -> None:
+    torch._dynamo.reset()
+
+    def cast(x: Tensor, number: Tensor) -> tuple[Tensor, ...]:
+        return x + number.half(), number.half(), x * number.long()
+
+    step = torch.compile(cast, backend="air", options={"mode": mode})
+    for value in (1.3, 2.7, 1.3):
+        x, number = torch.arange(3.0, device=accelerator), torch.tensor(value)
+        for one, other in zip(step(x, number), cast(x, number), strict=True):
+            torch.testing.assert_close(one, other)  # the device as well
+
+
 RANDOM: dict[str, Program] = {
     "returned": lambda x, h: (x * 2, torch.rand(5)),
     "moved": lambda x, h: (x * torch.rand(4).to(x.device),),

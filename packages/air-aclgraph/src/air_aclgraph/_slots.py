@@ -30,7 +30,7 @@ from torch.fx import GraphModule, Node
 
 from air_aclgraph._objects import is_object, is_read, real_type
 from air_aclgraph.errors import InputRefused
-from air_graph import named_arguments, written_inputs
+from air_graph import is_on_host, named_arguments, written_inputs
 
 
 class Kind(enum.Enum):
@@ -149,7 +149,7 @@ def _host_kind(node: Node, example: Tensor, written: bool) -> tuple[Kind, str]:
         )
     if node.users and all(user.op == "output" for user in node.users):
         return Kind.RETURNED, "a CPU tensor that no operator reads"
-    if all(user.target in STAGING for user in node.users):
+    if all(user.target in STAGING and not is_on_host(user) for user in node.users):
         return Kind.COPIED, "a CPU tensor that the graph copies to the device: staged on the device"
     if example.dim() == 0:
         return Kind.VALUE, "a CPU number: kernels read it on the host"
