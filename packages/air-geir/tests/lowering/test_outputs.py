@@ -393,6 +393,8 @@ def test_verify_names_the_result_that_is_not_eagers(
     with pytest.raises(ContractError, match=said) as caught:
         run(x)
     assert "aten.add.Tensor" in str(caught.value)
+    assert "please report it" in str(caught.value)
+    assert ("torch._check" in str(caught.value)) == ("has size" in said)
     config.air.verify = False
     run = compile_graph(gm, [x], engine="copies", settings=resolve(config, Context(device="cpu")))
     run(x)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -13,6 +13,11 @@ from air_geir.ir import Dim, Expr
 from air_geir.program import Program, Promise, SymbolSource
 
 Call = Callable[..., list[Any]]
+
+_OTHERWISE: Final = (
+    "please report it with the graph (config.debug.graph_dump); return a copy (.clone()) meanwhile"
+)
+_OF_CHECKS: Final = f"where the program checks a size that depends on data (torch._check), the check does not hold; else {_OTHERWISE}"
 
 
 def held(program: Program, call: Call) -> Call:
@@ -130,5 +135,5 @@ def _refuse(program: Program, at: int, promise: Promise, what: str) -> None:
     raise ContractError(
         f"result {at} of graph {program.graph.name} {what}",
         where=promise.where,
-        advice="please report it with the graph (config.debug.graph_dump); return a copy (.clone()) meanwhile",
+        advice=_OF_CHECKS if what.startswith("has size") else _OTHERWISE,
     )
