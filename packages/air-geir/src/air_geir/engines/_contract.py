@@ -17,7 +17,10 @@ Call = Callable[..., list[Any]]
 _OTHERWISE: Final = (
     "please report it with the graph (config.debug.graph_dump); return a copy (.clone()) meanwhile"
 )
-_OF_CHECKS: Final = f"where the program checks a size that depends on data (torch._check), the check does not hold; else {_OTHERWISE}"
+_OF_CHECKS: Final = (
+    "where the program checks a size that depends on data (torch._check), the check does not hold; else "
+    + _OTHERWISE
+)
 
 
 def held(program: Program, call: Call) -> Call:
