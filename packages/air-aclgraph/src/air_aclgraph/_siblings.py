@@ -5,18 +5,23 @@
 The parameters of two layers lie in different places, and neither moves. So a call with parameters that are not those of
 the capture, while these are still where they were, has a key of its own: that of the shapes and of the sibling. A
 parameter that moved itself (a reload, FSDP) is no sibling, and the key is captured again as for every other input.
+
+Parameters are known by number and by their storage. A reference to one, weak as it may be, would forbid
+`torch.utils.swap_tensors`, by which modules are converted and loaded.
 """
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import nn
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from air_aclgraph._captured import Captured
+from air_aclgraph._kept import owners
 from air_aclgraph._key import Key
 from air_aclgraph._slots import Kind
 
@@ -34,9 +39,32 @@ class _Owner:
 
     key: Key
     place: int
-    parameter: weakref.ref[nn.Parameter]
     number: int
-    """By which a call finds it: another parameter may have it when this one is gone."""
+    """What it is known by; another parameter may have the number when this one is gone."""
+    storage: StorageWeakRef
+    address: int
+    holders: int
+    """How many had the storage when it was captured; a capture may be among them, and keep it alive."""
+
+    @classmethod
+    def of(cls, key: Key, place: int, parameter: nn.Parameter) -> _Owner:
+        storage = parameter.untyped_storage()
+        known = StorageWeakRef(storage), storage.data_ptr(), owners(storage._cdata)
+        return cls(key, place, id(parameter), *known)
+
+    def is_gone(self) -> bool:
+        """Whether nobody has the parameter any more, as far as its storage tells."""
+        storage = self._storage()
+        return storage is None or owners(storage._cdata) < self.holders
+
+    def is_in_place(self) -> bool:
+        """Whether its memory is where it was, and has not been emptied."""
+        storage = self._storage()
+        return storage is not None and storage.data_ptr() == self.address
+
+    def _storage(self) -> torch.UntypedStorage | None:
+        found: torch.UntypedStorage | None = torch.UntypedStorage._new_with_weak_ptr(self.storage.cdata)
+        return found
 
 
 class Siblings:
@@ -75,7 +103,7 @@ class Siblings:
             self.forget(other)
 
     def _remember(self, key: Key, index: int, parameter: nn.Parameter) -> None:
-        shapes, owner = _shapes(key), _Owner(key, index, weakref.ref(parameter), id(parameter))
+        shapes, owner = _shapes(key), _Owner.of(key, index, parameter)
         self._owners.setdefault(shapes, {})[key] = owner
         self._by_parameter[shapes, owner.number] = owner
         self._index = index
@@ -87,7 +115,7 @@ class Siblings:
     def key_of(self, key: Key, args: Sequence[Any], captured: Mapping[Key, Captured]) -> Key:
         """The key of these shapes and of these parameters, which no other module is captured under."""
         one = self._by_parameter.get((key, id(args[self._index]))) if self._by_parameter else None
-        if one is not None and one.place == self._index and one.parameter() is args[self._index]:
+        if one is not None and one.place == self._index:
             return one.key
         known = self._owners.get(key, {})
         found = self._among(known.values(), args, captured)
@@ -99,19 +127,21 @@ class Siblings:
         """The key of the module of a call; without one that of a module that is gone."""
         left = None
         for one in known:
-            parameter, capture = one.parameter(), captured.get(one.key)
-            if parameter is args[one.place]:
+            capture = captured.get(one.key)
+            if one.number == id(args[one.place]):
                 return one.key
             if capture is not None and args[one.place].data_ptr() == capture.pointers[one.place]:
                 return one.key
-            left = one.key if parameter is None else left
+            left = one.key if one.is_gone() else left
         return left
 
     def _new(
         self, key: Key, known: Mapping[Key, _Owner], args: Sequence[Any], captured: Mapping[Key, Captured]
     ) -> Key:
         """A key of its own for a module, where the parameters of another one are where they were captured."""
-        others = [one for one in known.values() if _is_in_place(one, captured)]
+        others = [
+            one for one in known.values() if one.key in captured and not one.is_gone() and one.is_in_place()
+        ]
         if not others or key not in captured:
             return key
         numbers = {each[-1].number for each in known if is_sibling(each)}
@@ -120,13 +150,6 @@ class Siblings:
         if isinstance(args[index], nn.Parameter):
             self._remember(sibling, index, args[index])
         return sibling
-
-
-def _is_in_place(one: _Owner, captured: Mapping[Key, Captured]) -> bool:
-    parameter, capture = one.parameter(), captured.get(one.key)
-    return (
-        parameter is not None and capture is not None and parameter.data_ptr() == capture.pointers[one.place]
-    )
 
 
 def is_sibling(key: Key) -> bool:
