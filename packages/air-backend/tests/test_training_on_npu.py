@@ -126,3 +126,21 @@ def test_the_gradient_of_a_softmax_in_another_type_stays_in_the_graph(
         assert leaf.grad.dtype is torch.bfloat16
         found.append(leaf.grad)
     torch.testing.assert_close(*found, rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.npu("torch_npu makes float32 of what is cast to float64")
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+def test_gradients_of_double_precision_keep_their_type(mode: str) -> None:
+    index = torch.arange(2, device="npu")
+
+    def reduced(a: Tensor, b: Tensor) -> Tensor:
+        return torch.index_reduce(a, 0, index, b, "amin")
+
+    leaves = [
+        torch.randn(2, 3, dtype=torch.float64).to("npu").requires_grad_() for _ in ("written", "reduced")
+    ]
+    found = []
+    for run in (reduced, torch.compile(reduced, backend="air", options={"mode": mode})):
+        found.append(torch.autograd.grad(run(*leaves).sin().sum(), leaves))
+    for theirs, ours in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs)
