@@ -354,7 +354,8 @@ class Lowering:
         except ExpressionError:
             sizes: list[Any] = list(meta.shape)  # as large as they are now
             dims = tuple(int(size.node.hint) if isinstance(size, torch.SymInt) else size for size in sizes)
-        desc = TensorDesc(DataType.of(meta.dtype), dims)
+        known = meta.dtype if DataType.has(meta.dtype) else torch.uint8  # nothing that is translated reads it
+        desc = TensorDesc(DataType.of(known), dims)
         return Value(self.ctx.graph.data("unsupported", desc), meta.dtype, dims)
 
 

@@ -34,6 +34,7 @@ from air_geir.program import (
     Program,
     SymbolSource,
 )
+from air_geir.types import DataType
 from air_graph import device_kinds, needed_on_host, no_memory, unknown_ranks
 from air_graph.pieces import LeftOut
 
@@ -114,7 +115,12 @@ class _ProgramBuilder:
         self.kinds = device_kinds(self.gm.graph)
         self.wanted = ResultPlan(self.gm) if self.hosted else None
         self.caller = Caller(self.positions, self._host_placement()) if self.hosted else None
-        by_data = {**unknown_ranks(self.gm), **_without_memory(self.gm), **self._of_unknown_sizes()}
+        by_data = {
+            **unknown_ranks(self.gm),
+            **_without_memory(self.gm),
+            **self._of_unknown_sizes(),
+            **self._of_unknown_types(),
+        }
         self.lowering = Lowering(
             self.ctx,
             self.expansions,
@@ -143,6 +149,21 @@ class _ProgramBuilder:
             except ExpressionError as refused:
                 self.unsized.add(holder)
                 found.update((user, refused.what) for user in holder.users if user.op != "output")
+        return found
+
+    def _of_unknown_types(self) -> dict[fx.Node, str]:
+        """Whatever makes or reads a tensor of a type that Ascend IR does not have (`float8_e5m2fnuz`)."""
+        found: dict[fx.Node, str] = {}
+        for node in self.gm.graph.nodes:
+            val = node.meta.get("val")
+            if not isinstance(val, torch.Tensor) or DataType.has(val.dtype):
+                continue
+            touched = [user for user in node.users if user.op != "output"]
+            if node.op == "placeholder":
+                self.unsized.add(node)
+            else:
+                touched.append(node)
+            found.update((one, f"Ascend IR has no {val.dtype}") for one in touched)
         return found
 
     def _only_on_host(self) -> dict[fx.Node, str]:

@@ -94,6 +94,11 @@ class DataType(enum.Enum):
         return found
 
     @classmethod
+    def has(cls, dtype: TorchDType) -> bool:
+        """Whether a torch type is one of Ascend IR."""
+        return dtype in _FROM_TORCH
+
+    @classmethod
     def from_api(cls, number: int) -> DataType:
         """The data type with this number in the engine's numbering."""
         found = _FROM_API.get(number)
