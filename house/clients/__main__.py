@@ -57,6 +57,13 @@ def command(module: Module, air: bool, seconds: float, test: str, lines: Path) -
     return [*found, "--test", test] if test else found
 
 
+def told(module: Module) -> dict[str, str]:
+    """The variables that a suite wants."""
+    suite = module.suite
+    checkout = {suite.variable: str(module.checkout.resolve())} if suite.variable else {}
+    return checkout | ({suite.flag: "1"} if suite.flag else {})
+
+
 def both(module: Module, asked: argparse.Namespace) -> tuple[Path, Path]:
     """Runs a module with AIR and with the real one, side by side; where the lines of each are."""
     found = []
@@ -68,8 +75,7 @@ def both(module: Module, asked: argparse.Namespace) -> tuple[Path, Path]:
         lines.unlink(missing_ok=True)
         with lines.with_suffix(".log").open("w") as log:
             words = command(module, who == "air", asked.seconds, asked.test, lines)
-            told = {module.suite.variable: str(module.checkout.resolve())} if module.suite.variable else {}
-            environment = os.environ | told
+            environment = os.environ | told(module)
             subprocess.run(
                 words,
                 env=environment,
@@ -106,6 +112,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--torchair", type=Path, help="a checkout of TorchAir")
     parser.add_argument("--torch-npu", type=Path, help="a checkout of torch_npu")
     parser.add_argument(
+        "--torch-tests",
+        type=Path,
+        help="a checkout of torch_npu: its copies of PyTorch's own tests, each compiled whole",
+    )
+    parser.add_argument(
         "--pytorch", type=Path, help="a checkout of PyTorch, whose tests of compilation are run"
     )
     parser.add_argument(
@@ -126,10 +137,11 @@ def main(arguments: list[str] | None = None) -> int:
         "torch-npu": asked.torch_npu,
         "vllm-ascend": asked.vllm_ascend,
         "pytorch": asked.pytorch,
+        "torch-tests": asked.torch_tests,
     }
     checkouts = {name: path for name, path in given.items() if path}
     if not checkouts:
-        parser.error("give a checkout: --torchair PATH, --torch-npu PATH, --vllm-ascend PATH, --pytorch PATH")
+        parser.error(f"give a checkout: {', '.join(f'--{name} PATH' for name in given)}")
     asked.results.mkdir(parents=True, exist_ok=True)
     listed = read_list()
     results: list[Judged] = []

@@ -26,6 +26,7 @@ class Suite:
     ours: str = ""  # a folder of ours with the tests, which load modules from the checkout
     variable: str = ""  # where these tests find the checkout
     mode: str = ""  # of AIR, in the place of torch's backends; held against `aot_eager` instead of a real one
+    flag: str = ""  # a variable that these tests want to be 1
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,21 @@ class Module:
 MODES: Final = ("reduce-overhead", "max-autotune")
 #: Need several processes with a card each, or CANN's compiler of kernels.
 CARDS: Final = frozenset({"hcom_static_kernel_test.py"})
+#: torch's tests compile each test as a whole where it is set.
+WHOLE: Final = "PYTORCH_TEST_WITH_AOT_EAGER"
+#: torch's tests of eager programs that torch_npu has copies of, for its device.
+OF_EAGER: Final = {
+    "test": (
+        "test_torch.py",
+        "test_autograd.py",
+        "test_indexing.py",
+        "test_view_ops.py",
+        "test_shape_ops.py",
+        "test_sort_and_select.py",
+        "test_type_promotion.py",
+    ),
+    "test/nn": ("test_*.py",),
+}
 SUITES: Final = (
     Suite("torchair", "torchair", "tests/smoke", without=CARDS | {"converter_test.py"}),
     Suite("npugraph_ex", "torchair", "npugraph_ex/tests/smoke", without=CARDS),
@@ -63,6 +79,12 @@ SUITES: Final = (
         for mode in MODES
     ),
     *(Suite(f"dynamo-{mode}", "pytorch", "test/dynamo", "test_*.py", mode=mode) for mode in MODES),
+    *(
+        Suite(f"whole-{mode}", "torch-tests", folder, files, mode=mode, flag=WHOLE)
+        for mode in MODES
+        for folder, patterns in OF_EAGER.items()
+        for files in patterns
+    ),
 )
 
 

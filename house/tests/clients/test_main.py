@@ -90,3 +90,15 @@ def test_every_stub_that_a_suite_names_is_a_module_of_ours() -> None:
     for suite in suites.SUITES:
         if suite.stub:
             assert (ROOT / (suite.stub.replace(".", "/") + ".py")).is_file()
+
+
+def test_tests_of_eager_programs_are_compiled_whole_where_their_checkout_is_given(tmp_path: Path) -> None:
+    for name in ("test/test_torch.py", "test/nn/test_pooling.py", "test/other/test_torch.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    found = list(suites.modules({"torch-tests": tmp_path}))
+    assert sorted({module.name for module in found}) == [
+        f"whole-{mode}/{name}" for mode in sorted(suites.MODES) for name in ("test_pooling", "test_torch")
+    ]
+    for module in found:
+        assert clients.told(module) == {"PYTORCH_TEST_WITH_AOT_EAGER": "1"}
