@@ -31,8 +31,7 @@ def test_a_number_that_differs_is_better_a_tensor_of_the_device(
     calls = [(x, factor) for factor in range(5, 14)]
     first, second, *_ = told(caplog, scaled, *calls, device=device, dynamic=True)
     assert "holds its limit" in first
-    assert "as a tensor on the device (" in first
-    assert "test_remedy.py" in first or "input 1" in first
+    assert "as a tensor on the device (input 1)" in first  # this trace has no lines
     assert "Give what differs, a number of the host" in second
     assert "set_dim_buckets" not in first + second
 

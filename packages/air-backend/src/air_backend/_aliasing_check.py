@@ -3,6 +3,10 @@
 In the first call of a graph AOTAutograd looks whether custom operators give back what they were given. It warns where
 one does, raises where the variable `CI` is set, and does so in a mode that takes plain tensors only: with an argument
 of another class every operator is a TypeError there, whether or not it is a custom one.
+
+    loss = model(x).sum() / 2      autograd keeps 2 as a tensor; compiled autograd gives it to the graph of the backward
+
+Such a tensor reaches every mode as the number that it stands for: to read it or to copy it is an error there as well.
 """
 
 from __future__ import annotations

@@ -43,7 +43,8 @@ def check(program: Program, args: Sequence[Any], results: Sequence[Any]) -> None
             continue
         for found, wanted, what in _facts(promise, result, args, program, sizes):
             if found != wanted:
-                _refuse(program, at, promise, f"has {what} {found}, eager gives {wanted}")
+                advice = _OF_CHECKS if what == "size" else _OTHERWISE
+                _refuse(program, at, promise, f"has {what} {found}, eager gives {wanted}", advice)
         _check_memory(program, at, promise, result, storages)
 
 
@@ -134,9 +135,9 @@ def _filled(dims: Sequence[Dim | None], found: Sequence[int], sizes: Mapping[str
     )
 
 
-def _refuse(program: Program, at: int, promise: Promise, what: str) -> None:
+def _refuse(program: Program, at: int, promise: Promise, what: str, advice: str = _OTHERWISE) -> None:
     raise ContractError(
         f"result {at} of graph {program.graph.name} {what}",
         where=promise.where,
-        advice=_OF_CHECKS if what.startswith("has size") else _OTHERWISE,
+        advice=advice,
     )

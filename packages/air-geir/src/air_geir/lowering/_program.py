@@ -103,7 +103,8 @@ class _ProgramBuilder:
         self.args: dict[Node, int] = {}
         self.hints: dict[str, int] = {}
         self.kinds: set[str] = set()
-        self.unsized: set[fx.Node] = set()
+        self.unread: set[fx.Node] = set()
+        """Arguments that Ascend IR cannot describe, which nothing that is translated reads."""
 
     def build(self) -> Program:
         self._describe()
@@ -147,7 +148,7 @@ class _ProgramBuilder:
             try:
                 dims_of(val.shape if isinstance(val, torch.Tensor) else ())
             except ExpressionError as refused:
-                self.unsized.add(holder)
+                self.unread.add(holder)
                 found.update((user, refused.what) for user in holder.users if user.op != "output")
         return found
 
@@ -160,7 +161,7 @@ class _ProgramBuilder:
                 continue
             touched = [user for user in node.users if user.op != "output"]
             if node.op == "placeholder":
-                self.unsized.add(node)
+                self.unread.add(node)
             else:
                 touched.append(node)
             found.update((one, f"Ascend IR has no {val.dtype}") for one in touched)
@@ -224,8 +225,8 @@ class _ProgramBuilder:
             val = node.meta.get("val")
             if not isinstance(val, torch.Tensor):
                 self.lowering.env[node] = val
-            elif node in self.unsized:
-                self.lowering.env[node] = None  # nothing that is translated reads it
+            elif node in self.unread:
+                self.lowering.env[node] = None
             elif self._is_read(node):
                 desc = TensorDesc.of(val, placement=placement if val.device.type == "cpu" else None)
                 port = self.graph.data(node.name, desc)
