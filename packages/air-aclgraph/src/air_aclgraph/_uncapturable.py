@@ -244,7 +244,8 @@ def _is_tensor_on_host(node: Node) -> bool:
 
 def _takes_tensors_of_the_host(node: Node) -> bool:
     """Whether such an input is staged on the device, or patched into a replay."""
-    return node.target in STAGING or updatable_of(node.target) is not None
+    called = operator_of(node)
+    return node.target in STAGING or (called is not None and updatable_of(called[0]) is not None)
 
 
 def _add_ancestors(node: Node, found: dict[Node, LeftOut]) -> None:

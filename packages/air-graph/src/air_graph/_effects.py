@@ -90,6 +90,7 @@ _hidden_writes: dict[str, tuple[str, ...]] = {
     "aten::batch_norm_gather_stats.default": _STATISTICS,
     "aten::batch_norm_gather_stats_with_counts.default": _STATISTICS,
     "aten::batch_norm_update_stats.default": _STATISTICS,
+    "atb::_npu_group_topk.default": ("self",),
     "npu::batch_norm_gather_stats_update.default": _STATISTICS,
     "npu::npu_apply_rotary_pos_emb.default": ("query", "key"),
     "npu::npu_dequant_rope_quant_kvcache.default": ("k_cache", "v_cache"),

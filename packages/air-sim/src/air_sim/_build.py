@@ -41,16 +41,15 @@ _EMPTY = (
     "fmk_parser",
     "ascend_protobuf",
     "runtime",
-    "atb",
     "ascend_dump",
     "ascendsk",
 )
 """Libraries that torch_npu names but whose functions live in libascendcl: they only have to exist."""
 
 _FLAGS = ("-std=c++20", "-O1", "-g0", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wno-unused-function")
-_PARTS = {"runtime": False, "hccl": True, "ge": True, "opapi": True, "static_kernel": False}
+_PARTS = {"runtime": False, "hccl": True, "ge": True, "opapi": True, "atb": True, "static_kernel": False}
 """Folder of sources -> whether it is written against libtorch."""
-_PRECOMPILED = {"opapi", "ge"}
+_PRECOMPILED = {"opapi", "ge", "atb"}
 """Folders whose sources spend most of their time in libtorch's headers, and share them precompiled."""
 _WORTH_PRECOMPILING = 3
 """From so many units on, precompiling their headers first is quicker."""
@@ -74,7 +73,7 @@ class Libraries:
     @property
     def preload(self) -> tuple[Path, ...]:
         """The files to load before torch_npu, in order."""
-        names = ("ascendcl", *_EMPTY, "hccl", "opapi", "nnopbase", "ge_runner")
+        names = ("ascendcl", *_EMPTY, "hccl", "opapi", "atb", "nnopbase", "ge_runner")
         return tuple(self.folder / f"lib{name}.so" for name in names)
 
 
@@ -254,11 +253,12 @@ def _assemble(folder: Path, objects: dict[str, list[Path]], stubs: Path, install
     for name in _EMPTY:
         _link(folder, name, (), ("ascendcl",), ())
     _link(folder, "hccl", objects["hccl"], ("ascendcl", "c10"), torch)
-    operators = [*objects["opapi"], *objects["static_kernel"]]
+    operators = [*objects["opapi"], *objects["atb"], *objects["static_kernel"]]
     beneath = ("ascendcl", "hccl", "torch_cpu", "c10")
     _link(folder, "opapi", operators, beneath, torch)
     _link(folder, "ge_runner", objects["ge"], ("opapi", *beneath), torch)
-    # torch_npu asks it for aclDestroyAclOpExecutor, which is the operators'.
+    # These two are asked for functions that are the operators': torch_npu wants nnopbase to destroy an executor.
+    _link(folder, "atb", (), ("opapi",), torch)
     _link(folder, "nnopbase", (), ("opapi",), torch)
 
 

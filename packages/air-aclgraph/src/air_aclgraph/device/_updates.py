@@ -14,7 +14,6 @@ cores with which the operator was captured.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -28,10 +27,9 @@ from air_aclgraph._key import exact
 from air_aclgraph._runtime import UpdatableCall
 from air_aclgraph.device import _npu
 from air_aclgraph.device._update_order import Action, round_of, violations
+from air_aclgraph.device._workspaces import NAME, Workspace, Workspaces, largest
 from air_aclgraph.errors import UpdateRefused
 from air_graph import effects_of
-
-log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -46,6 +44,7 @@ class _Group:
     event: Any
     level: int | None = None
     cores: tuple[int, int] | None = None
+    workspace: Workspace | None = None
     last: Any = None  # the values of the last patch, as `exact` gives them
 
 
@@ -56,6 +55,7 @@ class TaskGroups:
         self._module = module
         self.groups: list[_Group] = []
         self._captured: list[Action] = []
+        self._workspaces = Workspaces()
 
     def capture(
         self,
@@ -68,6 +68,9 @@ class TaskGroups:
         """Captures the operator as a group of tasks that can be patched, again with that level and those cores."""
         launch, named, result = _into_own_memory(call, args, kwargs)
         stream = self._module.current_stream()
+        workspace = self._workspaces.of(_name(stream), call, args, named)
+        if workspace is not None:
+            named = {**named, NAME: workspace.memory}
         event = self._module.ExternalEvent()
         self._did(stream, "wait", event)
         event.wait(stream)
@@ -79,7 +82,7 @@ class TaskGroups:
             self._captured.append(Action(_name(self._module.current_stream()), "run", len(self.groups)))
         finally:
             handle = self._module.graph_task_group_end(stream)
-        self.groups.append(_Group(call, launch, args, named, handle, event, level, cores))
+        self.groups.append(_Group(call, launch, args, named, handle, event, level, cores, workspace))
         return returned if result is None else result
 
     def held(self) -> list[Any]:
@@ -129,6 +132,8 @@ def _patch(module: Any, group: _Group, value: Mapping[str, Any], stream: Any) ->
     args, kwargs = group.call.with_values(group.args, group.kwargs, value)
     before = None if group.level is None else _npu.set_determinism(group.level)
     limits = None if group.cores is None else _limited(module, stream, group.cores)
+    if group.workspace is not None:
+        kwargs[NAME] = group.workspace.serve(value, args, kwargs)
     module.graph_task_update_begin(stream, group.handle)
     try:
         group.launch(*args, **kwargs)
@@ -174,9 +179,9 @@ def _into_own_memory(
         named[written[0].name] = list(results)
     else:
         named.update({a.name: t for a, t in zip(written, results, strict=True)})
-    workspace = _workspace(call, args, kwargs)
+    workspace = largest(call, args, kwargs)
     if workspace is not None:
-        named["workspace"] = workspace
+        named[NAME] = workspace
     return out, named, results[0] if len(results) == 1 else tuple(results)
 
 
@@ -186,20 +191,3 @@ def _empty_results(overload: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         fakes = overload(*fake_args, **fake_kwargs)
     fakes = [fakes] if isinstance(fakes, Tensor) else list(fakes)
     return [torch.empty_strided(f.shape, f.stride(), dtype=f.dtype, device=f.device) for f in fakes]
-
-
-def _workspace(call: UpdatableCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
-    """The largest workspace any value of the host parameters needs, where the operator can tell."""
-    name = call.overload._schema.name
-    namespace, _, operator = name.partition("::")
-    query = getattr(getattr(torch.ops, namespace), f"_{operator}_get_max_workspace", None)
-    if query is None:
-        return None
-    try:
-        workspace: Tensor = query(*args, **kwargs)
-    except RuntimeError as error:
-        if "libnnopbase" not in str(error):
-            raise
-        log.warning("%s cannot tell its largest workspace (%s): each call takes its own", name, error)
-        return None
-    return workspace

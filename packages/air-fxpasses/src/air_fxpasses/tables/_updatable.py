@@ -35,6 +35,7 @@ _ROWS = (
     *(Updatable(f"npu::{card.overload}", card.updatable) for card in operators() if card.updatable),
     Updatable("atb::_npu_paged_attention.default", ("context_lens",)),
     Updatable("atb::_npu_paged_attention_splitfuse.default", ("context_lens", "seq_len")),
+    Updatable("atb::npu_multi_head_latent_attention.default", ("context_lens",)),
 )
 _rows: dict[str, Updatable] = {row.operator: row for row in _ROWS}
 

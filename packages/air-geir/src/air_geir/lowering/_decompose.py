@@ -6,7 +6,7 @@ which is then lowered in its place; a model with thirty equal layers traces each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import torch
@@ -145,8 +145,10 @@ def _with_aten_copies(gm: fx.GraphModule) -> fx.GraphModule:
     return gm
 
 
-def writes_inside(gm: fx.GraphModule) -> bool:
+def writes_inside(gm: fx.GraphModule, *, besides: Collection[fx.Node] = ()) -> bool:
     """True when an operator of the graph writes to a value that is not an input of the graph, or to a part of one.
+
+    The nodes `besides` are not asked.
 
     What is passed by keyword, or in a list, is memory that was made for the result: converters return its new value.
     """
@@ -154,6 +156,7 @@ def writes_inside(gm: fx.GraphModule) -> bool:
         (node, use)
         for node in gm.graph.nodes
         if isinstance(node.target, Overload)
+        and node not in besides
         and not (known := effects_of(node.target)).opaque
         and known.writes
         and not _copied_first(node.target)

@@ -16,7 +16,7 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 from air_geir.building._context import Context
 from air_geir.building._sizes import Sizes, dims_of
 from air_geir.building._value import Value
-from air_geir.converters import name_of
+from air_geir.converters import find, name_of
 from air_geir.errors import CannotConvert, ExpressionError, UnsupportedGraphError
 from air_geir.ir import Expr, Graph, Node, Placement, Port, TensorDesc, as_dim
 from air_geir.lowering._decompose import Expansions, Table, writes_inside
@@ -35,7 +35,7 @@ from air_geir.program import (
     SymbolSource,
 )
 from air_geir.types import DataType
-from air_graph import device_kinds, needed_on_host, no_memory, unknown_ranks
+from air_graph import device_kinds, hidden_writes, needed_on_host, no_memory, unknown_ranks
 from air_graph.pieces import LeftOut
 
 _SIZE_READERS = {
@@ -108,7 +108,8 @@ class _ProgramBuilder:
 
     def build(self) -> Program:
         self._describe()
-        if writes_inside(self.gm):
+        hidden = self._of_hidden_writes()
+        if writes_inside(self.gm, besides=hidden):
             raise CannotConvert(
                 f"graph {self.graph.name} writes in place to values inside it",
                 advice="give AOTAutograd's functional graph: only its final copy_ into inputs may write",
@@ -121,6 +122,7 @@ class _ProgramBuilder:
             **_without_memory(self.gm),
             **self._of_unknown_sizes(),
             **self._of_unknown_types(),
+            **hidden,
         }
         self.lowering = Lowering(
             self.ctx,
@@ -166,6 +168,17 @@ class _ProgramBuilder:
                 touched.append(node)
             found.update((one, f"Ascend IR has no {val.dtype}") for one in touched)
         return found
+
+    def _of_hidden_writes(self) -> dict[fx.Node, str]:
+        """Operators that write what their schema says they read, and that nothing says in Ascend IR."""
+        return {
+            node: f"{name_of(node.target)} writes what its schema says it reads, and has no converter"
+            for node in self.gm.graph.nodes
+            if isinstance(node.target, torch._ops.OpOverload)
+            and hidden_writes(node.target) is not None
+            and find(node.target) is None
+            and not self.expansions.has(node.target)
+        }
 
     def _only_on_host(self) -> dict[fx.Node, str]:
         """Operators whose results are needed in host memory: a device's engine cannot compute those."""
