@@ -113,7 +113,7 @@ def test_latent_attention_takes_its_lengths_as_a_list() -> None:
 
 def test_a_step_writes_its_keys_and_attends_to_them() -> None:
     def decode(q: Tensor, k: Tensor, slots: Tensor, told: Tensor, pages: list[Tensor]) -> Tensor:
-        keys, values, table = pages
+        keys, values, _ = pages
         atb._npu_reshape_and_cache(k, k + 1, keys, values, slots)
         return paged(q, pages, told)
 
