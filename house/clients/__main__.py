@@ -50,7 +50,7 @@ def command(module: Module, air: bool, seconds: float, test: str, lines: Path) -
         str(lines),
     ]
     if module.suite.mode:
-        found += ["--compile", module.suite.mode if air else "aot_eager"]
+        found += ["--calls" if module.suite.calls else "--compile", module.suite.mode if air else "aot_eager"]
     elif air:
         found += ["--air"]
     found += ["--stub", module.suite.stub] if module.suite.stub else []
@@ -117,6 +117,11 @@ def main(arguments: list[str] | None = None) -> int:
         help="a checkout of torch_npu: its copies of PyTorch's own tests, each compiled whole",
     )
     parser.add_argument(
+        "--op-plugin",
+        type=Path,
+        help="a checkout of op-plugin: each call of an operator that its tests make, compiled alone",
+    )
+    parser.add_argument(
         "--pytorch", type=Path, help="a checkout of PyTorch, whose tests of compilation are run"
     )
     parser.add_argument(
@@ -138,6 +143,7 @@ def main(arguments: list[str] | None = None) -> int:
         "vllm-ascend": asked.vllm_ascend,
         "pytorch": asked.pytorch,
         "torch-tests": asked.torch_tests,
+        "op-plugin": asked.op_plugin,
     }
     checkouts = {name: path for name, path in given.items() if path}
     if not checkouts:

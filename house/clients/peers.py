@@ -46,7 +46,7 @@ def swap(way: str) -> None:
         return compiled(model, *args, **given)
 
     def optimize(backend: Any = "inductor", *args: Any, **given: Any) -> Any:
-        return optimized(_own(way) if _is_torchs(backend) else backend, *args, **given)
+        return optimized(own(way) if _is_torchs(backend) else backend, *args, **given)
 
     torch.compile = compile_
     torch._dynamo.optimize = optimize
@@ -56,7 +56,8 @@ def _is_torchs(backend: Any) -> bool:
     return backend is None or (isinstance(backend, str) and backend in TORCHS)
 
 
-def _own(way: str) -> Any:
+def own(way: Any) -> Any:
+    """The backend of a mode of AIR; any other is one itself."""
     if way not in MODES:
         return way
     air: Any = importlib.import_module("air_backend")
@@ -142,7 +143,7 @@ def judge(
     device = device_at_hand()
     inputs = [_moved(value, device) for value in example_inputs]
     (theirs, their_words), (ours, our_words) = (
-        (tree_map(_twin, inputs), tree_map(_twin, kwargs or {})) for _ in range(2)
+        (tree_map(twin, inputs), tree_map(twin, kwargs or {})) for _ in range(2)
     )
     if isinstance(model, torch.nn.Module):
         model = model.to(device)
@@ -171,7 +172,8 @@ def _moved(value: Any, device: str) -> Any:
     return moved.requires_grad_(value.requires_grad)
 
 
-def _twin(value: Any) -> Any:
+def twin(value: Any) -> Any:
+    """A tensor with the same values and strides, in memory of its own."""
     if not isinstance(value, torch.Tensor):
         return value
     plain = value.layout is torch.strided and value.numel() > 0

@@ -41,10 +41,19 @@ def short(test: unittest.TestCase) -> str:
     return ".".join(test.id().split(".")[-2:])
 
 
-def outcome(test: unittest.TestCase) -> tuple[str, str]:
-    """Runs a test here: "pass", "skip", "fail" or "unseen", and what was said."""
+def outcome(test: unittest.TestCase, calls: str = "") -> tuple[str, str]:
+    """Runs a test here: "pass", "skip", "fail" or "unseen", and what was said.
+
+    With `calls` the test is eager, and fails where a call of an operator is another one when it is compiled that way.
+    """
     result = unittest.TestResult()
-    test.run(result)
+    if calls:
+        with importlib.import_module("house.clients.calls").Calls(calls) as judge:
+            test.run(result)
+        if judge.differences:
+            return "fail", "\n".join(judge.differences)
+    else:
+        test.run(result)
     if bad := result.failures + result.errors:
         return "fail", bad[0][1]
     if result.unexpectedSuccesses:
@@ -60,7 +69,7 @@ def outcome(test: unittest.TestCase) -> tuple[str, str]:
     return "pass", ""
 
 
-def run_and_leave(test: unittest.TestCase, answer: int, scratch: Path) -> NoReturn:
+def run_and_leave(test: unittest.TestCase, answer: int, scratch: Path, calls: str) -> NoReturn:
     """The child: what is printed goes to a file, the outcome to the pipe; nothing is torn down."""
     os.setsid()
     os.chdir(scratch)
@@ -69,7 +78,7 @@ def run_and_leave(test: unittest.TestCase, answer: int, scratch: Path) -> NoRetu
     os.dup2(said, 1)
     os.dup2(said, 2)
     try:
-        found, why = outcome(test)
+        found, why = outcome(test, calls)
     except BaseException:
         found, why = "fail", traceback.format_exc()
     os.write(answer, json.dumps([found, why[-SAID:]]).encode())
@@ -95,14 +104,14 @@ def waited(child: int, answer: int, seconds: float) -> tuple[str, str]:
     return "died", f"the process ended without an answer, status {status}"
 
 
-def forked(test: unittest.TestCase, seconds: float) -> tuple[str, str]:
+def forked(test: unittest.TestCase, seconds: float, calls: str = "") -> tuple[str, str]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         answer, ours = os.pipe()
         sys.stdout.flush()
         child = os.fork()
         if not child:
             os.close(answer)
-            run_and_leave(test, ours, Path(scratch))
+            run_and_leave(test, ours, Path(scratch), calls)
         os.close(ours)
         try:
             found, why = waited(child, answer, seconds)
@@ -126,7 +135,7 @@ def _end(child: int) -> None:
         os.waitpid(child, 0)
 
 
-def imported(path: Path, stub: str, way: str = "") -> unittest.TestSuite:
+def imported(path: Path, stub: str, way: str = "", calls: str = "") -> unittest.TestSuite:
     """The tests of a module, in the order in which unittest would run them."""
     sys.path.insert(0, str(path.parent))
     sys.argv = [str(path)]  # some read it
@@ -137,6 +146,8 @@ def imported(path: Path, stub: str, way: str = "") -> unittest.TestSuite:
         return unittest.TestSuite(map(load, peers.cases(peers.load(path))))
     if stub:
         importlib.import_module(stub)
+    if calls:
+        importlib.import_module("house.clients.calls").on_every_chip()
     return unittest.TestLoader().loadTestsFromModule(importlib.import_module(path.stem))
 
 
@@ -147,17 +158,18 @@ def run(
     wanted: str,
     tell: Callable[[str, str, str, float], None],
     way: str = "",
+    calls: str = "",
 ) -> None:
     """Runs what a module has, or tells why it cannot be imported."""
     try:
-        tests = list(flat(imported(path, stub, way)))
+        tests = list(flat(imported(path, stub, way, calls)))
     except BaseException:
         tell(IMPORT, "fail", traceback.format_exc()[-SAID:], 0.0)
         return
     for test in tests:
         if wanted in short(test):
             started = time.monotonic()
-            found, why = forked(test, seconds)
+            found, why = forked(test, seconds, calls)
             tell(short(test), found, why, time.monotonic() - started)
 
 
@@ -166,6 +178,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("module", type=Path)
     parser.add_argument("--air", action="store_true", help="AIR stands in")
     parser.add_argument("--compile", default="", help="compile with this in the place of torch's backends")
+    parser.add_argument("--calls", default="", help="compile each call of an operator with this, alone")
     parser.add_argument("--stub", default="", help="imported before the module")
     parser.add_argument("--seconds", type=float, default=60.0, help="for each test")
     parser.add_argument("--test", default="", help="only tests with this in their name")
@@ -181,7 +194,7 @@ def main(arguments: list[str] | None = None) -> int:
             lines.write(json.dumps(row) + "\n")
             lines.flush()
 
-        run(asked.module.resolve(), asked.stub, asked.seconds, asked.test, tell, asked.compile)
+        run(asked.module.resolve(), asked.stub, asked.seconds, asked.test, tell, asked.compile, asked.calls)
     return 0
 
 

@@ -26,6 +26,7 @@ class Suite:
     ours: str = ""  # a folder of ours with the tests, which load modules from the checkout
     variable: str = ""  # where these tests find the checkout
     mode: str = ""  # of AIR, in the place of torch's backends; held against `aot_eager` instead of a real one
+    calls: bool = False  # each call of an operator is compiled alone with the mode, and the tests stay eager
     flag: str = ""  # a variable that these tests want to be 1
 
 
@@ -84,6 +85,11 @@ SUITES: Final = (
         for mode in MODES
         for folder, patterns in OF_EAGER.items()
         for files in patterns
+    ),
+    *(
+        Suite(f"calls-{mode}", "op-plugin", folder, "test_*.py", mode=mode, calls=True)
+        for mode in MODES
+        for folder in ("test/test_base_ops", "test/test_custom_ops")
     ),
 )
 
