@@ -242,11 +242,24 @@ def test_a_replay_attends_to_updated_lengths() -> None:
         assert_close(out, torch.cat(wanted))
 
 
+def test_a_norm_is_rounded_to_eight_bits() -> None:
+    x, weight, bias = (torch.randn(*size).half() for size in ((4, 8), (1, 8), (1, 8)))
+    found = torch.zeros(4, 8, dtype=torch.int8).npu()
+    scale, offset = torch.tensor([0.3]).half(), torch.tensor([2], dtype=torch.int8)
+    atb._npu_quant_rms_norm(*(t.npu() for t in (x, weight, bias, scale, offset)), found)
+    normed = F.rms_norm(x.float(), (8,), weight[0].float(), 1e-5) + bias.float()
+    wanted = (normed / scale.float() + 2).round().clamp(-128, 127)
+    assert (found.cpu() - wanted).abs().max() <= 1
+
+
 def test_what_is_not_implemented_is_named() -> None:
-    x = torch.randn(2, 8).half().npu()
-    given = (x[0], x[0], x[0, :1], x[0, :1].char(), torch.zeros(2, 8, dtype=torch.int8).npu())
-    atb._npu_quant_rms_norm(x, *given)
-    with pytest.raises(RuntimeError, match="RmsNormParam: air-sim does not have libatb's norms"):
+    q, cache = torch.zeros(1, HEADS, SIZE).char().npu(), torch.zeros(2, BLOCK, 1, SIZE).char().npu()
+    scales, out = torch.ones(HEADS).npu(), torch.zeros(1, HEADS, SIZE).half().npu()
+    table = ints(0).view(1, 1).npu()
+    atb._npu_paged_attention_quant(
+        q, cache, cache, 1, HEADS, SCALE, table, ints(1), 2, 1, scales, scales, out
+    )
+    with pytest.raises(RuntimeError, match="a quantised cache of libatb's attention is not implemented"):
         torch.npu.synchronize()
 
 

@@ -13,7 +13,7 @@ from air_geir.converters._sample import Sample, SampleTensor, bf16, f32
 
 aten = torch.ops.aten
 
-_OF_ROWS, _OF_COLUMNS = 0, 2
+OF_ROWS, OF_COLUMNS = 0, 2
 """What GroupedMatmul cuts: the rows of x, or what x and weight have in common."""
 _RESULT = {torch.int8: -1, torch.bfloat16: 1, torch.int32: 2}
 """How GroupedMatmul spells the type of its results; 0 for the others."""
@@ -53,7 +53,7 @@ def grouped_products(
 def _grouped(ctx: Context, x: Value, weight: Value, ends: Value, shape: Any, kind: int) -> Value:
     """The groups end where the device's list says."""
     attrs = {
-        "split_item": 3, "group_type": kind, "group_list_type": 0, "transpose_x": kind == _OF_COLUMNS,
+        "split_item": 3, "group_type": kind, "group_list_type": 0, "transpose_x": kind == OF_COLUMNS,
     }  # fmt: skip
     (product,) = grouped_products(
         ctx, [x], [weight], {}, [x.dtype], attrs, shape=[shape], group_list=ctx.cast(ends, torch.int64)
@@ -62,12 +62,12 @@ def _grouped(ctx: Context, x: Value, weight: Value, ends: Value, shape: Any, kin
 
 
 def _by_rows(ctx: Context, x: Value, weight: Value, ends: Value) -> Value:
-    return _grouped(ctx, x, weight, ends, (x.dims[0], weight.dims[2]), _OF_ROWS)
+    return _grouped(ctx, x, weight, ends, (x.dims[0], weight.dims[2]), OF_ROWS)
 
 
 def _by_columns(ctx: Context, x: Value, y: Value, ends: Value) -> Value:
     """For each group, its rows of x, transposed, times its rows of y."""
-    return _grouped(ctx, x, y, ends, (ends.dims[0], x.dims[1], y.dims[1]), _OF_COLUMNS)
+    return _grouped(ctx, x, y, ends, (ends.dims[0], x.dims[1], y.dims[1]), OF_COLUMNS)
 
 
 @converts(

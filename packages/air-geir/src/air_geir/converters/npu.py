@@ -10,7 +10,7 @@ import torch
 
 from air_geir.building import Context, Size, Value
 from air_geir.converters._foreign_types import held_in, read_as, type_and_shape, type_named
-from air_geir.converters.experts import grouped_products
+from air_geir.converters.experts import OF_COLUMNS, grouped_products
 from air_geir.converters.indexing import scatter_add
 from air_geir.converters.npu_by_card import by_card, stored
 from air_geir.ir import as_dim
@@ -212,7 +212,10 @@ def npu_grouped_matmul(
     split_item: int | None, group_type: int | None, group_list_type: int | None, act_type: int | None,
     tuning_config: Sequence[int] | None,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """Ends of groups that are given as numbers become a constant, and mean that rows are grouped."""
+    """Ends of groups that are given as numbers become a constant, and mean that rows are grouped.
+
+    Where groups cut what x and weight have in common, the engine wants x as its rows lie: transposed.
+    """
     if split_item not in (None, 0, 1, 2, 3):
         ctx.refuse(f"split_item {split_item} is unknown", "use 0, 1, 2 or 3")
     x = [_operand(ctx, one) for one in x]
@@ -226,13 +229,16 @@ def npu_grouped_matmul(
         ends = ctx.const(list(group_list), torch.int64)
         group_type = 0 if group_type is None else group_type
     group_type = -1 if group_type is None else group_type
+    is_summed = group_type == OF_COLUMNS and len(x) == 1
+    if is_summed:
+        x = [ctx.transpose(x[0], [1, 0])]
     lists = {
         "bias": bias, "scale": scale, "offset": offset,
         "antiquant_scale": antiquant_scale, "antiquant_offset": antiquant_offset,
     }  # fmt: skip
     attrs = {
         "split_item": split_item or 0, "group_type": group_type, "group_list_type": group_list_type or 0,
-        "act_type": act_type or 0, "tuning_config": list(tuning_config or [0]),
+        "act_type": act_type or 0, "tuning_config": list(tuning_config or [0]), "transpose_x": is_summed,
     }  # fmt: skip
     return grouped_products(
         ctx, x, weight, lists, [m.dtype for m in ctx.meta], attrs,

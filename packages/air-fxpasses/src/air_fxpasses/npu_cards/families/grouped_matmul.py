@@ -186,6 +186,8 @@ def _groups(draw: Draw) -> list[Sample]:
         Sample(turned, scaled, "four_bits_turned"),
         Sample(one, ends),
         Sample(one, sizes, "sizes"),
+        Sample(one, {**ends, "bias": [draw.real(3, 32)]}, "bias"),
+        Sample(([draw.real(6, 16).mT], [draw.real(6, 32)]), {**ends, "group_type": 2}, "summed"),
         Sample(_pairs(draw), separate, "separate"),
     ]
 

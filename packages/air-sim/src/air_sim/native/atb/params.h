@@ -18,7 +18,11 @@ struct ElewiseParam {
 };
 
 struct RmsNormParam {
-  uint8_t rest[176];
+  enum : int { kNorm = 1, kInt8 = 2 };
+  int kind;
+  int quant alignas(8);
+  float epsilon;
+  uint8_t rest[160];
 };
 
 struct GroupTopkParam {

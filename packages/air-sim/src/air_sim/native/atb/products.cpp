@@ -1,4 +1,4 @@
-// Products that are added to, rounding to int8, and the choice of groups of experts.
+// Products that are added to, rounding to int8 with and without a norm, and the choice of groups of experts.
 #include "operation.h"
 
 namespace air_sim {
@@ -19,7 +19,17 @@ AtbKernel kernel_of(const atb::infer::ElewiseParam& param) {
   };
 }
 
-AtbKernel kernel_of(const atb::infer::RmsNormParam&) { TORCH_CHECK(false, "RmsNormParam: air-sim does not have libatb's norms"); }
+// Inputs: x, weight, bias, scale, offset.
+AtbKernel kernel_of(const atb::infer::RmsNormParam& param) {
+  using Param = atb::infer::RmsNormParam;
+  TORCH_CHECK(param.kind == Param::kNorm && param.quant == Param::kInt8, "RmsNormParam: air-sim has the norm that is rounded to int8 only");
+  return [epsilon = param.epsilon](const Tensors& in, const Tensors& out) {
+    const Tensor x = in[0].to(at::kFloat), scale = in[3].to(at::kFloat), offset = in[4].to(at::kFloat);
+    const Tensor normed = x * (x.square().mean(-1, true) + epsilon).rsqrt();
+    const Tensor shifted = normed * in[1].to(at::kFloat) + in[2].to(at::kFloat);
+    out[0].copy_((shifted / scale + offset).round().clamp(-128, 127));
+  };
+}
 
 // All but the k best groups of a row become 0.
 AtbKernel kernel_of(const atb::infer::GroupTopkParam& param) {

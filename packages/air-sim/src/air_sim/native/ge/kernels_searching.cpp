@@ -36,18 +36,18 @@ Tensor triangular_solve(const Call& c) {
   const Tensor matrix = adjoint ? c.in[0].mH() : c.in[0];
   return at::linalg_solve_triangular(matrix, c.in[1], adjoint ? lower : !lower);
 }
-// One x, one weight and a list of where groups end (type 0) or how large they are (type 1). Of the quantised forms, a weight
-// of eight or four bits that has a scale and an offset for each column of each group.
+// One x, one weight and a list of where groups end (type 0) or how large they are (type 1); a bias for each group. Of the
+// quantised forms, a weight of eight or four bits that has a scale and an offset for each column of each group.
 Tensor grouped_matmul(const Call& c) {
   TORCH_CHECK(c.in.size() >= 3, "it needs x, weight and group_list");
   Tensor list;
-  const size_t kScale = 5, kOffset = 6;
+  const size_t kBias = 2, kScale = 5, kOffset = 6;
   const auto of_weight = [&](size_t i) { return c.given(i) && c.in.size() > 7 && c.in[i].dim() == 2 && c.in[i].numel() > 0; };
   for (size_t i = 2; i < c.in.size(); ++i) {
     if (!c.given(i) || c.in[i].numel() == 0) continue;  // a list that is not given holds a tensor without elements
-    if ((i == kScale || i == kOffset) && of_weight(i)) continue;
+    if ((i == kBias || i == kScale || i == kOffset) && of_weight(i)) continue;
     TORCH_CHECK(!list.defined() && c.in[i].scalar_type() == at::kLong && c.in[i].dim() == 1,
-                "bias, scales and offsets are not implemented by air-sim");
+                "several weights, and scales of results and rows, are not implemented by air-sim");
     list = c.in[i];
   }
   const int64_t kind = c.integer("group_type", -1);
@@ -69,9 +69,10 @@ Tensor grouped_matmul(const Call& c) {
     const int64_t to = c.dry ? std::min(from, x.size(0)) : ends.data_ptr<int64_t>()[group];
     TORCH_CHECK(from <= to && to <= x.size(0), "group ", group, " ends at ", to, " of ", x.size(0), " rows");
     const Tensor rows = x.slice(0, from, to);
-    if (kind == 0)
-      result.slice(0, from, to).copy_(at::matmul(rows, weight[group]));
-    else
+    if (kind == 0) {
+      const Tensor product = at::matmul(rows, weight[group]);
+      result.slice(0, from, to).copy_(of_weight(kBias) ? product + c.in[kBias][group].to(x.scalar_type()) : product);
+    } else
       result[group].copy_(at::matmul(rows.t(), weight.slice(0, from, to)));
     from = to;
   }
