@@ -87,6 +87,19 @@ def test_add_rms_norm_quant_rounds_the_normalised_sum() -> None:
     assert (y.cpu().float() - rounded(normed / scale)).abs().max() <= 1
 
 
+@pytest.mark.parametrize("mask", [[True, False], [False, True], [True, True]])
+def test_add_rms_norm_dynamic_quant_gives_what_its_mask_says(mask: list[bool]) -> None:
+    x, gamma = torch.randn(2, 3, 32).half(), torch.randn(32).half()
+    smooth = torch.rand(32).half()
+    given = {"smooth_scale1": gamma.npu(), "smooth_scale2": smooth.npu()}
+    y1, y2, *_ = torch_npu.npu_add_rms_norm_dynamic_quant(
+        x.npu(), x.npu(), gamma.npu(), **given, output_mask=mask
+    )
+    both = torch_npu.npu_add_rms_norm_dynamic_quant(x.npu(), x.npu(), gamma.npu(), **given)
+    for wanted, mine, theirs in zip(mask, (y1, y2), both, strict=False):
+        assert torch.equal(mine.cpu(), theirs.cpu()) if wanted else mine.dim() == 0
+
+
 def test_add_rms_norm_dynamic_quant_finds_a_scale_per_row() -> None:
     a, b, gamma = torch.randn(4, 16).half(), torch.randn(4, 16).half(), torch.rand(16).half()
     smooth = torch.rand(16).half()

@@ -109,8 +109,10 @@ void add_rms_norm_dynamic_quant(Call& c) {
     c.write(out, q.values);
     c.write(scale, q.scale);
   };
-  one("smooth1", "y1", "scale1");
-  if (c.has("smooth2")) one("smooth2", "y2", "scale2");
+  const std::vector<bool> mask = c.knows("mask") ? c.bools("mask") : std::vector<bool>();
+  const bool second = c.has("smooth1") && c.has("smooth2");
+  if (mask.empty() || mask[0]) one("smooth1", "y1", "scale1");
+  if (mask.empty() ? second : mask[1]) one("smooth2", "y2", "scale2");
 }
 void rms_norm_quant(Call& c) {
   Tensor y = rms_norm(c.tensor("x").to(at::kFloat), c.tensor("gamma"), c.real("eps")).out;
