@@ -82,3 +82,26 @@ def test_the_hooks_of_a_compiled_forward_are_handed_on(device: str, mode: str) -
 @pytest.mark.filterwarnings("ignore::air_backend.errors.GraphSplit")
 def test_gradients_of_a_compiled_forward_are_those_of_eager(device: str, name: str, mode: str) -> None:
     check(mode, device, STEPS[name], forward_too=True)
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("norm", [lambda: nn.LayerNorm(8), lambda: nn.BatchNorm1d(8)], ids=["layer", "batch"])
+def test_gradients_of_norms_have_the_type_of_their_weights(
+    norm: Callable[[], nn.Module], dtype: torch.dtype, mode: str, device: str
+) -> None:
+    torch.manual_seed(0)
+    model = norm().to(device, dtype)
+    eager = copy.deepcopy(model)
+    backend = get_npu_backend(compiler_config=CompilerConfig.from_options({"mode": mode}))
+    for _ in range(3):
+        x = torch.randn(16, 8, device=device).to(dtype)
+        model.zero_grad()
+        eager.zero_grad()
+        eager(x).square().sum().backward()
+        with torch._dynamo.compiled_autograd._enable(torch.compile(backend=backend)):
+            model(x).square().sum().backward()
+        for mine, theirs in zip(model.parameters(), eager.parameters(), strict=True):
+            assert mine.grad is not None
+            assert mine.grad.dtype is dtype
+            torch.testing.assert_close(mine.grad, theirs.grad, rtol=3e-2, atol=3e-1)

@@ -152,6 +152,48 @@ def test_N25_every_operator_lies_on_an_npu_as_is_said_to_torch(refusing: str, dt
     assert lies_otherwise <= BOTH_WAYS, sorted(lies_otherwise - BOTH_WAYS)
 
 
+#: Results of another type than is said to torch: what torch_npu says itself, or cannot hold, or nobody reads.
+OTHER_TYPES = frozenset(
+    {
+        "aten::_to_copy",
+        "aten::max_pool2d_with_indices",
+        "aten::native_batch_norm",
+        "aten::_native_batch_norm_legit",
+    }
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
+def test_every_result_and_gradient_has_on_an_npu_the_type_that_is_said_to_torch(
+    refusing: str, dtype: torch.dtype
+) -> None:
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    state_dense_results_on_npu()
+    seen = StatedOtherwise("npu")
+    for op in op_db:
+        if dtype not in op.backward_dtypes or not op.supports_autograd or op.name.startswith("jiterator"):
+            continue
+        for sample in list(op.sample_inputs("cpu", dtype, requires_grad=True))[:4]:
+            call = tree_map(_leaf, (sample.input, sample.args, sample.kwargs))
+            try:
+                with seen:
+                    made = tree_leaves(op.op(call[0], *call[1], **call[2]))
+                    ends = [x for x in made if isinstance(x, Tensor) and x.requires_grad]
+                    torch.autograd.backward(ends, [torch.ones_like(end) for end in ends])
+                torch.get_device_module("npu").synchronize()
+            except Exception:  # what the device refuses is another test's
+                continue
+    assert seen.asked > 5000
+    typed_otherwise = {name for name, what in seen.found.items() if "dtype" in what}
+    assert typed_otherwise <= OTHER_TYPES, sorted(typed_otherwise - OTHER_TYPES)
+
+
+def _leaf(x: Any) -> Any:
+    return x.detach().to("npu").requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x
+
+
 def _wide_samples(op: Any, dtype: torch.dtype) -> list[Any]:
     """Samples with a tensor of several axes that have a length, and one of two axes for elementwise operators."""
     from torch.testing._internal.opinfo.core import BinaryUfuncInfo, SampleInput, UnaryUfuncInfo

@@ -5,6 +5,7 @@
     x.cpu(), cpu.to(npu)    memory of the host, on a device: a capture would freeze what was in it
     x.to_sparse()           no piece of memory (`air_graph.no_memory`), as little as a tensor on `meta`
     x[mask] = v             on a device the host counts the mask first
+    _npu_dropout_gen_mask   torch_npu runs it on a second stream, unless it is told not to
     cond, while_loop        on a device the host looks at the predicate (`_decisions`), unless it is a conditional node
     your::op(x, object)     on a device the host reads the object, whose state may be another (`_objects`)
     your::op                `register_uncapturable`, or a capture that failed there before
@@ -191,6 +192,8 @@ def _reason(node: Node, op: OpOverload, at: int, device: torch.device) -> str | 
     args: tuple[Any, ...] = map_arg(node.args[at:], lambda n: n.meta.get("val"))
     if (why := why_illegal(op, args, node.kwargs)) is not None or device.type == "cpu":
         return why
+    if op._schema.name == "npu::_npu_dropout_gen_mask" and node.kwargs.get("parallel", True) is not False:
+        return "torch_npu runs it on a stream of its own, which is no part of the capture"
     if getattr(torch.Tag, "cudagraph_unsafe", None) in op.tags:
         return "its author says that it cannot be part of a captured graph"
     if op in MASKED_WRITES and _has_mask(args[1]):

@@ -120,6 +120,22 @@ def test_S14_random_draws_are_not_moved_into_place_unless_they_are_the_same_draw
     assert torch.equal(gm(x), eager)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+def test_a_product_of_half_precision_with_a_number_is_not_put_where_it_rounds_otherwise(
+    dtype: torch.dtype,
+) -> None:
+    values = torch.rand(64).to(dtype)
+    ops, reasons = reinplaced(lambda x: aten.mul.Scalar(x + 1, 0.1), values)
+    others, more = reinplaced(lambda x: aten._foreach_mul.Scalar([x + 1, x + 2], 0.1), values)
+    why = "its in-place form rounds the number to half precision first"
+    is_half = dtype is not torch.float32
+    assert (ops[-1], "aten._foreach_mul.Scalar" in others) == (
+        "aten.mul.Scalar" if is_half else "aten.mul_.Scalar",
+        is_half,
+    )
+    assert (why in reasons, why in more) == (is_half, is_half)
+
+
 def test_the_refusal_names_the_reader_and_both_source_lines() -> None:
     from air_fxpasses.testing import compiled_graph
 

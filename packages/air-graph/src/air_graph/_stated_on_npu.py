@@ -1,4 +1,4 @@
-"""Tells torch how results lie on an NPU while it traces, where its fake kernels state another layout.
+"""Tells torch how results lie on an NPU while it traces, and of which type they are, where its fake kernels state else.
 
     y = x.t() + 1      torch: like x.t(); torch_npu: dense
     y.view(-1)         runs in eager, and could not be traced
@@ -6,12 +6,16 @@
 What follows from a layout is decided once, in the trace: whether a `reshape` is a view or a copy, what `stride()` and
 `is_contiguous()` say. So with every compiler a write to a `reshape` went to a copy where eager has a view, or the other
 way round. How a result lies is what `_device_layouts` says; here it is said before anything follows from it.
+
+A few kernels of torch_npu give another type as well. In eager a cast to the stated type is made where it matters (the
+gradient of a weight in half precision comes in single precision, and autograd casts it); a trace that states the type
+already has no such cast, or has one that a compiler takes away.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import torch
@@ -22,7 +26,17 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from air_graph._device_layouts import copies_integers_on_npu, is_dense_on_npu
 
+aten = torch.ops.aten
+
 _DONE: Final = "_air_graph_states_dense_results"
+
+#: Operator -> the types of its results on an NPU, by place, whatever its operands are.
+_TYPES: Final = {
+    aten.native_layer_norm_backward.default: {1: torch.float32, 2: torch.float32},
+    aten.native_batch_norm_backward.default: {1: torch.float32, 2: torch.float32},
+    aten.max_pool3d_with_indices.default: {1: torch.int32},
+    aten.adaptive_max_pool3d.default: {1: torch.int32},
+}
 
 
 def state_dense_results_on_npu() -> None:
@@ -36,9 +50,11 @@ def state_dense_results_on_npu() -> None:
 
     @functools.wraps(stated)
     def dispatched(self: FakeTensorMode, func: Any, types: Sequence[type], args: Any, kwargs: Any) -> Any:
-        result = stated(self, func, types, args, kwargs)
+        result: Any = stated(self, func, types, args, kwargs)
         if not any(map(_is_on_npu, tree_leaves(result))):
             return result  # kernels of torch_npu are asked for once it is there: the answers are kept
+        if func in _TYPES:
+            result = _typed(self, result, _TYPES[func])
         if not _may_lie_otherwise(func) or copies_integers_on_npu(func, args[0] if args else None):
             return result
         return tree_map_only(FakeTensor, functools.partial(_dense, self), result)
@@ -64,6 +80,21 @@ def _may_lie_otherwise(func: Any) -> bool:
 
 def _is_on_npu(value: object) -> bool:
     return isinstance(value, FakeTensor) and value.device.type == "npu"
+
+
+def _typed(mode: FakeTensorMode, results: Sequence[Any], types: Mapping[int, torch.dtype]) -> tuple[Any, ...]:
+    """The results, some of them of another type."""
+    return tuple(
+        _of_type(mode, value, types[at]) if at in types and _is_on_npu(value) else value
+        for at, value in enumerate(results)
+    )
+
+
+def _of_type(mode: FakeTensorMode, value: FakeTensor, dtype: torch.dtype) -> FakeTensor:
+    if value.dtype == dtype:
+        return value
+    meta = torch.empty_strided(value.shape, value.stride(), dtype=dtype, device="meta")
+    return FakeTensor(mode, meta, value.device)
 
 
 def _dense(mode: FakeTensorMode, value: FakeTensor) -> FakeTensor:

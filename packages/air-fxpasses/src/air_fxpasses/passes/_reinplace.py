@@ -18,6 +18,7 @@ from typing import ClassVar, Final
 import torch
 from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
+from torch.utils._pytree import tree_leaves
 
 from air_fxpasses._facts import Facts
 from air_fxpasses._pass import Pass, PassResult, tried
@@ -35,6 +36,11 @@ _SAME_DRAWS: Final[frozenset[str]] = frozenset(
     f"aten::{name}"
     for name in ("uniform", "normal_functional", "exponential", "geometric", "cauchy", "log_normal", "random")
 )
+#: Products with a number: libtorch's form in place rounds the number to half precision before it multiplies.
+ROUND_FIRST: Final = frozenset(
+    {aten.mul.Scalar, aten.multiply.Scalar, aten._foreach_mul.Scalar, aten._foreach_mul.ScalarList}
+)
+_HALVES: Final = (torch.float16, torch.bfloat16)
 Outcome = bool | Refusal | None
 """True when a node was reinplaced, the reason when that was refused, None for one that is left alone."""
 
@@ -74,6 +80,8 @@ class Reinplacing(Pass):
             return self._write_slot(facts, node)
         if twin is None:
             return self._drop_copy(facts, node)
+        if refusal := _numbers_differ(facts, node):
+            return refusal
         if twin.returns_self or twin.returns_nothing:
             return self._use_twin(facts, node, twin)
         return self._use_mutator(facts, node, twin)
@@ -134,6 +142,16 @@ class Reinplacing(Pass):
         if not any(self.in_scope(facts, entry.home) for entry in written):
             return None
         return write_in_place(facts, node, twin, written, self.into_inputs)
+
+
+def _numbers_differ(facts: Facts, node: Node) -> Refusal | None:
+    if node.target not in ROUND_FIRST:
+        return None
+    first = node.args[0] if node.args else node.kwargs.get("self")
+    tensors = (one for one in tree_leaves(first) if isinstance(one, Node))
+    if not any(facts.value(one).dtype in _HALVES for one in tensors):
+        return None
+    return Refusal.of("its in-place form rounds the number to half precision first", node)
 
 
 def _draws_differ(node: Node) -> Refusal | None:

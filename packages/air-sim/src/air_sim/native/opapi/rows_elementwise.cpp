@@ -16,7 +16,7 @@ AIR_SIM_ROWS(
     "Mul(T self, T other, T out): out = mul.Tensor(self, other)",
     "Muls(T self, S other, T out): out = mul.Scalar(self, other)",
     "InplaceMul(T self, T other): mul_.Tensor(self, other)",
-    "InplaceMuls(T self, S other): mul_.Scalar(self, other)",
+    "InplaceMuls(T! self, S other): self = mul.Scalar(self, other)",  // mul_.Scalar of libtorch rounds a number to half precision first
     "Div(T self, T other, T out): out = div.Tensor(self, other)",
     "Divs(T self, S other, T out): out = div.Scalar(self, other)",
     "InplaceDiv(T self, T other): div_.Tensor(self, other)",
