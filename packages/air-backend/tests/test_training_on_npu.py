@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from air_backend.eager_calls import BackwardLost
 from air_backend.errors import GraphSplit
 
 
@@ -144,3 +145,58 @@ def test_gradients_of_double_precision_keep_their_type(mode: str) -> None:
         found.append(torch.autograd.grad(run(*leaves).sin().sum(), leaves))
     for theirs, ours in zip(*found, strict=True):
         torch.testing.assert_close(ours, theirs)
+
+
+FORMS = ("npu_fusion_attention", "npu_fusion_attention_v2", "npu_fusion_attention_v3")
+
+
+def trained(attention: Callable[[Tensor], Tensor], q: Tensor) -> list[Tensor]:
+    """A result and a gradient, with the numbers that a seed draws."""
+    torch.manual_seed(3)
+    leaf = q.clone().requires_grad_()
+    out = attention(leaf)
+    out.float().square().sum().backward()
+    assert leaf.grad is not None
+    return [out.detach(), leaf.grad]
+
+
+@pytest.mark.npu("fused attention is an operator of torch_npu")
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("keep", [1.0, 0.8])
+def test_the_gradient_of_attention_drops_what_the_forward_dropped(form: str, mode: str, keep: float) -> None:
+    def attention(q: Tensor) -> Tensor:
+        results = getattr(torch.ops.npu, form)(q, q, q, 2, "BNSD", scale=0.1, keep_prob=keep)
+        found: Tensor = results[0]
+        return found * 2
+
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    step = torch.compile(attention, backend="air", options={"mode": mode})
+    for _ in range(3):
+        q = torch.randn(1, 2, 64, 32).half().to("npu")
+        torch.testing.assert_close(trained(step, q), trained(attention, q), rtol=2e-2, atol=2e-2)
+
+
+@pytest.mark.npu("fused attention is an operator of torch_npu")
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+def test_attention_with_dropout_whose_seeds_would_be_lost_runs_eagerly(mode: str) -> None:
+    def attention(q: Tensor) -> Tensor:
+        ends = [32, 64]
+        results = torch.ops.npu.npu_fusion_attention(
+            q, q, q, 2, "TND", scale=0.1, keep_prob=0.8, actual_seq_qlen=ends, actual_seq_kvlen=ends
+        )
+        found: Tensor = results[0]
+        return found * 2
+
+    torch._dynamo.reset()
+    q = torch.randn(64, 2, 32).half().to("npu")
+    step = torch.compile(attention, backend="air", options={"mode": mode})
+    with pytest.warns(BackwardLost, match="would drop others"):
+        found = trained(step, q)
+    torch.testing.assert_close(found, trained(attention, q), rtol=2e-2, atol=2e-2)
+    strict = {"reduce-overhead": "air.uncapturable", "max-autotune": "air.unsupported"}[mode]
+    torch._dynamo.reset()
+    refusing = torch.compile(attention, backend="air", options={"mode": mode, strict: "error"})
+    with pytest.raises(Exception, match="call npu_fusion_attention_v3"):
+        trained(refusing, q)

@@ -22,6 +22,7 @@ from torch.export import ExportedProgram
 import air_aclgraph
 import air_streams
 from air_backend import _devices, _foreign_ops, _hidden_writes, _logs, _minifier, _records, _variables
+from air_backend._attention_with_dropout import hand_seeds_on, refuse_lost_seeds
 from air_backend._compilation import Compilation
 from air_backend._compile import compile_aten
 from air_backend._decompositions import decompositions_of
@@ -89,6 +90,7 @@ class Backend:
         kept = keeping(gm, config, self.decompositions)
         original = untouched(gm) if air_streams.is_native(gm) or calls_functions(gm) else gm
         _foreign_ops.adopt(gm)
+        hand_seeds_on(gm)
         around = _hidden_writes.mark_writes(gm)
         native = air_streams.normalize(gm)
         compilation = self.compilation(
@@ -106,6 +108,7 @@ class Backend:
             through_aot = _saved.through_aot
         try:
             compilation.sharing.check(gm)
+            refuse_lost_seeds(gm)
             keep_backward_of_functions(gm)
             return through_aot(gm, example_inputs, compilation, self.decompositions, around, original)
         except Exception as error:

@@ -362,6 +362,18 @@ class BackwardRefused(AirError, RuntimeError):
 
 
 @dataclass(eq=False)
+class SeedsLost(BackwardRefused):
+    """The gradient of an attention with dropout would drop other values than the forward did.
+
+    Call `npu_fusion_attention_v3`, which hands its random state on as tensors, or leave dropout out. Without
+    `config.air.uncapturable = "error"` (in max-autotune `config.air.unsupported`) such a graph runs eagerly.
+    """
+
+    what = "{reason} gives its random state as numbers, of which a trace has none: its gradient would drop others"
+    advice = "call npu_fusion_attention_v3, or leave dropout out"
+
+
+@dataclass(eq=False)
 class CannotPin(AirError):
     """A compiled function cannot be called without Dynamo.
 
