@@ -12,7 +12,7 @@ from torch import Tensor
 from air_aclgraph._runtime import UpdatableCall
 from air_aclgraph.device._workspaces import Workspace, Workspaces, largest
 
-SCHEMA = "(Tensor x, Tensor lengths, *, Tensor(a!) out{}) -> {}"
+SCHEMA = "(Tensor x, Tensor lengths, *, int heads=1, Tensor(a!) out{}) -> {}"
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def asked() -> Iterator[list[list[int]]]:
     """Operators that need a byte for each unit of length; the lengths they were asked for."""
     lengths: list[list[int]] = []
 
-    def query(x: Tensor, told: Tensor, *, out: Tensor) -> Tensor:
+    def query(x: Tensor, told: Tensor, *, heads: int = 1, out: Tensor) -> Tensor:
         lengths.append(told.tolist())
         return x.new_empty(int(told.sum()), dtype=torch.uint8)
 
@@ -79,6 +79,7 @@ def test_operators_of_one_kind_share_it_on_a_stream(asked: list[list[int]]) -> N
     first = of(workspaces, "_attend")
     assert of(workspaces, "_attend") is first
     assert of(workspaces, "_attend", stream="t") is not first
+    assert of(workspaces, "_attend", heads=2) is not first
 
 
 def test_an_operator_that_takes_none_or_was_given_some_has_none(asked: list[list[int]]) -> None:

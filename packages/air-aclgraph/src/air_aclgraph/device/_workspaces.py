@@ -68,7 +68,11 @@ class Workspaces:
         query = _by_values(op)
         if query is None:
             return None
-        kind = (stream, op, *(text_of(a) for a in (*args, *kwargs.values()) if isinstance(a, Tensor)))
+        names = (None,) * len(args) + tuple(kwargs)
+        given = zip(names, (*args, *kwargs.values()), strict=True)
+        kind = (
+            stream, op, *((name, text_of(a) if isinstance(a, Tensor) else repr(a)) for name, a in given)
+        )  # fmt: skip
         if kind not in self._shared:
             self._shared[kind] = Workspace(query, query(*args, **kwargs))
         return self._shared[kind]
