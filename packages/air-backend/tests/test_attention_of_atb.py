@@ -70,7 +70,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return torch.compile(function, backend="air", options={"mode": "reduce-overhead"}, fullgraph=True)
 
 
-def test_layers_over_pages_are_one_capture_for_all_lengths() -> None:
+def test_A34_layers_over_pages_are_one_capture_for_all_lengths() -> None:
     step, given = compiled(paged), caches()
     for lengths in LENGTHS:
         q, told = torch.randn(2, HEADS, SIZE).half().to("npu"), torch.tensor(lengths, dtype=torch.int32)
@@ -97,7 +97,7 @@ def test_lengths_of_queries_that_the_graph_makes_are_part_of_it() -> None:
             assert torch.equal(step(q, given, told), split(q, given, told))
 
 
-def test_latent_attention_takes_its_lengths_as_a_list() -> None:
+def test_A34_latent_attention_takes_its_lengths_as_a_list() -> None:
     step, given = compiled(latent), caches(1, 512, 64)
     for lengths in LENGTHS:
         q = torch.randn(2, HEADS, 512).half().to("npu")
@@ -111,7 +111,7 @@ def test_latent_attention_takes_its_lengths_as_a_list() -> None:
     assert counters["air"]["captures"] == before
 
 
-def test_a_step_writes_its_keys_and_attends_to_them() -> None:
+def test_A34_a_step_writes_its_keys_and_attends_to_them() -> None:
     def decode(q: Tensor, k: Tensor, slots: Tensor, told: Tensor, pages: list[Tensor]) -> Tensor:
         keys, values, _ = pages
         atb._npu_reshape_and_cache(k, k + 1, keys, values, slots)
