@@ -5,6 +5,8 @@
 The older forms give seed, offset and size of the mask as numbers. A trace has no numbers of a run: the gradient would
 be told 0, 0 and 0, and make another mask, with any compiler. Both draw the same mask and compute the same. A graph with
 a call that the new form cannot stand for, and that is trained, is refused, so that it runs eagerly.
+
+The new form also stands for the second one without dropout where that is trained: torch_npu cannot trace its gradient.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from air_backend.errors import SeedsLost
 from air_graph import find_operator, name_of, named_arguments, source_of
 
 _OLDER: Final = ("npu::npu_fusion_attention.default", "npu::npu_fusion_attention_v2.default")
+_UNTRACED: Final = "npu::npu_fusion_attention_v2.default"
 _NEW: Final = "npu::npu_fusion_attention_v3.default"
 _RENAMED: Final = {"pre_tokens": "pre_tockens", "next_tokens": "next_tockens"}
 #: Lists of numbers in the older forms, tensors in the new one.
@@ -48,17 +51,22 @@ def hand_seeds_on(gm: GraphModule) -> int:
 
 def refuse_lost_seeds(gm: GraphModule) -> None:
     """Raises for a call with dropout that is left, and whose gradient is wanted."""
-    if "torch_npu" not in sys.modules or not torch.is_grad_enabled():
+    if "torch_npu" not in sys.modules:
         return
     for module in gm.modules():
         if isinstance(module, GraphModule):
             for node, op in _older(module):
-                if _drops(node, op) and any(map(_is_trained, node.all_input_nodes)):
+                if _drops(node, op) and _trains(node):
                     raise SeedsLost(name_of(op), source_of(node))
 
 
 def _drops(node: Node, op: OpOverload) -> bool:
     return bool(named_arguments(node, op).get("keep_prob", 1.0) != 1.0)
+
+
+def _trains(node: Node) -> bool:
+    """Whether a gradient of the call is wanted."""
+    return torch.is_grad_enabled() and any(map(_is_trained, node.all_input_nodes))
 
 
 def _is_trained(node: Node) -> bool:
@@ -78,7 +86,7 @@ def _older(gm: GraphModule) -> Iterator[tuple[Node, OpOverload]]:
 
 def _given(node: Node, op: OpOverload, new: OpOverload) -> Mapping[str, Any] | None:
     """The arguments for the new form; None where it cannot stand for this call, or need not."""
-    if not _drops(node, op):
+    if not _drops(node, op) and not (name_of(op) == _UNTRACED and _trains(node)):
         return None
     given = named_arguments(node, op)
     if any(user.target is not operator.getitem or _place(user) >= _RESULTS for user in node.users):
