@@ -147,14 +147,14 @@ def judge(
     )
     if isinstance(model, torch.nn.Module):
         model = model.to(device)
-    twin = copy.deepcopy(model) if isinstance(model, torch.nn.Module) else model
+    our_model = copy.deepcopy(model) if isinstance(model, torch.nn.Module) else model
     torch.manual_seed(0)
     try:
         expected = model(*theirs, **their_words)
     except Exception as error:
         raise unittest.SkipTest(f"eager refuses it: {error}") from error
     torch.manual_seed(0)
-    found = torch.compile(twin)(*ours, **our_words)
+    found = torch.compile(our_model)(*ours, **our_words)
     if not assert_equal:
         return
     least = max(atol or 0.0, rtol or 0.0)
