@@ -175,6 +175,8 @@ def test_the_gradient_of_attention_drops_what_the_forward_dropped(form: str, mod
     torch.manual_seed(0)
     step = torch.compile(attention, backend="air", options={"mode": mode})
     warnings.simplefilter("error", RunsEagerly)  # pytest takes it back
+    if keep == 1.0:
+        warnings.simplefilter("error", GraphSplit)
     for _ in range(3):
         q = torch.randn(1, 2, 64, 32).half().to("npu")
         torch.testing.assert_close(trained(step, q), trained(attention, q), rtol=2e-2, atol=2e-2)

@@ -52,9 +52,12 @@ def npu_fusion_attention_grad(
         ctx, head_num, input_layout, scale_value, keep_prob, pre_tockens=pre_tockens, next_tockens=next_tockens,
         inner_precise=inner_precise, sparse_mode=sparse_mode,
     )  # fmt: skip
-    metas = ctx.meta[:4]
-    found = ctx.emit_many(
+    *metas, shift = ctx.meta[:4]
+    of_shift = (metas[0].dtype, (0,)) if shift is None else (shift.dtype, shift.shape)
+    *found, shifted = ctx.emit_many(
         "FlashAttentionScoreGrad", query, key, value, dy, pse, None, None, atten_mask, softmax_max, softmax_sum, None,
-        attention_in, attrs=attributes, dtype=[x.dtype for x in metas], shape=[x.shape for x in metas],
+        attention_in, attrs=attributes, dtype=[*(x.dtype for x in metas), of_shift[0]],
+        shape=[*(x.shape for x in metas), of_shift[1]],
     )  # fmt: skip
-    return (*found, *(ctx.fill(x.shape, 0, x.dtype) for x in ctx.meta[4:]))
+    others = (None if x is None else ctx.fill(x.shape, 0, x.dtype) for x in ctx.meta[4:])
+    return (*found, None if shift is None else shifted, *others)
