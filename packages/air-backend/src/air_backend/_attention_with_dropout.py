@@ -21,7 +21,7 @@ from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 
 from air_backend.errors import SeedsLost
-from air_graph import find_operator, name_of, named_arguments, source_of
+from air_graph import called_operator, find_operator, name_of, named_arguments, source_of
 
 _OLDER: Final = ("npu::npu_fusion_attention.default", "npu::npu_fusion_attention_v2.default")
 _UNTRACED: Final = "npu::npu_fusion_attention_v2.default"
@@ -33,20 +33,17 @@ _RESULTS: Final = 4
 """The tensors that all forms give; what comes after them is the random state."""
 
 
-def hand_seeds_on(gm: GraphModule) -> int:
-    """Writes the new form where it can stand for the older ones, also inside this graph; how often."""
+def hand_seeds_on(gm: GraphModule) -> None:
+    """Writes the new form where it can stand for the older ones, also in the graphs inside this one."""
     new = find_operator(_NEW)
     if new is None or "torch_npu" not in sys.modules:  # the references of AIR keep to the numbers
-        return 0
-    written = 0
+        return
     for module in gm.modules():
         if isinstance(module, GraphModule):
             for node, op in list(_older(module)):
                 given = _given(node, op, new)
                 if given is not None:
                     _replace(module, node, new, given)
-                    written += 1
-    return written
 
 
 def refuse_lost_seeds(gm: GraphModule) -> None:
@@ -77,11 +74,9 @@ def _is_trained(node: Node) -> bool:
 def _older(gm: GraphModule) -> Iterator[tuple[Node, OpOverload]]:
     known = {op for op in map(find_operator, _OLDER) if op is not None}
     for node in gm.graph.nodes:
-        target = node.target
-        if isinstance(target, torch._ops.OpOverloadPacket):
-            target = getattr(target, "default", None)
-        if isinstance(target, OpOverload) and target in known:
-            yield node, target
+        op = called_operator(node)
+        if op is not None and op in known:
+            yield node, op
 
 
 def _given(node: Node, op: OpOverload, new: OpOverload) -> Mapping[str, Any] | None:

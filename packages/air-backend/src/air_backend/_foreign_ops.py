@@ -18,7 +18,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import has_side_effect
 
 import air_backend._print  # noqa: F401  # declares the operator that printing becomes
-from air_graph import find_operator, named_arguments, place_of
+from air_graph import called_operator, find_operator, named_arguments, place_of
 from air_streams.errors import UnbalancedScope
 
 SPACES: Final = ("air", "npugraph_ex")
@@ -100,18 +100,17 @@ def adopt(gm: GraphModule) -> int:
 
 
 def _name(node: Node) -> str | None:
-    target: Any = node.target
-    if isinstance(target, torch._ops.OpOverloadPacket):
-        target = getattr(target, "default", None)
-    if not isinstance(target, torch._ops.OpOverload) or target.namespace not in SPACES:
+    op = called_operator(node)
+    if op is None or op.namespace not in SPACES:
         return None
-    name = target._schema.name.partition("::")[2]
+    name = op._schema.name.partition("::")[2]
     return name if name in _SCHEMAS else None
 
 
 def _arguments(node: Node) -> dict[str, Any]:
-    target: Any = node.target
-    return named_arguments(node, getattr(target, "default", target), defaults=True)
+    op = called_operator(node)
+    assert op is not None  # `_name` found it
+    return named_arguments(node, op, defaults=True)
 
 
 def _parts(

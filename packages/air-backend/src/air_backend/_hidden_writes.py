@@ -20,6 +20,7 @@ from torch.fx.node import has_side_effect
 
 from air_backend._aliasing_check import unchecked
 from air_graph import (
+    called_operator,
     collectives_of_other_libraries,
     hidden_writers,
     hidden_writes,
@@ -67,11 +68,9 @@ def _as_it_is(compiled: Callable[..., Any]) -> Callable[..., Any]:
 
 def _writers(gm: GraphModule) -> Iterator[tuple[Node, torch._ops.OpOverload]]:
     for node in gm.graph.nodes:
-        target = node.target
-        if isinstance(target, torch._ops.OpOverloadPacket):
-            target = getattr(target, "default", None)
-        if isinstance(target, torch._ops.OpOverload) and _is_never_dead(target):
-            yield node, target
+        op = called_operator(node)
+        if op is not None and _is_never_dead(op):
+            yield node, op
 
 
 def _is_never_dead(op: torch._ops.OpOverload) -> bool:

@@ -39,6 +39,7 @@ from air_graph._offsets import mend_offsets
 from air_graph._on_host import is_in_both, is_made_anew, is_on_host, needed_on_host
 from air_graph._operators import (
     argument_problem,
+    called_operator,
     find_operator,
     is_written,
     name_of,
@@ -142,6 +143,7 @@ __all__ = [
     "by_storage",
     "bytes_of",
     "call_draws",
+    "called_operator",
     "calling_line",
     "collectives_of_other_libraries",
     "collector_paused",

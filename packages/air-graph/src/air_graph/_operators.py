@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
+from torch._ops import OpOverload, OpOverloadPacket
+from torch.fx import Node
 
 from air_graph.errors import BadRegistration
 
@@ -32,6 +33,14 @@ def find_operator(name: str) -> OpOverload | None:
         return None
     found = getattr(packet, overload)
     return found if isinstance(found, OpOverload) else None
+
+
+def called_operator(node: Node) -> OpOverload | None:
+    """The operator that a node calls; of an operator without an overload, as Dynamo writes it, the default one."""
+    target: Any = node.target
+    if isinstance(target, OpOverloadPacket):
+        target = getattr(target, "default", None)
+    return target if isinstance(target, OpOverload) else None
 
 
 def is_written(argument: Any) -> bool:

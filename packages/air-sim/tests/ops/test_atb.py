@@ -196,6 +196,15 @@ def test_pages_are_loaded_one_sequence_after_the_other() -> None:
         assert torch.equal(mine.cpu(), torch.cat(wanted))
 
 
+def test_lengths_of_loaded_pages_may_be_summed_up() -> None:
+    pages = Pages(3)
+    keys, values, table = pages.on_device()
+    found = atb.npu_paged_cache_load(keys, values, table, ints(0, 3, 13, 14).npu(), cumsum=True)
+    for at, mine in enumerate(found):
+        wanted = [pages.rows(i, length)[at] for i, length in enumerate((3, 10, 1))]
+        assert torch.equal(mine.cpu(), torch.cat(wanted))
+
+
 def test_a_product_is_added_to_its_result() -> None:
     x, w, c = torch.randn(6, 4).half(), torch.randn(6, 5).half(), torch.randn(4, 5)
     found = c.npu()

@@ -48,6 +48,12 @@ void refuse(bool wrong, const char* what) { TORCH_CHECK(!wrong, what, " of libat
 
 Tensor in_heads(const Tensor& x, int64_t heads) { return x.dim() == 2 ? x.reshape({x.size(0), heads, -1}) : x; }
 
+// Writes the rows of a result from `first` on, in whatever shape they have there.
+void put(const Tensor& out, int64_t first, const Tensor& result) {
+  const Tensor place = out.narrow(0, first, result.size(0));
+  place.copy_(result.reshape(place.sizes()));
+}
+
 // Inputs: query, keys, (values), table, lengths of keys, (mask), (lengths of queries).
 void paged(const PagedAttentionParam& p, const Tensors& in, const Tensors& out) {
   const bool shared = p.value_size > 0;
@@ -63,8 +69,7 @@ void paged(const PagedAttentionParam& p, const Tensors& in, const Tensors& out) 
     if (p.mask == PagedAttentionParam::kNormCompress) added = causal(queries[i], keys[i]);
     else if (p.mask == PagedAttentionParam::kSpec) added = part_of(mask, i, first, queries[i], keys[i]);
     else if (mask.defined()) added = part_of(mask, i, 0, queries[i], keys[i]);
-    const Tensor result = attend_one(query.narrow(0, first, queries[i]), key, value, p.scale, added);
-    out[0].narrow(0, first, queries[i]).copy_(result.reshape(out[0].narrow(0, first, queries[i]).sizes()));
+    put(out[0], first, attend_one(query.narrow(0, first, queries[i]), key, value, p.scale, added));
   }
 }
 
@@ -79,8 +84,7 @@ void packed(const SelfAttentionParam& p, const Tensors& in, const Tensors& out) 
     Tensor added;
     if (p.mask == SelfAttentionParam::kNormCompress) added = causal(lengths[i], lengths[i]);
     else if (masked) added = part_of(in[3], i, 0, lengths[i], lengths[i]);
-    const Tensor result = attend_one(own(query), own(key), own(value), p.query_scale * p.scale, added);
-    own(out[0]).copy_(result.reshape(own(out[0]).sizes()));
+    put(out[0], first, attend_one(own(query), own(key), own(value), p.query_scale * p.scale, added));
   }
 }
 
@@ -91,10 +95,8 @@ void behind_a_prefix(const SelfAttentionParam& p, const Tensors& in, const Tenso
   int64_t first = 0;
   for (size_t i = 0; i < keys.size(); first += queries[i++]) {
     const Tensor key = from_cache(in[1], in[3][i], keys[i], p.key_heads), value = from_cache(in[2], in[3][i], keys[i], p.key_heads);
-    const Tensor result =
-        attend_one(query.narrow(0, first, queries[i]), key, value, p.query_scale * p.scale, causal(queries[i], keys[i]));
-    const Tensor place = out[0].narrow(0, first, queries[i]);
-    place.copy_(result.reshape(place.sizes()));
+    const Tensor own = query.narrow(0, first, queries[i]);
+    put(out[0], first, attend_one(own, key, value, p.query_scale * p.scale, causal(queries[i], keys[i])));
   }
 }
 }  // namespace
@@ -110,9 +112,8 @@ void attend_latent(const Latent& l) {
     if (l.free) added = causal(queries[i], keys[i]);
     else if (l.mask.defined()) added = part_of(l.mask, i, first, queries[i], keys[i]);
     const Tensor own = query.narrow(0, first, queries[i]);
-    const Tensor result = attend_one(own, at::cat({value, rope}, -1), value, l.scale, added, &sums);
-    l.out.narrow(0, first, queries[i]).copy_(result);
-    if (l.sums.defined()) l.sums.narrow(0, first, queries[i]).copy_(sums);
+    put(l.out, first, attend_one(own, at::cat({value, rope}, -1), value, l.scale, added, &sums));
+    if (l.sums.defined()) put(l.sums, first, sums);
   }
 }
 

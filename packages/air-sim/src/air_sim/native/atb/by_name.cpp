@@ -47,7 +47,7 @@ class Argument {
 int prepare(const char* name, std::function<void()> kernel, uint64_t* workspace, atb::Operation** operation) {
   if (!*operation) *operation = new Prepared(name);
   static_cast<Prepared*>(*operation)->kernel = std::move(kernel);
-  *workspace = 1024;
+  *workspace = kWorkspace;
   return 0;
 }
 

@@ -60,7 +60,7 @@ class OneKernel : public atb::Operation {
   uint32_t GetInputNum() const override { return inputs_; }
   uint32_t GetOutputNum() const override { return outputs_; }
   atb::Status Setup(const atb::VariantPack&, uint64_t& workspace, atb::Context*) override {
-    workspace = 1024;  // kernels here need none, but a buffer that callers share should not be empty
+    workspace = kWorkspace;
     return 0;
   }
   atb::Status Execute(const atb::VariantPack& pack, uint8_t*, uint64_t, atb::Context* context) override {

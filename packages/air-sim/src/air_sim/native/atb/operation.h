@@ -8,6 +8,9 @@ namespace air_sim {
 using Tensors = std::vector<Tensor>;
 using AtbKernel = std::function<void(const Tensors& inputs, const Tensors& outputs)>;
 
+// Kernels here need no memory to work in, but a buffer that callers share should not be empty.
+constexpr uint64_t kWorkspace = 1024;
+
 // Puts a kernel over tensors that are there by then on the stream of a context; `name` must outlive the process.
 atb::Status launch(atb::Context* context, std::function<void()> kernel, const char* name);
 
