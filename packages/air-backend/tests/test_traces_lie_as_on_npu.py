@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
+from air_backend.errors import GraphSplit
 from air_graph import state_dense_results_on_npu
 from air_graph.testing.stated import StatedOtherwise
 
@@ -94,6 +95,27 @@ def test_what_eager_refuses_is_refused() -> None:
     for run in (function, torch.compile(function, backend="air")):
         with pytest.raises(RuntimeError, match="view"):
             run(x)
+
+
+POOLS = (
+    lambda x: torch.nn.functional.max_pool3d(x, 2, return_indices=True),
+    lambda x: torch.nn.functional.adaptive_max_pool3d(x, 2, return_indices=True),
+    lambda x: torch.nn.functional.adaptive_max_pool3d(x, 3, return_indices=True),
+)
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+@pytest.mark.parametrize("pool", POOLS, ids=["windows", "even windows", "uneven windows"])
+def test_N25_places_of_maxima_have_the_type_that_eager_gives_and_cut_no_graph(
+    pool: Callable[[Tensor], tuple[Tensor, Tensor]], mode: str, recwarn: pytest.WarningsRecorder
+) -> None:
+    torch._dynamo.reset()
+    x = torch.randn(2, 3, 4, 4, 4).to("npu")
+    found, places = torch.compile(pool, backend="air", options={"mode": mode})(x)
+    expected, expected_places = pool(x)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(places, expected_places)
+    assert not [one for one in recwarn if issubclass(one.category, GraphSplit)]
 
 
 #: A program that imports torch_npu after it has made AIR's backend.

@@ -250,6 +250,11 @@ class Context:
         return dtype
 
     @property
+    def out_dtypes(self) -> tuple[torch.dtype, ...]:
+        """The types of the results of an operator that has several."""
+        return tuple(meta.dtype for meta in self.meta)
+
+    @property
     def out_shape(self) -> tuple[Dim, ...]:
         """The shape of the (first) result."""
         meta = self.meta[0] if isinstance(self.meta, (tuple, list)) else self.meta

@@ -215,9 +215,8 @@ def _maximum(axes: int) -> Body:
         x, types = _volumes(ctx, self, axes), [self.dtype, torch.int32]
         values, places = ctx.emit_many("MaxPool3DWithArgmaxV2", x, attrs=attrs, dtype=types)
         ctx.layout(values, Format.NCDHW)
-        return _not_volumes(ctx, values, self, axes), ctx.cast(
-            _not_volumes(ctx, places, self, axes), torch.int64
-        )
+        places = ctx.cast(_not_volumes(ctx, places, self, axes), ctx.out_dtypes[1])  # devices differ in it
+        return _not_volumes(ctx, values, self, axes), places
 
     return convert
 

@@ -261,10 +261,16 @@ class Lowering:
         return self._as_stated(result, node.meta.get("val"))
 
     def _as_stated(self, result: Any, meta: Any) -> Any:
-        """In the shape that torch states: a gradient of a vector is a row for some devices."""
+        """In the shape and type that torch states.
+
+        A gradient of a vector is a row for some devices, and some give indices of another type.
+        """
         if isinstance(meta, (list, tuple)) and isinstance(result, (list, tuple)):
             return type(result)(self._as_stated(r, m) for r, m in zip(result, meta, strict=False))
-        if not isinstance(result, Value) or not isinstance(meta, torch.Tensor) or result.shape is None:
+        if not isinstance(result, Value) or not isinstance(meta, torch.Tensor):
+            return result
+        result = self.ctx.cast(result, meta.dtype)
+        if result.shape is None:
             return result
         given, stated = result.dims, dims_of(meta.shape)
         if math.prod(given) == math.prod(stated):
