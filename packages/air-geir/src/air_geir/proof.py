@@ -11,13 +11,13 @@ from typing import Any, Literal
 
 import torch
 from torch import fx
-from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
 from air_geir._compile import Executable, compile_graph
 from air_geir.converters import ConverterError, Sample, find_converter, resolve
 from air_geir.lowering import writes_inside
+from air_graph import without_writes
 
 
 def trace(function: Callable[..., Any], args: Sequence[Any], *, dynamic: bool = False) -> fx.GraphModule:
@@ -26,7 +26,7 @@ def trace(function: Callable[..., Any], args: Sequence[Any], *, dynamic: bool = 
     traced = make_fx(function, tracing_mode=mode, _allow_non_fake_inputs=True)(*args)
     if not writes_inside(traced):
         return traced
-    return make_fx(functionalize(traced), tracing_mode=mode, _allow_non_fake_inputs=True)(*args)
+    return make_fx(without_writes(traced), tracing_mode=mode, _allow_non_fake_inputs=True)(*args)
 
 
 def compile_call(

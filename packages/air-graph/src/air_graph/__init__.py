@@ -111,6 +111,7 @@ from air_graph._uses import (
 from air_graph._version import __version__
 from air_graph._views_on_npu import mend_views_on_npu
 from air_graph._with_index import with_index
+from air_graph._without_writes import without_writes
 from air_graph._zeros import mend_zeros
 
 __all__ = [
@@ -234,6 +235,7 @@ __all__ = [
     "why_not_linear",
     "with_bits_of",
     "with_index",
+    "without_writes",
     "writes",
     "written_arguments",
     "written_by_name",

@@ -24,7 +24,7 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 from torch.utils._python_dispatch import _disable_current_modes
 
 from air_aclgraph.fused._runs import is_write
-from air_graph import leaf_storages, mend_layouts, storage_of
+from air_graph import leaf_storages, mend_layouts, storage_of, without_writes
 from air_graph.errors import first_line
 
 log = logging.getLogger(__name__)
@@ -161,7 +161,7 @@ def _functional(gm: GraphModule) -> Callable[..., Any]:
     """The region as Inductor wants it: what it writes are copies into its inputs at the end, which Inductor undoes."""
     run: Callable[..., Any] = Interpreter(gm).run
     writes = any(is_write(node) for node in gm.graph.nodes if node.op == "call_function")
-    return torch.func.functionalize(run, remove="mutations") if writes else run
+    return without_writes(run) if writes else run
 
 
 def _forms_of(gm: GraphModule, mode: FakeTensorMode, fakes: Sequence[Any]) -> tuple[tuple[Any, ...], ...]:

@@ -14,7 +14,6 @@ from torch import fx
 from torch._decomp import decomposition_table
 from torch._dispatch.python import enable_python_dispatcher
 from torch._guards import detect_fake_mode
-from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
@@ -30,7 +29,7 @@ from air_geir.lowering._matmul_gradients import MATMUL_GRADIENTS
 from air_geir.lowering._pool_gradients import POOL_GRADIENTS, UNEVEN_POOLS
 from air_geir.lowering._sampling_gradients import SAMPLING_GRADIENTS
 from air_geir.lowering._weight_norm import NORM_GRADIENTS, weight_norm
-from air_graph import effects_of, multilabel_margin_loss, uses_of
+from air_graph import effects_of, multilabel_margin_loss, uses_of, without_writes
 
 Overload: TypeAlias = torch._ops.OpOverload
 Table: TypeAlias = Mapping[Overload, Callable[..., Any]]
@@ -129,7 +128,7 @@ def _trace(
     with fake_mode, enable_python_dispatcher(), torch.no_grad():
         try:
             traced = _with_aten_copies(make_fx(flat)(*inputs))
-            return make_fx(functionalize(traced))(*inputs) if writes_inside(traced) else traced
+            return make_fx(without_writes(traced))(*inputs) if writes_inside(traced) else traced
         except _NotHandled:
             return None
 
