@@ -17,7 +17,7 @@ from air_backend import _pieces, _records
 from air_backend._describe import describe
 from air_backend.errors import GraphSplit
 
-_NAMES = ("waits", "waits_and_writes")
+_NAMES = ("waits", "waits_and_writes", "waits_for_doubles")
 
 
 @torch.library.custom_op("air_learned::waits", mutates_args=())
@@ -36,6 +36,16 @@ def waits_and_writes(x: Tensor) -> None:
     x.add_(1 if float(x.sum().item()) > -1e9 else 0)
 
 
+@torch.library.custom_op("air_learned::waits_for_doubles", mutates_args=())
+def waits_for_doubles(x: Tensor) -> Tensor:
+    return x * 2 if x.dtype is not torch.float64 or float(x.sum().item()) > -1e9 else x.clone()
+
+
+@waits_for_doubles.register_fake
+def _(x: Tensor) -> Tensor:
+    return torch.empty_like(x)
+
+
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
     torch._dynamo.reset()
@@ -50,6 +60,24 @@ def compiled(function: Any, **options: Any) -> Any:
     return torch.compile(
         function, backend="air", dynamic=False, options={"mode": "reduce-overhead", **options}
     )
+
+
+def test_N23_what_a_device_refuses_for_some_types_is_captured_for_others(accelerator: str) -> None:
+    def program(x: Tensor) -> Tensor:
+        return torch.as_tensor(waits_for_doubles(x + 1)) * 3
+
+    for dtype, cuts in ((torch.float64, 1), (torch.float32, 0), (torch.float64, 1)):
+        torch._dynamo.reset()
+        _pieces._told.clear()
+        x = torch.randn(4, device=accelerator, dtype=dtype)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            run = compiled(program)
+            for _ in range(3):
+                torch.testing.assert_close(run(x), program(x))
+        assert [issubclass(one.category, GraphSplit) for one in said].count(True) == cuts
+    learned = air_aclgraph.registered_uncapturable()
+    assert "air_learned::waits_for_doubles.default of torch.float64" in learned
 
 
 def test_N23_a_capture_that_fails_is_cut_where_it_failed(accelerator: str) -> None:
@@ -84,7 +112,7 @@ def test_N23_what_was_learned_cuts_later_graphs_at_once(accelerator: str) -> Non
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         compiled(lambda x: waits(x) + 1)(x)
-        assert "air_learned::waits.default" in air_aclgraph.registered_uncapturable()
+        assert "air_learned::waits.default of torch.float32" in air_aclgraph.registered_uncapturable()
         second = compiled(lambda x: waits(x + 2) * 3)
         before = torch._dynamo.utils.counters["air"]["capture_failures"]
         for _ in range(3):
@@ -166,7 +194,8 @@ def test_N23_an_operator_that_a_pass_has_put_in_place_is_learned_as_the_one_it_w
         for _ in range(3):
             x = torch.randn(8, device="npu")
             torch.testing.assert_close(run(x, index), program(x, index))
-        assert "aten::scatter_reduce.two" in air_aclgraph.registered_uncapturable()
-        assert "aten::scatter_reduce_.two" not in air_aclgraph.registered_uncapturable()
+        learned = [name.partition(" of ")[0] for name in air_aclgraph.registered_uncapturable()]
+        assert "aten::scatter_reduce.two" in learned
+        assert "aten::scatter_reduce_.two" not in learned
     finally:
         air_aclgraph.unregister_uncapturable("aten::scatter_reduce.two")

@@ -104,18 +104,45 @@ POOLS = (
 )
 
 
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float64], ids=str
+)  # torch_npu pools the second on the host
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
 @pytest.mark.parametrize("pool", POOLS, ids=["windows", "even windows", "uneven windows"])
 def test_N25_places_of_maxima_have_the_type_that_eager_gives_and_cut_no_graph(
-    pool: Callable[[Tensor], tuple[Tensor, Tensor]], mode: str, recwarn: pytest.WarningsRecorder
+    pool: Callable[[Tensor], tuple[Tensor, Tensor]],
+    mode: str,
+    dtype: torch.dtype,
+    recwarn: pytest.WarningsRecorder,
 ) -> None:
     torch._dynamo.reset()
-    x = torch.randn(2, 3, 4, 4, 4).to("npu")
+    x = torch.randn(2, 3, 4, 4, 4, dtype=dtype).to("npu")
     found, places = torch.compile(pool, backend="air", options={"mode": mode})(x)
     expected, expected_places = pool(x)
     torch.testing.assert_close(found, expected)
     torch.testing.assert_close(places, expected_places)
-    assert not [one for one in recwarn if issubclass(one.category, GraphSplit)]
+    cuts = [str(one.message) for one in recwarn if issubclass(one.category, GraphSplit)]
+    assert dtype is torch.float64 or not cuts
+
+
+#: Pools on a chip that gives places in 64 bits.
+NEWER = """
+import torch, torch_npu
+pool = lambda x: torch.nn.functional.adaptive_max_pool3d(x, 3, return_indices=True)
+x = torch.randn(2, 3, 4, 4, 4).to("npu")
+found, places = torch.compile(pool, backend="air", options={"mode": "max-autotune"})(x)
+expected, expected_places = pool(x)
+assert expected_places.dtype is torch.int64 is places.dtype
+assert torch.equal(found, expected) and torch.equal(places, expected_places)
+"""
+
+
+def test_N25_a_newer_chip_gives_them_in_another_type() -> None:
+    there = os.environ | {"AIR_SIM_SOC": "Ascend950PR_9599"}
+    done = subprocess.run(
+        [sys.executable, "-c", NEWER], env=there, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 #: A program that imports torch_npu after it has made AIR's backend.

@@ -15,6 +15,7 @@ from air_aclgraph._runtime import Abilities, Limits, Recording, Request, Runtime
 from air_aclgraph._uncapturable import (
     register_uncapturable,
     registered_uncapturable,
+    types_given,
     uncapturable,
     unregister_uncapturable,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "runtime_for",
     "spare_the_host",
     "stage_numbers",
+    "types_given",
     "uncapturable",
     "unregister_uncapturable",
     "use_runtime",

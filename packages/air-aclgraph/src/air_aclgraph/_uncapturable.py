@@ -77,19 +77,37 @@ _QUANTISED: Final = frozenset(
 MASKED_WRITES: Final = frozenset(
     {aten.index_put.default, aten.index_put_.default, aten._unsafe_index_put.default}
 )
-_registered: Final[dict[str, str]] = {}
+Types = tuple[torch.dtype, ...]
+#: Operator -> the types of the tensors that it is given, or None where all are meant -> the reason.
+_registered: Final[dict[str, dict[Types | None, str]]] = {}
 
 
 def register_uncapturable(
-    operator: str | OpOverload | HigherOrderOperator, reason: str = "it was registered as uncapturable"
+    operator: str | OpOverload | HigherOrderOperator,
+    reason: str = "it was registered as uncapturable",
+    types: Types | None = None,
 ) -> None:
-    """Declares that an operator (`"ns::op.overload"`) cannot be captured: graphs are cut round it."""
-    _registered[_name(operator)] = reason
+    """Declares that an operator (`"ns::op.overload"`) cannot be captured: graphs are cut round it.
+
+    With `types` it is only where the tensors that it is given, each counted once, are of these types, in this order.
+    """
+    _registered.setdefault(_name(operator), {})[types] = reason
 
 
-def unregister_uncapturable(operator: str | OpOverload | HigherOrderOperator) -> None:
-    """Takes back a declaration, or what a failed capture taught."""
-    _registered.pop(_name(operator), None)
+def unregister_uncapturable(
+    operator: str | OpOverload | HigherOrderOperator, types: Types | None = None
+) -> None:
+    """Takes back a declaration, or what a failed capture taught: all of it, or what it is for these types."""
+    name = _name(operator)
+    if types is None:
+        _registered.pop(name, None)
+    else:
+        _registered.get(name, {}).pop(types, None)
+
+
+def types_given(node: Node) -> Types:
+    """The types of the tensors that a node is given, each counted once."""
+    return tuple(value.dtype for given in node.all_input_nodes for value in example_tensors(given))
 
 
 def _name(operator: str | OpOverload | HigherOrderOperator) -> str:
@@ -100,25 +118,32 @@ def _name(operator: str | OpOverload | HigherOrderOperator) -> str:
     return qualified(operator, "uncapturable operators")
 
 
-def _registered_reason(node: Node) -> tuple[OpOverload | HigherOrderOperator, str] | None:
+def why_registered(node: Node) -> tuple[OpOverload | HigherOrderOperator, str] | None:
     """The operator of a node that was registered, and why."""
     called = operator_of(node)
     operator = node.target if called is None else called[0]
     if not isinstance(operator, (OpOverload, HigherOrderOperator)):
         return None
-    reason = _registered.get(_name(operator))
+    reasons = _registered.get(_name(operator))
+    if not reasons:
+        return None
+    reason = reasons.get(None) or reasons.get(types_given(node))
     return None if reason is None else (operator, reason)
 
 
 def registered_uncapturable() -> dict[str, str]:
     """Every operator that was registered, or learned from a capture that failed there, with the reason."""
-    return dict(_registered)
+    return {
+        name if types is None else f"{name} of {', '.join(map(str, types))}": reason
+        for name, reasons in _registered.items()
+        for types, reason in reasons.items()
+    }
 
 
 def refuse_registered(gm: GraphModule) -> None:
     """Raises for an operator that was registered: its author knows what a capture cannot see."""
     for node in gm.graph.nodes:
-        if (found := _registered_reason(node)) is not None:
+        if (found := why_registered(node)) is not None:
             raise IllegalDuringCapture.of(*found, source_of(node))
 
 
@@ -167,7 +192,7 @@ def uncapturable(gm: GraphModule, device: torch.device) -> dict[Node, LeftOut]:
             found[node] = _entry(node, why)
             continue
         called = operator_of(node)
-        if (registered := _registered_reason(node)) is not None:
+        if (registered := why_registered(node)) is not None:
             found[node] = LeftOut(node.name, str(registered[0]), registered[1], place_of(node))
         elif called is not None and (reason := _reason(node, *called, device)) is not None:
             found[node] = LeftOut(node.name, str(called[0]), reason, place_of(node))

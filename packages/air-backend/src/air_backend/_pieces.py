@@ -7,6 +7,7 @@ are graphs that are compiled later. Each piece goes the way of a whole graph: st
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -112,11 +113,14 @@ def splitter(
             return compile_pieces(apart)  # a `cond`, of which the device is known now to have none
         if not isinstance(operator, (OpOverload, HigherOrderOperator)):
             return None
-        for to_blame in (operator, *_written_as(gm, operator, ground)):
-            air_aclgraph.register_uncapturable(to_blame, f"its capture failed: {error.what}")
+        candidates = (operator, *_written_as(gm, operator, ground))
+        # of other types the device may take an operator; a pass may have given it others than the graph has
+        known = [air_aclgraph.types_given(node)] if isinstance(operator, OpOverload) else []
+        for types, to_blame in itertools.product((*known, None), candidates):
+            air_aclgraph.register_uncapturable(to_blame, f"its capture failed: {error.what}", types)
             if apart := air_aclgraph.uncapturable(gm, ground):
                 return compile_pieces(apart)
-            air_aclgraph.unregister_uncapturable(to_blame)
+            air_aclgraph.unregister_uncapturable(to_blame, types)
         return None  # an operator that a pass put there, of more than one
 
     return split

@@ -15,7 +15,8 @@ already has no such cast, or has one that a compiler takes away.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import torch
@@ -30,13 +31,42 @@ aten = torch.ops.aten
 
 _DONE: Final = "_air_graph_states_dense_results"
 
-#: Operator -> the types of its results on an NPU, by place, whatever its operands are.
-_TYPES: Final = {
-    aten.native_layer_norm_backward.default: {1: torch.float32, 2: torch.float32},
-    aten.native_batch_norm_backward.default: {1: torch.float32, 2: torch.float32},
-    aten.max_pool3d_with_indices.default: {1: torch.int32},
-    aten.adaptive_max_pool3d.default: {1: torch.int32},
+#: Of an operator's results, by place.
+Types = Mapping[int, torch.dtype]
+
+#: The first chip, as torch_npu counts them, whose adaptive pools give places in 64 bits.
+_LONG_PLACES: Final = 260
+
+
+def _of_gradients(grad: FakeTensor) -> Types:
+    return {1: torch.float32, 2: torch.float32}
+
+
+def _of_maxima(x: FakeTensor) -> Types:
+    return {1: torch.int32}
+
+
+def _of_adaptive_maxima(x: FakeTensor) -> Types:
+    """torch_npu computes those of float64 on the host."""
+    return {} if x.dtype is torch.float64 or _chip() >= _LONG_PLACES else {1: torch.int32}
+
+
+#: Operator -> the types of its results on an NPU that are not those its fake kernel states, for its first operand.
+_TYPES: Final[Mapping[OpOverload, Callable[[FakeTensor], Types]]] = {
+    aten.native_layer_norm_backward.default: _of_gradients,
+    aten.native_batch_norm_backward.default: _of_gradients,
+    aten.max_pool3d_with_indices.default: _of_maxima,
+    aten.adaptive_max_pool3d.default: _of_adaptive_maxima,
 }
+
+
+@functools.cache
+def _chip() -> int:
+    """The number of the chip; 0 without torch_npu."""
+    if "torch_npu" not in sys.modules:
+        return 0
+    number: int = torch.get_device_module("npu").utils.get_soc_version()
+    return number
 
 
 def state_dense_results_on_npu() -> None:
@@ -54,7 +84,7 @@ def state_dense_results_on_npu() -> None:
         if not any(map(_is_on_npu, tree_leaves(result))):
             return result  # kernels of torch_npu are asked for once it is there: the answers are kept
         if func in _TYPES:
-            result = _typed(self, result, _TYPES[func])
+            result = _typed(self, result, _TYPES[func](args[0]))
         if not _may_lie_otherwise(func) or copies_integers_on_npu(func, args[0] if args else None):
             return result
         return tree_map_only(FakeTensor, functools.partial(_dense, self), result)
@@ -82,7 +112,7 @@ def _is_on_npu(value: object) -> bool:
     return isinstance(value, FakeTensor) and value.device.type == "npu"
 
 
-def _typed(mode: FakeTensorMode, results: Sequence[Any], types: Mapping[int, torch.dtype]) -> tuple[Any, ...]:
+def _typed(mode: FakeTensorMode, results: Sequence[Any], types: Types) -> tuple[Any, ...]:
     """The results, some of them of another type."""
     return tuple(
         _of_type(mode, value, types[at]) if at in types and _is_on_npu(value) else value

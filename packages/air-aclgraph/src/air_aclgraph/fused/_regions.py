@@ -22,10 +22,10 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 from torch.utils._pytree import tree_leaves
 
-from air_aclgraph._uncapturable import registered_uncapturable, why_illegal
+from air_aclgraph._uncapturable import why_illegal, why_registered
 from air_aclgraph.fused._region import Ground, Region
 from air_aclgraph.fused._runs import Run, is_free, is_write, written_by
-from air_graph import functional_of, keeps_gaps, name_of, owner_of, writes
+from air_graph import functional_of, keeps_gaps, owner_of, writes
 from air_streams import STREAM_OPS
 
 aten = torch.ops.aten
@@ -109,7 +109,6 @@ class _Judge:
         from torch._inductor.lowering import fallbacks, lowerings
 
         self._device = device
-        self._registered = registered_uncapturable()
         self._lowered = lowerings
         self._fallbacks = fallbacks
         self._decomposed = select_decomp_table()
@@ -134,8 +133,10 @@ class _Judge:
             return "Inductor would draw other random numbers"
         if node in self.seen_with_gaps:
             return "its result lies in memory like its argument's, gaps and all"
+        if (registered := why_registered(node)) is not None:
+            return registered[1]
         args: tuple[Any, ...] = map_arg(node.args, lambda n: n.meta.get("val"))
-        why = self._registered.get(name_of(target)) or why_illegal(target, args, node.kwargs)
+        why = why_illegal(target, args, node.kwargs)
         return why or self._not_served(node, target)
 
     def _may_write(self, node: Node) -> bool:
