@@ -1,4 +1,4 @@
-"""What follows from a layout while torch traces is what follows from it in eager on an NPU."""
+"""Layouts and types while torch traces, and what follows from them, are those of eager on an NPU."""
 
 from __future__ import annotations
 
@@ -123,6 +123,20 @@ def test_N25_places_of_maxima_have_the_type_that_eager_gives_and_cut_no_graph(
     torch.testing.assert_close(places, expected_places)
     cuts = [str(one.message) for one in recwarn if issubclass(one.category, GraphSplit)]
     assert dtype is torch.float64 or not cuts
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+@pytest.mark.parametrize("shape", [(6, 5), (2, 5, 3, 4)], ids=str)
+def test_labels_of_32_bits_which_an_npu_takes_are_compiled(shape: tuple[int, ...], mode: str) -> None:
+    torch._dynamo.reset()
+    loss = torch.nn.functional.cross_entropy
+    labels = torch.randint(0, 5, (shape[0], *shape[2:]), dtype=torch.int32).to("npu")
+    x = torch.randn(shape).to("npu").requires_grad_()
+    found = torch.compile(loss, backend="air", fullgraph=True, options={"mode": mode})(x, labels)
+    (gradient,) = torch.autograd.grad(found, x)
+    expected = loss(x, labels)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(gradient, *torch.autograd.grad(expected, x))
 
 
 #: Pools on a chip that gives places in 64 bits.

@@ -24,3 +24,11 @@ def test_a_dimension_without_an_index_is_taken_whole() -> None:
     index = torch.tensor([2, 0])
     assert torch.equal(x.to("npu")[:, index.to("npu")].cpu(), x[:, index])
     assert torch.equal(x.to("npu")[:, :, index.to("npu") // 2].cpu(), x[:, :, index // 2])
+
+
+def test_indices_of_32_bits_are_indices() -> None:
+    x, index = torch.arange(12.0).reshape(4, 3), torch.tensor([2, 0])
+    device, short = x.to("npu"), index.int().to("npu")
+    assert torch.equal(device.index_fill(0, short, -1.0).cpu(), x.index_fill(0, index, -1.0))
+    assert torch.equal(device.clone().index_fill_(1, short, -1.0).cpu(), x.index_fill(1, index, -1.0))
+    assert torch.equal(device.clone().put_(short, device[0, :2]).cpu(), x.clone().put_(index, x[0, :2]))

@@ -25,3 +25,15 @@ def stepped(device: str, reduction: str) -> list[Tensor]:
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 def test_the_gradient_of_a_difference_is_divided_for_a_mean(reduction: str) -> None:
     torch.testing.assert_close(stepped("npu", reduction), stepped("cpu", reduction))
+
+
+@pytest.mark.parametrize("shape", [(6, 5), (2, 5, 3, 4)])
+def test_labels_of_32_bits_are_labels(shape: tuple[int, ...]) -> None:
+    x, labels = torch.randn(shape), torch.randint(0, 5, (shape[0], *shape[2:]))
+    on_host, on_device = x.clone().requires_grad_(), x.to("npu").requires_grad_()
+    expected, found = F.cross_entropy(on_host, labels), F.cross_entropy(on_device, labels.int().to("npu"))
+    expected.backward()
+    found.backward()
+    torch.testing.assert_close(found.cpu(), expected)
+    assert on_device.grad is not None
+    torch.testing.assert_close(on_device.grad.cpu(), on_host.grad)

@@ -63,12 +63,14 @@ AIR_SIM_ROWS(
     "MseLoss(T self, T target, i reduction, T out): out = mse_loss(self, target, reduction)",
     "SmoothL1Loss(T self, T target, i reduction, f beta, T out): out = smooth_l1_loss(self, target, reduction, beta)",
     "SmoothL1LossBackward(T grad, T self, T target, i reduction, f beta, T out): out = smooth_l1_loss_backward(grad, self, target, reduction, beta)",
-    "NLLLoss(T self, T target, T? weight, i reduction, i ignore, T out, T total): out, total = nll_loss_forward(self, target, weight, reduction, ignore)",
+    "NLLLoss(T self, T target, T? weight, i reduction, i ignore, T out, T total): "
+    "labels = _to_copy(target, 4); out, total = nll_loss_forward(self, labels, weight, reduction, ignore)",
     "NLLLossBackward(T grad, T self, T target, T? weight, i reduction, i ignore, T total, T! out): "
-    "out = nll_loss_backward(grad, self, target, weight, reduction, ignore, total)",
-    "NLLLoss2d(T self, T target, T? weight, i reduction, i ignore, T out, T total): out, total = nll_loss2d_forward(self, target, weight, reduction, ignore)",
+    "labels = _to_copy(target, 4); out = nll_loss_backward(grad, self, labels, weight, reduction, ignore, total)",
+    "NLLLoss2d(T self, T target, T? weight, i reduction, i ignore, T out, T total): "
+    "labels = _to_copy(target, 4); out, total = nll_loss2d_forward(self, labels, weight, reduction, ignore)",
     "NLLLoss2dBackward(T grad, T self, T target, T? weight, i reduction, i ignore, T total, T! out): "
-    "out = nll_loss2d_backward(grad, self, target, weight, reduction, ignore, total)",
+    "labels = _to_copy(target, 4); out = nll_loss2d_backward(grad, self, labels, weight, reduction, ignore, total)",
     "MultilabelMarginLoss(T self, T target, i reduction, T out, T is_target): out, is_target = multilabel_margin_loss_forward(self, target, reduction)",
     "Pdist(T self, f p, T out): out = _pdist_forward(self, p)",
     "Cdist(T x1, T x2, f p, i mode, T out): out = cdist(x1, x2, p)",

@@ -48,13 +48,13 @@ AIR_SIM_ROWS(
     "IndexPutImpl(T self, L indices, T values, b accumulate, b unsafe): index_put_(self, indices, values, accumulate)",
     "IndexSelect(T self, i dim, T index, T out): out = index_select(self, dim, index)",
     "IndexAdd(T self, i dim, T index, T source, S alpha, T out): out = index_add(self, dim, index, source, alpha)",
-    "IndexFill(T self, i dim, T index, S value, T out): out = index_fill.int_Scalar(self, dim, index, value)",
-    "InplaceIndexFill(T self, i dim, T index, S value): index_fill_.int_Scalar(self, dim, index, value)",
+    "IndexFill(T self, i dim, T index, S value, T out): x = _to_copy(index, 4); out = index_fill.int_Scalar(self, dim, x, value)",
+    "InplaceIndexFill(T self, i dim, T index, S value): x = _to_copy(index, 4); index_fill_.int_Scalar(self, dim, x, value)",
     "Gather(T self, i dim, T index, T out): out = gather(self, dim, index)",
     "ScatterAdd(T self, i dim, T index, T source, T out): out = scatter_add(self, dim, index, source)",
     "InplaceMaskedFillScalar(T self, T mask, S value): masked_fill_.Scalar(self, mask, value)",
     "InplaceMaskedScatter(T self, T mask, T source): masked_scatter_(self, mask, source)",
-    "InplacePut(T self, T index, T source, b accumulate): put_(self, index, source, accumulate)",
+    "InplacePut(T self, T index, T source, b accumulate): x = _to_copy(index, 4); put_(self, x, source, accumulate)",
     "Embedding(T weight, T indices, T out): out = embedding(weight, indices)",
     "EmbeddingBag(T weight, T indices, T offsets, b scale_grad, i mode, b sparse, T? per_sample, b include_last, i padding_idx, "
     "T out, T offset2bag, T bag_size, T max_indices): out, offset2bag, bag_size, max_indices = "
