@@ -32,6 +32,8 @@ FUZZ: Final = {
     "options": f"{FOLDER}/test_options.py",
     "operators": f"{FOLDER}/test_every_operator.py",
     "modules": f"{FOLDER}/test_every_module.py",
+    "tables": f"{FOLDER}/test_torchs_tables.py",
+    "sizes": f"{FOLDER}/test_unknown_sizes.py",
     "documents": f"{FOLDER}/test_documented_examples.py",
     "surroundings": f"{FOLDER}/test_surroundings.py",
     "derivatives": f"{FOLDER}/test_second_derivatives.py",
