@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -25,6 +26,15 @@ def gradients(results: Any, operands: Any) -> list[Tensor]:
         outputs, inputs, [torch.ones_like(x) for x in outputs], allow_unused=True
     )
     return [gradient for gradient in found if gradient is not None]
+
+
+def judged(program: Callable[[Callable[..., Any]], Any], expected: Any, way: Callable[..., Any]) -> str:
+    """What a program gives otherwise, or raises, where `way` compiles its functions; empty where all is as in eager."""
+    torch._dynamo.reset()
+    try:
+        return difference(expected, program(way))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
 
 
 def difference(expected: Any, found: Any) -> str:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
-from against_eager import difference, gradients
+from against_eager import gradients, judged
 
 MODES = ("reduce-overhead", "max-autotune")
 CALLS = 2  # a capture and a replay
@@ -108,14 +108,6 @@ def _way(backend: str, options: dict[str, Any] | None = None) -> Callable[..., A
     return lambda function: torch.compile(function, backend=backend, options=options)
 
 
-def _judged(program: Program, expected: Any, way: Callable[..., Any]) -> str:
-    torch._dynamo.reset()
-    try:
-        return difference(expected, program(way))
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("table", TABLES)
@@ -129,8 +121,8 @@ def test_what_torchs_tables_hold_gives_what_eager_gives(table: str, mode: str) -
             except Exception:  # eager does not take it
                 continue
             seen += 1
-            told = _judged(program, expected, _way("air", {"mode": mode}))
-            if told and not _judged(program, expected, _way("aot_eager")):
+            told = judged(program, expected, _way("air", {"mode": mode}))
+            if told and not judged(program, expected, _way("aot_eager")):
                 wrong.append(f"{name}: {told}")
     assert seen >= 20
     assert not wrong, "\n".join(wrong)

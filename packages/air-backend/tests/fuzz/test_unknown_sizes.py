@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
-from against_eager import DRAWN_OR_UNWRITTEN, difference
+from against_eager import DRAWN_OR_UNWRITTEN, judged
 
 SHARDS = 4
 CALLS = 2  # a capture and a replay
@@ -57,13 +57,8 @@ def _program(op: Any, sample: Any) -> Callable[[Any], Any]:
     return program
 
 
-def _judged(program: Callable[[Any], Any], expected: Any, backend: str, options: Any = None) -> str:
-    torch._dynamo.reset()
-    try:
-        found = program(lambda f: torch.compile(f, backend=backend, options=options, fullgraph=True))
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return difference(expected, found)
+def _way(backend: str, options: Any = None) -> Callable[..., Any]:
+    return lambda function: torch.compile(function, backend=backend, options=options, fullgraph=True)
 
 
 @pytest.mark.slow
@@ -78,9 +73,9 @@ def test_N25_operators_of_sizes_that_torch_does_not_know_give_what_eager_gives(m
                 expected = program(lambda function: function)
             except Exception:  # eager does not take it
                 continue
-            told = _judged(program, expected, "air", {"mode": mode})
+            told = judged(program, expected, _way("air", {"mode": mode}))
             seen += not told
-            if told and not _judged(program, expected, "aot_eager"):
+            if told and not judged(program, expected, _way("aot_eager")):
                 wrong.append(f"{name}: {told}")
     assert seen > 150
     assert not wrong, "\n".join(wrong)
