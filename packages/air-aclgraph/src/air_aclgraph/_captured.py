@@ -17,6 +17,8 @@ to callers; the executable then finds out why.
         counted["copied_bytes"] += 4096
         return (out0.data,)
 
+Where that is all that a call does, a builtin does it: `_one_builtin`.
+
 While torch's profiler records, `in_profile` does the same with names round the copies and the replay.
 """
 
@@ -40,6 +42,7 @@ from air_aclgraph._copies import Copies, back, batched
 from air_aclgraph._kept import REFERENCES, Loan, owners, references
 from air_aclgraph._key import Key
 from air_aclgraph._memory import flat, overlaps_itself, place_in_storage, whole
+from air_aclgraph._one_builtin import counted, in_one_builtin
 from air_aclgraph._outputs import Constant, Finish, InputView, Output, OwnMemory, Repeated, SameInput, related
 from air_aclgraph._runtime import Recording, StreamTest
 from air_aclgraph._slots import Kind
@@ -196,7 +199,7 @@ class _Lines:
 def _run_of(captured: Captured) -> Run:
     """The function that one call of this key runs; while a profiler records, it leaves the call to another one."""
     profiled = functools.cache(functools.partial(_written, captured))
-    return _written(captured, lambda args: profiled()(args))
+    return in_one_builtin(captured, _written(captured, lambda args: profiled()(args)))
 
 
 def _written(captured: Captured, in_profile: Run | None = None) -> Run:
@@ -325,10 +328,8 @@ def _lent(output: Output, lines: _Lines) -> str:
 def _count_lines(lines: _Lines, captured: Captured) -> None:
     """Dynamo's counter is asked for in every call: whoever clears the counters drops the one of the last call."""
     lines.add(f'counted = {lines.bind(counters)}["air"]')
-    lines.add('counted["replays"] += 1')
-    if copied := captured.copied:
-        lines.add(f'counted["copies"] += {len(copied)}')
-        lines.add(f'counted["copied_bytes"] += {sum(t.nbytes for t in copied)}')
+    for name, number in counted(captured).items():
+        lines.add(f'counted["{name}"] += {number}')
 
 
 def _copy_lines(lines: _Lines, captured: Captured) -> None:

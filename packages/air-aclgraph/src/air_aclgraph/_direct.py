@@ -34,6 +34,7 @@ from torch.autograd import forward_ad
 
 from air_aclgraph import native
 from air_aclgraph._modes import has_function_modes, outside_modes, without_function_modes
+from air_aclgraph._replayer import Replayer
 from air_graph.executors import boxed
 from air_graph.forks import new_lock
 
@@ -166,7 +167,9 @@ class DirectCall:
         )
         if len(self._executors) != 1 or not self._wrapped.plain:
             return compiled
-        return _call(self, _counted(self._executors[0].boxed, self._wrapped.written), compiled)
+        executor = self._executors[0]
+        run = executor.direct() if isinstance(executor, Replayer) else executor.boxed
+        return _call(self, _counted(run, self._wrapped.written), compiled)
 
     @property
     def executor(self) -> Boxed:

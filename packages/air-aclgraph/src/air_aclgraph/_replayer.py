@@ -6,14 +6,16 @@ filled the processor's caches with other things, and every object is fetched fro
 
 from __future__ import annotations
 
+import ctypes
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch._dynamo.utils import counters
 from torch.utils._pytree import TreeSpec, tree_unflatten
 
+from air_aclgraph import native
 from air_aclgraph._captured import Captured, Run
 from air_aclgraph._key import Key, KeyOf
 
@@ -31,7 +33,7 @@ class Replayer(ABC):
         self._key_of = key_of
         self._structure = structure  # of the outputs; None for a flat tuple
         self._always_off = always_off
-        self._only: Run | None = None  # of a graph that has one key
+        self._only: list[Run | None] = [None]  # of a graph that has one key
 
     def boxed(self, args: Sequence[Any]) -> Any:
         """Runs the graph on its inputs, given in one list or tuple: the calling convention of AOTAutograd."""
@@ -40,7 +42,7 @@ class Replayer(ABC):
             key_of = self._key_of
             if key_of is None:
                 key: Key = ()
-                run = self._only
+                run = self._only[0]
                 outputs = None if run is None else run(args)
             else:
                 key = key_of(args)
@@ -60,6 +62,20 @@ class Replayer(ABC):
             except RuntimeError:  # the interrupt ended the wait for the lock
                 pass
 
+    def direct(self) -> Callable[[Sequence[Any]], Any]:
+        """`boxed`, for a caller who keeps this object as long as it: a builtin where the graph has one key."""
+        if self._key_of is not None or self._structure is not None:
+            return self.boxed
+        make = native.builtin("air_keyless", *[ctypes.py_object] * 7)
+        if make is None:
+            return self.boxed
+        objects = self._acquire, self._release, self._only, self._off_path_of_one, counters, "air", "calls"
+        run: Callable[[Sequence[Any]], Any] = make(*objects)
+        return run
+
+    def _off_path_of_one(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        return self._off_path((), list(args))
+
     @abstractmethod
     def _off_path(self, key: Key, args: list[Any]) -> tuple[Any, ...]:
         """Handles a call that cannot simply be replayed."""
@@ -72,9 +88,9 @@ class Replayer(ABC):
         """Replays this capture in calls of its key."""
         self._captured[captured.key] = captured
         if self._key_of is None and not self._always_off:
-            self._only = captured.run
+            self._only[0] = captured.run
 
     def _forget(self, key: Key) -> Captured | None:
         """Replays the capture of a key no more, and gives it back."""
-        self._only = None
+        self._only[0] = None
         return self._captured.pop(key, None)

@@ -20,15 +20,6 @@ struct DirectCall {
     Object* level;
 };
 
-// 1 or 0; -1: an error of Python is set.
-int is_on(Object* asked) {
-    Object* const found = called(asked, nullptr, 0);
-    if (found == nullptr) return -1;
-    const int on = PyObject_IsTrue(found);
-    Py_DecRef(found);
-    return on;
-}
-
 bool is_inside_level(const DirectCall& direct_call) {
     Object* const level = PyDict_GetItem(direct_call.levels, direct_call.level);
     return level == nullptr || PyLong_AsLong(level) >= 0;
@@ -39,9 +30,9 @@ Object* enter(Object* self, Object* args) {
     Object* const run = PyList_GetItem(direct_call.cell, 0);
     if (run == nullptr) return nullptr;
     int around = PyObject_IsTrue(run) == 1 && !is_inside_level(direct_call) ? 0 : 1;
-    if (around == 0) around = is_on(direct_call.casts);
-    if (around == 0) around = is_on(direct_call.gradients);
-    if (around == 0) around = is_on(direct_call.modes);
+    if (around == 0) around = says(direct_call.casts, nullptr, 0);
+    if (around == 0) around = says(direct_call.gradients, nullptr, 0);
+    if (around == 0) around = says(direct_call.modes, nullptr, 0);
     if (around < 0) return nullptr;
     if (around == 1) return PyObject_CallObject(direct_call.careful, args);
     Py_IncRef(run);
