@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
-from against_eager import difference, gradients
+from against_eager import gradients, judged
 
 SHARDS = 4
 CALLS = 2  # a capture and a replay
@@ -41,6 +42,10 @@ class Sample(NamedTuple):
         fresh = value.detach().clone(memory_format=torch.preserve_format)
         return fresh.requires_grad_(value.requires_grad and self.trains)
 
+    def program(self, way: Callable[..., Any]) -> list[Any]:
+        """The same with a module that `way` compiles."""
+        return self.run(way(self.module()))
+
     def run(self, module: Any) -> list[Any]:
         """All that a caller sees of some calls."""
         seen = []
@@ -66,22 +71,13 @@ def samples(trains: bool, shard: int) -> Iterator[Sample]:
                 yield Sample(module.name, module.module_cls, one.constructor_input, one.forward_input, trains)
 
 
-def judged(sample: Sample, expected: Any, backend: str, options: dict[str, Any] | None) -> str:
-    """What is not as in eager; empty where all is."""
-    torch._dynamo.reset()
-    compiled = torch.compile(sample.module(), backend=backend, options=options)
-    try:
-        found = sample.run(compiled)
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return difference(expected, found)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("shard", range(SHARDS))
 @pytest.mark.parametrize("trains", [False, True], ids=["evaluates", "trains"])
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
 def test_N25_every_module_gives_what_eager_gives(mode: str, trains: bool, shard: int) -> None:
+    ours = partial(torch.compile, backend="air", options={"mode": mode})
+    theirs = partial(torch.compile, backend="aot_eager")
     wrong, seen = [], 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -91,8 +87,8 @@ def test_N25_every_module_gives_what_eager_gives(mode: str, trains: bool, shard:
             except Exception:  # eager does not take it
                 continue
             seen += 1
-            told = judged(sample, expected, "air", {"mode": mode})
-            if told and not judged(sample, expected, "aot_eager", None):
+            told = judged(sample.program, expected, ours)
+            if told and not judged(sample.program, expected, theirs):
                 wrong.append(f"{sample.name}{sample.made_of}: {told}")
     assert seen > 100
     assert not wrong, "\n".join(wrong)
