@@ -217,6 +217,16 @@ def test_a_list_of_arguments_is_taken_as_a_tuple_is(device: str) -> None:
     assert alike(run.direct()(list(args)), mixed(*args))
 
 
+def test_a_piece_of_a_graph_is_called_with_its_arguments(device: str) -> None:
+    args = three(device)
+    run = lent(mixed, *args, static=[2])
+    before = counters["air"]["calls"]
+    assert alike(run.spread()(*args), mixed(*args))
+    assert counters["air"]["calls"] == before + 1
+    sized = executable(lambda x: (x * 2,), torch.ones(3, 2, device=device), device=device, dynamic=True)
+    assert sized.spread()(torch.ones(4, 2, device=device))[0].tolist() == [[2.0, 2.0]] * 4
+
+
 def test_something_that_is_no_tensor_is_refused_as_before(python: Any) -> None:
     args = three("cpu")
     with python():

@@ -64,13 +64,20 @@ class Replayer(ABC):
 
     def direct(self) -> Callable[[Sequence[Any]], Any]:
         """`boxed`, for a caller who keeps this object as long as it: a builtin where the graph has one key."""
+        return self._builtin(each_by_itself=False) or self.boxed
+
+    def spread(self) -> Callable[..., Any]:
+        """The same for arguments that are not in one sequence."""
+        return self._builtin(each_by_itself=True) or (lambda *args: self.boxed(args))
+
+    def _builtin(self, *, each_by_itself: bool) -> Callable[..., Any] | None:
         if self._key_of is not None or self._structure is not None:
-            return self.boxed
-        make = native.builtin("air_keyless", *[ctypes.py_object] * 7)
+            return None
+        make = native.builtin("air_keyless", *[ctypes.py_object] * 7, ctypes.c_int)
         if make is None:
-            return self.boxed
+            return None
         objects = self._acquire, self._release, self._only, self._off_path_of_one, counters, "air", "calls"
-        run: Callable[[Sequence[Any]], Any] = make(*objects)
+        run: Callable[..., Any] = make(*objects, each_by_itself)
         return run
 
     def _off_path_of_one(self, args: Sequence[Any]) -> tuple[Any, ...]:

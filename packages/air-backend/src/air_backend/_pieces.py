@@ -66,8 +66,8 @@ def compile_in_pieces(
         inputs = [examples.get(one, value) for one, value in zip(names, values, strict=True)]
         keep = [index for index, one in enumerate(names) if one in static]
         restore_scopes(part)
-        pieces[part_name] = compile_piece(part, inputs, keep, f"{name}.{part_name}")
-        return pieces[part_name]
+        piece = pieces[part_name] = compile_piece(part, inputs, keep, f"{name}.{part_name}")
+        return piece.spread() if isinstance(piece, air_aclgraph.Executable) else piece
 
     def eager(part: fx.GraphModule, values: list[Any], part_name: str) -> Run:
         see_eager(part, f"{name}.{part_name}")

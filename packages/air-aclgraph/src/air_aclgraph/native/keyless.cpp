@@ -69,14 +69,17 @@ void destroy(Object* capsule) {
     delete keyless;
 }
 
-MethodDef enter_method = {"keyless", reinterpret_cast<Object* (*)(Object*, Object* const*, long)>(enter), kOne, nullptr};
+auto* const with_args = reinterpret_cast<Object* (*)(Object*, Object* const*, long)>(enter);
+MethodDef given_one = {"keyless", with_args, kOne, nullptr};
+MethodDef given_all = {"keyless", with_args, kVarArgs, nullptr};
 
 }
 
-// The builtin holds its objects.
+// The builtin holds its objects.  It is given the arguments of the graph in one sequence, or each by itself.
 extern "C" __attribute__((visibility("default"))) Object* air_keyless(
-    Object* acquire, Object* release, Object* cell, Object* off_path, Object* counters, Object* group, Object* calls) {
+    Object* acquire, Object* release, Object* cell, Object* off_path, Object* counters, Object* group, Object* calls,
+    int each_by_itself) {
     Object* const held[] = {acquire, release, cell, off_path, counters, group, calls};
     for (Object* one : held) Py_IncRef(one);
-    return builtin(&enter_method, new Keyless{acquire, release, cell, off_path, counters, group, calls}, destroy);
+    return builtin(each_by_itself != 0 ? &given_all : &given_one, new Keyless{acquire, release, cell, off_path, counters, group, calls}, destroy);
 }
