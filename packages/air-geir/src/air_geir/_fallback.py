@@ -10,6 +10,7 @@ import torch
 from torch import fx
 from torch._prims_common import is_contiguous_or_false
 
+from air_geir._plain_masks import with_plain_masks
 from air_geir.converters import name_of
 from air_geir.errors import CompilationFailed, UnsupportedGraphError
 from air_geir.lowering._source import source_of
@@ -140,6 +141,7 @@ def _as_stated(part: fx.GraphModule) -> Run:
     The next piece is compiled for these example values, and an engine reads memory as it lies. Fake kernels can be
     wrong: that of `_conj` of a number gives a resolved value, the real kernel does not.
     """
+    part = with_plain_masks(part)
     leaves: Any = part.graph.output_node().args[0]
     # a backward graph gives None for what wants no gradient
     stated = [leaf.meta.get("val") if isinstance(leaf, fx.Node) else None for leaf in leaves]
