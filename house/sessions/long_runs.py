@@ -34,6 +34,7 @@ FUZZ: Final = {
     "modules": f"{FOLDER}/test_every_module.py",
     "tables": f"{FOLDER}/test_torchs_tables.py",
     "sizes": f"{FOLDER}/test_unknown_sizes.py",
+    "errors": f"{FOLDER}/test_errors.py",
     "documents": f"{FOLDER}/test_documented_examples.py",
     "surroundings": f"{FOLDER}/test_surroundings.py",
     "derivatives": f"{FOLDER}/test_second_derivatives.py",

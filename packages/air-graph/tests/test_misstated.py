@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -17,9 +18,19 @@ from air_graph import hint_of, mend_layouts
 from air_graph._misstated import MISSTATED
 from air_graph.testing.stated import StatedOtherwise
 
+SHARDS = 4  # of torch's tables
+
 
 def columns(x: Tensor) -> Tensor:
     return x[:, 0, 0].t().contiguous().t()
+
+
+def normed_gradient(gradient: Tensor, x: Tensor) -> Tensor:
+    statistics = torch.ones(3, 1)
+    result: Tensor = torch.ops.aten.native_layer_norm_backward(
+        gradient.t().contiguous().t(), x, [2], statistics, statistics, None, None, [True, False, False]
+    )[0]
+    return result
 
 
 PROGRAMS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -34,6 +45,7 @@ PROGRAMS: dict[str, Callable[[Tensor], Tensor]] = {
     "scatter": lambda x: torch.as_strided_scatter(x[:1].expand_as(x), x[0, 0, 0] * 2, (2,), (1,)),
     "roll": lambda x: x.contiguous(memory_format=torch.channels_last).roll(3, 2),
     "reshaped": lambda x: torch.pow(2.0, x.permute(3, 2, 1, 0)).permute(3, 2, 1, 0).reshape(6, -1)[:, 1],
+    "layer_norm": lambda x: normed_gradient(x[0, 0], x[0, 0] + 1),
     "shuffle": lambda x: torch.channel_shuffle(x.contiguous(memory_format=torch.channels_last), 2) + 1,
 }
 
@@ -124,6 +136,76 @@ def test_every_operator_whose_strides_torch_misstates_is_known() -> None:
     misstated = {name for name, what in seen.found.items() if "strides" in what}
     assert len(misstated & MISSTATED) > 10
     assert {name for name in misstated if not name.startswith("aten::_sparse")} <= MISSTATED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_every_operator_is_known_whose_strides_torch_misstates_where_each_tensor_lies_in_a_way_of_its_own(
+    shard: int,
+) -> None:
+    """Gradients too: a kernel lays its result out like one of its operands, and the fake kernel like another."""
+    chance, seen = random.Random(shard), StatedOtherwise()
+    drawn = partial(_drawn_layout, chance)
+    with warnings.catch_warnings(), seen:
+        warnings.simplefilter("ignore")
+        for program in _programs(shard):
+            for _ in range(4):
+                _run_drawn(program, drawn)
+    misstated = {name for name, what in seen.found.items() if "strides" in what}
+    assert len(misstated & MISSTATED) > 5
+    assert {name for name in misstated if not name.startswith("aten::_sparse")} <= MISSTATED
+
+
+def _programs(shard: int) -> Iterator[Callable[[Any], tuple[Any, Any]]]:
+    """Each lays out what it is given, runs, and tells results and operands: of torch's operators and modules."""
+    from torch.testing._internal.common_methods_invocations import op_db
+    from torch.testing._internal.common_modules import module_db
+
+    for op in op_db[shard::SHARDS]:
+        if torch.float32 in op.dtypes and not op.name.startswith("jiterator"):
+            for sample in _samples(op):
+                yield partial(_operator, op, sample)
+    for info in module_db[shard::SHARDS]:
+        given = {"device": "cpu", "dtype": torch.float32, "requires_grad": True, "training": True}
+        for made in info.module_inputs_func(info, **given)[:4]:
+            if made.forward_input is not None:
+                yield partial(_module, info, made)
+
+
+def _operator(op: Any, sample: Any, lay: Callable[[Any], Any]) -> tuple[Any, Any]:
+    first, args, kwargs = operands = tree_map(lay, (sample.input, sample.args, sample.kwargs))
+    return op.op(first, *args, **kwargs), operands
+
+
+def _module(info: Any, made: Any, lay: Callable[[Any], Any]) -> tuple[Any, Any]:
+    module = info.module_cls(*made.constructor_input.args, **made.constructor_input.kwargs)
+    args, kwargs = operands = tree_map(lay, (made.forward_input.args, made.forward_input.kwargs))
+    return module(*args, **kwargs), (operands, list(module.parameters()))
+
+
+def _run_drawn(program: Callable[[Any], tuple[Any, Any]], drawn: Callable[[Any], Any]) -> None:
+    """A program and its gradients; a layout that it does not take says nothing."""
+    try:
+        found, operands = program(drawn)
+        results, inputs = (
+            [x for x in tree_leaves(each) if isinstance(x, Tensor) and x.requires_grad]
+            for each in (found, operands)
+        )
+        if results and inputs:
+            given = [drawn(torch.randn_like(x)) for x in results]
+            torch.autograd.grad(results, inputs, given, allow_unused=True)
+    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError):
+        return
+
+
+def _drawn_layout(chance: random.Random, x: Any) -> Any:
+    """A tensor with its axes in any order, in a third of the cases densely in theirs."""
+    if not isinstance(x, Tensor) or x.layout is not torch.strided or x.dim() < 2:
+        return x
+    axes = list(range(x.dim()))
+    if chance.random() > 0.35:
+        chance.shuffle(axes)
+    return _turned(x, tuple(axes))
 
 
 def _samples(op: Any) -> list[Any]:

@@ -162,6 +162,17 @@ def test_attention_is_torchs_attention(causal: bool) -> None:
         q[:, :, 5:], k, v, num_heads=4, scale_value=0.3, num_key_value_heads=2, input_layout="BNSD"
     )
     close(one, functional.scaled_dot_product_attention(q[:, :, 5:], k, v, scale=0.3, enable_gqa=True))
+    told, _ = npu.npu_fused_infer_attention_score(
+        q[:, :, 5:],
+        k,
+        v,
+        num_heads=4,
+        scale=0.3,
+        num_key_value_heads=2,
+        input_layout="BNSD",
+        actual_seq_lengths=[9, 0],
+    )
+    close(told, one)  # of one query no lengths of queries are read
 
 
 def test_paged_and_packed_attention_equal_the_plain_one() -> None:

@@ -121,6 +121,14 @@ def test_fused_infer_attention_reads_only_the_given_lengths() -> None:
     close_half(out, sdpa(q, k, v, hidden))
 
 
+def test_fused_infer_attention_of_one_query_is_told_no_lengths_of_queries() -> None:
+    q, k, v = (t.half().float() for t in (bnsd(length=1), bnsd(length=8), bnsd(length=8)))
+    out, _ = torch_npu.npu_fused_infer_attention_score(
+        *half(q, k, v), num_heads=N, input_layout="BNSD", scale=0.25, actual_seq_lengths=[37, 0]
+    )
+    close_half(out, sdpa(q, k, v))
+
+
 def test_fused_infer_attention_follows_the_block_table() -> None:
     size, lengths = 16, [5, 20]
     q = torch.randn(B, 1, N * D).half().float()

@@ -93,7 +93,8 @@ def _queries(p: Problem, layout: str) -> list[Tensor]:
     whole = to_heads(p.query, layout, p.heads)
     if p.query_rope is not None:
         whole = torch.cat((whole, to_heads(p.query_rope, layout, p.heads)), -1)
-    lengths = _lengths(p.query_ends, whole.shape[0])
+    # with one query CANN takes the operator of decoding, which is told no lengths of queries
+    lengths = _lengths(None if whole.shape[2] == 1 else p.query_ends, whole.shape[0])
     return [whole[b : b + 1, :, : lengths[b]] for b in range(whole.shape[0])]
 
 

@@ -96,7 +96,8 @@ int64_t length_of(const std::vector<int64_t>& lengths, int64_t batch, bool cumul
 
 Tensor query_of(const Problem& p, const Tensor& x, int64_t batch) {
   if (p.packed) return rows_of_batch(x, p.query_lengths, static_cast<size_t>(batch)).transpose(0, 1).unsqueeze(0);
-  return x.narrow(0, batch, 1).narrow(2, 0, length_of(p.query_lengths, batch, false, x.size(2)));
+  const int64_t size = x.size(2);  // with one query CANN takes the operator of decoding, which is told no lengths of them
+  return x.narrow(0, batch, 1).narrow(2, 0, size == 1 ? 1 : length_of(p.query_lengths, batch, false, size));
 }
 
 Tensor keys_of(const Problem& p, const std::vector<Tensor>& list, int64_t batch) {
