@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,8 +17,10 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
 from air_backend.errors import GraphSplit
+from air_fxpasses.npu_ops.samples import Sample, samples
 from air_graph import state_dense_results_on_npu
-from air_graph.testing.stated import StatedOtherwise
+from air_graph.testing.stated import StatedOtherwise, run_laid_out_anyhow
+from npu_ops_on_device import overload
 
 pytestmark = pytest.mark.npu("torch_npu lays results out in its own way")
 
@@ -275,3 +279,74 @@ def _wide_samples(op: Any, dtype: torch.dtype) -> list[Any]:
 
 def _is_wide(x: object) -> bool:
     return isinstance(x, Tensor) and x.dim() > 1 and min(x.shape) > 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shard", range(4))
+def test_N25_gradients_of_turned_tensors_lie_on_an_npu_as_is_said_to_torch(refusing: str, shard: int) -> None:
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    state_dense_results_on_npu()
+    chance, seen = random.Random(shard), StatedOtherwise("npu")
+    for op in op_db[shard::4]:
+        if torch.float32 not in op.dtypes or op.name.startswith("jiterator"):
+            continue
+        for sample in list(op.sample_inputs("cpu", torch.float32, requires_grad=op.supports_autograd))[:4]:
+            with _where_it_runs(seen):
+                run_laid_out_anyhow(chance, partial(_operator, op.op, sample), "npu")
+    assert seen.asked > 2000
+    lies_otherwise = {name for name, what in seen.found.items() if "strides" in what}
+    assert lies_otherwise <= BOTH_WAYS, sorted(lies_otherwise - BOTH_WAYS)
+
+
+def _operator(op: Any, sample: Any, lay: Callable[[Any], Any]) -> tuple[Any, Any]:
+    first, args, kwargs = operands = tree_map(lay, (sample.input, sample.args, sample.kwargs))
+    return op(first, *args, **kwargs), operands
+
+
+@pytest.mark.slow
+def test_N25_operators_of_torch_npu_and_their_gradients_lie_as_is_said_to_torch(refusing: str) -> None:
+    state_dense_results_on_npu()
+    chance, seen = random.Random(0), StatedOtherwise("npu")
+    for sample in samples():
+        for _ in range(6):
+            with _where_it_runs(seen):
+                run_laid_out_anyhow(chance, partial(_operator_of_torch_npu, sample), "npu")
+    assert seen.asked > 500
+    assert {name for name, what in seen.found.items() if "strides" in what} == set()
+
+
+def _operator_of_torch_npu(sample: Sample, lay: Callable[[Any], Any]) -> tuple[Any, Any]:
+    args, kwargs = operands = tree_map(lay, tree_map(_trained, (sample.args, sample.kwargs)))
+    return overload(sample.operator)(*args, **kwargs), operands
+
+
+def _trained(x: Any) -> Any:
+    is_number = isinstance(x, Tensor) and x.is_floating_point()
+    return x.clone().requires_grad_() if is_number else x
+
+
+def attended(x: Tensor) -> Any:
+    """Heads are turned before attention and back after it, as models do."""
+    heads = x.half().view(2, 6, 4, 16).transpose(1, 2)
+    names = {"num_heads": 4, "input_layout": "BNSD", "scale_value": 0.25}
+    found = torch.ops.npu.npu_prompt_flash_attention(heads, heads, heads, **names)
+    return found.transpose(1, 2).reshape(2, 6, 64), found.is_contiguous()
+
+
+def normed(x: Tensor) -> Any:
+    found = torch.ops.npu.npu_rms_norm(x.transpose(0, 1), x[0, 0] + 1, 1e-6)[0]
+    return found.view(-1), found.is_contiguous()
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+@pytest.mark.parametrize("function", [attended, normed])
+def test_N25_what_operators_of_torch_npu_make_of_turned_tensors_is_viewed_as_in_eager(
+    function: Callable[[Tensor], Any], mode: str
+) -> None:
+    x = torch.randn(2, 6, 64, device="npu")
+    compiled = torch.compile(function, backend="air", options={"mode": mode})
+    for _ in range(3):
+        (found, is_dense), (wanted, was_dense) = compiled(x), function(x)
+        assert (is_dense, found.stride()) == (was_dense, wanted.stride())
+        torch.testing.assert_close(found, wanted, rtol=2e-2, atol=2e-2)

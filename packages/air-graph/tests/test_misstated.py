@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from air_graph import hint_of, mend_layouts
 from air_graph._misstated import MISSTATED
-from air_graph.testing.stated import StatedOtherwise
+from air_graph.testing.stated import StatedOtherwise, run_laid_out_anyhow
 
 SHARDS = 4  # of torch's tables
 
@@ -145,12 +145,11 @@ def test_every_operator_is_known_whose_strides_torch_misstates_where_each_tensor
 ) -> None:
     """Gradients too: a kernel lays its result out like one of its operands, and the fake kernel like another."""
     chance, seen = random.Random(shard), StatedOtherwise()
-    drawn = partial(_drawn_layout, chance)
     with warnings.catch_warnings(), seen:
         warnings.simplefilter("ignore")
         for program in _programs(shard):
             for _ in range(4):
-                _run_drawn(program, drawn)
+                run_laid_out_anyhow(chance, program)
     misstated = {name for name, what in seen.found.items() if "strides" in what}
     assert len(misstated & MISSTATED) > 5
     assert {name for name in misstated if not name.startswith("aten::_sparse")} <= MISSTATED
@@ -181,31 +180,6 @@ def _module(info: Any, made: Any, lay: Callable[[Any], Any]) -> tuple[Any, Any]:
     module = info.module_cls(*made.constructor_input.args, **made.constructor_input.kwargs)
     args, kwargs = operands = tree_map(lay, (made.forward_input.args, made.forward_input.kwargs))
     return module(*args, **kwargs), (operands, list(module.parameters()))
-
-
-def _run_drawn(program: Callable[[Any], tuple[Any, Any]], drawn: Callable[[Any], Any]) -> None:
-    """A program and its gradients; a layout that it does not take says nothing."""
-    try:
-        found, operands = program(drawn)
-        results, inputs = (
-            [x for x in tree_leaves(each) if isinstance(x, Tensor) and x.requires_grad]
-            for each in (found, operands)
-        )
-        if results and inputs:
-            given = [drawn(torch.randn_like(x)) for x in results]
-            torch.autograd.grad(results, inputs, given, allow_unused=True)
-    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError):
-        return
-
-
-def _drawn_layout(chance: random.Random, x: Any) -> Any:
-    """A tensor with its axes in any order, in a third of the cases densely in theirs."""
-    if not isinstance(x, Tensor) or x.layout is not torch.strided or x.dim() < 2:
-        return x
-    axes = list(range(x.dim()))
-    if chance.random() > 0.35:
-        chance.shuffle(axes)
-    return _turned(x, tuple(axes))
 
 
 def _samples(op: Any) -> list[Any]:

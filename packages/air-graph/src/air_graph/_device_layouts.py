@@ -88,6 +88,38 @@ _VIEWS_OF_DENSE: Final = frozenset((aten.rot90.default,))
 _WITH_KERNELS_OF_TORCH_NPU: Final = frozenset(("aten", "prims"))
 """Packages of operators whose kernels torch_npu writes; those of others say how their results lie."""
 
+_DENSE_OF_TORCH_NPU: Final = frozenset(
+    f"npu::{name}"
+    for name in (
+        "fast_gelu",
+        "kl_div_backward",
+        "l1_loss_backward",
+        "npu_add_rms_norm",
+        "npu_add_rms_norm_cast",
+        "npu_dynamic_quant",
+        "npu_fast_gelu",
+        "npu_fast_gelu_backward",
+        "npu_gelu",
+        "npu_gelu_backward",
+        "npu_group_norm_silu",
+        "npu_incre_flash_attention",
+        "npu_interleave_rope",
+        "npu_linear_backward",
+        "npu_lstm_cell_backward",
+        "npu_prompt_flash_attention",
+        "npu_quantize",
+        "npu_rms_norm",
+        "npu_rms_norm_backward",
+        "npu_rotary_mul_backward",
+        "npu_scatter_pa_kv_cache_functional",
+        "npu_swiglu_backward",
+        "npu_top_k_top_p",
+        "repeat_interleave_backward_int",
+    )
+)
+"""Of its own: their fake kernels state results that lie like an operand.  A run of each with turned operands has shown
+so, and that the others state what they give."""
+
 
 def lies_like_operand_on_npu(target: Any) -> bool:
     """Whether the results of an operator lie in torch_npu as torch describes them."""
@@ -96,8 +128,10 @@ def lies_like_operand_on_npu(target: Any) -> bool:
 
 def is_dense_on_npu(target: Any) -> bool:
     """Whether a kernel of torch_npu makes the results of an operator, and lays them out densely."""
-    if not isinstance(target, torch._ops.OpOverload) or target.namespace not in _WITH_KERNELS_OF_TORCH_NPU:
+    if not isinstance(target, torch._ops.OpOverload):
         return False
+    if target.namespace not in _WITH_KERNELS_OF_TORCH_NPU:
+        return target._schema.name in _DENSE_OF_TORCH_NPU
     return target not in _VIEWS_OF_DENSE and not lies_like_operand_on_npu(target)
 
 
@@ -189,10 +223,7 @@ class DeviceLayouts:
             return traced if all(map(self._stays, call.all_input_nodes)) else self._result(node, call)
         if call.target is torch.ops.higher_order.cond and call is not node:
             return self._of_branch(call, node.args[1])
-        if (
-            not isinstance(call.target, torch._ops.OpOverload)
-            or call.target.namespace not in _WITH_KERNELS_OF_TORCH_NPU
-        ):
+        if not is_dense_on_npu(call.target):
             return traced
         dense = torch._prims_common.make_contiguous_strides_for(traced.shape)
         if same_extents(traced.stride(), dense):

@@ -9,8 +9,9 @@ Everything that a compiler decides of a result (views or copies, types, sizes) i
 
 from __future__ import annotations
 
+import random
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -76,3 +77,39 @@ def _differences(real: Tensor, stated: Tensor) -> Iterator[str]:
 def _same(real: int, stated: int | torch.SymInt) -> bool:
     """A number that depends on data is known to nobody who traces."""
     return real == stated if isinstance(stated, int) else True
+
+
+def run_laid_out_anyhow(
+    chance: random.Random, program: Callable[[Callable[[Any], Any]], tuple[Any, Any]], device: str = "cpu"
+) -> None:
+    """Runs a program and its gradients with each tensor, and each gradient that is given, in a layout of its own.
+
+    The program is given what lays a value out, and tells its results and its operands. What raises says nothing.
+    """
+
+    def lay(value: Any) -> Any:
+        return _laid_out_anyhow(chance, value, device)
+
+    try:
+        found, operands = program(lay)
+        results, inputs = (
+            [x for x in tree_leaves(each) if isinstance(x, Tensor) and x.requires_grad]
+            for each in (found, operands)
+        )
+        if results and inputs:
+            given = [lay(torch.randn_like(x)) for x in results]
+            torch.autograd.grad(results, inputs, given, allow_unused=True)
+    except Exception:  # an operator that does not take this layout
+        return
+
+
+def _laid_out_anyhow(chance: random.Random, value: Any, device: str) -> Any:
+    """A tensor with its axes in any order in memory, in a third of the cases in theirs."""
+    if not isinstance(value, Tensor) or value.layout is not torch.strided:
+        return value
+    axes = list(range(value.dim()))
+    if chance.random() > 1 / 3:
+        chance.shuffle(axes)
+    back = [axes.index(axis) for axis in range(len(axes))]
+    laid = value.detach().permute(axes).contiguous().to(device).permute(back)
+    return laid.requires_grad_(value.requires_grad)
