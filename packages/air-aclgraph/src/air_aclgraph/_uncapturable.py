@@ -6,6 +6,7 @@
     x.to_sparse()           no piece of memory (`air_graph.no_memory`), as little as a tensor on `meta`
     x[mask] = v             on a device the host counts the mask first
     _npu_dropout_gen_mask   torch_npu runs it on a second stream, unless it is told not to
+    normal(mean, std)       torch_npu launches nothing for it inside a capture
     cond, while_loop        on a device the host looks at the predicate (`_decisions`), unless it is a conditional node
     your::op(x, object)     on a device the host reads the object, whose state may be another (`_objects`)
     your::op                `register_uncapturable`, or a capture that failed there before
@@ -219,6 +220,10 @@ def _reason(node: Node, op: OpOverload, at: int, device: torch.device) -> str | 
         return why
     if op._schema.name == "npu::_npu_dropout_gen_mask" and node.kwargs.get("parallel", True) is not False:
         return "torch_npu runs it on a stream of its own, which is no part of the capture"
+    if op._schema.name == "aten::normal" and device.type == "npu":
+        return (
+            "torch_npu launches nothing for it inside a capture (in-place, empty.normal_(mean, std), it does)"
+        )
     if getattr(torch.Tag, "cudagraph_unsafe", None) in op.tags:
         return "its author says that it cannot be part of a captured graph"
     if op in MASKED_WRITES and _has_mask(args[1]):
