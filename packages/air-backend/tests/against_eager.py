@@ -17,14 +17,14 @@ DRAWN_OR_UNWRITTEN = (
 CLOSE = {torch.bfloat16: (4e-2, 4e-2), torch.float16: (2e-2, 2e-2)}
 
 
-def gradients(results: Any, operands: Any) -> list[Tensor]:
+def gradients(
+    results: Any, operands: Any, given: Callable[[Tensor], Tensor] = torch.ones_like
+) -> list[Tensor]:
     outputs = [x for x in tree_leaves(results) if isinstance(x, Tensor) and x.requires_grad]
     inputs = [x for x in tree_leaves(operands) if isinstance(x, Tensor) and x.requires_grad]
     if not outputs or not inputs:
         return []
-    found: Any = torch.autograd.grad(
-        outputs, inputs, [torch.ones_like(x) for x in outputs], allow_unused=True
-    )
+    found: Any = torch.autograd.grad(outputs, inputs, [given(x) for x in outputs], allow_unused=True)
     return [gradient for gradient in found if gradient is not None]
 
 

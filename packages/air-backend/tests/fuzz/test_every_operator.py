@@ -22,6 +22,7 @@ from against_eager import (
 )
 
 SHARDS = 4
+OWN = "each its own"  # operands, and the gradients that are given
 
 
 class Call(NamedTuple):
@@ -30,10 +31,11 @@ class Call(NamedTuple):
     operator: Any
     operands: Any
     layout: str
+    seed: int = 0
 
-    def fresh(self) -> Any:
+    def fresh(self, chance: random.Random) -> Any:
         torch.manual_seed(0)
-        return tree_map(lambda x: laid_out(x, self.layout), self.operands)
+        return tree_map(lambda x: laid_out(x, self.layout, chance), self.operands)
 
     def in_double(self, function: Any) -> Any:
         """The same call of operands in double precision instead of half."""
@@ -44,13 +46,22 @@ class Call(NamedTuple):
 
     def run(self, function: Any) -> Any:
         """The results, and the gradients where there are some."""
-        operands = self.fresh()
+        chance = random.Random(self.seed)
+        operands = self.fresh(chance)
         results = function(*operands)
-        return results, gradients(results, operands), operands
+
+        def given(result: Tensor) -> Tensor:
+            return (
+                laid_out(torch.ones_like(result), self.layout, chance)
+                if self.layout == OWN
+                else torch.ones_like(result)
+            )
+
+        return results, gradients(results, operands, given), operands
 
 
-def laid_out(x: Any, layout: str) -> Any:
-    """The same values: axes turned round, at every other place behind an offset, or channels last."""
+def laid_out(x: Any, layout: str, chance: random.Random) -> Any:
+    """The same values: axes turned round, at every other place behind an offset, channels last, or in any order."""
     if not isinstance(x, Tensor) or x.layout is not torch.strided:
         return x
     plain = x.detach()
@@ -60,6 +71,11 @@ def laid_out(x: Any, layout: str) -> Any:
     elif layout == "apart" and x.numel():
         strides = [2 * stride for stride in plain.contiguous().stride()]
         made = plain.new_zeros(2 * x.numel() + 3).as_strided(x.shape, strides, 3).copy_(plain)
+    elif layout == OWN:
+        order = list(range(x.dim()))
+        chance.shuffle(order)
+        made = plain.permute(order).contiguous().permute([order.index(axis) for axis in range(x.dim())])
+        made = plain.clone() if made is plain else made
     elif layout == "channels last" and x.dim() == 4:
         made = plain.contiguous(memory_format=torch.channels_last)
     else:
@@ -78,8 +94,8 @@ def calls(dtype: torch.dtype, trains: bool, shard: int) -> Iterator[Call]:
             continue
         samples = list(operator.sample_inputs("cpu", dtype, requires_grad=trains))
         for sample in chance.sample(samples, min(3, len(samples))):
-            layout = chance.choice(("turned", "turned", "apart", "channels last"))
-            yield Call(operator, (sample.input, sample.args, sample.kwargs), layout)
+            layout = chance.choice(("turned", OWN, OWN, "apart", "channels last"))
+            yield Call(operator, (sample.input, sample.args, sample.kwargs), layout, chance.randrange(1000))
 
 
 def judged(call: Call, backend: str, options: dict[str, Any] | None) -> str:
