@@ -103,7 +103,9 @@ PLAIN: Mapping[str, Step] = {
     "relu": lambda x, i, state: x.relu() + 0.1,
     "mm": lambda x, i, state: (x @ state["weight"]).tanh(),
     "view": lambda x, i, state: x.t().contiguous().view(4, 4),
-    "norm": lambda x, i, state: F.layer_norm(x, (4,)),
+    "norm": lambda x, i, state: F.layer_norm(
+        x + torch.arange(4), (4,)
+    ),  # a row of equal numbers has no gradient
 }
 
 
