@@ -66,12 +66,8 @@ def _rewrite(graph: fx.Graph) -> bool:
     """Whether a call was written otherwise: of the operator, or of a function that is given it."""
     changed = False
     for node in graph.nodes:
-        args = tuple(
-            _WRITTEN_AS.get(one, one) if isinstance(one, torch._ops.OpOverload) else one for one in node.args
-        )
-        target = _WRITTEN_AS.get(node.target, node.target)
-        if target is not node.target or any(
-            one is not other for one, other in zip(args, node.args, strict=True)
-        ):
-            node.target, node.args, changed = target, args, True
+        before = (node.target, *node.args)
+        target, *args = after = tuple(map(_written, before))
+        if any(one is not other for one, other in zip(before, after, strict=True)):
+            node.target, node.args, changed = target, tuple(args), True
     return changed
