@@ -109,17 +109,13 @@ def _objects(captured: Captured, careful: Run, copied: Sequence[int]) -> tuple[A
         captured.tests(captured.indices, tested) if tested else None,
         owners,
         references,
-        _copying(captured, buffers) if buffers else None,
+        (captured.copies or batched)(buffers) if buffers else None,
         captured.recording.replay,
         captured.count,
         counters,
         "air",
         "data",
     )
-
-
-def _copying(captured: Captured, buffers: Sequence[Tensor]) -> Callable[..., Any]:
-    return (captured.copies or batched)(buffers)
 
 
 def _loan(loan: Loan) -> tuple[Any, ...]:

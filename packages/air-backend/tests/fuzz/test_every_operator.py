@@ -20,6 +20,7 @@ from against_eager import (
     gradients,
     layout_difference,
 )
+from air_graph.testing.stated import laid_out_anyhow
 
 SHARDS = 4
 OWN = "each its own"  # operands, and the gradients that are given
@@ -51,11 +52,8 @@ class Call(NamedTuple):
         results = function(*operands)
 
         def given(result: Tensor) -> Tensor:
-            return (
-                laid_out(torch.ones_like(result), self.layout, chance)
-                if self.layout == OWN
-                else torch.ones_like(result)
-            )
+            ones = torch.ones_like(result)
+            return laid_out_anyhow(chance, ones) if self.layout == OWN else ones
 
         return results, gradients(results, operands, given), operands
 
@@ -72,10 +70,7 @@ def laid_out(x: Any, layout: str, chance: random.Random) -> Any:
         strides = [2 * stride for stride in plain.contiguous().stride()]
         made = plain.new_zeros(2 * x.numel() + 3).as_strided(x.shape, strides, 3).copy_(plain)
     elif layout == OWN:
-        order = list(range(x.dim()))
-        chance.shuffle(order)
-        made = plain.permute(order).contiguous().permute([order.index(axis) for axis in range(x.dim())])
-        made = plain.clone() if made is plain else made
+        return laid_out_anyhow(chance, x)
     elif layout == "channels last" and x.dim() == 4:
         made = plain.contiguous(memory_format=torch.channels_last)
     else:

@@ -20,13 +20,9 @@ struct Keyless {
 Object* outputs_of(const Keyless& keyless, Object* args) {
     Object* const run = PyList_GetItem(keyless.cell, 0);
     if (run == nullptr) return nullptr;
-    Object* outputs = none();
+    if (run == none()) return called(keyless.off_path, &args, 1);
     Py_IncRef(run);  // a call may put another one there
-    if (run != none()) {
-        outputs = called(run, &args, 1);
-    } else {
-        Py_IncRef(outputs);
-    }
+    Object* const outputs = called(run, &args, 1);
     Py_DecRef(run);
     if (outputs != none()) return outputs;
     Py_DecRef(outputs);

@@ -73,23 +73,21 @@ inline bool did(Object* callable, Object* const* args, long count) {
     return true;
 }
 
-// 1 or 0: what a call says; -1: an error of Python is set.
-inline int says(Object* callable, Object* const* args, long count) {
+// What `take` reads off the result of a call; -1 with an error of Python where the call gives none.
+template <class Taken>
+Taken taken(Object* callable, Object* const* args, long count, Taken (*take)(Object* result)) {
     Object* const result = called(callable, args, count);
     if (result == nullptr) return -1;
-    const int yes = PyObject_IsTrue(result);
+    const Taken found = take(result);
     Py_DecRef(result);
-    return yes;
+    return found;
 }
 
+// 1 or 0: what a call says; -1: an error of Python is set.
+inline int says(Object* callable, Object* const* args, long count) { return taken(callable, args, count, PyObject_IsTrue); }
+
 // The number that a call gives; -1 with an error of Python where it gives none.
-inline long number_of(Object* callable, Object* const* args, long count) {
-    Object* const result = called(callable, args, count);
-    if (result == nullptr) return -1;
-    const long number = PyLong_AsLong(result);
-    Py_DecRef(result);
-    return number;
-}
+inline long number_of(Object* callable, Object* const* args, long count) { return taken(callable, args, count, PyLong_AsLong); }
 
 // counts[name] += number; false: an error of Python is set.
 inline bool add(Object* counts, Object* name, long number) {

@@ -88,7 +88,7 @@ def run_laid_out_anyhow(
     """
 
     def lay(value: Any) -> Any:
-        return _laid_out_anyhow(chance, value, device)
+        return laid_out_anyhow(chance, value, device)
 
     try:
         found, operands = program(lay)
@@ -103,13 +103,13 @@ def run_laid_out_anyhow(
         return
 
 
-def _laid_out_anyhow(chance: random.Random, value: Any, device: str) -> Any:
-    """A tensor with its axes in any order in memory, in a third of the cases in theirs."""
+def laid_out_anyhow(chance: random.Random, value: Any, device: str = "cpu") -> Any:
+    """A tensor with its axes in any order in memory of its own, in a third of the cases in theirs."""
     if not isinstance(value, Tensor) or value.layout is not torch.strided:
         return value
     axes = list(range(value.dim()))
     if chance.random() > 1 / 3:
         chance.shuffle(axes)
     back = [axes.index(axis) for axis in range(len(axes))]
-    laid = value.detach().permute(axes).contiguous().to(device).permute(back)
+    laid = value.detach().permute(axes).clone(memory_format=torch.contiguous_format).to(device).permute(back)
     return laid.requires_grad_(value.requires_grad)
