@@ -49,7 +49,9 @@ def test_nonsense_is_refused_with_the_switch_and_its_variable(name: str, value: 
         Switches.of({name: value})
 
 
-@pytest.mark.parametrize("fault", ["oom", "oom@0", "panic@3", "stream_limit@3"])
+@pytest.mark.parametrize(
+    "fault", ["oom", "oom@0", "panic@3", "stream_limit@3", "aclrtMemcpy", "aclrtMemcpy@0", "acl@3"]
+)
 def test_an_unknown_fault_is_refused(fault: str) -> None:
     with pytest.raises(UnknownSwitch, match="is not known"):
         Switches.of({"fault": fault})

@@ -89,3 +89,17 @@ def test_a_failed_replay_names_the_graph() -> None:
 def test_an_error_that_is_not_the_devices_stays_as_it_is() -> None:
     error = RuntimeError("the size of tensor a must match the size of tensor b")
     assert replay_error(error, "decoder") is error
+
+
+def test_a_launch_that_torch_npu_had_queued_is_named_and_the_process_is_over() -> None:
+    said = "The Inner error is reported as above. The process exits for this inner error, and the current working "
+    captured = translate(
+        RuntimeError(f"{said}operator name is aclnnReduceSum.\nSince the operator"), Limits()
+    )
+    replayed = replay_error(RuntimeError(f"{said}event is 0x1295fda0.\nSince the operator"), "decoder")
+    assert isinstance(captured, CaptureFailed)
+    assert "torch_npu could not launch operator aclnnReduceSum" in str(captured)
+    assert isinstance(replayed, ReplayFailed)
+    assert "could not launch event 0x1295fda0" in str(replayed)
+    for error in (captured, replayed):
+        assert "start the process again" in str(error)

@@ -232,3 +232,21 @@ def test_a_replay_that_waits_for_the_device_translates_the_code(tmp_path: Path) 
         assert code in text
         assert "return x * 2 + 1" in text
         assert "run_eagerly" in text
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize(
+    "function", ["aclmdlRICaptureBegin", "aclmdlRIGetId", "aclrtSetStreamAttribute", "aclmdlRICaptureEnd"]
+)
+def test_a_first_capture_that_the_driver_refuses_leaves_nothing_behind(function: str, number: int) -> None:
+    """The first two calls are those of the capture that keeps a pool, and of the graph's."""
+    x = torch.randn(64, device="npu")
+    run = executable(large, x, device="npu", runtime=AcceleratorRuntime("npu:0"), air__warmup=0)
+    npu().synchronize()
+    air_sim.change(fault=f"{function}@{number}")
+    with pytest.raises(CaptureFailed, match="507899"):
+        run(x)
+    air_sim.change(fault="")
+    assert torch.rand(2, device="npu").sum().isfinite(), "nothing is left in the state of a capture"
+    for _ in range(3):
+        assert right(run, x)

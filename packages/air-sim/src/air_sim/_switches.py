@@ -18,7 +18,9 @@ from air_sim.errors import UnknownSwitch
 
 PREFIX = "AIR_SIM_"
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_FAULT = re.compile(r"(oom|kernel_error|hang)@[1-9]\d*|(stream_limit|event_limit)=\d+")
+_FAULT = re.compile(
+    r"(oom|kernel_error|hang|(acl|Hccl|ge::)[\w:]+)@[1-9]\d*|(stream_limit|event_limit)=\d+", re.ASCII
+)
 
 
 def parse_bytes(text: str) -> int:
@@ -71,7 +73,8 @@ class Switches:
         0, "a kernel that hangs is given up after this time (0: what the program has set)"
     )
     fault: str = _switch(
-        "", "oom@N, kernel_error@N, hang@N (the Nth from now), stream_limit=K, event_limit=K; commas"
+        "",
+        "oom@N, kernel_error@N, hang@N, FUNCTION@N (the Nth from now), stream_limit=K, event_limit=K; commas",
     )
     count_file: str = _switch("", "file that gets the number of calls of each function at exit")
     verbose: bool = _switch(False, "driver errors are also written to standard error")
@@ -106,7 +109,8 @@ class Switches:
         for one in filter(None, (part.strip() for part in self.fault.split(","))):
             if _FAULT.fullmatch(one) is None:
                 raise UnknownSwitch(
-                    f"fault {one!r} is not known: use oom@N, kernel_error@N, hang@N, stream_limit=K or event_limit=K"
+                    f"fault {one!r} is not known: use oom@N, kernel_error@N, hang@N, the name of a function as in "
+                    "aclrtMemcpyAsync@2, stream_limit=K or event_limit=K"
                 )
 
     @classmethod

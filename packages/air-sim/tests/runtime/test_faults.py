@@ -136,3 +136,41 @@ def test_an_event_of_a_failed_stream_fails_nobody_after_the_device_is_recovered(
     air_sim.recover()
     npu.current_stream().wait_event(event)
     assert (x + 1).cpu().eq(2).all()
+
+
+REFUSABLE = (
+    "aclnnReluGetWorkspaceSize",
+    "aclrtSynchronizeDeviceWithTimeout",
+    "aclmdlRICaptureBegin",
+    "aclmdlRIExecuteAsync",
+)
+
+
+@pytest.mark.parametrize("function", REFUSABLE)
+def test_a_call_of_any_function_can_be_refused_and_the_next_one_works(device: str, function: str) -> None:
+    x = torch.tensor([-1.0, 1.0], device=device)
+
+    def step() -> list[float]:
+        y = x.relu()
+        npu.synchronize()
+        with npu.graph(graph := npu.NPUGraph()):
+            z = y + 1
+        graph.replay()
+        return z.tolist()  # type: ignore[no-any-return]  # torch has no type for it
+
+    assert step() == [1.0, 2.0]
+    air_sim.change(fault=f"{function}@1")
+    with pytest.raises(RuntimeError, match=f"(?s)507899.*{function}: a fault was injected"):
+        step()
+    assert step() == [1.0, 2.0]
+
+
+def test_the_call_that_is_refused_is_counted_from_the_change(device: str) -> None:
+    x = torch.ones(2, device=device)
+    x.relu()
+    air_sim.change(fault="aclnnReluGetWorkspaceSize@2, oom@100000")
+    x.relu()
+    with pytest.raises(RuntimeError, match="aclnnReluGetWorkspaceSize: a fault"):
+        x.relu()
+    x.relu()
+    air_sim.change(fault="")

@@ -99,3 +99,10 @@ def test_an_operator_of_the_older_kind_is_an_error_of_its_stream(device: str) ->
         (x + 1).cpu()
     air_sim.recover()
     assert torch.equal((x + 1).cpu(), x.cpu() + 1)
+
+
+def test_a_launch_that_a_fault_refuses_ends_the_launch_thread_as_any_other(program: Program) -> None:
+    refused = 'air_sim.change(fault="aclnnRelu@1")\nattempt("operator", lambda: x.relu().cpu())\n'
+    done = program(PRELUDE + refused + USES, timeout_s=400)
+    assert "aclnnRelu" in outcomes(done, "operator")[0]
+    assert "start a new process" in outcomes(done, "recover")[0]

@@ -137,6 +137,11 @@ OF_CUDA: Final[dict[str, Cause]] = {
 }
 """What CUDA says instead of a code, to what it means."""
 
+_LAUNCH: Final = re.compile(
+    r"process exits for this inner error, and the current working (operator|event)(?: name)? is ([\w:]+)"
+)
+"""What torch_npu says of a launch that it had queued, once its launch thread has ended with it."""
+
 _CODE: Final = re.compile(r"(?<!\d)([125]07\d{3})(?!\d)")
 
 
@@ -145,6 +150,20 @@ def driver_code(error: BaseException) -> int | None:
     codes = [int(code) for code in _CODE.findall(str(error))]
     known = [code for code in codes if code in CAUSES]
     return next(iter(known or codes), None)
+
+
+def _cause_of(error: BaseException, code: int | None) -> Cause | None:
+    """What the text of an error means; None where nothing is known of it."""
+    if (launch := _LAUNCH.search(str(error))) is not None:
+        return Cause(
+            f"torch_npu could not launch {launch[1]} {launch[2]}, which it had queued, and launches nothing more "
+            "in this process",
+            "start the process again: what it printed before this error is the cause, and ASCEND_LAUNCH_BLOCKING=1 "
+            "names the line",
+        )
+    return CAUSES.get(code or 0) or next(
+        (cause for said, cause in OF_CUDA.items() if said in str(error)), None
+    )
 
 
 def translate(error: RuntimeError, limits: Limits) -> AclGraphError:
@@ -157,11 +176,7 @@ def translate(error: RuntimeError, limits: Limits) -> AclGraphError:
             available=limits.free_bytes,
         )
     code = driver_code(error)
-    cause = (
-        CAUSES.get(code or 0)
-        or next((cause for said, cause in OF_CUDA.items() if said in str(error)), None)
-        or Cause(first_line(error), _AT_FAULT, illegal=code is None)
-    )
+    cause = _cause_of(error, code) or Cause(first_line(error), _AT_FAULT, illegal=code is None)
     what = f"the capture failed: {cause.what}"
     if cause.resource:
         return ResourcesExhausted(what, advice=cause.advice, code=code, resource=cause.resource)
@@ -171,11 +186,12 @@ def translate(error: RuntimeError, limits: Limits) -> AclGraphError:
 
 
 def replay_error(error: RuntimeError, graph: str, where: SourceLine | None = None) -> RuntimeError:
-    """The error of a failed replay; an error without a driver code is the caller's own and stays as it is."""
+    """The error of a failed replay; one that nothing is known of is the caller's own, and stays as it is."""
     code = driver_code(error)
-    if code is None or isinstance(error, AclGraphError):
+    cause = _cause_of(error, code)
+    if (cause is None and code is None) or isinstance(error, AclGraphError):
         return error
-    cause = CAUSES.get(code) or Cause(first_line(error), _OPERATOR)
+    cause = cause or Cause(first_line(error), _OPERATOR)
     made = ReplayFailed(
         f"a replay of {graph} failed: {cause.what}", where=where, advice=cause.advice, graph=graph, code=code
     )

@@ -272,18 +272,18 @@ class AcceleratorRuntime:
         if pool in self._anchors:
             return
         graph, place = self._graph_class(), self._place()
-        try:
-            with self._module.stream(self._capture_stream):
+        with self._module.stream(self._capture_stream):
+            try:
                 graph.capture_begin(pool=pool, capture_error_mode="relaxed")
                 if place is not None:
                     place.zero_()
                 graph.capture_end()
-        except BaseException:
-            self._abandon(graph, pool)
-            self._spoilt.add(pool)  # its only graph has ended: it cannot be entered again
-            if pool == self._pool:
-                self._pool = None
-            raise
+            except BaseException:
+                self._abandon(graph, pool)
+                self._spoilt.add(pool)  # its only graph has ended: it cannot be entered again
+                if pool == self._pool:
+                    self._pool = None
+                raise
         self._anchors[pool] = graph
 
     def _place(self) -> Tensor | None:

@@ -88,32 +88,32 @@ Reduction reduction(HcclReduceOp op) { return static_cast<Reduction>(op); }
 using namespace air_sim;
 
 AIR_SIM_API HcclResult HcclGetRootInfo(HcclRootInfo* info) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   static std::atomic<int> made{0};
   memset(info, 0, sizeof *info);
   snprintf(info->internal, sizeof info->internal, "/air-sim-hccl-%d-%d-%08x", getpid(), ++made, std::random_device()());
   return HCCL_SUCCESS;
 }
 AIR_SIM_API HcclResult HcclGetRootInfoScalable(HcclRootInfo* info) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   return HcclGetRootInfo(info);
 }
 AIR_SIM_API HcclResult HcclCommInitRootInfo(uint32_t ranks, const HcclRootInfo* info, uint32_t rank, HcclComm* out) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   return connect(segment_of(info), nullptr, ranks, rank, out);
 }
 AIR_SIM_API HcclResult HcclCommInitRootInfoConfig(uint32_t ranks, const HcclRootInfo* info, uint32_t rank,
                                                   const HcclCommConfig* config, HcclComm* out) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   return connect(segment_of(info), config, ranks, rank, out);
 }
 AIR_SIM_API HcclResult HcclCommInitRootInfoScalable(uint32_t ranks, uint32_t, const HcclRootInfo* infos, uint32_t rank,
                                                     uint32_t, const HcclCommConfig* config, HcclComm* out) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   return connect(segment_of(infos), config, ranks, rank, out);
 }
 AIR_SIM_API HcclResult HcclCommInitAll(uint32_t count, int32_t*, HcclComm* out) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   HcclRootInfo info;
   HcclGetRootInfo(&info);
   const std::string segment = segment_of(&info);
@@ -125,36 +125,36 @@ AIR_SIM_API HcclResult HcclCommInitAll(uint32_t count, int32_t*, HcclComm* out) 
 }
 AIR_SIM_API HcclResult HcclCreateSubCommConfig(HcclComm* parent, uint32_t ranks, uint32_t*, uint64_t id, uint32_t rank,
                                                HcclCommConfig* config, HcclComm* out) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   const CommunicatorPtr comm = communicator_of(*parent);
   if (!comm) return refuse(HCCL_E_PARA, "a part of a communicator that does not exist");
   return connect(comm->segment_name + "-" + std::to_string(id), config, ranks, rank, out);
 }
 AIR_SIM_API HcclResult HcclCommDestroy(HcclComm comm) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   return remove_communicator(comm) ? HCCL_SUCCESS : refuse(HCCL_E_PARA, "destroying a communicator that does not exist");
 }
 AIR_SIM_API HcclResult HcclGetCommName(HcclComm handle, char* out) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   const CommunicatorPtr comm = communicator_of(handle);
   if (!comm) return refuse(HCCL_E_PARA, "the name of a communicator that does not exist");
   snprintf(out, COMM_NAME_MAX_LENGTH, "%s", comm->name.c_str());
   return HCCL_SUCCESS;
 }
 AIR_SIM_API HcclResult HcclGetRankSize(HcclComm comm, uint32_t* out) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   *out = ranks_of(comm);
   return *out ? HCCL_SUCCESS : HCCL_E_PARA;
 }
 AIR_SIM_API HcclResult HcclGetRankId(HcclComm handle, uint32_t* out) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   const CommunicatorPtr comm = communicator_of(handle);
   if (!comm) return HCCL_E_PARA;
   *out = comm->rank();
   return HCCL_SUCCESS;
 }
 AIR_SIM_API HcclResult HcclGetCommAsyncError(HcclComm handle, HcclResult* out) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   const CommunicatorPtr comm = communicator_of(handle);
   if (!comm) return HCCL_E_PARA;
   *out = static_cast<HcclResult>(comm->error.load());
@@ -171,38 +171,38 @@ AIR_SIM_API const char* HcclGetErrorString(HcclResult code) {
   return text;
 }
 AIR_SIM_API HcclResult HcclSetConfig(HcclConfig, HcclConfigValue) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   return HCCL_SUCCESS;
 }
 
 AIR_SIM_API HcclResult HcclAllReduce(void* in, void* out, uint64_t count, HcclDataType type, HcclReduceOp op, HcclComm comm,
                                      aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   AIR_SIM_CHECK_TYPE(type);
   return launch(comm, stream, "HcclAllReduce", [=](Communicator& c) { all_reduce(c, in, out, count, type, reduction(op)); });
 }
 AIR_SIM_API HcclResult HcclAllGather(void* in, void* out, uint64_t count, HcclDataType type, HcclComm comm, aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   AIR_SIM_CHECK_TYPE(type);
   return launch(comm, stream, "HcclAllGather", [=](Communicator& c) { all_gather(c, in, out, count, type); });
 }
 AIR_SIM_API HcclResult HcclAllGatherV(void* in, uint64_t count, void* out, const void* counts, const void* offsets,
                                       HcclDataType type, HcclComm comm, aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   AIR_SIM_CHECK_TYPE(type);
   const Pieces parts = pieces(counts, offsets, ranks_of(comm));
   return launch(comm, stream, "HcclAllGatherV", [=](Communicator& c) { all_gather_v(c, in, count, out, parts, type); });
 }
 AIR_SIM_API HcclResult HcclReduceScatter(void* in, void* out, uint64_t count, HcclDataType type, HcclReduceOp op, HcclComm comm,
                                          aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   AIR_SIM_CHECK_TYPE(type);
   return launch(comm, stream, "HcclReduceScatter",
                 [=](Communicator& c) { reduce_scatter(c, in, out, count, type, reduction(op)); });
 }
 AIR_SIM_API HcclResult HcclReduceScatterV(void* in, const void* counts, const void* offsets, void* out, uint64_t,
                                           HcclDataType type, HcclReduceOp op, HcclComm comm, aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   AIR_SIM_CHECK_TYPE(type);
   const Pieces parts = pieces(counts, offsets, ranks_of(comm));
   return launch(comm, stream, "HcclReduceScatterV",
@@ -210,25 +210,25 @@ AIR_SIM_API HcclResult HcclReduceScatterV(void* in, const void* counts, const vo
 }
 AIR_SIM_API HcclResult HcclBroadcast(void* data, uint64_t count, HcclDataType type, uint32_t root, HcclComm comm,
                                      aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   AIR_SIM_CHECK_TYPE(type);
   return launch(comm, stream, "HcclBroadcast", [=](Communicator& c) { broadcast(c, data, count, type, root); });
 }
 AIR_SIM_API HcclResult HcclReduce(void* in, void* out, uint64_t count, HcclDataType type, HcclReduceOp op, uint32_t root,
                                   HcclComm comm, aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   AIR_SIM_CHECK_TYPE(type);
   return launch(comm, stream, "HcclReduce", [=](Communicator& c) { reduce(c, in, out, count, type, reduction(op), root); });
 }
 AIR_SIM_API HcclResult HcclScatter(void* in, void* out, uint64_t count, HcclDataType type, uint32_t root, HcclComm comm,
                                    aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   AIR_SIM_CHECK_TYPE(type);
   return launch(comm, stream, "HcclScatter", [=](Communicator& c) { scatter(c, in, out, count, type, root); });
 }
 AIR_SIM_API HcclResult HcclAlltoAll(const void* in, uint64_t send_count, HcclDataType type, const void* out, uint64_t receive_count,
                                     HcclDataType, HcclComm comm, aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   AIR_SIM_CHECK_TYPE(type);
   Pieces outgoing, incoming;
   for (uint32_t r = 0; r < ranks_of(comm); ++r) {
@@ -243,7 +243,7 @@ AIR_SIM_API HcclResult HcclAlltoAll(const void* in, uint64_t send_count, HcclDat
 AIR_SIM_API HcclResult HcclAlltoAllV(const void* in, const void* send_counts, const void* send_offsets, HcclDataType type,
                                      const void* out, const void* receive_counts, const void* receive_offsets, HcclDataType,
                                      HcclComm comm, aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   AIR_SIM_CHECK_TYPE(type);
   const uint32_t ranks = ranks_of(comm);
   const Pieces outgoing = pieces(send_counts, send_offsets, ranks), incoming = pieces(receive_counts, receive_offsets, ranks);
@@ -252,7 +252,7 @@ AIR_SIM_API HcclResult HcclAlltoAllV(const void* in, const void* send_counts, co
 }
 AIR_SIM_API HcclResult HcclAlltoAllVC(const void* in, const void* matrix, HcclDataType type, const void* out, HcclDataType,
                                       HcclComm handle, aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   AIR_SIM_CHECK_TYPE(type);
   const CommunicatorPtr comm = communicator_of(handle);
   if (!comm) return refuse(HCCL_E_PARA, "HcclAlltoAllVC with a communicator that does not exist");
@@ -272,17 +272,17 @@ AIR_SIM_API HcclResult HcclAlltoAllVC(const void* in, const void* matrix, HcclDa
                 [=](Communicator& c) { all_to_all(c, in, outgoing, const_cast<void*>(out), incoming, type); });
 }
 AIR_SIM_API HcclResult HcclSend(void* data, uint64_t count, HcclDataType type, uint32_t to, HcclComm comm, aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   AIR_SIM_CHECK_TYPE(type);
   return launch(comm, stream, "HcclSend", [=](Communicator& c) { send(c, data, count, type, to); });
 }
 AIR_SIM_API HcclResult HcclRecv(void* data, uint64_t count, HcclDataType type, uint32_t from, HcclComm comm, aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   AIR_SIM_CHECK_TYPE(type);
   return launch(comm, stream, "HcclRecv", [=](Communicator& c) { receive(c, data, count, type, from); });
 }
 AIR_SIM_API HcclResult HcclBatchSendRecv(HcclSendRecvItem* items, uint32_t count, HcclComm comm, aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   std::vector<PointToPoint> all;
   for (uint32_t i = 0; i < count; ++i) {
     AIR_SIM_CHECK_TYPE(items[i].dataType);
@@ -291,7 +291,7 @@ AIR_SIM_API HcclResult HcclBatchSendRecv(HcclSendRecvItem* items, uint32_t count
   return launch(comm, stream, "HcclBatchSendRecv", [=](Communicator& c) { batch(c, all); });
 }
 AIR_SIM_API HcclResult HcclBarrier(HcclComm comm, aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_ENTRY_OR(HCCL_E_INTERNAL);
   return launch(comm, stream, "HcclBarrier", [](Communicator& c) { barrier(c); });
 }
 

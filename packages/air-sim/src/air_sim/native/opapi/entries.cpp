@@ -12,7 +12,7 @@
 
 namespace air_sim {
 namespace {
-constexpr int kNullArgument = 161001, kBadArgument = 161002, kNotImplemented = 561112;
+constexpr int kNullArgument = 161001, kBadArgument = 161002, kNotImplemented = 561112, kInternal = 561000;
 constexpr size_t kIntegerRegisters =
 #if defined(__x86_64__)
     6;
@@ -223,6 +223,7 @@ void count(Entry& entry) {
 
 int prepare(Entry& entry, bool largest, const Registers* registers, const uint64_t* stack) {
   if (const int lost = device_lost()) return lost;
+  if (refused(entry.name, "GetWorkspaceSize")) return kInternal;
   const Definition* definition = definition_of(entry);
   if (!definition)
     return refuse(kNotImplemented, entry.name,
@@ -266,6 +267,7 @@ extern "C" __attribute__((visibility("hidden"), used)) int air_sim_aclnn_launch(
   air_sim::Entry& entry = *executor->entry;
   delete executor;
   air_sim::count(entry);
+  if (air_sim::refused(entry.name)) return air_sim::kInternal;
   return air_sim::enqueue(stream, [call] { air_sim::run(*call); }, entry.name);
 }
 

@@ -89,13 +89,13 @@ void set_aclop_kernels(const AclopKernels& given) { kernels = given; }
 AIR_SIM_API aclError aclopCompileAndExecute(const char* op, int inputs, const aclTensorDesc* const in[], const aclDataBuffer* const in_data[],
                                             int outputs, const aclTensorDesc* const out[], aclDataBuffer* const out_data[],
                                             const aclopAttr* attributes, aclopEngineType, aclopCompileType, const char*, aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return air_sim::launch(op, inputs, in, in_data, outputs, out, out_data, attributes, stream);
 }
 AIR_SIM_API aclError aclopCompileAndExecuteV2(const char* op, int inputs, aclTensorDesc* in[], aclDataBuffer* in_data[], int outputs,
                                               aclTensorDesc* out[], aclDataBuffer* out_data[], aclopAttr* attributes, aclopEngineType,
                                               aclopCompileType, const char*, aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return air_sim::launch(op, inputs, in, in_data, outputs, out, out_data, attributes, stream);
 }
 AIR_SIM_API aclTensorDesc* aclCreateTensorDesc(aclDataType type, int count, const int64_t* dims, aclFormat format) {
@@ -107,15 +107,15 @@ AIR_SIM_API void aclDestroyTensorDesc(const aclTensorDesc* desc) {
   delete desc;
 }
 AIR_SIM_API aclError aclSetTensorFormat(aclTensorDesc*, aclFormat) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclSetTensorShape(aclTensorDesc*, int, const int64_t*) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclSetTensorPlaceMent(aclTensorDesc* desc, aclMemType where) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   desc->on_host = where != ACL_MEMTYPE_DEVICE;
   return ACL_SUCCESS;
 }
@@ -133,7 +133,7 @@ AIR_SIM_API size_t aclGetTensorDescNumDims(const aclTensorDesc* desc) {
   return desc->dims.size();
 }
 AIR_SIM_API aclError aclGetTensorDescDimV2(const aclTensorDesc* desc, size_t index, int64_t* dim) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   *dim = desc->dims.at(index);
   return ACL_SUCCESS;
 }
@@ -142,12 +142,12 @@ AIR_SIM_API aclDataBuffer* aclCreateDataBuffer(void* address, size_t bytes) {
   return new aclDataBuffer{address, bytes};
 }
 AIR_SIM_API aclError aclDestroyDataBuffer(const aclDataBuffer* buffer) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   delete buffer;
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclUpdateDataBuffer(aclDataBuffer* buffer, void* address, size_t bytes) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   *buffer = {address, bytes};
   return ACL_SUCCESS;
 }

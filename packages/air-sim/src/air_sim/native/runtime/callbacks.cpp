@@ -57,15 +57,15 @@ aclError launch_callback(aclrtCallback call, void* argument, bool block, Stream*
 using namespace air_sim;
 
 AIR_SIM_API aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc call, void* argument) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return submit(stream_of(stream), {[=] { call(argument); }, "host function", Kind::host});
 }
 AIR_SIM_API aclError aclrtLaunchCallback(aclrtCallback call, void* argument, aclrtCallbackBlockType type, aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return launch_callback(call, argument, type == ACL_CALLBACK_BLOCK, stream_of(stream));
 }
 AIR_SIM_API aclError aclrtSubscribeReport(uint64_t thread, aclrtStream handle) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   Stream* stream = stream_of(handle);
   Reports& r = reports();
   std::lock_guard<std::mutex> lock(r.m);
@@ -74,7 +74,7 @@ AIR_SIM_API aclError aclrtSubscribeReport(uint64_t thread, aclrtStream handle) {
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtUnSubscribeReport(uint64_t thread, aclrtStream handle) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   Stream* stream = stream_of(handle);
   Reports& r = reports();
   std::lock_guard<std::mutex> lock(r.m);
@@ -85,7 +85,7 @@ AIR_SIM_API aclError aclrtUnSubscribeReport(uint64_t thread, aclrtStream handle)
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtProcessReport(int32_t timeout_ms) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   Report report;
   {
     Reports& r = reports();
@@ -105,12 +105,12 @@ AIR_SIM_API aclError aclrtProcessReport(int32_t timeout_ms) {
 }
 // Writes and waits of one 64-bit value in device memory, in stream order.
 AIR_SIM_API aclError aclrtValueWrite(void* address, uint64_t value, uint32_t, aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   auto* at = static_cast<std::atomic<uint64_t>*>(host_address(address));
   return submit(stream_of(stream), {[=] { at->store(value); }, "value write", Kind::event});
 }
 AIR_SIM_API aclError aclrtValueWait(void* address, uint64_t value, uint32_t flag, aclrtStream handle) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   auto* at = static_cast<std::atomic<uint64_t>*>(host_address(address));
   Stream* stream = stream_of(handle);
   // The comparisons of the flag: at least, equal, any common bit, no common bit.
@@ -127,6 +127,6 @@ AIR_SIM_API aclError aclrtValueWait(void* address, uint64_t value, uint32_t flag
 }
 // A prefetch into a cache that does not exist.
 AIR_SIM_API aclError aclrtCmoAsync(void*, size_t, aclrtCmoType, aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return submit(stream_of(stream), {[] {}, "prefetch", Kind::copy});
 }

@@ -171,17 +171,17 @@ aclError end(Stream* stream, aclmdlRI* out) {
 using namespace air_sim;
 
 AIR_SIM_API aclError aclmdlRICaptureBegin(aclrtStream stream, aclmdlRICaptureMode mode) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   Stream* captured = stream_of(stream);
   std::lock_guard<std::mutex> lock(capture_mutex());
   return begin(captured, std::make_shared<Graph>(++g_next_graph, captured->device), mode);
 }
 AIR_SIM_API aclError aclmdlRICaptureEnd(aclrtStream stream, aclmdlRI* out) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return end(stream_of(stream), out);
 }
 AIR_SIM_API aclError aclmdlRICaptureGetInfo(aclrtStream handle, aclmdlRICaptureStatus* status, aclmdlRI* out) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   Graph* graph = nullptr;
   if (recording()) {
     Stream* stream = stream_of(handle);
@@ -193,12 +193,12 @@ AIR_SIM_API aclError aclmdlRICaptureGetInfo(aclrtStream handle, aclmdlRICaptureS
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclmdlRICaptureThreadExchangeMode(aclmdlRICaptureMode* mode) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   std::swap(t_mode, *mode);
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclmdlRIDestroy(aclmdlRI handle) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   std::shared_ptr<Graph> graph;
   {
     std::lock_guard<std::mutex> lock(capture_mutex());
@@ -211,7 +211,7 @@ AIR_SIM_API aclError aclmdlRIDestroy(aclmdlRI handle) {
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclmdlRIDestroyRegisterCallback(aclmdlRI handle, aclrtCallback callback, void* argument) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   std::lock_guard<std::mutex> lock(capture_mutex());
   const auto graph = find_graph(handle);
   if (!graph) return fail(ACL_ERROR_RT_PARAM_INVALID, "%p is not a graph", handle);
@@ -219,7 +219,7 @@ AIR_SIM_API aclError aclmdlRIDestroyRegisterCallback(aclmdlRI handle, aclrtCallb
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclmdlRIGetId(aclmdlRI handle, uint32_t* id) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   std::lock_guard<std::mutex> lock(capture_mutex());
   const auto graph = find_graph(handle);
   if (!graph) return fail(ACL_ERROR_RT_PARAM_INVALID, "%p is not a graph", handle);
@@ -227,7 +227,7 @@ AIR_SIM_API aclError aclmdlRIGetId(aclmdlRI handle, uint32_t* id) {
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclmdlRIDebugPrint(aclmdlRI handle) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   std::lock_guard<std::mutex> lock(capture_mutex());
   const auto graph = find_graph(handle);
   if (!graph) return fail(ACL_ERROR_RT_PARAM_INVALID, "%p is not a graph", handle);
@@ -240,7 +240,7 @@ AIR_SIM_API aclError aclmdlRIDebugPrint(aclmdlRI handle) {
 }
 // A trace file as trace viewers read it: time is the position in the graph, there is no duration to show.
 AIR_SIM_API aclError aclmdlRIDebugJsonPrint(aclmdlRI handle, const char* path, uint32_t) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   std::lock_guard<std::mutex> lock(capture_mutex());
   const auto graph = find_graph(handle);
   if (!graph) return fail(ACL_ERROR_RT_PARAM_INVALID, "%p is not a graph", handle);

@@ -48,7 +48,7 @@ using namespace air_sim;
 
 AIR_SIM_API aclError aclmdlRICondHandleCreate(aclmdlRI handle, uint32_t initial, aclmdlRICondHandleFlag flag,
                                               aclmdlRICondHandle* out) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   void* value = nullptr;
   if (const aclError error = aclrtMalloc(&value, sizeof(uint64_t), ACL_MEM_MALLOC_HUGE_FIRST)) return error;
   auto condition = std::make_unique<Condition>(value, initial, flag == ACL_MODEL_RI_COND_HANDLE_ASSIGN_DEFAULT);
@@ -61,16 +61,16 @@ AIR_SIM_API aclError aclmdlRICondHandleCreate(aclmdlRI handle, uint32_t initial,
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclmdlRICondHandleGetCondPtr(aclmdlRICondHandle handle, uint64_t** out) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   *out = static_cast<uint64_t*>(static_cast<Condition*>(handle)->value);
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclmdlRIAddCondTask(aclmdlRICondTaskParams params, aclrtStream stream, uint32_t) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return add_choice(params, stream_of(stream));
 }
 AIR_SIM_API aclError aclmdlRICaptureToModelRIBegin(aclrtStream handle, aclmdlRI graph_handle, aclmdlRICaptureMode mode) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   Stream* stream = stream_of(handle);
   std::lock_guard<std::mutex> lock(capture_mutex());
   const auto graph = find_graph(graph_handle);

@@ -44,31 +44,31 @@ uint32_t stream_limit(Stream* stream, int type) {
 using namespace air_sim;
 
 AIR_SIM_API aclError aclrtGetDeviceInfo(uint32_t, aclrtDevAttr attribute, int64_t* value) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   *value = attribute == ACL_DEV_ATTR_VECTOR_CORE_NUM ? kCores[1] : kCores[0];
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtSetDeviceResLimit(int32_t device, aclrtDevResLimitType type, uint32_t value) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   if (const aclError error = check(type, value)) return error;
   std::lock_guard<std::mutex> lock(limits().m);
   limits().of_device[device][type] = value;
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtResetDeviceResLimit(int32_t device) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   std::lock_guard<std::mutex> lock(limits().m);
   limits().of_device.erase(device);
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtGetDeviceResLimit(int32_t device, aclrtDevResLimitType type, uint32_t* value) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   std::lock_guard<std::mutex> lock(limits().m);
   *value = device_limit(device, type);
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtSetStreamResLimit(aclrtStream stream, aclrtDevResLimitType type, uint32_t value) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   if (const aclError error = check(type, value)) return error;
   Stream* s = stream_of(stream);
   std::lock_guard<std::mutex> lock(limits().m);
@@ -76,31 +76,31 @@ AIR_SIM_API aclError aclrtSetStreamResLimit(aclrtStream stream, aclrtDevResLimit
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtResetStreamResLimit(aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   Stream* s = stream_of(stream);
   std::lock_guard<std::mutex> lock(limits().m);
   limits().of_stream.erase(s);
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtGetStreamResLimit(aclrtStream stream, aclrtDevResLimitType type, uint32_t* value) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   Stream* s = stream_of(stream);
   std::lock_guard<std::mutex> lock(limits().m);
   *value = stream_limit(s, type);
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtUseStreamResInCurrentThread(aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   t_used = stream_of(stream);
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtUnuseStreamResInCurrentThread(aclrtStream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   t_used = nullptr;
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtGetResInCurrentThread(aclrtDevResLimitType type, uint32_t* value) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   std::lock_guard<std::mutex> lock(limits().m);
   *value = t_used ? stream_limit(t_used, type) : device_limit(current_device(), type);
   return ACL_SUCCESS;

@@ -150,7 +150,7 @@ void dump_args(const char* function, const std::vector<OpArg>& args) {
 using namespace air_sim;
 
 AIR_SIM_API aclError aclopStartDumpArgs(uint32_t type, const char* path) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   if (type != kAicoreArguments) return fail(ACL_ERROR_RT_PARAM_INVALID, "dump type %u is not known", type);
   struct stat info;
   if (!path || stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
@@ -161,7 +161,7 @@ AIR_SIM_API aclError aclopStartDumpArgs(uint32_t type, const char* path) {
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclopStopDumpArgs(uint32_t type) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   if (type != kAicoreArguments) return fail(ACL_ERROR_RT_PARAM_INVALID, "dump type %u is not known", type);
   dump().on = false;
   return ACL_SUCCESS;

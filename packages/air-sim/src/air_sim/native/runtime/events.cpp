@@ -190,40 +190,40 @@ void release_events(int device, int count) {
 using namespace air_sim;
 
 AIR_SIM_API aclError aclrtCreateEvent(aclrtEvent* out) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return create(out, 0);
 }
 AIR_SIM_API aclError aclrtCreateEventWithFlag(aclrtEvent* out, uint32_t flags) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return create(out, flags);
 }
 AIR_SIM_API aclError aclrtCreateEventExWithFlag(aclrtEvent* out, uint32_t flags) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return create(out, flags);
 }
 AIR_SIM_API aclError aclrtDestroyEvent(aclrtEvent handle) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   auto* event = static_cast<Event*>(handle);
   release_events(event->device, 1);
   delete event;
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtRecordEvent(aclrtEvent handle, aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return record(static_cast<Event*>(handle), stream_of(stream));
 }
 AIR_SIM_API aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent handle) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return wait(static_cast<Event*>(handle), stream_of(stream));
 }
 AIR_SIM_API aclError aclrtResetEvent(aclrtEvent handle, aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   auto* event = static_cast<Event*>(handle);
   if (!event->external) return ACL_SUCCESS;  // every recording is a new one: nothing to take back
   return submit(stream_of(stream), {[flag = event->flag] { flag->store(false); }, "event reset", Kind::event});
 }
 AIR_SIM_API aclError aclrtSynchronizeEvent(aclrtEvent handle) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   auto* event = static_cast<Event*>(handle);
   if (in_capture(event)) return fail(ACL_ERROR_RT_EVENT_CAPTURED, "synchronising an event that was recorded in a capture");
   const auto record = event->latest();
@@ -233,21 +233,21 @@ AIR_SIM_API aclError aclrtSynchronizeEvent(aclrtEvent handle) {
   return record->still_failed() ? report_async(record->failure.code, record->failure.text) : ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtQueryEventStatus(aclrtEvent handle, aclrtEventRecordedStatus* status) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   bool done = false;
   if (const aclError error = query(handle, &done)) return error;
   *status = done ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtQueryEventWaitStatus(aclrtEvent handle, aclrtEventWaitStatus* status) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   bool done = false;
   if (const aclError error = query(handle, &done)) return error;
   *status = done ? ACL_EVENT_WAIT_STATUS_COMPLETE : ACL_EVENT_WAIT_STATUS_NOT_READY;
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtEventElapsedTime(float* ms, aclrtEvent start, aclrtEvent end) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   const auto from = static_cast<Event*>(start)->latest(), to = static_cast<Event*>(end)->latest();
   if (!from || !to || !from->is_done() || !to->is_done())
     return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "the elapsed time of an event that is not recorded and finished");
@@ -255,7 +255,7 @@ AIR_SIM_API aclError aclrtEventElapsedTime(float* ms, aclrtEvent start, aclrtEve
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtEventGetTimestamp(aclrtEvent handle, uint64_t* us) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   const auto record = static_cast<Event*>(handle)->latest();
   if (!record || !record->is_done()) return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "the event is not recorded");
   *us = record->ns / 1000;

@@ -211,38 +211,38 @@ int device_of_address(const void* address) {
 using namespace air_sim;
 
 AIR_SIM_API aclError aclrtMalloc(void** p, size_t bytes, aclrtMemMallocPolicy) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return allocate(p, bytes, current_device());
 }
 AIR_SIM_API aclError aclrtMallocAlign32(void** p, size_t bytes, aclrtMemMallocPolicy) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return allocate(p, bytes, current_device());
 }
 AIR_SIM_API aclError aclrtMallocHost(void** p, size_t bytes) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return allocate(p, bytes, -1);
 }
 AIR_SIM_API aclError aclrtMallocHostWithCfg(void** p, uint64_t bytes, aclrtMallocConfig*) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return allocate(p, bytes, -1);
 }
 AIR_SIM_API aclError aclrtFree(void* p) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return release(p, false);
 }
 AIR_SIM_API aclError aclrtFreeHost(void* p) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return release(p, true);
 }
 AIR_SIM_API aclError aclrtGetMemInfo(aclrtMemAttr, size_t* free_bytes, size_t* total) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   std::lock_guard<std::mutex> lock(heap().m);
   *total = switches().memory;
   *free_bytes = switches().memory - heap().used[current_device()];
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtPointerGetAttributes(const void* p, aclrtPtrAttributes* out) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   memset(out, 0, sizeof *out);
   out->pageSize = kPage;
   out->location.type = ACL_MEM_LOCATION_TYPE_UNREGISTERED;
@@ -255,22 +255,22 @@ AIR_SIM_API aclError aclrtPointerGetAttributes(const void* p, aclrtPtrAttributes
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtMemcpy(void* to, size_t capacity, const void* from, size_t bytes, aclrtMemcpyKind) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return copy(to, capacity, from, bytes, nullptr, true);
 }
 AIR_SIM_API aclError aclrtMemcpyAsync(void* to, size_t capacity, const void* from, size_t bytes, aclrtMemcpyKind,
                                       aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return copy(to, capacity, from, bytes, stream, false);
 }
 AIR_SIM_API aclError aclrtMemcpyAsyncWithCondition(void* to, size_t capacity, const void* from, size_t bytes,
                                                    aclrtMemcpyKind, aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return copy(to, capacity, from, bytes, stream, false);
 }
 AIR_SIM_API aclError aclrtMemcpyBatch(void** to, size_t* capacity, void** from, size_t* bytes, size_t count,
                                       aclrtMemcpyBatchAttr*, size_t*, size_t, size_t* failed) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   for (size_t i = 0; i < count; ++i)
     if (const aclError error = copy(to[i], capacity[i], from[i], bytes[i], nullptr, true)) {
       if (failed) *failed = i;
@@ -280,7 +280,7 @@ AIR_SIM_API aclError aclrtMemcpyBatch(void** to, size_t* capacity, void** from, 
 }
 AIR_SIM_API aclError aclrtMemcpyBatchAsync(void** to, size_t* capacity, void** from, size_t* bytes, size_t count,
                                            aclrtMemcpyBatchAttr*, size_t*, size_t, size_t* failed, aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   for (size_t i = 0; i < count; ++i)
     if (const aclError error = copy(to[i], capacity[i], from[i], bytes[i], stream, false)) {
       if (failed) *failed = i;
@@ -289,7 +289,7 @@ AIR_SIM_API aclError aclrtMemcpyBatchAsync(void** to, size_t* capacity, void** f
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtMemset(void* to, size_t capacity, int32_t value, size_t bytes) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   if (bytes > capacity) return fail(ACL_ERROR_RT_PARAM_INVALID, "memset of %zu bytes in %zu", bytes, capacity);
   if (synchronising_is_forbidden())
     return fail(ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT, "a synchronous memset while a stream is being captured");
@@ -297,7 +297,7 @@ AIR_SIM_API aclError aclrtMemset(void* to, size_t capacity, int32_t value, size_
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtMemsetAsync(void* to, size_t capacity, int32_t value, size_t bytes, aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   if (bytes > capacity) return fail(ACL_ERROR_RT_PARAM_INVALID, "memset of %zu bytes in %zu", bytes, capacity);
   return submit(stream_of(stream), {[=] {
                                       if (!noop()) memset(host_address(to), value, bytes);
@@ -306,15 +306,15 @@ AIR_SIM_API aclError aclrtMemsetAsync(void* to, size_t capacity, int32_t value, 
 }
 // Page-locked or not makes no difference to a device that is the host.
 AIR_SIM_API aclError aclrtHostRegister(void* p, uint64_t, aclrtHostRegisterType, void** device_address) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   *device_address = p;
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtHostRegisterV2(void*, uint64_t, uint32_t) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtHostUnregister(void*) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return ACL_SUCCESS;
 }

@@ -40,7 +40,7 @@ aclError set_system(int option, int64_t value) {
 using namespace air_sim;
 
 AIR_SIM_API aclError aclSetCompileopt(aclCompileOpt option, const char* value) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   std::lock_guard<std::mutex> lock(options_mutex());
   compile_options()[option] = value;
   return ACL_SUCCESS;
@@ -50,26 +50,26 @@ AIR_SIM_API size_t aclGetCompileoptSize(aclCompileOpt option) {
   return compile_option(option).size() + 1;
 }
 AIR_SIM_API aclError aclGetCompileopt(aclCompileOpt option, char* out, size_t capacity) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   const std::string value = compile_option(option);
   if (value.size() >= capacity) return fail(ACL_ERROR_RT_PARAM_INVALID, "an option of %zu bytes", value.size());
   snprintf(out, capacity, "%s", value.c_str());
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclopSetCompileFlag(aclOpCompileFlag) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtSetSysParamOpt(aclSysParamOpt option, int64_t value) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return set_system(option, value);
 }
 AIR_SIM_API aclError aclrtCtxSetSysParamOpt(aclSysParamOpt option, int64_t value) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return set_system(option, value);
 }
 AIR_SIM_API aclError aclrtGetSysParamOpt(aclSysParamOpt option, int64_t* value) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   std::lock_guard<std::mutex> lock(options_mutex());
   *value = system_options()[option];
   return ACL_SUCCESS;

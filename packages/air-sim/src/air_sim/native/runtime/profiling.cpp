@@ -40,14 +40,14 @@ AIR_SIM_API int32_t MsprofReportAdditionalInfo(uint32_t, const void*, uint32_t) 
   return 0;
 }
 AIR_SIM_API aclError aclmdlInitDump() {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclmdlSetDump(const char*) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclmdlFinalizeDump() {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return ACL_SUCCESS;
 }

@@ -131,11 +131,11 @@ void replay(Graph& graph, Stream& stream) {
 using namespace air_sim;
 
 AIR_SIM_API aclError aclmdlRIExecuteAsync(aclmdlRI graph, aclrtStream stream) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return launch(graph, stream);
 }
 AIR_SIM_API aclError aclmdlRIExecute(aclmdlRI graph, int32_t timeout_ms) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   if (const aclError error = launch(graph, nullptr)) return error;
   return aclrtSynchronizeStreamWithTimeout(nullptr, timeout_ms);
 }

@@ -17,6 +17,15 @@ namespace {
 thread_local std::string t_message;
 thread_local aclError t_last = ACL_SUCCESS;
 std::atomic<Counter*> g_counters{nullptr};
+struct Refusals {
+  std::mutex m;
+  std::vector<std::pair<std::string, int64_t>> calls;
+  std::atomic<bool> any{false};
+};
+Refusals& refusals() {
+  static Refusals& all = *new Refusals;
+  return all;
+}
 
 void remember(std::string text) {
   if (switches().verbose) fprintf(stderr, "[air-sim] %s\n", text.c_str());
@@ -60,6 +69,26 @@ aclError report_async(aclError code, const std::string& text) {
   t_last = code;
   remember(text + " (error " + std::to_string(code) + ")");
   return code;
+}
+
+void set_refusals(std::vector<std::pair<std::string, int64_t>> calls) {
+  Refusals& all = refusals();
+  std::lock_guard<std::mutex> lock(all.m);
+  all.any = !calls.empty();
+  all.calls = std::move(calls);
+}
+
+bool refused(const char* name, const char* end) {
+  Refusals& all = refusals();
+  if (!all.any.load(std::memory_order_relaxed)) return false;
+  const std::string called = std::string(name) + end;
+  bool now = false;
+  {
+    std::lock_guard<std::mutex> lock(all.m);
+    for (auto& [function, left] : all.calls) now |= function == called && left-- == 1;
+  }
+  if (now) fail(kRefused, "%s: a fault was injected", called.c_str());
+  return now;
 }
 
 uint64_t now_ns() {

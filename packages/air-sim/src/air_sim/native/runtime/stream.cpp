@@ -294,62 +294,62 @@ aclError synchronize(aclrtStream handle, int64_t timeout_ms) {
 using namespace air_sim;
 
 AIR_SIM_API aclError aclrtCreateStream(aclrtStream* out) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return create(out, 0, 0);
 }
 AIR_SIM_API aclError aclrtCreateStreamWithConfig(aclrtStream* out, uint32_t priority, uint32_t flags) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return create(out, priority, flags);
 }
 AIR_SIM_API aclError aclrtDestroyStream(aclrtStream handle) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return destroy(handle, false);
 }
 AIR_SIM_API aclError aclrtDestroyStreamForce(aclrtStream handle) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return destroy(handle, true);
 }
 AIR_SIM_API aclError aclrtSynchronizeStream(aclrtStream handle) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return synchronize(handle, -1);
 }
 AIR_SIM_API aclError aclrtSynchronizeStreamWithTimeout(aclrtStream handle, int32_t timeout_ms) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return synchronize(handle, timeout_ms);
 }
 AIR_SIM_API aclError aclrtStreamQuery(aclrtStream handle, aclrtStreamStatus* status) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   Stream* s = stream_of(handle);
   if (is_captured(s)) return fail(ACL_ERROR_RT_STREAM_CAPTURED, "querying a stream that is being captured");
   *status = s->idle() ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtStreamGetId(aclrtStream handle, int32_t* id) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   *id = stream_of(handle)->id;
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtStreamGetPriority(aclrtStream handle, uint32_t* priority) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   *priority = stream_of(handle)->priority;
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtSetStreamFailureMode(aclrtStream handle, uint64_t mode) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   if (mode > ACL_STOP_ON_FAILURE) return fail(ACL_ERROR_RT_PARAM_INVALID, "failure mode %llu", (unsigned long long)mode);
   stream_of(handle)->stop_on_failure = mode == ACL_STOP_ON_FAILURE;
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtSetStreamOverflowSwitch(aclrtStream, uint32_t) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtGetStreamOverflowSwitch(aclrtStream, uint32_t* flag) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   *flag = 0;
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtSetStreamAttribute(aclrtStream, aclrtStreamAttr, aclrtStreamAttrValue*) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   return ACL_SUCCESS;
 }

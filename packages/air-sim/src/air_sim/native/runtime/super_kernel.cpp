@@ -8,7 +8,7 @@
 using namespace air_sim;
 
 AIR_SIM_API aclError aclskOptimize(aclmdlRI handle, void*) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   std::lock_guard<std::mutex> lock(capture_mutex());
   const auto graph = find_graph(handle);
   if (!graph) return fail(ACL_ERROR_RT_PARAM_INVALID, "%p is not a graph", handle);

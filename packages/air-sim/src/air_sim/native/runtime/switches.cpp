@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "air_sim/runtime.h"
+#include "status.h"
 
 namespace air_sim {
 namespace {
@@ -44,8 +45,10 @@ Switches::Switches()
 
 void Switches::set_faults(const std::string& list) {
   oom = kernel_error = hang = 0;
+  std::vector<std::pair<std::string, int64_t>> refusals;
   std::istringstream parts(list);
   for (std::string part; std::getline(parts, part, ',');) {
+    part.erase(0, part.find_first_not_of(' '));
     const size_t at = part.find_first_of("@=");
     if (at == std::string::npos) continue;
     const std::string name = part.substr(0, at);
@@ -57,7 +60,9 @@ void Switches::set_faults(const std::string& list) {
                                                                 {"event_limit", &events}};
     const auto found = known.find(name);
     if (found != known.end()) *found->second = value;
+    else refusals.emplace_back(name, value);
   }
+  set_refusals(std::move(refusals));
 }
 
 bool Switches::set(const std::string& name, const std::string& value) {

@@ -38,7 +38,7 @@ bool record_task(Stream* stream, Task& task, aclError& status) {
 using namespace air_sim;
 
 AIR_SIM_API aclError aclmdlRICaptureTaskGrpBegin(aclrtStream handle) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   Stream* stream = stream_of(handle);
   std::lock_guard<std::mutex> lock(capture_mutex());
   if (!stream->capture) return fail(ACL_ERROR_RT_STREAM_NOT_CAPTURED, "a task group outside a capture");
@@ -49,7 +49,7 @@ AIR_SIM_API aclError aclmdlRICaptureTaskGrpBegin(aclrtStream handle) {
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclmdlRICaptureTaskGrpEnd(aclrtStream handle, aclrtTaskGrp* out) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   Stream* stream = stream_of(handle);
   std::lock_guard<std::mutex> lock(capture_mutex());
   if (!stream->capture) return fail(ACL_ERROR_RT_STREAM_NOT_CAPTURED, "the end of a task group outside a capture");
@@ -58,7 +58,7 @@ AIR_SIM_API aclError aclmdlRICaptureTaskGrpEnd(aclrtStream handle, aclrtTaskGrp*
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclmdlRICaptureTaskUpdateBegin(aclrtStream handle, aclrtTaskGrp group_handle) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   Stream* stream = stream_of(handle);
   std::lock_guard<std::mutex> lock(capture_mutex());
   Group* group = find_group(group_handle);
@@ -72,7 +72,7 @@ AIR_SIM_API aclError aclmdlRICaptureTaskUpdateBegin(aclrtStream handle, aclrtTas
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclmdlRICaptureTaskUpdateEnd(aclrtStream handle) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   Stream* stream = stream_of(handle);
   std::lock_guard<std::mutex> lock(capture_mutex());
   if (!stream->update) return fail(ACL_ERROR_STREAM_TASK_GROUP_STATUS, "the end of a task update that was not begun");

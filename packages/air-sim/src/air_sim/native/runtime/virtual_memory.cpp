@@ -29,7 +29,7 @@ Space& space() {
 using namespace air_sim;
 
 AIR_SIM_API aclError aclrtReserveMemAddress(void** out, size_t bytes, size_t, void* wanted, uint64_t) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   void* p = mmap(wanted, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "no %zu bytes of addresses left", bytes);
   std::lock_guard<std::mutex> lock(space().m);
@@ -38,7 +38,7 @@ AIR_SIM_API aclError aclrtReserveMemAddress(void** out, size_t bytes, size_t, vo
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtReleaseMemAddress(void* p) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   std::lock_guard<std::mutex> lock(space().m);
   const auto found = space().reserved.find(p);
   if (found == space().reserved.end()) return fail(ACL_ERROR_RT_PARAM_INVALID, "%p is not a reserved address", p);
@@ -47,21 +47,21 @@ AIR_SIM_API aclError aclrtReleaseMemAddress(void* p) {
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtMallocPhysical(aclrtDrvMemHandle* out, size_t bytes, const aclrtPhysicalMemProp*, uint64_t) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   const int file = memfd_create("air-sim-physical", 0);
   if (file < 0 || ftruncate(file, bytes) != 0) return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "no %zu bytes left", bytes);
   *out = reinterpret_cast<aclrtDrvMemHandle>(new Physical{file, bytes});
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtFreePhysical(aclrtDrvMemHandle handle) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   auto* physical = reinterpret_cast<Physical*>(handle);
   close(physical->file);
   delete physical;
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtMapMem(void* p, size_t bytes, size_t offset, aclrtDrvMemHandle handle, uint64_t) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   const auto* physical = reinterpret_cast<Physical*>(handle);
   if (offset + bytes > physical->bytes)
     return fail(ACL_ERROR_RT_PARAM_INVALID, "mapping %zu bytes at %zu of %zu", bytes, offset, physical->bytes);
@@ -72,7 +72,7 @@ AIR_SIM_API aclError aclrtMapMem(void* p, size_t bytes, size_t offset, aclrtDrvM
   return ACL_SUCCESS;
 }
 AIR_SIM_API aclError aclrtUnmapMem(void* p) {
-  AIR_SIM_ENTRY;
+  AIR_SIM_REFUSABLE;
   std::lock_guard<std::mutex> lock(space().m);
   const auto found = space().mapped.find(p);
   if (found == space().mapped.end()) return fail(ACL_ERROR_RT_PARAM_INVALID, "%p is not a mapped address", p);

@@ -17,9 +17,16 @@
     counter_.calls.fetch_add(1, std::memory_order_relaxed);        \
   } while (0)
 #define AIR_SIM_ENTRY AIR_SIM_COUNT(__func__)
+// The same for a function that can be refused (switch `fault`): it gives `code` then, and does nothing.
+#define AIR_SIM_ENTRY_OR(code)                       \
+  AIR_SIM_ENTRY;                                     \
+  if (air_sim::refused(__func__)) return code
 
 namespace air_sim {
 using Fn = std::function<void()>;
+
+// True for the call of the function `name` + `end` that a fault was arranged for; the text is set.
+AIR_SIM_EXPORT bool refused(const char* name, const char* end = "");
 
 // Puts one kernel on an aclrtStream (null: the default stream of the current device); while the stream is being
 // captured it becomes a node of the graph instead.  `name` must outlive the process.  Returns an aclError.
