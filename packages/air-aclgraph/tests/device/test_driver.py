@@ -25,6 +25,9 @@ def raised(code: int) -> RuntimeError:
         (107027, IllegalDuringCapture, "synchronised"),
         (107030, IllegalDuringCapture, "waits for the host"),
         (507015, CaptureFailed, "a kernel failed"),
+        (207000, IllegalDuringCapture, "does not do this in a capture"),
+        (107999, IllegalDuringCapture, "acl call failed"),
+        (507999, CaptureFailed, "acl call failed"),
     ],
 )
 def test_a_code_is_translated_into_a_cause_and_advice(code: int, kind: type[Exception], says: str) -> None:

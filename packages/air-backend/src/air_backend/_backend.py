@@ -33,7 +33,6 @@ from air_backend._kinds import example_values, kinds_of, of_its_kind
 from air_backend._meshes import forget_meshes
 from air_backend._npu_traces import trace_on_npu
 from air_backend._overlapping_results import layout_of_gradients
-from air_backend._pieces import untouched
 from air_backend._results_of_functions import calls_functions, keep_backward_of_functions
 from air_backend._shared_memory import Sharing
 from air_backend.dump import debug_folder, readable
@@ -42,7 +41,7 @@ from air_backend.eager_calls._tangents import with_tangents
 from air_backend.eager_calls._untraceable import eager_instead, say_where
 from air_backend.errors import NotAGraphModule, OptionsOfWrongType, UnknownMode
 from air_config import PRESETS, CompilerConfig
-from air_graph import mend_margins, state_dense_results_on_npu
+from air_graph import duplicate, mend_margins, state_dense_results_on_npu
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +87,7 @@ class Backend:
         if folder is not None:
             folder.text("dynamo_out_graph.txt", readable(gm))
         kept = keeping(gm, config, self.decompositions)
-        original = untouched(gm) if air_streams.is_native(gm) or calls_functions(gm) else gm
+        original = duplicate(gm) if air_streams.is_native(gm) or calls_functions(gm) else gm
         _foreign_ops.adopt(gm)
         hand_seeds_on(gm)
         around = _hidden_writes.mark_writes(gm)

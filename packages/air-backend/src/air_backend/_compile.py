@@ -188,7 +188,7 @@ class _Work:
     ) -> tuple[PipelineReport | None, air_streams.StreamPlan, str, Executor]:
         """Passes, then the executor."""
         gm, settings = part.gm, self.settings
-        untouched = _pieces.untouched(gm) if self.splits and self.ground.type != "cpu" else None
+        untouched = air_graph.duplicate(gm) if self.splits and self.ground.type != "cpu" else None
         report = self._optimise(part, plan)
         air_graph.restore_detached(gm)
         touched = report is not None and any(step.modified or step.rolled_back for step in report.steps)

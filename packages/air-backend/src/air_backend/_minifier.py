@@ -19,9 +19,9 @@ from torch import fx
 from torch._dynamo import config as dynamo_config
 from torch._dynamo.repro import after_aot, after_dynamo
 
-from air_backend._pieces import untouched
 from air_config import CompilerConfig
 from air_config.errors import NotSerializable
+from air_graph import duplicate
 from air_graph.executors import boxed
 
 log = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ def watched(
     """`compiler` with torch's minifier around it; it acts where `torch._dynamo.config.repro_after` says "aot"."""
 
     def inner(gm: fx.GraphModule, example_inputs: Sequence[Any], **kwargs: Any) -> Callable[..., Any]:
-        return compiler(untouched(gm), example_inputs, **kwargs)  # torch compares with the graph as it was
+        return compiler(duplicate(gm), example_inputs, **kwargs)  # torch compares with the graph as it was
 
     def compile_watched(
         gm: fx.GraphModule, example_inputs: Sequence[Any], **kwargs: Any

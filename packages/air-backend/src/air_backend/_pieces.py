@@ -89,13 +89,6 @@ def compile_in_pieces(
     return air_aclgraph.PiecedExecutable(name, call, pieces, left, sized, staged, once)
 
 
-def untouched(gm: fx.GraphModule) -> fx.GraphModule:
-    """A copy of a graph, from before passes change it; the modules and tensors it refers to are the same."""
-    copy = fx.Graph()
-    copy.output(copy.graph_copy(gm.graph, {}))
-    return fx.GraphModule(gm, copy)
-
-
 def splitter(
     gm: fx.GraphModule,
     ground: torch.device,

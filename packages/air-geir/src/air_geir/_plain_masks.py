@@ -13,6 +13,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor, fx
 
+from air_graph import duplicate
+
 aten = torch.ops.aten
 _LIBRARY: Final = torch.library.Library("air_geir", "FRAGMENT")
 _LIBRARY.define("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)")
@@ -40,7 +42,7 @@ def with_plain_masks(part: fx.GraphModule) -> fx.GraphModule:
     """A part that runs eagerly, the graphs in it included, with such masks if it runs on an NPU."""
     if not any(_is_of_npu(node.meta.get("val")) for node in part.graph.nodes):
         return part
-    found = fx.GraphModule(part, _copied(part.graph))
+    found = duplicate(part)
     for module in found.modules():
         if isinstance(module, fx.GraphModule) and _rewrite(module.graph):
             module.recompile()
@@ -50,12 +52,6 @@ def with_plain_masks(part: fx.GraphModule) -> fx.GraphModule:
 def _is_of_npu(value: Any) -> bool:
     values = value if isinstance(value, (tuple, list)) else (value,)
     return any(isinstance(each, Tensor) and each.device.type == "npu" for each in values)
-
-
-def _copied(graph: fx.Graph) -> fx.Graph:
-    copy = fx.Graph()
-    copy.output(copy.graph_copy(graph, {}))
-    return copy
 
 
 def _written(one: Any) -> Any:

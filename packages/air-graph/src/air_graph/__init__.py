@@ -14,6 +14,7 @@ from air_graph._collectives import (
 from air_graph._collector import collector_paused
 from air_graph._constants import Symbols, decided_by_sizes
 from air_graph._device_layouts import DeviceLayouts, lay_out_as_on_npu, lies_like_operand_on_npu
+from air_graph._duplicates import duplicate
 from air_graph._effects import (
     ArgumentEffect,
     Effects,
@@ -153,6 +154,7 @@ __all__ = [
     "decided_by_sizes",
     "device_kinds",
     "draws_random_numbers",
+    "duplicate",
     "effects_of",
     "effects_of_node",
     "example_tensors",

@@ -17,7 +17,7 @@ from torch import fx
 from torch._ops import HigherOrderOperator
 from torch.fx import GraphModule, Node
 
-from air_graph import bodies_of, place_of, source_of, warn_at
+from air_graph import bodies_of, duplicate, place_of, source_of, warn_at
 from air_streams import _library
 from air_streams.errors import ScopeIgnored
 
@@ -130,7 +130,7 @@ def taken_out(node: Node, native: Native) -> Inside | None:
     names = [str(n.target) for n in node.all_input_nodes if n.op == "get_attr"]
     bodies = {name: body for name in names if isinstance(body := getattr(owner, name, None), GraphModule)}
     inside = Inside()
-    copies = {name: _copied(body) for name, body in bodies.items()}
+    copies = {name: duplicate(body) for name, body in bodies.items()}
     if not all(_take_out(graph, native, inside) for graph in _graphs(copies.values())):
         return None
     for name, body in copies.items():
@@ -139,18 +139,6 @@ def taken_out(node: Node, native: Native) -> Inside | None:
                 part.recompile()
         setattr(owner, name, body)
     return inside
-
-
-def _copied(module: GraphModule) -> GraphModule:
-    """A copy that shares tensors: the graph as it came is kept for calls that run eagerly."""
-    graph = fx.Graph()
-    graph.output(graph.graph_copy(module.graph, {}))
-    copy = GraphModule(module, graph)
-    copy.meta = dict(module.meta)
-    for name, child in module.named_children():
-        if isinstance(child, GraphModule):
-            setattr(copy, name, _copied(child))
-    return copy
 
 
 def _take_out(graph: fx.Graph, native: Native, inside: Inside) -> bool:

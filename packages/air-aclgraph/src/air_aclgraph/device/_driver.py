@@ -54,6 +54,7 @@ _AT_FAULT: Final = "run the model with run_eagerly: if it fails there too, the o
 _BUG: Final = "report this as a bug"
 
 CAUSES: Final[dict[int, Cause]] = {
+    207000: Cause("the driver does not do this in a capture", _OUTSIDE, illegal=True),
     207001: Cause("the device is out of memory", _SMALLER, resource="memory"),
     207018: Cause("the device is out of memory", _SMALLER, resource="memory"),
     207005: Cause(
@@ -142,6 +143,9 @@ _LAUNCH: Final = re.compile(
 )
 """What torch_npu says of a launch that it had queued, once its launch thread has ended with it."""
 
+_RESOURCES: Final = 200000
+"""Codes below it say that a call was not allowed where it was made; those above it, that the device failed."""
+
 _CODE: Final = re.compile(r"(?<!\d)([125]07\d{3})(?!\d)")
 
 
@@ -176,7 +180,9 @@ def translate(error: RuntimeError, limits: Limits) -> AclGraphError:
             available=limits.free_bytes,
         )
     code = driver_code(error)
-    cause = _cause_of(error, code) or Cause(first_line(error), _AT_FAULT, illegal=code is None)
+    cause = _cause_of(error, code) or Cause(
+        first_line(error), _AT_FAULT, illegal=code is None or code < _RESOURCES
+    )
     what = f"the capture failed: {cause.what}"
     if cause.resource:
         return ResourcesExhausted(what, advice=cause.advice, code=code, resource=cause.resource)

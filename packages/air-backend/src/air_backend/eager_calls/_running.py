@@ -8,11 +8,10 @@ from typing import Any, Final
 from torch import fx
 from torch._dynamo.utils import counters
 
-from air_backend._pieces import untouched
 from air_backend.eager_calls.errors import RunsEagerly
 from air_config import CompilerConfig
 from air_config.errors import AirError
-from air_graph import SourceLine, warn_at
+from air_graph import SourceLine, duplicate, warn_at
 
 Run = Callable[..., Any]
 
@@ -54,7 +53,7 @@ def eager_or_refused(
 
 def as_it_came(gm: fx.GraphModule) -> fx.GraphModule:
     """A copy of a graph without what only compilers need."""
-    copy = untouched(gm)
+    copy = duplicate(gm)
     for node in copy.graph.nodes:
         node.meta = {}
     return copy
