@@ -101,6 +101,8 @@ def captured(graph: Any, node: Node, args: Sequence[Any]) -> Any:
     """The results of a `cond` that is being captured into `graph`; the arguments are real."""
     try:
         return _Branches(graph).choose(*args)
+    except torch.OutOfMemoryError:
+        raise  # it says nothing of conditional nodes
     except RuntimeError as error:
         reason = first_line(error)
         refuse(reason)

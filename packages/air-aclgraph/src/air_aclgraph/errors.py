@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+import torch
+
 from air_config.errors import AirError
 from air_graph import SourceLine
 
@@ -113,6 +115,16 @@ class ResourcesExhausted(CaptureFailed):
         if self.needed is not None:
             available = "unknown" if self.available is None else self.available
             yield self.resource, f"needed {self.needed}, available {available}"
+
+
+@dataclass(eq=False)
+class OutOfMemory(ResourcesExhausted, torch.OutOfMemoryError):
+    """The device has no memory for a capture; a program that catches torch's error catches it.
+
+    Capture the largest shape first, so that the others fit into its memory, or fewer shapes, or take smaller batches.
+    """
+
+    resource: str = "memory"
 
 
 @dataclass(eq=False)

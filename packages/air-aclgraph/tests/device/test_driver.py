@@ -7,7 +7,13 @@ import torch
 
 from air_aclgraph import Limits
 from air_aclgraph.device._driver import CAUSES, OF_CUDA, driver_code, replay_error, translate
-from air_aclgraph.errors import CaptureFailed, IllegalDuringCapture, ReplayFailed, ResourcesExhausted
+from air_aclgraph.errors import (
+    CaptureFailed,
+    IllegalDuringCapture,
+    OutOfMemory,
+    ReplayFailed,
+    ResourcesExhausted,
+)
 from air_graph import SourceLine
 
 
@@ -20,7 +26,7 @@ def raised(code: int) -> RuntimeError:
     [
         (207005, ResourcesExhausted, "could not allocate a resource of the capture"),
         (207008, ResourcesExhausted, "no stream left"),
-        (207001, ResourcesExhausted, "out of memory"),
+        (207001, OutOfMemory, "out of memory"),
         (107025, CaptureFailed, "never came back"),
         (107027, IllegalDuringCapture, "synchronised"),
         (107030, IllegalDuringCapture, "waits for the host"),
@@ -75,10 +81,17 @@ def test_a_time_of_day_is_no_driver_code() -> None:
 
 
 def test_memory_says_how_much_there_is() -> None:
-    error = translate(torch.OutOfMemoryError("tried to allocate 4 GiB"), Limits(free_bytes=100))
-    assert isinstance(error, ResourcesExhausted)
-    assert error.available == 100
-    assert "largest shape first" in str(error)
+    for told in (torch.OutOfMemoryError("tried to allocate 4 GiB"), raised(207001)):
+        error = translate(told, Limits(free_bytes=100))
+        assert isinstance(error, ResourcesExhausted)
+        assert error.available == 100
+        assert "largest shape first" in str(error)
+
+
+def test_a_program_that_catches_a_lack_of_memory_catches_that_of_a_capture() -> None:
+    with pytest.raises(torch.OutOfMemoryError):
+        raise translate(raised(207018), Limits())
+    assert not isinstance(translate(raised(207008), Limits()), torch.OutOfMemoryError)
 
 
 def test_a_failed_replay_names_the_graph() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import torch
+
 from air_config.errors import AirError
 from air_config.published import document
 
@@ -112,7 +114,7 @@ class VerificationError(GeirError):
     """
 
 
-class EngineError(GeirError):
+class EngineError(GeirError, RuntimeError):
     """An engine cannot compile or run a graph.
 
     Read the engine's message in the error; `config.air.engine = "reference"` runs the graph on the CPU to compare.
@@ -127,7 +129,14 @@ class CompilationFailed(EngineError):
     """
 
 
-class WriteRefused(EngineError, RuntimeError):
+class OutOfMemory(EngineError, torch.OutOfMemoryError):
+    """The device has no memory for a graph; a program that catches torch's error catches it.
+
+    Free tensors, take smaller batches, or close graphs that are no longer called.
+    """
+
+
+class WriteRefused(EngineError):
     """A graph would write an argument that torch lets nobody write here: one that was made in inference mode.
 
     Call inside `torch.inference_mode()`, or pass a clone that was made outside.

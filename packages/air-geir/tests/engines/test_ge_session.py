@@ -142,7 +142,7 @@ def test_no_memory_for_a_graph_is_an_error_and_it_is_compiled_again(
     with monkeypatch.context() as patch:
         patch.setattr(torch, "empty", full)
         with pytest.raises(
-            EngineError, match=r"(?s)no memory for graph fixed: NPU out of memory.*free tensors"
+            torch.OutOfMemoryError, match=r"(?s)no memory for graph fixed: NPU out of memory.*free tensors"
         ):
             run((x,), ())
     assert run.stats()["compiled"] is False

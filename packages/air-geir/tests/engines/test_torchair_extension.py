@@ -126,6 +126,30 @@ def test_determinism_is_an_option_of_each_graph_and_may_differ_from_the_sessions
     torch.testing.assert_close(run(x, w)[0], expected(x, w))
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_run_that_the_engine_refuses_names_the_graph_and_the_next_one_is_right(
+    dynamic: bool, make: Made
+) -> None:
+    air_sim = pytest.importorskip("air_sim", reason="air-sim injects the fault")
+    run, (x, w) = compiled(layer(dynamic=dynamic), make), (random(4), random(4))
+    run(x, w)
+    torch_npu.npu.synchronize()
+    air_sim.change(fault="ge::Session::RunGraphWithStreamAsync@1")
+    with pytest.raises(EngineError, match=r"(?s)failed to run graph \w+: .*a fault was injected.*advice"):
+        run(x, w)
+    torch.testing.assert_close(run(x, w)[0], expected(x, w))
+
+
+def test_a_first_run_that_the_engine_refuses_names_the_graph_and_the_next_one_is_right(make: Made) -> None:
+    air_sim = pytest.importorskip("air_sim", reason="air-sim injects the fault")
+    run, (x, w) = compiled(layer(), make), (random(4), random(4))
+    torch_npu.npu.synchronize()
+    air_sim.change(fault="ge::Session::SetGraphConstMemoryBase@1")
+    with pytest.raises(EngineError, match="graph layer"):
+        run(x, w)
+    torch.testing.assert_close(run(x, w)[0], expected(x, w))
+
+
 def test_an_operator_the_engine_lacks_is_an_engine_error(make: Made) -> None:
     graph = Graph("odd")
     x = graph.data("x", WEIGHT)

@@ -18,6 +18,7 @@ from air_aclgraph.errors import (
     AclGraphError,
     CaptureFailed,
     IllegalDuringCapture,
+    OutOfMemory,
     ReplayFailed,
     ResourcesExhausted,
 )
@@ -173,17 +174,16 @@ def _cause_of(error: BaseException, code: int | None) -> Cause | None:
 def translate(error: RuntimeError, limits: Limits) -> AclGraphError:
     """The error of a failed capture, with its cause and what to do."""
     if isinstance(error, torch.OutOfMemoryError):
-        return ResourcesExhausted(
-            f"the capture failed: {first_line(error)}",
-            advice=_SMALLER,
-            resource="memory",
-            available=limits.free_bytes,
+        return OutOfMemory(
+            f"the capture failed: {first_line(error)}", advice=_SMALLER, available=limits.free_bytes
         )
     code = driver_code(error)
     cause = _cause_of(error, code) or Cause(
         first_line(error), _AT_FAULT, illegal=code is None or code < _RESOURCES
     )
     what = f"the capture failed: {cause.what}"
+    if cause.resource == "memory":
+        return OutOfMemory(what, advice=cause.advice, code=code, available=limits.free_bytes)
     if cause.resource:
         return ResourcesExhausted(what, advice=cause.advice, code=code, resource=cause.resource)
     if cause.illegal:

@@ -43,7 +43,7 @@ from air_aclgraph.device import _cuda, _npu
 from air_aclgraph.device._driver import replay_error, translate
 from air_aclgraph.device._own import moved_out, not_of_the_capture, reserved, weakened
 from air_aclgraph.device._updates import TaskGroups
-from air_aclgraph.errors import AclGraphError, CaptureFailed, ResourcesExhausted, Unsupported
+from air_aclgraph.errors import AclGraphError, CaptureFailed, OutOfMemory, Unsupported
 from air_graph import is_captured
 from air_graph.forks import new_lock
 
@@ -196,9 +196,7 @@ class AcceleratorRuntime:
         self._refuse(request)
         try:
             return self._translated(body, inputs, request)
-        except ResourcesExhausted as error:
-            if error.resource != "memory":
-                raise
+        except OutOfMemory as error:
             for one in filter(None, (error, error.__cause__)):
                 traceback.clear_frames(one.__traceback__)  # they hold what was captured
             if not self._gives_memory_back():

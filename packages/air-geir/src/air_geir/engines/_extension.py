@@ -23,7 +23,7 @@ from air_geir.engines._options import PlainDevice, refuse_change
 from air_geir.engines._present import no_npu
 from air_geir.engines._protocol import Unavailable
 from air_geir.engines.native import extension_module
-from air_geir.errors import CompilationFailed, EngineError, EngineUnavailableError
+from air_geir.errors import EngineError, EngineUnavailableError
 from air_graph import files
 
 log = logging.getLogger(__name__)
@@ -132,13 +132,3 @@ def _set_dump(path: str) -> None:
             f"the device refused the dump configured by {path}: {said or f'error {failed}'}",
             advice="compare the file with CANN's document on acl.json, or leave dump_config unset",
         )
-
-
-def translated(error: RuntimeError, doing: str, graph: str) -> EngineError:
-    """The engine's error with what was being done; the original stays its cause."""
-    lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith("frame #")]
-    return (CompilationFailed if doing == "compile" else EngineError)(
-        f"the graph engine failed to {doing} graph {graph}: {lines[0] if lines else 'no message'}",
-        where="\n          ".join(lines[1:8]) or None,
-        advice="air_geir.verify names broken rules; ASCEND_GLOBAL_LOG_LEVEL=1 shows the engine's own log",
-    )

@@ -12,8 +12,9 @@ from typing import Any
 import torch
 
 from air_geir.engines import native
+from air_geir.engines._failures import failure, no_memory
 from air_geir.engines._options import refuse_change
-from air_geir.errors import CompilationFailed, EngineError, EngineUnavailableError
+from air_geir.errors import EngineError, EngineUnavailableError
 
 _NOT_OF_THE_ENGINE = frozenset({"ge_run_with_torch_npu"})
 """Options for the extension itself, which keeps them from the engine."""
@@ -107,8 +108,7 @@ class Calls:
             ctypes.c_size_t(results),
             ctypes.byref(count),
         )
-        failed = self._library.air_ge_summary(number, *told)
-        self._check(failed, "summarize", name)
+        self._check(self._library.air_ge_summary(number, *told), "summarize", name)
         if static.value and count.value != results:
             raise EngineError(
                 f"the graph engine says graph {name} has {count.value} results, it has {results}",
@@ -137,7 +137,7 @@ class Calls:
         try:
             made = torch.empty(size, dtype=torch.uint8, device="npu")
         except torch.OutOfMemoryError as error:
-            raise _no_memory(error, name) from error
+            raise no_memory(error, name) from error
         known = ctypes.c_void_p(made.data_ptr()), ctypes.c_size_t(made.nbytes)
         self._check(give(number, *known), "give memory to", name)
         return made
@@ -148,7 +148,7 @@ class Calls:
         """A function that runs the graph on the current stream, with its inputs and with its results.
 
         A result that is None gets memory during the run; the function returns all results. `is_fixed`: all sizes are
-        those of the first call. Pass its exceptions to `explained`.
+        those of the first call. Pass its exceptions to `of_a_run`.
         """
         made = self._torch.call(self._functions, number, tuple(inputs), tuple(results), is_fixed)
         return partial(self._torch.run, made)
@@ -161,41 +161,10 @@ class Calls:
         """End the session."""
         self._library.air_ge_stop()
 
-    def _check(self, failed: int, doing: str, name: str) -> None:
-        if failed:
+    def _check(self, status: int, doing: str, name: str) -> None:
+        if status:
             said = self._library.air_ge_error().decode(errors="replace").strip()
-            raise _failed(doing, name, said or f"error {failed:#x}")
-
-
-def explained(error: Exception, name: str) -> EngineError:
-    """What a run of graph `name` threw, with what to do about it."""
-    if isinstance(error, MemoryError):
-        return _no_memory(error, name)
-    if isinstance(error, ValueError):
-        return EngineError(
-            str(error), where=f"graph {name}", advice="call it with tensors as in its first call"
-        )
-    advice = (
-        "torch.npu.synchronize() tells whether a kernel before it failed, ASCEND_LAUNCH_BLOCKING=1 names it"
-    )
-    return _failed("run", name, str(error).strip(), f"{advice}; {_LOG}")
-
-
-_LOG = "ASCEND_GLOBAL_LOG_LEVEL=1 shows the engine's own log"
-
-
-def _failed(
-    doing: str, name: str, said: str, advice: str = f"air_geir.verify names broken rules; {_LOG}"
-) -> EngineError:
-    kind = CompilationFailed if doing == "compile" else EngineError
-    return kind(f"the graph engine failed to {doing} graph {name}: {said}", advice=advice)
-
-
-def _no_memory(error: Exception, name: str) -> EngineError:
-    return EngineError(
-        f"there is no memory for graph {name}: {str(error).partition(chr(10))[0]}",
-        advice="free tensors, take smaller batches, or close graphs that are no longer called",
-    )
+            raise failure(doing, name, said or f"error {status:#x}")
 
 
 def _pairs(options: Mapping[str, str]) -> tuple[Any, ctypes.c_size_t]:

@@ -11,6 +11,7 @@ import torch
 from air_geir.engines import _ge_calls as ge
 from air_geir.engines import native
 from air_geir.engines._ahead import ONE_AT_A_TIME, start_early
+from air_geir.engines._failures import of_a_run
 from air_geir.engines._groups import name_communicators
 from air_geir.engines._kept import entry_of
 from air_geir.engines._present import no_npu
@@ -82,7 +83,7 @@ class CompiledBySession:
         try:
             return run(inputs, given)
         except (RuntimeError, MemoryError, ValueError) as error:
-            raise ge.explained(error, self._options.name) from error
+            raise of_a_run(error, self._options.name) from error
         finally:
             del passing  # the stream runs before who takes it next
 

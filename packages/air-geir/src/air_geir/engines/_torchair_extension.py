@@ -13,6 +13,7 @@ import torch
 
 from air_geir.engines import _extension as extension
 from air_geir.engines._ahead import ONE_AT_A_TIME, start_early
+from air_geir.engines._failures import failure, of_a_run
 from air_geir.engines._groups import name_communicators
 from air_geir.engines._kept import entry_of
 from air_geir.engines._protocol import Compiled, EngineOptions, Unavailable, closed
@@ -61,7 +62,11 @@ class CompiledOnDevice:
         run = self._run
         if run is None:
             run = self._prepare(inputs)
-        outputs: Sequence[torch.Tensor] = run((inputs, self._take(inputs, assigned), None))
+        given = self._take(inputs, assigned)
+        try:
+            outputs: Sequence[torch.Tensor] = run((inputs, given, None))
+        except RuntimeError as error:
+            raise of_a_run(error, self._options.name) from error
         return outputs
 
     def _prepare(self, inputs: Sequence[torch.Tensor]) -> Any:
@@ -100,7 +105,7 @@ class CompiledOnDevice:
                 loaded = time.perf_counter()
                 self._base.compile()
         except RuntimeError as error:
-            raise extension.translated(error, "compile", graph.name) from error
+            raise failure("compile", graph.name, str(error)) from error
         self._stats.update(
             compiled=True,
             model_bytes=len(model),
