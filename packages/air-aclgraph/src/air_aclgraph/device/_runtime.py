@@ -42,7 +42,7 @@ from air_aclgraph._uncapturable import uncapturable
 from air_aclgraph.device import _cuda, _npu
 from air_aclgraph.device._driver import replay_error, translate
 from air_aclgraph.device._own import moved_out, not_of_the_capture, reserved, weakened
-from air_aclgraph.device._updates import TaskGroups
+from air_aclgraph.device._updates import TaskGroups, UpdateStream
 from air_aclgraph.errors import AclGraphError, CaptureFailed, OutOfMemory, Unsupported
 from air_graph import is_captured
 from air_graph.forks import new_lock
@@ -80,7 +80,7 @@ class AcceleratorRuntime:
         self._last_stream: Any = None
         # of all captures: their replays share memory, and must not run at the same time
         self._last_token = [-1]
-        self._update_stream: Any = None
+        self._update_stream: UpdateStream | None = None
         self._entry: Any = None
         self._captured = False  # whether the body that runs is part of a capture
         self._stack: list[Any] = []
@@ -295,10 +295,9 @@ class AcceleratorRuntime:
             if pool == self._pool:
                 self._pool = None
 
-    def _updates(self) -> Any:
-        """The one stream that patches host parameters, before everything else on the device."""
+    def _updates(self) -> UpdateStream:
         if self._update_stream is None:
-            self._update_stream = self._module.Stream(device=self.device, priority=-1)
+            self._update_stream = UpdateStream(self._module, self.device)
         return self._update_stream
 
     def _pool_for(self, request: Request) -> Any:

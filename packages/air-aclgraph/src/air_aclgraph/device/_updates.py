@@ -9,12 +9,14 @@ that runs ahead cannot patch a task that has not run yet.  That this suffices is
 did (`_update_order`).  All records belong to one capture; another shape key has its own.
 
 A patch prepares the operator again, on the update stream: it does so with the level of determinism and the limits of
-cores with which the operator was captured.
+cores with which the operator was captured.  When one is refused, or Python is interrupted, the replay that waits is let
+run with the values of before, and the call raises: nothing on the device waits for ever.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -46,6 +48,19 @@ class _Group:
     cores: tuple[int, int] | None = None
     workspace: Workspace | None = None
     last: Any = None  # the values of the last patch, as `exact` gives them
+
+
+class UpdateStream:
+    """The one stream that patches host parameters, before everything else on the device."""
+
+    def __init__(self, module: Any, device: torch.device) -> None:
+        self._module, self._device = module, device
+        self.stream = self.renewed()
+
+    def renewed(self) -> Any:
+        """Another one: on a stream whose patch was refused the driver may wait for the end of that patch."""
+        self.stream = self._module.Stream(device=self._device, priority=-1)
+        return self.stream
 
 
 class TaskGroups:
@@ -105,7 +120,7 @@ class TaskGroups:
             )
 
     def replayer(
-        self, replay: Callable[[], None], stream: Any
+        self, replay: Callable[[], None], updates: UpdateStream
     ) -> Callable[[Sequence[Mapping[str, Any]]], None]:
         """A replay that hands new values to every group, in the order of capture."""
         module, groups = self._module, self.groups
@@ -113,19 +128,42 @@ class TaskGroups:
         started = [False]
 
         def replay_with(values: Sequence[Mapping[str, Any]]) -> None:
-            replay()
-            current = module.current_stream()
-            with module.stream(stream):
-                if started[0]:
-                    stream.wait_event(round_over)
-                for group, value in zip(groups, values, strict=True):
-                    if group.last is None or exact(value) != group.last:
-                        _patch(module, group, value, stream)
-                    group.event.record(stream)
-            round_over.record(current)
-            started[0] = True
+            stream, launched = updates.stream, False
+            try:
+                replay()
+                launched = True
+                current = module.current_stream()
+                with module.stream(stream):
+                    if started[0]:
+                        stream.wait_event(round_over)
+                    for group, value in zip(groups, values, strict=True):
+                        if group.last is None or exact(value) != group.last:
+                            _patch(module, group, value, stream)
+                        group.event.record(stream)
+                round_over.record(current)
+                started[0] = True
+            except BaseException as error:
+                if launched or not isinstance(error, Exception):  # an interrupt comes after the launch
+                    self._let_run(updates.renewed(), round_over if started[0] else None)
+                    started[0] = False
+                raise
 
         return replay_with
+
+    def _let_run(self, stream: Any, round_over: Any) -> None:
+        """Ends a replay some of whose groups wait, and leaves every event as it was before it."""
+        module, events = self._module, [group.event for group in self.groups]
+        with suppress(RuntimeError), module.stream(stream):  # of a device that does nothing more
+            if round_over is not None:
+                stream.wait_event(round_over)
+            for event in events:
+                event.record(stream)
+            module.synchronize()
+            for event in events:  # one that was recorded twice is still set
+                event.record(stream)
+                event.wait(stream)
+                event.reset(stream)
+            module.synchronize()
 
 
 def _patch(module: Any, group: _Group, value: Mapping[str, Any], stream: Any) -> None:
@@ -134,11 +172,17 @@ def _patch(module: Any, group: _Group, value: Mapping[str, Any], stream: Any) ->
     limits = None if group.cores is None else _limited(module, stream, group.cores)
     if group.workspace is not None:
         kwargs[NAME] = group.workspace.serve(value, args, kwargs)
-    module.graph_task_update_begin(stream, group.handle)
+    group.last = None
     try:
-        group.launch(*args, **kwargs)
-    finally:
+        module.graph_task_update_begin(stream, group.handle)
+        try:
+            group.launch(*args, **kwargs)
+        except BaseException:
+            with suppress(RuntimeError):  # it would only say that nothing was patched
+                module.graph_task_update_end(stream)
+            raise
         module.graph_task_update_end(stream)
+    finally:
         if limits is not None:
             module.set_stream_limit(stream, *limits)
         if before is not None:
