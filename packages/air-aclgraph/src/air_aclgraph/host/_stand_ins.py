@@ -74,8 +74,9 @@ class StandIns:
         """Counts a tensor of the run as alive until it is gone."""
         key, storage = id(tensor), storage_of(tensor)
         block = self._blocks.get(storage)
-        if block is None or key in self._watched:
+        if block is None or self._knows(tensor):
             return
+        self._now.pop(key, None)
         block.live += 1
 
         def gone(_: weakref.ref[Tensor]) -> None:
@@ -86,6 +87,11 @@ class StandIns:
                 self._left.append(block)
 
         self._watched[key] = weakref.ref(tensor, gone)
+
+    def _knows(self, tensor: Tensor) -> bool:
+        """Whether it is watched, and not another that was there: an interrupt in `gone` leaves what it left."""
+        watched = self._watched.get(id(tensor))
+        return watched is not None and watched() is tensor
 
     def settle(self) -> None:
         """Gives back what the run has let go of; not while it lets go, when the last tensor is still there."""
@@ -114,7 +120,7 @@ class StandIns:
         block = self._blocks.get(storage_of(tensor))
         if block is None:
             return tensor  # a constant or an input, which nobody moves
-        stand_in = self._now.get(id(tensor))
+        stand_in = self._now.get(id(tensor)) if self._knows(tensor) else None
         if stand_in is None:
             self.watch(tensor)
             stand_in = self._now[id(tensor)] = same_place(tensor, block.storage)
