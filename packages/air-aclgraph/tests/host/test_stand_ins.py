@@ -13,6 +13,8 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from air_aclgraph import HostRuntime, Request
 from air_aclgraph.host._recorder import Recorder
+from air_aclgraph.host._stand_ins import Block, StandIns
+from air_graph import storage_of
 
 MEGABYTE = 1 << 20
 
@@ -110,3 +112,16 @@ def test_tasks_keep_the_shape_that_a_view_of_an_input_had_before_it_was_turned()
         recording.replay()
         for found, expected in zip(outputs, (x.t().cumsum(0), x.t()[None] * 2), strict=True):
             torch.testing.assert_close(found, expected)
+
+
+def test_what_an_interrupt_left_of_a_tensor_is_not_taken_for_another_one() -> None:
+    """Another tensor can have its number, and an interrupt can end what notes that it is gone."""
+    memory = torch.arange(4.0)
+    block = Block(memory.untyped_storage(), 0, 0)
+    stand_ins = StandIns({storage_of(memory): block})
+    front, back = memory[:2], memory[2:]
+    assert stand_ins.of(front).tolist() == [0, 1]
+    stand_ins._watched[id(back)] = stand_ins._watched[id(front)]
+    stand_ins._now[id(back)] = stand_ins._now[id(front)]
+    assert stand_ins.of(back).tolist() == [2, 3]
+    assert stand_ins.of(front).tolist() == [0, 1]
