@@ -35,6 +35,7 @@ FUZZ: Final = {
     "tables": f"{FOLDER}/test_torchs_tables.py",
     "sizes": f"{FOLDER}/test_unknown_sizes.py",
     "errors": f"{FOLDER}/test_errors.py",
+    "interrupts": f"{FOLDER}/test_interrupts.py",
     "documents": f"{FOLDER}/test_documented_examples.py",
     "surroundings": f"{FOLDER}/test_surroundings.py",
     "derivatives": f"{FOLDER}/test_second_derivatives.py",

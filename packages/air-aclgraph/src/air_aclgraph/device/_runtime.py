@@ -291,9 +291,9 @@ class AcceleratorRuntime:
     def trim(self) -> None:
         """Gives back the pools that no recording uses any more."""
         for pool in [p for p in self._anchors if not self._living[p]]:
-            self._anchors.pop(pool).reset()
             if pool == self._pool:
-                self._pool = None
+                self._pool = None  # before it is gone: an interrupt may come between
+            self._anchors.pop(pool).reset()
 
     def _updates(self) -> UpdateStream:
         if self._update_stream is None:
