@@ -134,6 +134,18 @@ class Captured:
         """The memory that a call copies inputs to."""
         return [t for t, kind in zip(self.inputs, self.kinds, strict=True) if kind in COPIES]
 
+    @functools.cached_property
+    def to_copy(self) -> tuple[int, ...]:
+        """The inputs of which there is something to copy."""
+        pairs = enumerate(zip(self.inputs, self.kinds, strict=True))
+        return tuple(i for i, (t, kind) in pairs if kind in COPIES and (t.numel() or i in self.wholes))
+
+    @functools.cached_property
+    def to_copy_alone(self) -> frozenset[int]:
+        """Those of them that need more than one function that copies all of them together."""
+        special = self.wholes | self.awaited
+        return frozenset(i for i in self.to_copy if i in special or overlaps_itself(self.inputs[i]))
+
     def buffers(self) -> dict[int, int]:
         """The storages that copied inputs land in, and their bytes; keys share them."""
         return {s._cdata: s.nbytes() for s in (t.untyped_storage() for t in self.copied)}
@@ -333,28 +345,28 @@ def _count_lines(lines: _Lines, captured: Captured) -> None:
 
 
 def _copy_lines(lines: _Lines, captured: Captured) -> None:
-    plain, copies = [], captured.copies
-    for index, (target, kind) in enumerate(zip(captured.inputs, captured.kinds, strict=True)):
-        if kind in COPIES and index in captured.wholes:
-            lines.add(f"{lines.bind(_whole_copy(index, target))}(args[{index}])")
-            continue
-        if kind not in COPIES or not target.numel():
-            continue
-        goes_on = f"not args[{index}].is_pinned()" if index in captured.awaited else "True"
-        if overlaps_itself(target):
-            into = lines.bind(flat(target).copy_)
-            lines.add(f"{into}({lines.bind(flat)}(args[{index}]), {goes_on})")
-        elif index in captured.awaited:
-            lines.add(f"{lines.bind(target.copy_)}(args[{index}], {goes_on})")
-        else:
-            plain.append((index, target))
-    sources = ", ".join(f"args[{index}]" for index, _ in plain)
-    if copies is not None and plain:
-        lines.add(f"{lines.bind(copies([target for _, target in plain]))}({sources})")
-    elif len(plain) == 1:
-        lines.add(f"{lines.bind(plain[0][1].copy_)}({sources}, True)")
-    elif plain:
-        lines.add(f"{lines.bind(batched([target for _, target in plain]))}({sources})")
+    for index in sorted(captured.to_copy_alone):
+        _copy_alone_line(lines, captured, index)
+    together = [index for index in captured.to_copy if index not in captured.to_copy_alone]
+    targets = [captured.inputs[index] for index in together]
+    sources = ", ".join(f"args[{index}]" for index in together)
+    if captured.copies is not None and together:
+        lines.add(f"{lines.bind(captured.copies(targets))}({sources})")
+    elif len(together) == 1:
+        lines.add(f"{lines.bind(targets[0].copy_)}({sources}, True)")
+    elif together:
+        lines.add(f"{lines.bind(batched(targets))}({sources})")
+
+
+def _copy_alone_line(lines: _Lines, captured: Captured, index: int) -> None:
+    target, source = captured.inputs[index], f"args[{index}]"
+    goes_on = f"not {source}.is_pinned()" if index in captured.awaited else "True"
+    if index in captured.wholes:
+        lines.add(f"{lines.bind(_whole_copy(index, target))}({source})")
+    elif overlaps_itself(target):
+        lines.add(f"{lines.bind(flat(target).copy_)}({lines.bind(flat)}({source}), {goes_on})")
+    else:
+        lines.add(f"{lines.bind(target.copy_)}({source}, {goes_on})")
 
 
 def _whole_copy(index: int, target: Tensor) -> Callable[[Tensor], None]:

@@ -9,7 +9,7 @@ a graph that needs anything else has that function alone.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,10 +18,8 @@ from torch._dynamo.utils import counters
 from torch.autograd import profiler
 
 from air_aclgraph import native
-from air_aclgraph._clashes import COPIES
 from air_aclgraph._copies import batched
 from air_aclgraph._kept import Loan, owners, references
-from air_aclgraph._memory import overlaps_itself
 from air_aclgraph._outputs import Constant, Output, OwnMemory, SameInput
 from air_aclgraph._slots import Kind
 from air_graph import by_storage
@@ -39,13 +37,12 @@ def in_one_builtin(captured: Captured, careful: Run) -> Run:
     if make is None:
         return careful
     probe = torch.empty(1)  # alive as long as its storage is looked at
-    copied = _copied(captured)
     run: Run = make(
         entry,
         (
-            _objects(captured, careful, copied),
+            _objects(captured, careful),
             tuple(map(_loan, captured.loans or ())),
-            tuple(copied),
+            captured.to_copy,
             tuple(counted(captured).items()),
             tuple(map(_output, captured.outputs)),
             (probe.untyped_storage(),),
@@ -78,25 +75,12 @@ def _outputs_are_known(captured: Captured) -> bool:
 
 def _copies_are_known(captured: Captured) -> bool:
     """Whether one function copies all that is copied, and nothing is taken back."""
-    if Kind.CARRIED in captured.kinds:
-        return False
-    return all(
-        index not in captured.wholes
-        and index not in captured.awaited
-        and not overlaps_itself(captured.inputs[index])
-        for index in _copied(captured)
-    )
+    return Kind.CARRIED not in captured.kinds and not captured.to_copy_alone
 
 
-def _copied(captured: Captured) -> list[int]:
-    """The inputs of which there is something to copy."""
-    pairs = enumerate(zip(captured.inputs, captured.kinds, strict=True))
-    return [index for index, (value, kind) in pairs if kind in COPIES and value.numel()]
-
-
-def _objects(captured: Captured, careful: Run, copied: Sequence[int]) -> tuple[Any, ...]:
+def _objects(captured: Captured, careful: Run) -> tuple[Any, ...]:
     """The objects of `replay.cpp`, in its order."""
-    ready, buffers = captured.ready, [captured.inputs[index] for index in copied]
+    ready, buffers = captured.ready, [captured.inputs[index] for index in captured.to_copy]
     tested = [captured.inputs[index] for index in captured.indices]
     return (
         careful,

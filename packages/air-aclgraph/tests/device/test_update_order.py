@@ -17,7 +17,7 @@ from hypothesis import strategies as some
 from air_aclgraph._runtime import UpdatableCall
 from air_aclgraph.device import _npu
 from air_aclgraph.device._update_order import CALLER, OVER, UPDATE, Action, round_of, violations
-from air_aclgraph.device._updates import TaskGroups
+from air_aclgraph.device._updates import TaskGroups, UpdateStream
 from air_aclgraph.errors import UpdateRefused
 
 
@@ -210,10 +210,14 @@ class Module:
 
         return Switch()
 
-    def update_stream(self) -> Any:
+    def Stream(self, *, device: torch.device, priority: int) -> Any:
+        """The update stream: nothing else makes one."""
         stream = SimpleNamespace(stream_id=9)
         stream.wait_event = lambda event: self.done.append((9, "wait", event))
         return stream
+
+    def synchronize(self) -> None:
+        self.done.append((None, "synchronize", None))
 
     def _event(self) -> Any:
         event = SimpleNamespace()
@@ -244,6 +248,10 @@ class Module:
         self.done.append((stream.stream_id, "limit", (cube, vector)))
 
 
+def updates_of(module: Module) -> UpdateStream:
+    return UpdateStream(module, torch.device("cpu"))
+
+
 def captured_groups(module: Module, streams: Sequence[int], **options: Any) -> TaskGroups:
     groups = TaskGroups(module)
     for stream in streams:
@@ -257,8 +265,7 @@ def test_a_replay_does_what_was_checked() -> None:
     module = Module()
     groups = captured_groups(module, [1, 2, 1])
     events = [group.event for group in groups.groups]
-    update = module.update_stream()
-    replay = groups.replayer(lambda: module.done.append((1, "launch", None)), update)
+    replay = groups.replayer(lambda: module.done.append((1, "launch", None)), updates_of(module))
     for turn in range(3):
         module.done.clear()
         replay([{"length": turn}] * 3)
@@ -275,7 +282,7 @@ def test_a_replay_does_what_was_checked() -> None:
 def test_values_that_stay_are_not_patched_again_but_released() -> None:
     module = Module()
     groups = captured_groups(module, [1, 1])
-    replay = groups.replayer(lambda: None, module.update_stream())
+    replay = groups.replayer(lambda: None, updates_of(module))
     replay([{"length": 1}, {"length": 2}])
     module.done.clear()
     replay([{"length": 1}, {"length": 3}])
@@ -297,7 +304,7 @@ def test_an_operator_that_leaves_its_stream_is_refused() -> None:
 def test_a_patch_is_made_with_the_cores_of_its_capture() -> None:
     module = Module()
     groups = captured_groups(module, [1], cores=(4, 8))
-    replay = groups.replayer(lambda: None, module.update_stream())
+    replay = groups.replayer(lambda: None, updates_of(module))
     module.done.clear()
     replay([{"length": 3}])
     kinds = [
@@ -312,6 +319,8 @@ def test_a_patch_is_made_with_the_cores_of_its_capture() -> None:
     with pytest.raises(RuntimeError, match="no"):
         replay([{"length": 2}])
     assert module.limits[9] == (24, 48)
+    released = [kind for stream, kind, _ in module.done if stream in (9, None)][-7:]
+    assert released == ["wait", "record", "synchronize", "record", "wait", "reset", "synchronize"]
 
 
 def test_a_patch_outside_such_scopes_leaves_cores_and_determinism_alone(
@@ -319,6 +328,6 @@ def test_a_patch_outside_such_scopes_leaves_cores_and_determinism_alone(
 ) -> None:
     monkeypatch.setattr(_npu, "set_determinism", lambda level: pytest.fail("asked"))
     module = Module()
-    replay = captured_groups(module, [1]).replayer(lambda: None, module.update_stream())
+    replay = captured_groups(module, [1]).replayer(lambda: None, updates_of(module))
     replay([{"length": 3}])
     assert not module.limits
