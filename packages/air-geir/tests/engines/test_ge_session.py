@@ -303,3 +303,31 @@ def test_auto_takes_our_session_where_the_extension_is_not_and_says_why(
     second = _engines.choose_engine("auto", [x])
     assert second.name == "ge_session"
     assert "torchair_extension: it is not there" in _engines.why("auto", second)
+
+
+AFTER_A_FAILED_LAUNCH = """
+import sys, torch, torch_npu, air_geir, air_sim
+from air_config import CompilerConfig, Context, resolve
+from air_geir.errors import EngineError
+from torch.fx.experimental.proxy_tensor import make_fx
+def f(x):
+    return (torch.relu(x),)
+x = torch.randn(4, 4, device="npu")
+settings = resolve(CompilerConfig(), Context(device="npu"))
+run = air_geir.compile_graph(make_fx(f)(x), [x], settings=settings, engine=sys.argv[1])
+run(x)
+torch.npu.synchronize()
+air_sim.change(fault="aclnnInplaceCopy@1")
+x.copy_(x.t())  # the launch that fails waits in torch_npu's queue
+try:
+    run(x)
+except EngineError as error:
+    print("raised", " ".join(str(error).split()))
+"""
+
+
+@pytest.mark.parametrize("engine", ["ge_session", "torchair_extension"])
+def test_a_launch_that_failed_before_a_run_is_an_error_of_the_run(engine: str) -> None:
+    done = forks.run(AFTER_A_FAILED_LAUNCH, engine)
+    assert "raised the graph engine failed to run graph" in done.stdout, done.stderr[-3000:]
+    assert "aclnnInplaceCopy" in done.stdout

@@ -30,6 +30,18 @@ struct NoMemory : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Other threads of Python run meanwhile; what is thrown finds the lock taken again.
+class WithoutLock {
+ public:
+  WithoutLock() : state_(PyEval_SaveThread()) {}
+  ~WithoutLock() { PyEval_RestoreThread(state_); }
+  WithoutLock(const WithoutLock&) = delete;
+  WithoutLock& operator=(const WithoutLock&) = delete;
+
+ private:
+  PyThreadState* const state_;
+};
+
 // Blocks of torch's caching allocator that the engine holds on one stream. The engine asks without Python's lock, from
 // whatever thread, so no mode of Python may see it.
 class Memory {
@@ -203,14 +215,15 @@ class Call {
     Memory& memory = memory_of(stream, engine_);
     int failed = 0;
     std::string said;
-    Py_BEGIN_ALLOW_THREADS;
-    void* const handle = stream.stream();  // empties torch_npu's queue
-    failed = engine_.run(call_, handle, memory.allocator, given_.data(), taken_.data(), anew);
-    if (failed) {
-      said = engine_.error();
-      engine_.done(call_);
+    {
+      const WithoutLock other_threads;
+      void* const handle = stream.stream();  // empties torch_npu's queue; throws what a launch in it has met
+      failed = engine_.run(call_, handle, memory.allocator, given_.data(), taken_.data(), anew);
+      if (failed) {
+        said = engine_.error();
+        engine_.done(call_);
+      }
     }
-    Py_END_ALLOW_THREADS;
     if (!failed) return;
     if (const std::string why = memory.failure(); !why.empty()) throw NoMemory(why);
     throw std::runtime_error(said.empty() ? "error " + std::to_string(failed) : said);
