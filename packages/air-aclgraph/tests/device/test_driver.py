@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from air_aclgraph import Limits
-from air_aclgraph.device._driver import CAUSES, OF_CUDA, driver_code, replay_error, translate
+from air_aclgraph.device._driver import CAUSES, OF_CUDA, OF_TORCH_NPU, driver_code, replay_error, translate
 from air_aclgraph.errors import (
     CaptureFailed,
     IllegalDuringCapture,
@@ -67,7 +67,9 @@ def test_cuda_s_words_are_translated_like_a_code(said: str, kind: type[Exception
 
 
 def test_every_cause_has_advice() -> None:
-    assert all(cause.advice and cause.what for cause in (*CAUSES.values(), *OF_CUDA.values()))
+    assert all(
+        cause.advice and cause.what for cause in (*CAUSES.values(), *OF_CUDA.values(), *OF_TORCH_NPU.values())
+    )
 
 
 def test_an_unknown_code_is_passed_on_with_its_number() -> None:

@@ -250,3 +250,48 @@ def test_a_first_capture_that_the_driver_refuses_leaves_nothing_behind(function:
     assert torch.rand(2, device="npu").sum().isfinite(), "nothing is left in the state of a capture"
     for _ in range(3):
         assert right(run, x)
+
+
+UNDER_A_SETTING = """
+import torch, air_sim
+from aclgraph_backend import Backend
+run = torch.compile(lambda x: x * 2 + 1, backend=Backend("npu"))
+x = torch.ones(64, device="npu")
+with torch.no_grad():
+    for _ in range(3):
+        print("gave", run(x).sum().item())
+"""
+
+
+def under(setting: str, source: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    """Runs a program that has this setting of torch_npu from the start."""
+    script = tmp_path / "program.py"
+    script.write_text(f"import sys\nsys.path.insert(0, {str(Path(__file__).parents[1])!r})\n{source}")
+    name, _, value = setting.partition("=")
+    return subprocess.run(
+        [sys.executable, "-m", "air_sim", "run", sys.executable, str(script)],
+        env={**os.environ, name: value}, capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+
+
+def test_a_queue_under_which_torch_npu_captures_nothing_is_named_with_the_setting(tmp_path: Path) -> None:
+    done = under("TASK_QUEUE_ENABLE=2", UNDER_A_SETTING, tmp_path)
+    assert "CaptureFailed: the capture failed: torch_npu captures nothing" in done.stderr
+    assert "start the process with TASK_QUEUE_ENABLE=1" in done.stderr
+
+
+PATCHED = """
+import pytest, torch, test_updates as tests
+from air_aclgraph import AcceleratorRuntime
+inputs = tests.made_inputs()
+recording = tests.recorded(inputs)
+for lengths in ((9, 3), (4, 7), (4, 7), (2, 8), (16, 1)):
+    assert tests.is_right(recording, inputs, *lengths)
+print("right")
+"""
+
+
+def test_lengths_are_patched_before_a_replay_that_the_host_waits_for(tmp_path: Path) -> None:
+    source = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n{PATCHED}"
+    done = under("ASCEND_LAUNCH_BLOCKING=1", source, tmp_path)
+    assert done.stdout.strip().endswith("right"), done.stderr[-3000:]

@@ -30,14 +30,12 @@ def attention(q: Tensor, k: Tensor, v: Tensor, length: int) -> Tensor:
     return result
 
 
-@pytest.fixture
-def inputs() -> tuple[Tensor, ...]:
+def made_inputs() -> tuple[Tensor, ...]:
     shapes = [(1, 1, 32), (1, 16, 32), (1, 16, 32)]
     return tuple(torch.randn(shape, device="npu", dtype=torch.float16) for shape in shapes)
 
 
-@pytest.fixture
-def recording(inputs: tuple[Tensor, ...]) -> Iterator[Recording]:
+def recorded(inputs: tuple[Tensor, ...]) -> Recording:
     """Two attentions, one after the other."""
     runtime = AcceleratorRuntime("npu:0")
     call = UpdatableCall(torch.ops.npu.npu_fused_infer_attention_score.default, {NAME: NAME})
@@ -46,7 +44,17 @@ def recording(inputs: tuple[Tensor, ...]) -> Iterator[Recording]:
         first = runtime.updatable(call, (q, k, v), {**FIXED, NAME: [5]})[0]
         return (runtime.updatable(call, (first, k, v), {**FIXED, NAME: [5]})[0],)
 
-    made = runtime.record(body, inputs, Request())
+    return runtime.record(body, inputs, Request())
+
+
+@pytest.fixture
+def inputs() -> tuple[Tensor, ...]:
+    return made_inputs()
+
+
+@pytest.fixture
+def recording(inputs: tuple[Tensor, ...]) -> Iterator[Recording]:
+    made = recorded(inputs)
     yield made
     air_sim.change(fault="")
     made.release()

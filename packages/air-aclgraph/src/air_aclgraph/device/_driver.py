@@ -123,6 +123,18 @@ CAUSES: Final[dict[int, Cause]] = {
 }
 """Driver codes that have a meaning for captures, and what to do about them."""
 
+OF_TORCH_NPU: Final[dict[str, Cause]] = {
+    "Do not support TASK_QUEUE_ENABLE = 2": Cause(
+        "torch_npu captures nothing under TASK_QUEUE_ENABLE=2",
+        "start the process with TASK_QUEUE_ENABLE=1, the default, or run the model with run_eagerly",
+    ),
+    "not supported when pin_memory_expandable_segments=True": Cause(
+        "torch_npu captures nothing with pin_memory_expandable_segments",
+        "take pin_memory_expandable_segments out of PYTORCH_NPU_ALLOC_CONF, or run the model with run_eagerly",
+    ),
+}
+"""Settings of the process under which torch_npu refuses every capture."""
+
 OF_CUDA: Final[dict[str, Cause]] = {
     "operation not permitted when stream is capturing": CAUSES[107030],
     "Cannot copy between CPU and CUDA tensors during CUDA graph capture": CAUSES[107030],
@@ -166,9 +178,8 @@ def _cause_of(error: BaseException, code: int | None) -> Cause | None:
             "start the process again: what it printed before this error is the cause, and ASCEND_LAUNCH_BLOCKING=1 "
             "names the line",
         )
-    return CAUSES.get(code or 0) or next(
-        (cause for said, cause in OF_CUDA.items() if said in str(error)), None
-    )
+    texts = OF_TORCH_NPU | OF_CUDA
+    return CAUSES.get(code or 0) or next((texts[said] for said in texts if said in str(error)), None)
 
 
 def translate(error: RuntimeError, limits: Limits) -> AclGraphError:

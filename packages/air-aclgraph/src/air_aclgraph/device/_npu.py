@@ -86,6 +86,11 @@ def _address(library: ctypes.CDLL, name: str) -> int:
     return address
 
 
+def launches_block() -> bool:
+    """Whether torch_npu waits for each launch, and for each replay."""
+    return os.environ.get("ASCEND_LAUNCH_BLOCKING", "0") not in ("", "0")
+
+
 def determinism() -> int:
     """The level of determinism of the process."""
     return int(torch_npu().npu._get_deterministic_level())

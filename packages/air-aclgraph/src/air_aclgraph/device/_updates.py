@@ -6,7 +6,8 @@
 The graph stops in front of each updatable operator until its event is recorded, so an operator never runs
 with the values of another call.  The update stream first waits for the end of the previous round: a host
 that runs ahead cannot patch a task that has not run yet.  That this suffices is checked for what each capture
-did (`_update_order`).  All records belong to one capture; another shape key has its own.
+did (`_update_order`).  Under ASCEND_LAUNCH_BLOCKING=1 a replay ends before its call returns: it is
+patched before it then.  All records belong to one capture; another shape key has its own.
 
 A patch prepares the operator again, on the update stream: it does so with the level of determinism and the limits of
 cores with which the operator was captured.  When one is refused, or Python is interrupted, the replay that waits is let
@@ -126,24 +127,31 @@ class TaskGroups:
         module, groups = self._module, self.groups
         round_over = module.Event()
         started = [False]
+        replay_waits = _npu.launches_block()
+
+        def patch(values: Sequence[Mapping[str, Any]], stream: Any) -> None:
+            with module.stream(stream):
+                if started[0]:
+                    stream.wait_event(round_over)
+                for group, value in zip(groups, values, strict=True):
+                    if group.last is None or exact(value) != group.last:
+                        _patch(module, group, value, stream)
+                    group.event.record(stream)
 
         def replay_with(values: Sequence[Mapping[str, Any]]) -> None:
-            stream, launched = updates.stream, False
+            stream, begun = updates.stream, replay_waits
             try:
+                if replay_waits:
+                    patch(values, stream)
                 replay()
-                launched = True
+                begun = True
                 current = module.current_stream()
-                with module.stream(stream):
-                    if started[0]:
-                        stream.wait_event(round_over)
-                    for group, value in zip(groups, values, strict=True):
-                        if group.last is None or exact(value) != group.last:
-                            _patch(module, group, value, stream)
-                        group.event.record(stream)
+                if not replay_waits:
+                    patch(values, stream)
                 round_over.record(current)
                 started[0] = True
             except BaseException as error:
-                if launched or not isinstance(error, Exception):  # an interrupt comes after the launch
+                if begun or not isinstance(error, Exception):  # an interrupt comes after the launch
                     self._let_run(updates.renewed(), round_over if started[0] else None)
                     started[0] = False
                 raise
@@ -151,7 +159,7 @@ class TaskGroups:
         return replay_with
 
     def _let_run(self, stream: Any, round_over: Any) -> None:
-        """Ends a replay some of whose groups wait, and leaves every event as it was before it."""
+        """Ends a replay some of whose groups may wait, and leaves every event as it was before it."""
         module, events = self._module, [group.event for group in self.groups]
         with suppress(RuntimeError), module.stream(stream):  # of a device that does nothing more
             if round_over is not None:
