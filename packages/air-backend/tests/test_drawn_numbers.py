@@ -1,7 +1,7 @@
 """In reduce-overhead every way to draw gives the numbers of eager, and leaves the generator where eager does.
 
-In max-autotune the engine draws numbers of its own: they have eager's distribution, other ones in each call, and the same
-ones again after the same seed.
+In max-autotune the engine draws numbers of its own: they have eager's distribution, other ones in each call, and the
+same ones again after the same seed.
 """
 
 from __future__ import annotations

@@ -74,3 +74,22 @@ def test_expandable_segments_map_and_unmap(program: Program) -> None:
     assert "mapped True True" in done.stdout, done.stdout + done.stderr
     assert "sums [0, 3, 6, 9, 12, 15, 18, 21]" in done.stdout, done.stderr
     assert "again 3.0" in done.stdout
+
+
+def test_memory_of_expandable_segments_is_the_devices_and_is_counted(program: Program) -> None:
+    done = program(
+        "import os; os.environ['PYTORCH_NPU_ALLOC_CONF'] = 'expandable_segments:True'\n"
+        "import torch, torch_npu, air_sim\n"
+        "free = torch.npu.mem_get_info()[0]\n"
+        "x = torch.ones(64 << 20, dtype=torch.uint8).npu()\n"
+        "print('used', free - torch.npu.mem_get_info()[0] >= 64 << 20)\n"
+        "try: torch.empty(2 << 30, dtype=torch.uint8, device='npu')\n"
+        "except torch.OutOfMemoryError: print('refused')\n"
+        "air_sim.change(fault='oom@1')\n"
+        "try: torch.empty(128 << 20, dtype=torch.uint8, device='npu')\n"
+        "except torch.OutOfMemoryError: print('injected')\n"
+        "air_sim.change(fault='')\n"
+        "del x; torch.npu.empty_cache(); print('again', torch.npu.mem_get_info()[0] == free)\n",
+        memory="1GiB",
+    )
+    assert "used True\nrefused\ninjected\nagain True" in done.stdout, done.stdout + done.stderr[-3000:]

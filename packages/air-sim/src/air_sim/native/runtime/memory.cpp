@@ -134,21 +134,19 @@ aclError allocate(void** out, size_t bytes, int device) {
   if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "allocation without a place for the address");
   *out = nullptr;
   const size_t rounded = bytes ? (bytes + kBlock - 1) / kBlock * kBlock : kBlock;
+  if (const aclError full = device < 0 ? ACL_SUCCESS : take_memory(rounded, device)) return full;
   Heap& h = heap();
-  if (device >= 0 && injected_oom(rounded))
-    return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "out of device memory: fault oom was injected at %zu bytes", bytes);
   std::lock_guard<std::mutex> lock(h.m);
-  if (device >= 0 && h.used[device] + rounded > switches().memory)
-    return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "out of device memory: %zu bytes wanted, %llu of %llu in use on device %d",
-                bytes, (unsigned long long)h.used[device], (unsigned long long)switches().memory, device);
   void* p = nullptr;
   if (device >= 0 && switches().protect)
     p = take_from_arena(rounded);
   else if (posix_memalign(&p, kPage, rounded) != 0)
     p = nullptr;
-  if (!p) return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "the machine has no %zu bytes left", bytes);
+  if (!p) {
+    if (device >= 0) h.used[device] -= rounded;
+    return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "the machine has no %zu bytes left", bytes);
+  }
   h.blocks[reinterpret_cast<uintptr_t>(p)] = {rounded, device};
-  if (device >= 0) h.used[device] += rounded;
   *out = p;
   return ACL_SUCCESS;
 }
@@ -202,10 +200,20 @@ void* host_address(const void* address) {
   char* p = const_cast<char*>(static_cast<const char*>(address));
   return a.base && p >= a.base && p < a.base + a.bytes ? p - a.base + a.alias : p;
 }
-int device_of_address(const void* address) {
+aclError take_memory(size_t bytes, int device) {
+  if (injected_oom(bytes))
+    return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "out of device memory: fault oom was injected at %zu bytes", bytes);
+  Heap& h = heap();
+  std::lock_guard<std::mutex> lock(h.m);
+  if (h.used[device] + bytes > switches().memory)
+    return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "out of device memory: %zu bytes wanted, %llu of %llu in use on device %d",
+                bytes, (unsigned long long)h.used[device], (unsigned long long)switches().memory, device);
+  h.used[device] += bytes;
+  return ACL_SUCCESS;
+}
+void give_memory(size_t bytes, int device) {
   std::lock_guard<std::mutex> lock(heap().m);
-  const auto* block = block_at(address);
-  return block ? block->second.device : -1;
+  heap().used[device] -= bytes;
 }
 }  // namespace air_sim
 using namespace air_sim;
@@ -251,6 +259,8 @@ AIR_SIM_API aclError aclrtPointerGetAttributes(const void* p, aclrtPtrAttributes
     const bool host = block->second.device < 0;
     out->location.type = host ? ACL_MEM_LOCATION_TYPE_HOST : ACL_MEM_LOCATION_TYPE_DEVICE;
     out->location.id = host ? 0 : block->second.device;
+  } else if (const int device = mapped_device(p); device >= 0) {
+    out->location = {static_cast<uint32_t>(device), ACL_MEM_LOCATION_TYPE_DEVICE};
   }
   return ACL_SUCCESS;
 }
