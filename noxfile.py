@@ -108,6 +108,7 @@ session(long_runs.fuzz)
 session(long_runs.npu_fuzz)
 session(long_runs.slow)
 session(long_runs.npu_slow)
+session(long_runs.npu_settings)
 session(long_runs.long, environment=NO_ENVIRONMENT)
 session(long_runs.older_torch)
 session(

@@ -24,7 +24,7 @@ import tomllib
 from house.benchmarks import BENCHMARKS
 from house.environments import other_pythons
 from house.packages import NPU_TESTED, OLDER_TORCHES, TORCH_TESTED
-from house.sessions.long_runs import FUZZ
+from house.sessions.long_runs import FUZZ, NPU_SETTINGS
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "docs/long-sessions.toml"
@@ -52,6 +52,7 @@ NEW = "<new>"  # a seed that no part of an earlier commit began with
 PARTS = (
     *tests_of("slow", TORCH_TESTED),
     *tests_of("npu-slow", NPU_TESTED),
+    *(Part(f"npu-settings {name}", f"npu-settings(setting='{name}')") for name in NPU_SETTINGS),
     *(Part(f"fuzz {kind}", "fuzz", (PROGRAMS, NEW, kind)) for kind in FUZZ),
     Part("npu-fuzz", "npu-fuzz", (PROGRAMS, NEW)),
     *(Part(f"older-torch {torch}", f"older-torch(torch='{torch}')") for torch in OLDER_TORCHES),

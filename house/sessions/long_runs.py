@@ -107,6 +107,22 @@ def npu_slow(session: nox.Session) -> None:
     in_turn(session, NPU_TESTED, "--sim", "-m", "slow and npu", env=NPU_ENV)
 
 
+NPU_SETTINGS: Final = {
+    "blocking": {"ASCEND_LAUNCH_BLOCKING": "1"},
+    "queue-0": {"TASK_QUEUE_ENABLE": "0"},
+    "expandable": {"PYTORCH_NPU_ALLOC_CONF": "expandable_segments:True"},
+}
+"""What users of torch_npu set for a whole process, by the name that the session is given."""
+
+
+@nox.parametrize("setting", list(NPU_SETTINGS))
+def npu_settings(session: nox.Session, setting: str) -> None:
+    """The tests of a device, of every package, on air-sim under a setting of torch_npu; paths after `--` run fewer."""
+    install_beside_npu(session, *(word for package in NPU_TESTED for word in with_tests(package)))
+    env = NPU_ENV | NPU_SETTINGS[setting]
+    in_turn(session, NPU_TESTED, "--sim", "-m", "npu and not slow", env=env)
+
+
 def long(session: nox.Session) -> None:
     """Long sessions in rotation, the one green longest ago first; `-- --minutes 120` is the time there is."""
     session.run(sys.executable, "-m", "house.long", *session.posargs)

@@ -16,6 +16,7 @@ import air_aclgraph
 from aclgraph_backend import executable
 from air_aclgraph import HostRuntime, _copies, native
 from air_aclgraph._copies import Copies, Driver
+from air_aclgraph.device._npu import launches_block
 
 NZ = 29
 PLAIN = frozenset((-1, 0, 1, 2, 30))
@@ -325,6 +326,8 @@ def test_calls_of_an_executable_agree_with_eager_through_the_drivers_copy(driver
 
 
 def test_one_small_input_of_a_device_graph_is_copied_without_an_operator(accelerator: str) -> None:
+    if accelerator == "npu" and launches_block():
+        pytest.skip("torch_npu waits for each of its operators")
     graph = torch.fx.symbolic_trace(lambda x: (torch.ops.aten.mul.Tensor(x, 2),))
     x = torch.ones(4, 16, device=accelerator)
     run = air_aclgraph.compile_graph(graph, [x])

@@ -16,11 +16,16 @@ from torch import Tensor
 
 from aclgraph_backend import Backend, executable
 from air_aclgraph import AcceleratorRuntime, Executable
+from air_aclgraph.device._npu import launches_block
 from air_aclgraph.errors import CaptureFailed, ResourcesExhausted
 
 air_sim = pytest.importorskip("air_sim")
 pytestmark = pytest.mark.npu("air-sim injects the faults")
 
+BY_SEGMENTS = pytest.mark.skipif(
+    "expandable_segments" in os.environ.get("PYTORCH_NPU_ALLOC_CONF", ""),
+    reason="the allocator asks for parts of what it needs",
+)
 MEBI = 1 << 20
 GIBI = 1 << 30
 
@@ -55,6 +60,7 @@ def right(run: Executable, x: Tensor) -> bool:
     return torch.equal(run(x)[0].cpu(), large(x.cpu())[0])
 
 
+@BY_SEGMENTS
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_a_device_without_memory_in_the_middle_of_a_capture_gives_everything_back(number: int) -> None:
@@ -101,6 +107,7 @@ def test_memory_that_the_allocator_only_keeps_serves_a_capture() -> None:
     npu().empty_cache()
 
 
+@BY_SEGMENTS
 def test_the_line_that_ran_out_of_memory_is_named() -> None:
     def step(x: Tensor) -> Tensor:
         y = x * 2
@@ -172,6 +179,7 @@ def test_a_users_pool_that_a_failed_capture_spoilt_is_refused_by_name() -> None:
         run(torch.ones(4, device="npu"))
 
 
+@pytest.mark.skipif(launches_block(), reason="the launch waits, and is what fails")
 def test_a_kernel_that_fails_before_a_capture_is_reported_with_its_cause() -> None:
     x, side = torch.randn(64, device="npu"), npu().Stream()
     run = executable(large, x, device="npu")
@@ -268,9 +276,10 @@ def under(setting: str, source: str, tmp_path: Path) -> subprocess.CompletedProc
     script = tmp_path / "program.py"
     script.write_text(f"import sys\nsys.path.insert(0, {str(Path(__file__).parents[1])!r})\n{source}")
     name, _, value = setting.partition("=")
+    others = {each: text for each, text in os.environ.items() if each != "ASCEND_LAUNCH_BLOCKING"}
     return subprocess.run(
         [sys.executable, "-m", "air_sim", "run", sys.executable, str(script)],
-        env={**os.environ, name: value}, capture_output=True, text=True, timeout=240,
+        env={**others, name: value}, capture_output=True, text=True, timeout=240,
     )  # fmt: skip
 
 

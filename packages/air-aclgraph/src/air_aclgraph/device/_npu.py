@@ -68,7 +68,7 @@ def flush(stream: Any) -> None:
 def driver(index: int) -> Driver | None:
     """What a copy by the driver goes through; None where something is missing or torch_npu watches every launch."""
     stream = getattr(torch_npu()._C, "_npu_getCurrentRawStream", None)
-    watched = os.environ.get("ASCEND_LAUNCH_BLOCKING") == "1" or "TORCH_NPU_SANITIZER" in os.environ
+    watched = launches_block() or "TORCH_NPU_SANITIZER" in os.environ
     if stream is None or watched:
         return None
     try:
