@@ -328,6 +328,7 @@ except EngineError as error:
 
 @pytest.mark.parametrize("engine", ["ge_session", "torchair_extension"])
 def test_a_launch_that_failed_before_a_run_is_an_error_of_the_run(engine: str) -> None:
-    done = forks.run(AFTER_A_FAILED_LAUNCH, engine)
+    queued = {"TASK_QUEUE_ENABLE": "1", "ASCEND_LAUNCH_BLOCKING": "0"}
+    done = forks.run(AFTER_A_FAILED_LAUNCH, engine, variables=queued)
     assert "raised the graph engine failed to run graph" in done.stdout, done.stderr[-3000:]
     assert "aclnnInplaceCopy" in done.stdout
