@@ -142,7 +142,7 @@ class Captured:
 
     @functools.cached_property
     def to_copy_alone(self) -> frozenset[int]:
-        """Those of them that need more than one function that copies all of them together."""
+        """Those that are copied each by itself: a whole storage, what overlaps itself, what the host waits for."""
         special = self.wholes | self.awaited
         return frozenset(i for i in self.to_copy if i in special or overlaps_itself(self.inputs[i]))
 
