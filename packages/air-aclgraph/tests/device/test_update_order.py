@@ -331,3 +331,28 @@ def test_a_patch_outside_such_scopes_leaves_cores_and_determinism_alone(
     replay = captured_groups(module, [1]).replayer(lambda: None, updates_of(module))
     replay([{"length": 3}])
     assert not module.limits
+
+
+def test_memory_for_a_patch_is_taken_before_its_replay_waits_for_it() -> None:
+    """A device without memory lets its replays end before it gives memory back: one would wait for the patch."""
+    module = Module()
+    groups = captured_groups(module, [1, 1])
+    replay = groups.replayer(lambda: module.done.append((1, "launch", None)), updates_of(module))
+    replay([{"length": 1}] * 2)  # has no such memory
+
+    class Memory:
+        memory = torch.empty(3)
+
+        def serve(self, value: Any, args: Any, kwargs: Any) -> None:
+            module.done.append((1, "memory", args[1]))
+
+    given: list[Any] = []
+    for group in groups.groups:
+        group.workspace = Memory()  # type: ignore[assignment]
+        group.launch = lambda *args, **kwargs: given.append(kwargs["workspace"])
+    replay = groups.replayer(lambda: module.done.append((1, "launch", None)), updates_of(module))
+    module.done.clear()
+    replay([{"length": 1}, {"length": 3}])
+    kinds = [(kind, subject) for _, kind, subject in module.done if kind in ("memory", "launch", "patch")]
+    assert kinds == [("memory", 3), ("launch", None), ("patch", 1)]
+    assert given == [Memory.memory]

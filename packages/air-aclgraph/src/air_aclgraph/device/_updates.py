@@ -50,6 +50,15 @@ class _Group:
     workspace: Workspace | None = None
     last: Any = None  # the values of the last patch, as `exact` gives them
 
+    def is_behind(self, value: Mapping[str, Any]) -> bool:
+        """Whether its task has other values than these."""
+        return self.last is None or exact(value) != self.last
+
+    def take_memory(self, value: Mapping[str, Any]) -> None:
+        """Takes what a patch will need, while no replay waits for it: a full device waits for its replays first."""
+        if self.workspace is not None and self.is_behind(value):
+            self.workspace.serve(value, *self.call.with_values(self.args, self.kwargs, value))
+
 
 class UpdateStream:
     """The one stream that patches host parameters, before everything else on the device."""
@@ -128,18 +137,20 @@ class TaskGroups:
         round_over = module.Event()
         started = [False]
         replay_waits = _npu.launches_block()
+        working = self._working()
 
         def patch(values: Sequence[Mapping[str, Any]], stream: Any) -> None:
             with module.stream(stream):
                 if started[0]:
                     stream.wait_event(round_over)
                 for group, value in zip(groups, values, strict=True):
-                    if group.last is None or exact(value) != group.last:
+                    if group.is_behind(value):
                         _patch(module, group, value, stream)
                     group.event.record(stream)
 
         def replay_with(values: Sequence[Mapping[str, Any]]) -> None:
             stream, begun = updates.stream, replay_waits
+            _take_memory(working, values)
             try:
                 if replay_waits:
                     patch(values, stream)
@@ -158,6 +169,10 @@ class TaskGroups:
 
         return replay_with
 
+    def _working(self) -> list[tuple[int, _Group]]:
+        """The groups that work in memory which grows with their values."""
+        return [(index, group) for index, group in enumerate(self.groups) if group.workspace is not None]
+
     def _let_run(self, stream: Any, round_over: Any) -> None:
         """Ends a replay some of whose groups may wait, and leaves every event as it was before it."""
         module, events = self._module, [group.event for group in self.groups]
@@ -174,12 +189,17 @@ class TaskGroups:
             module.synchronize()
 
 
+def _take_memory(working: Sequence[tuple[int, _Group]], values: Sequence[Mapping[str, Any]]) -> None:
+    for index, group in working:
+        group.take_memory(values[index])
+
+
 def _patch(module: Any, group: _Group, value: Mapping[str, Any], stream: Any) -> None:
     args, kwargs = group.call.with_values(group.args, group.kwargs, value)
     before = None if group.level is None else _npu.set_determinism(group.level)
     limits = None if group.cores is None else _limited(module, stream, group.cores)
     if group.workspace is not None:
-        kwargs[NAME] = group.workspace.serve(value, args, kwargs)
+        kwargs[NAME] = group.workspace.memory
     group.last = None
     try:
         module.graph_task_update_begin(stream, group.handle)
