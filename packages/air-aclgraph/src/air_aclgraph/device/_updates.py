@@ -49,14 +49,23 @@ class _Group:
     cores: tuple[int, int] | None = None
     workspace: Workspace | None = None
     last: Any = None  # the values of the last patch, as `exact` gives them
+    of_tensors: bool | None = (
+        None  # whether its values are tensors, which the program may write; as in the first patch
+    )
 
-    def is_behind(self, value: Mapping[str, Any]) -> bool:
-        """Whether its task has other values than these."""
-        return self.last is None or exact(value) != self.last
+    def is_behind(self, told: Any) -> bool:
+        """Whether its task has other values than these, as `exact` gives them."""
+        return self.last is None or bool(told != self.last)
+
+    def has(self, value: Mapping[str, Any], told: Any) -> None:
+        """Notes which values its task has now."""
+        if self.of_tensors is None:
+            self.of_tensors = any(isinstance(each, Tensor) for each in tree_iter(value))
+        self.last = None if self.of_tensors else told
 
     def take_memory(self, value: Mapping[str, Any]) -> None:
         """Takes what a patch will need, while no replay waits for it: a full device waits for its replays first."""
-        if self.workspace is not None and self.is_behind(value):
+        if self.workspace is not None and self.is_behind(exact(value)):
             self.workspace.serve(value, *self.call.with_values(self.args, self.kwargs, value))
 
 
@@ -144,8 +153,10 @@ class TaskGroups:
                 if started[0]:
                     stream.wait_event(round_over)
                 for group, value in zip(groups, values, strict=True):
-                    if group.is_behind(value):
+                    told = exact(value)
+                    if group.is_behind(told):
                         _patch(module, group, value, stream)
+                        group.has(value, told)
                     group.event.record(stream)
 
         def replay_with(values: Sequence[Mapping[str, Any]]) -> None:
@@ -215,7 +226,6 @@ def _patch(module: Any, group: _Group, value: Mapping[str, Any], stream: Any) ->
             module.set_stream_limit(stream, *limits)
         if before is not None:
             _npu.set_determinism(before)
-    group.last = None if any(isinstance(v, Tensor) for v in tree_iter(value)) else exact(value)
 
 
 def _limited(module: Any, stream: Any, cores: tuple[int, int]) -> tuple[int, int]:
