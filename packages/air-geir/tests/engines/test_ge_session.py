@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -214,6 +215,10 @@ def test_results_of_open_sizes_stay_as_they_are_when_the_graph_runs_again() -> N
     torch.testing.assert_close(second, y.relu())
 
 
+@pytest.mark.skipif(
+    "expandable_segments" in os.environ.get("PYTORCH_NPU_ALLOC_CONF", ""),
+    reason="the allocator asks for parts of what it needs, and the fault lasts",
+)
 def test_no_memory_for_a_result_is_an_error_and_the_graph_runs_again() -> None:
     run, npu = compiled(), torch.get_device_module("npu")
     x = torch.randn(1 << 20, 4, device="npu")  # more than what torch keeps for small tensors
