@@ -55,6 +55,11 @@ bool refused_by_fault(const char* name) {
   state().error = std::string(name) + ": a fault was injected";
   return true;
 }
+// Counts a call of the engine; one that is refused gives `code`, and does nothing.
+#define ENGINE_ENTRY_OR(name, code) \
+  AIR_SIM_COUNT(name);              \
+  if (refused_by_fault(name)) return code
+
 std::string quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -205,8 +210,7 @@ extern "C" const char* air_sim_ge_error() {
 namespace ge {
 Graph::Graph(const char_t*) : impl_(std::make_shared<GraphImpl>()) {}
 graphStatus Graph::LoadFromSerializedModelArray(const void* data, size_t size) {
-  AIR_SIM_COUNT("ge::Graph::LoadFromSerializedModelArray");
-  if (refused_by_fault("ge::Graph::LoadFromSerializedModelArray")) return GRAPH_FAILED;
+  ENGINE_ENTRY_OR("ge::Graph::LoadFromSerializedModelArray", GRAPH_FAILED);
   if (!impl_) impl_ = std::make_shared<GraphImpl>();
   const Status status = guarded("LoadFromSerializedModelArray",
                                 [&] { impl_->model = air_sim::graph_engine::parse_model(data, size); });
@@ -278,8 +282,7 @@ Status CompiledGraphSummary::GetOutputDtypes(std::vector<DataType>& types) const
 }
 
 Status GEInitialize(const Options& options) {
-  AIR_SIM_COUNT("ge::GEInitialize");
-  if (refused_by_fault("ge::GEInitialize")) return kFailed;
+  ENGINE_ENTRY_OR("ge::GEInitialize", kFailed);
   record("GEInitialize", -1, options);
   return guarded("GEInitialize", [&] {
     uint32_t count = 0;
@@ -313,8 +316,7 @@ Session::Session(const Options& options) {
 }
 Session::~Session() = default;
 Status Session::AddGraph(uint32_t id, const Graph& graph, const Options& options) {
-  AIR_SIM_COUNT("ge::Session::AddGraph");
-  if (refused_by_fault("ge::Session::AddGraph")) return kFailed;
+  ENGINE_ENTRY_OR("ge::Session::AddGraph", kFailed);
   record("AddGraph", id, options);
   return guarded("AddGraph", [&] {
     // Graph has one data member, the pointer to its implementation, and no accessor for it.
@@ -328,21 +330,18 @@ Status Session::AddGraph(uint32_t id, const Graph& graph, const Options& options
   });
 }
 Status Session::RemoveGraph(uint32_t id) {
-  AIR_SIM_COUNT("ge::Session::RemoveGraph");
-  if (refused_by_fault("ge::Session::RemoveGraph")) return kFailed;
+  ENGINE_ENTRY_OR("ge::Session::RemoveGraph", kFailed);
   std::lock_guard<std::mutex> lock(state().m);
   state().kept.erase(id);
   state().refreshable.erase(id);
   return state().models.erase(id) ? kSuccess : kFailed;
 }
 Status Session::CompileGraph(uint32_t id) {
-  AIR_SIM_COUNT("ge::Session::CompileGraph");
-  if (refused_by_fault("ge::Session::CompileGraph")) return kFailed;
+  ENGINE_ENTRY_OR("ge::Session::CompileGraph", kFailed);
   return guarded("CompileGraph", [&] { compile_or_read(id); });
 }
 CompiledGraphSummaryPtr Session::GetCompiledGraphSummary(uint32_t id) {
-  AIR_SIM_COUNT("ge::Session::GetCompiledGraphSummary");
-  if (refused_by_fault("ge::Session::GetCompiledGraphSummary")) return nullptr;
+  ENGINE_ENTRY_OR("ge::Session::GetCompiledGraphSummary", nullptr);
   CompiledGraphSummaryPtr summary;
   guarded("GetCompiledGraphSummary", [&] {
     const ModelPtr model = find_model(id);
@@ -352,40 +351,33 @@ CompiledGraphSummaryPtr Session::GetCompiledGraphSummary(uint32_t id) {
   return summary;
 }
 Status Session::SetGraphConstMemoryBase(uint32_t id, const void* const base, size_t bytes) {
-  AIR_SIM_COUNT("ge::Session::SetGraphConstMemoryBase");
-  if (refused_by_fault("ge::Session::SetGraphConstMemoryBase")) return kFailed;
+  ENGINE_ENTRY_OR("ge::Session::SetGraphConstMemoryBase", kFailed);
   return given_memory("SetGraphConstMemoryBase", id, base, bytes);
 }
 Status Session::UpdateGraphFeatureMemoryBase(uint32_t id, const void* const base, size_t bytes) {
-  AIR_SIM_COUNT("ge::Session::UpdateGraphFeatureMemoryBase");
-  if (refused_by_fault("ge::Session::UpdateGraphFeatureMemoryBase")) return kFailed;
+  ENGINE_ENTRY_OR("ge::Session::UpdateGraphFeatureMemoryBase", kFailed);
   return given_memory("UpdateGraphFeatureMemoryBase", id, base, bytes);
 }
 Status Session::SetGraphFixedFeatureMemoryBase(uint32_t id, const void* const base, size_t bytes) {
-  AIR_SIM_COUNT("ge::Session::SetGraphFixedFeatureMemoryBase");
-  if (refused_by_fault("ge::Session::SetGraphFixedFeatureMemoryBase")) return kFailed;
+  ENGINE_ENTRY_OR("ge::Session::SetGraphFixedFeatureMemoryBase", kFailed);
   return given_memory("SetGraphFixedFeatureMemoryBase", id, base, bytes);
 }
 Status Session::UpdateGraphRefreshableFeatureMemoryBase(uint32_t id, const void* const base, size_t bytes) {
-  AIR_SIM_COUNT("ge::Session::UpdateGraphRefreshableFeatureMemoryBase");
-  if (refused_by_fault("ge::Session::UpdateGraphRefreshableFeatureMemoryBase")) return kFailed;
+  ENGINE_ENTRY_OR("ge::Session::UpdateGraphRefreshableFeatureMemoryBase", kFailed);
   return given_memory("UpdateGraphRefreshableFeatureMemoryBase", id, base, bytes);
 }
 Status Session::RegisterExternalAllocator(const void* const stream, AllocatorPtr allocator) const {
-  AIR_SIM_COUNT("ge::Session::RegisterExternalAllocator");
-  if (refused_by_fault("ge::Session::RegisterExternalAllocator")) return kFailed;
+  ENGINE_ENTRY_OR("ge::Session::RegisterExternalAllocator", kFailed);
   std::lock_guard<std::mutex> lock(state().m);
   state().allocators[stream] = std::move(allocator);
   return kSuccess;
 }
 Status Session::RunGraphWithStreamAsync(uint32_t id, void* stream, const std::vector<Tensor>& inputs, std::vector<Tensor>& outputs) {
-  AIR_SIM_COUNT("ge::Session::RunGraphWithStreamAsync");
-  if (refused_by_fault("ge::Session::RunGraphWithStreamAsync")) return kFailed;
+  ENGINE_ENTRY_OR("ge::Session::RunGraphWithStreamAsync", kFailed);
   return guarded("RunGraphWithStreamAsync", [&] { run_async(id, stream, inputs, outputs); });
 }
 Status Session::RunGraph(uint32_t id, const std::vector<Tensor>& inputs, std::vector<Tensor>& outputs) {
-  AIR_SIM_COUNT("ge::Session::RunGraph");
-  if (refused_by_fault("ge::Session::RunGraph")) return kFailed;
+  ENGINE_ENTRY_OR("ge::Session::RunGraph", kFailed);
   return guarded("RunGraph", [&] {
     const ModelPtr model = find_model(id);
     std::vector<at::Tensor> in;
