@@ -13,6 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._pytree import tree_map_only
 
 from air_backend._npu_traces import COMPOSED, trace_on_npu
+from transforms import LAYERS, Composition, batched, columns, slope_and_value, softmax
 
 pytestmark = pytest.mark.npu("torch_npu refuses memory formats while torch traces")
 
@@ -145,3 +146,16 @@ def test_N25_what_runs_on_an_npu_and_is_traced_for_a_cpu_is_traced_for_an_npu(
                     refused |= set() if is_traced else {op.name}
     assert asked > 500
     assert not refused
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+def test_N25_a_gradient_that_torch_computes_in_its_own_thread_is_traced(mode: str) -> None:
+    """That thread has no Python code above the operator: nobody to ask whether a decomposition calls."""
+    drawn = Composition(
+        0, (LAYERS.index(softmax),), (batched, slope_and_value, columns), False, (True, False)
+    )
+    torch._dynamo.reset()
+    run = torch.compile(drawn.function, backend="air", dynamic=False, options={"mode": mode})
+    with torch._dynamo.config.patch(trace_autograd_ops=True):
+        found = drawn.played(run, "npu")
+    torch.testing.assert_close(found, drawn.played(drawn.function, "npu"))

@@ -82,6 +82,10 @@ def judged(x: Tensor, w: Tensor) -> Tensor:
     return x + functional.cross_entropy(x[None], torch.tensor([1], device=x.device))
 
 
+def softmax(x: Tensor, w: Tensor) -> Tensor:
+    return x.softmax(-1)
+
+
 LAYERS: Final[tuple[Layer, ...]] = (
     cube, written, shifted, attended, solved, convolved, normalised, looked_up, judged,
     lambda x, w: (x * w[0]).tanh(),
@@ -90,7 +94,7 @@ LAYERS: Final[tuple[Layer, ...]] = (
     lambda x, w: functional.gelu(x),
     lambda x, w: w @ x,
     lambda x, w: functional.linear(x, w, w[0]),
-    lambda x, w: x.softmax(-1),
+    softmax,
     lambda x, w: x - x.logsumexp(0),
     lambda x, w: x.cumsum(-1),
     lambda x, w: x.sort(-1).values,

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, Final
 
 import torch
@@ -57,7 +58,12 @@ def _one_hot(indices: Tensor, num_classes: int = -1) -> Tensor:
 
 
 def _contiguous(tensor: Tensor, *, memory_format: torch.memory_format = torch.contiguous_format) -> Tensor:
-    if tensor.device.type == "npu" and sys._getframe(1).f_globals["__name__"].startswith(_DECOMPOSITIONS):
+    if tensor.device.type == "npu" and _is_decomposing(sys._getframe().f_back):
         memory_format = torch.contiguous_format
     with torch._C._DisablePythonDispatcher():
         return tensor.contiguous(memory_format=memory_format)
+
+
+def _is_decomposing(caller: FrameType | None) -> bool:
+    """There is no caller in a gradient: torch computes it in a thread without Python code."""
+    return caller is not None and caller.f_globals.get("__name__", "").startswith(_DECOMPOSITIONS)
