@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import os
-import subprocess
-import sys
-import textwrap
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +18,7 @@ import torch
 from torch import Tensor
 
 from air_graph import collector_paused
+from forked import on_air_sim, run_python
 from transforms import Composition, batched, slope
 
 SHARDS = 2  # so that several workers share the compositions of a mode
@@ -84,24 +82,21 @@ def difference_of(drawn: Composition, mode: str, device: str) -> str | None:
 
 def is_right_with_torch_alone(drawn: Composition, device: str) -> bool:
     """Asked in a process of its own: an error can leave this one harmed, and some compositions crash torch."""
+    places = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
     program = f"""
-        import torch
-        from test_transforms import told
-        from transforms import Composition
-        drawn = Composition.drawn({drawn.seed})
-        expected = drawn.played(drawn.function, {device!r})
-        with torch._dynamo.config.patch(trace_autograd_ops=True):
-            raise SystemExit(told(drawn, {device!r}, expected, backend="aot_eager") is not None)
-    """
-    here = Path(__file__).parent
-    searched = os.pathsep.join([str(here), str(here.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-    ran = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)],
-        env=os.environ | {"PYTHONPATH": searched},
-        capture_output=True,
-        check=False,
-    )
-    return ran.returncode == 0
+import sys
+sys.path[:0] = {places!r}
+import torch
+from test_transforms import told
+from transforms import Composition
+drawn = Composition.drawn({drawn.seed})
+expected = drawn.played(drawn.function, {device!r})
+with torch._dynamo.config.patch(trace_autograd_ops=True):
+    sys.exit(told(drawn, {device!r}, expected, backend="aot_eager"))
+"""
+    run = on_air_sim if device == "npu" else run_python
+    with tempfile.TemporaryDirectory() as folder:
+        return run(program, folder=Path(folder)).returncode == 0
 
 
 def check(mode: str, seeds: range, device: str) -> None:

@@ -49,9 +49,7 @@ class _Group:
     cores: tuple[int, int] | None = None
     workspace: Workspace | None = None
     last: Any = None  # the values of the last patch, as `exact` gives them
-    of_tensors: bool | None = (
-        None  # whether its values are tensors, which the program may write; as in the first patch
-    )
+    of_tensors: bool | None = None  # whether its values are tensors, which the program may write
 
     def is_behind(self, told: Any) -> bool:
         """Whether its task has other values than these, as `exact` gives them."""
