@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -65,3 +66,29 @@ def test_each_mode_has_its_own_option() -> None:
     with patch(unsupported="error"):
         assert not asks_for_an_error(captured)
         assert asks_for_an_error(ir)
+
+
+class Merging(torch.nn.Module):
+    """Merges a difference into its weight in each call, as peft does with its adapters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Linear(4, 4)
+
+    def forward(self, x: Tensor, difference: Tensor) -> Any:
+        weight = self.inner.weight
+        weight.data = weight.data + difference
+        return self.inner(x)
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+def test_data_is_assigned_to_an_inference_tensor_as_eager_does(mode: str) -> None:
+    """Dynamo writes `set_` and one version less in its place; inference tensors have no versions."""
+    torch._dynamo.reset()
+    with torch.inference_mode():
+        model, x, difference = Merging(), torch.randn(2, 4), torch.randn(4, 4)
+        twin = deepcopy(model)
+        run = torch.compile(model, backend=get_npu_backend(compiler_config=CompilerConfig.preset(mode)))
+        for _ in range(3):
+            torch.testing.assert_close(run(x, difference), twin(x, difference))
+    torch.testing.assert_close(model.inner.weight, twin.inner.weight)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+import torch
 from torch import fx
 from torch._dynamo.utils import counters
 
@@ -17,6 +18,8 @@ Run = Callable[..., Any]
 
 #: The group of torch's counters that says which calls ran eagerly, and why.
 EAGER_CALLS: Final = "air: calls run eagerly"
+#: Dynamo's function that takes back the version that its `set_` counts.
+_LESS: Final = "_lower_version_count_by_1"
 
 
 def running_eagerly(run: Run, told: RunsEagerly) -> Run:
@@ -52,11 +55,32 @@ def eager_or_refused(
 
 
 def as_it_came(gm: fx.GraphModule) -> fx.GraphModule:
-    """A copy of a graph without what only compilers need."""
+    """A copy of a graph without what only compilers need, which assigns `data` as the user wrote it."""
     copy = duplicate(gm)
-    for node in copy.graph.nodes:
+    for node in list(copy.graph.nodes):
         node.meta = {}
+        if _ends_an_assignment(node):
+            _assign_as_written(node)
+    copy.recompile()
     return copy
+
+
+def _ends_an_assignment(node: fx.Node) -> bool:
+    """Whether it is the second half of what Dynamo writes for `tensor.data = value`: `set_`, and a version less."""
+    return getattr(node.target, "__name__", "") == _LESS and node.args[0].target is torch.Tensor.set_  # type: ignore[union-attr]
+
+
+def _assign_as_written(version: fx.Node) -> None:
+    """Eager has neither half: an inference tensor takes no `set_` outside of inference mode, and counts no versions."""
+    (assigned,) = version.all_input_nodes
+    assigned.target = _assign
+    version.replace_all_uses_with(assigned)
+    version.graph.erase_node(version)
+
+
+def _assign(tensor: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    tensor.data = value
+    return tensor
 
 
 def asks_for_an_error(config: CompilerConfig) -> bool:
