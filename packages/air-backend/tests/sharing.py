@@ -1,16 +1,24 @@
-"""Draws functions that write to arguments, and calls whose arguments share memory in ways that nobody chose."""
+"""Draws functions that write to arguments, and calls whose arguments share memory in ways that nobody chose.
+
+What the arguments view differs between calls too: on a CPU tensors of other sizes begin at the same address, as an
+allocator gives them.
+"""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Final
 
 import torch
 from torch import Tensor
 
 BUFFER: Final = 24
+BASES: Final = ((BUFFER,), (BUFFER,), (2, BUFFER), (BUFFER, 2), (BUFFER + 8,))
+"""Sizes of what the arguments view."""
+ARENAS: Final = tuple(bytearray(2 * BUFFER * 4) for _ in range(4))
 SHAPES: Final = (
     ((4,), (1,)),
     ((4,), (2,)),
@@ -43,23 +51,31 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Call:
+    """Where each argument lies, and the sizes of the buffers."""
+
+    places: Sequence[Place]
+    bases: Sequence[tuple[int, ...]]
+
+
+@dataclass(frozen=True)
 class Drawn:
     """A function, the sizes and strides of its arguments, and where they lie in each call."""
 
     function: Callable[..., Any]
     kinds: Sequence[Any]
-    calls: Sequence[Sequence[Place]]
+    calls: Sequence[Call]
     dynamic: bool | None
     context: str
     """`no_grad`, `inference`, or `grad`, where a parameter takes part."""
 
-    def arguments(self, call: Sequence[Place], device: str) -> tuple[list[Tensor], list[Tensor]]:
+    def arguments(self, call: Call, device: str) -> tuple[list[Tensor], list[Tensor]]:
         """The arguments of a call, and the buffers that they are views of."""
-        count = 1 + max(place.buffer for place in call)
-        buffers = [torch.arange(float(BUFFER), device=device) * (n + 1) for n in range(count)]
+        count = 1 + max(place.buffer for place in call.places)
+        buffers = [_buffer(n, call.bases[n], device) for n in range(count)]
         args = [
             buffers[place.buffer].as_strided(size, stride, place.offset)
-            for place, (size, stride) in zip(call, self.kinds, strict=True)
+            for place, (size, stride) in zip(call.places, self.kinds, strict=True)
         ]
         parameter = torch.full((1,), 0.5, device=device, requires_grad=self.context == "grad")
         return [*args, parameter], buffers
@@ -82,8 +98,18 @@ def draw(seed: int) -> Drawn:
         return (value, *(view(args[at]) for at, view in views))
 
     first = _call(rng, kinds)
-    calls = [first, *(_call(rng, kinds) for _ in range(5)), first]
-    return Drawn(function, kinds, calls, dynamic, context)
+    places = [first, first, *(_call(rng, kinds) for _ in range(5)), first, first]
+    bases = [tuple(rng.choice(BASES) for _ in range(count)) for _ in places]
+    return Drawn(function, kinds, list(map(Call, places, bases)), dynamic, context)
+
+
+def _buffer(number: int, sizes: tuple[int, ...], device: str) -> Tensor:
+    """Numbers that differ, at the same address in each call where tensors can be put anywhere."""
+    numbers = torch.arange(float(prod(sizes))) * (number + 1)
+    if device == "cpu":
+        placed = torch.frombuffer(ARENAS[number], dtype=torch.float32, count=numbers.numel())
+        numbers = placed.copy_(numbers)
+    return numbers.view(sizes).detach().to(device)
 
 
 def _statement(rng: random.Random, kinds: Sequence[Any]) -> Statement:

@@ -207,3 +207,48 @@ def test_N23_what_is_cut_is_told_once_for_each_line() -> None:
             run(*given(seed, "cpu"))
     (told,) = (str(one.message) for one in caught if issubclass(one.category, GraphSplit))
     assert told.count("rotates(x)") == 2
+
+
+def few_enough(x: Tensor) -> Tensor:
+    number = x.sum().item()
+    torch._check(number < 4)
+    return x * number
+
+
+def four_rows(x: Tensor) -> Tensor:
+    found = x.nonzero()
+    torch._check(found.size(0) == 4)
+    return found + 1
+
+
+def four_together(x: Tensor) -> Tensor:
+    number = x.sum().item()
+    torch._check(number == 4)
+    return x * number
+
+
+def no_negative(x: Tensor) -> Tensor:
+    number = x[0].item()
+    torch._check(number >= 0)
+    return x * 2 if number >= 0 else x * 3
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("program", "good", "bad"),
+    [
+        (few_enough, [1, 2, 0, 0], [2, 2, 0, 0]),
+        (four_rows, [1, 1, 1, 1, 0], [1, 1, 0, 0, 0]),
+        (four_together, [1, 3], [1, 2]),
+        (no_negative, [1, 2], [-1, 2]),
+    ],
+)
+def test_N23_a_check_of_a_number_that_does_not_hold_is_an_error(
+    program: Callable[..., Any], good: list[int], bad: list[int], mode: str, device: str
+) -> None:
+    """The trace takes each check for true, and the engine has nothing that stops."""
+    run = torch.compile(program, backend="air", options={"mode": mode}, fullgraph=True)
+    for _ in range(2):
+        same(run(torch.tensor(good, device=device)), program(torch.tensor(good, device=device)))
+        with pytest.raises(RuntimeError):
+            run(torch.tensor(bad, device=device))

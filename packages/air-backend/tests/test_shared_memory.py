@@ -48,7 +48,7 @@ def outcome(function: Any, drawn: Drawn, call: Any, device: str) -> list[Any]:
         (storages.index(one.untyped_storage().data_ptr()), one.storage_offset(), one.stride())
         for one in views
     ]
-    return [*(one.detach().cpu() for one in (result, *views, *buffers, *gradient)), lying]
+    return [*(one.detach().cpu().clone() for one in (result, *views, *buffers, *gradient)), lying]
 
 
 def judge(seed: int, mode: str, device: str = "cpu") -> None:
@@ -106,6 +106,12 @@ def parts(first: int, second: int) -> tuple[Tensor, Tensor]:
     return whole[first : first + 4], whole[second : second + 4]
 
 
+def written_in_turn(slot: Tensor, window: Tensor) -> Tensor:
+    slot.mul_(2)
+    window.add_(1)
+    return slot + 1
+
+
 def test_a_call_whose_arguments_overlap_otherwise_warns_once_with_names_and_line() -> None:
     run = compiled(step)
     run(*parts(0, 8))
@@ -127,6 +133,20 @@ def test_arguments_that_overlap_as_in_the_first_call_are_compiled() -> None:
         for _ in range(3):
             assert run(*parts(0, 2)) == step(*parts(0, 2))
     assert not counters[EAGER_CALLS]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_tensor_that_begins_where_a_shorter_one_did_is_not_taken_for_it(mode: str) -> None:
+    """What overlaps as in the trace goes to the graph as the whole that it views; here the next one is longer."""
+    memory = bytearray(64 * 4)
+    run = compiled(written_in_turn, mode=mode)
+    for elements in (16, 16, 64, 16):
+        with torch.no_grad():
+            whole = torch.frombuffer(memory, dtype=torch.float32, count=elements)
+            expected = written_in_turn(whole.fill_(1)[:8], whole[2:6]).tolist()
+            written = whole.tolist()
+            assert run(whole.fill_(1)[:8], whole[2:6]).tolist() == expected
+            assert whole.tolist() == written
 
 
 def test_arguments_that_are_only_read_may_share_memory_in_any_way() -> None:

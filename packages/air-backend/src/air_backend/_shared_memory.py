@@ -7,7 +7,8 @@ word. Here each call of such a graph is compared with the trace:
     step(cache[0], cache[1])     # traced: apart
     step(cache[0], cache[0:2])   # overlaps: the graph of Dynamo runs, eagerly, with one warning
 
-What was found to fit is remembered by address: a call costs one address for each tensor that counts.
+What was found to fit is remembered by address: a call costs one address for each tensor that counts. Of arguments that
+overlap in the trace what they view is looked at again: another tensor may begin at the same address.
 """
 
 from __future__ import annotations
@@ -217,9 +218,13 @@ def _groups(by_storage: Iterable[list[Stretch]], args: Sequence[Any]) -> Iterato
     """Those of some pieces of memory whose parts overlap."""
     for pieces in by_storage:
         if len(pieces) > 1 and _some_overlap(pieces):
-            places = tuple(piece.input for piece in pieces)
-            tensors = [args[place] for place in places]
-            yield Group(places, tuple(_hint(one.storage_offset()) for one in tensors), _base(tensors))
+            yield _group(tuple(piece.input for piece in pieces), args)
+
+
+def _group(places: tuple[int, ...], args: Sequence[Any]) -> Group:
+    """Arguments that are known to overlap."""
+    tensors = [args[place] for place in places]
+    return Group(places, tuple(_hint(one.storage_offset()) for one in tensors), _base(tensors))
 
 
 def _some_overlap(pieces: Iterable[Stretch]) -> bool:
@@ -302,6 +307,7 @@ class Fitting:
         where: list[Any] = [args[place].data_ptr() for place in self._moving]
         if not self._fixed:
             where.extend(args[place].shape for place in self._moving)
+        where.extend(_group(group.places, args) for group in self._groups)
         if where != state.where:
             if self._sharing(args) != self._groups:
                 return False

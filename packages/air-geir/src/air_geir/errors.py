@@ -171,6 +171,16 @@ class ExportError(GeirError):
     """
 
 
+class ChecksLeftOut(UserWarning):
+    """A graph that is written to disk does not check a number that only a run knows, as the program does.
+
+    Ascend IR has nothing that stops. Check the number where the graph runs, or take the check out of the model.
+    """
+
+    def __init__(self, where: str) -> None:
+        super().__init__(f"the written graph does not make this check of your program: {where}")
+
+
 class GearError(GeirError, AssertionError):
     """The gears of several dims cannot be combined, or a call has a size that is none of them.
 

@@ -34,7 +34,7 @@ def cond(
 def assert_scalar(ctx: Context, self: Any, assert_msg: str) -> None:
     """_assert_scalar(Scalar self, str assert_msg) -> ()
 
-    The trace's own checks of sizes: torch has proved them for the sizes the graph is guarded for.
+    The trace's own checks of sizes, which cannot fail. Those that can are left to torch before anything is translated.
     """
 
 

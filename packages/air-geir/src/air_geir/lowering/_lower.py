@@ -21,6 +21,7 @@ from air_geir.building._value import Value
 from air_geir.converters import Converter, find_converter, name_of
 from air_geir.errors import AttributeKindError, CannotConvert, ExpressionError, GeirError
 from air_geir.ir import DataType, Expr, Graph, Origin, TensorDesc, as_dim
+from air_geir.lowering._checks import checks_that_can_fail
 from air_geir.lowering._decompose import Expansions, is_dynamic_leaf
 from air_geir.lowering._memory import Caller, Memory
 from air_geir.lowering._scopes import Scopes
@@ -46,7 +47,7 @@ class Lowering:
         *,
         caller: Caller | None = None,
         skipped: Collection[fx.Node] = (),
-        untranslated: Mapping[fx.Node, LeftOut] | None = None,
+        untranslated: Mapping[fx.Node, str] | None = None,
     ) -> None:
         self.ctx = ctx
         self.expansions = expansions
@@ -80,7 +81,7 @@ class Lowering:
         """
         graph = Graph(name)
         ctx = Context(graph, Sizes(graph, hosted=False), self.ctx, more)
-        inner = Lowering(ctx, self.expansions, [])
+        inner = Lowering(ctx, self.expansions, [], untranslated=checks_that_can_fail(body))
         holders = [n for n in body.graph.nodes if n.op == "placeholder"]
         for holder, operand, value in zip(holders, operands, values, strict=True):
             port = graph.data(holder.name, TensorDesc(DataType.of(value.dtype), value.shape))
@@ -128,8 +129,9 @@ class Lowering:
         if node in self.skipped:
             return
         if node in self.untranslated:
-            self.found.append(self.untranslated[node])
-            self.env[node] = self._stand_in(node.meta["val"])
+            told = self.untranslated[node]
+            self.found.append(LeftOut(node.name, name_of(node.target), told, source_of(node)))
+            self.env[node] = self._stand_in(node.meta.get("val"))
             return
         if node.op == "call_function":
             with self.ctx.graph.origin_of(origin or origin_of(node)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +17,9 @@ from air_geir.building._context import Context
 from air_geir.building._sizes import Sizes, dims_of
 from air_geir.building._value import Value
 from air_geir.converters import find, name_of
-from air_geir.errors import CannotConvert, ExpressionError, UnsupportedGraphError
+from air_geir.errors import CannotConvert, ChecksLeftOut, ExpressionError, UnsupportedGraphError
 from air_geir.ir import Expr, Graph, Node, Placement, Port, TensorDesc, as_dim
+from air_geir.lowering._checks import CHECK, checks_that_can_fail
 from air_geir.lowering._decompose import Expansions, Table, writes_inside
 from air_geir.lowering._lower import Lowering
 from air_geir.lowering._memory import Caller
@@ -35,7 +36,8 @@ from air_geir.program import (
     SymbolSource,
 )
 from air_geir.types import DataType
-from air_graph import device_kinds, hidden_writes, needed_on_host, no_memory, unknown_ranks
+from air_graph import device_kinds, hidden_writes, needed_on_host, no_memory, unknown_ranks, warn_at
+from air_graph import source_of as line_of
 from air_graph.pieces import LeftOut
 
 _SIZE_READERS = {
@@ -122,6 +124,7 @@ class _ProgramBuilder:
             **_without_memory(self.gm),
             **self._of_unknown_sizes(),
             **self._of_unknown_types(),
+            **self._checks(),
             **hidden,
         }
         self.lowering = Lowering(
@@ -130,7 +133,7 @@ class _ProgramBuilder:
             self.found,
             caller=self.caller,
             skipped=self.wanted.skipped - by_data.keys() if self.wanted is not None else (),
-            untranslated=_left_out({**self._only_on_host(), **by_data}),
+            untranslated={**self._only_on_host(), **by_data},
         )
         self._sources(self.holders)
         self._inputs(self.holders)
@@ -141,6 +144,16 @@ class _ProgramBuilder:
         if self.found:
             raise UnsupportedGraphError(self.graph.name, self.found)
         return outputs
+
+    def _checks(self) -> dict[fx.Node, str]:
+        """What torch runs for checks that can fail; beside a graph that stands alone there is no torch."""
+        found = checks_that_can_fail(self.gm)
+        if self.hosted:
+            return found
+        for node in found:
+            if node.target is CHECK:
+                warn_at(line_of(node), ChecksLeftOut(source_of(node) or node.name), "air_geir")
+        return {}
 
     def _of_unknown_sizes(self) -> dict[fx.Node, str]:
         """Readers of arguments whose size is no expression of whole numbers (`interpolate` by 1.7)."""
@@ -331,13 +344,6 @@ class _ProgramBuilder:
 
 def _without_memory(gm: fx.GraphModule) -> dict[fx.Node, str]:
     return {node: why for node in gm.graph.nodes if (why := no_memory(node)) is not None}
-
-
-def _left_out(reasons: Mapping[fx.Node, str]) -> dict[fx.Node, LeftOut]:
-    return {
-        node: LeftOut(node.name, name_of(node.target), reason, source_of(node))
-        for node, reason in reasons.items()
-    }
 
 
 def _gives_value(node: fx.Node) -> bool:
