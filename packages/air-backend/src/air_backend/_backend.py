@@ -32,6 +32,7 @@ from air_backend._keeping import keeping
 from air_backend._kinds import example_values, kinds_of, of_its_kind
 from air_backend._meshes import forget_meshes
 from air_backend._npu_traces import trace_on_npu
+from air_backend._one_by_one import call_one_by_one
 from air_backend._overlapping_results import layout_of_gradients
 from air_backend._results_of_functions import calls_functions, keep_backward_of_functions
 from air_backend._shared_memory import Sharing
@@ -90,6 +91,7 @@ class Backend:
         original = duplicate(gm) if air_streams.is_native(gm) or calls_functions(gm) else gm
         _foreign_ops.adopt(gm)
         hand_seeds_on(gm)
+        call_one_by_one(gm)
         around = _hidden_writes.mark_writes(gm)
         native = air_streams.normalize(gm)
         compilation = self.compilation(

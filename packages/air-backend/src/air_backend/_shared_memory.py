@@ -86,7 +86,7 @@ class Traced:
         """As these arguments do."""
         tensors = [(place, one) for place, one in enumerate(examples) if _is_plain(one)]
         together = by_storage(one if _is_plain(one) else None for one in examples)
-        pieces = ([_traced(examples[place], place) for place in group] for group in together)
+        pieces = ([stretch_of(examples[place], place) for place in group] for group in together)
         open_sizes = frozenset(place for place, one in tensors if _has_open_sizes(one))
         places = tuple(place for place, _ in tensors)
         groups = tuple(_groups(pieces, examples))
@@ -166,7 +166,7 @@ class Sharing:
         return SharingRefused(self.arguments.named(places), reason, self.arguments.line(places))
 
 
-def _traced(value: Tensor, place: int) -> Stretch:
+def stretch_of(value: Tensor, place: int) -> Stretch:
     """The memory of a value that has none, in bytes of its storage."""
     start = _hint(value.storage_offset()) * value.element_size()
     return Stretch(start, start + _extent(value), place)

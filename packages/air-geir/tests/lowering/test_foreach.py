@@ -29,6 +29,11 @@ CALLS: list[tuple[Any, tuple[Any, ...]]] = [
     (torch._foreach_addcdiv, (A, B, B, [0.5, 0.25])),
     (torch._foreach_lerp, (A, B, 0.3)),
     (torch._foreach_norm, (A, 1)),
+    (torch.ops.aten._foreach_add.Tensor, (A, torch.tensor(2.0))),
+    (torch._foreach_mul, (A, torch.tensor(2.0))),
+    (torch._foreach_mul, (A, torch.tensor(2.0, dtype=torch.float64))),
+    (torch._foreach_div, (A, torch.tensor(2))),
+    (torch._foreach_div, ([torch.arange(4)], torch.tensor(2.0))),
     (torch.ops.aten._foreach_copy.default, (A, [torch.rand(3), torch.arange(4)])),
 ]
 
