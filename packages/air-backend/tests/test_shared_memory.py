@@ -149,6 +149,31 @@ def test_a_tensor_that_begins_where_a_shorter_one_did_is_not_taken_for_it(mode: 
             assert whole.tolist() == written
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_an_argument_with_other_strides_at_the_same_address_is_looked_at_again(mode: str) -> None:
+    """With stride 9 the written argument reaches into the other one, which it does not with stride 7."""
+
+    def written_first(slot: Tensor, window: Tensor) -> Tensor:
+        slot.mul_(2)
+        return window + slot.sum()
+
+    torch._dynamo.reset()
+    run = torch.compile(written_first, backend="air", options={"mode": mode}, dynamic=True)
+    whole = torch.arange(64.0)
+
+    def windows(stride: int) -> tuple[Tensor, Tensor]:
+        return whole.as_strided((2, 2), (stride, 1)), whole[10:15]
+
+    with torch.no_grad():
+        run(torch.ones(64).as_strided((2, 2), (7, 1)), torch.ones(64)[10:15])  # traced apart
+        for stride in (7, 7, 9, 7):
+            before = whole.clone()
+            expected, written = written_first(*windows(stride)), whole.clone()
+            whole.copy_(before)
+            torch.testing.assert_close(run(*windows(stride)), expected)
+            torch.testing.assert_close(whole, written)
+
+
 def test_arguments_that_are_only_read_may_share_memory_in_any_way() -> None:
     run = compiled(lambda slot, x, y: slot.add_(x + y) * 2)
     with warnings.catch_warnings():

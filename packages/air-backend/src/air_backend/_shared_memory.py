@@ -306,7 +306,7 @@ class Fitting:
         state = self._state
         where: list[Any] = [args[place].data_ptr() for place in self._moving]
         if not self._fixed:
-            where.extend(args[place].shape for place in self._moving)
+            where.extend((args[place].shape, args[place].stride()) for place in self._moving)
         where.extend(_group(group.places, args) for group in self._groups)
         if where != state.where:
             if self._sharing(args) != self._groups:
