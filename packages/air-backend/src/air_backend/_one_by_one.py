@@ -5,6 +5,7 @@
 
 Eager works through the lists and reads what it has written. AOTAutograd makes one functional operator of the call,
 which reads all that was there before, and writes one of the two: here x would be twice what it was, and not four times.
+Only on the CPU: kernels of devices take all elements at once, in no order.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def _value(one: Any) -> Any:
     if not isinstance(one, Node):
         return None
     value = one.meta.get("example_value", one.meta.get("val"))
-    return value if isinstance(value, Tensor) and value.layout is torch.strided else None
+    is_looked_at = isinstance(value, Tensor) and value.layout is torch.strided and value.device.type == "cpu"
+    return value if is_looked_at else None
 
 
 def _split(module: GraphModule, node: Node) -> None:
