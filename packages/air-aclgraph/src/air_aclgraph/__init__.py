@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from air_aclgraph._addresses import address_test
 from air_aclgraph._by_size import OncePerSize
 from air_aclgraph._compile import AnyExecutable, compile_graph, run_eagerly, runtime_for, use_runtime
 from air_aclgraph._direct import DirectCall, WitnessedCall, Wrapped, outside_levels, witnessed
@@ -45,6 +46,7 @@ __all__ = [
     "WitnessedCall",
     "Wrapped",
     "__version__",
+    "address_test",
     "compile_graph",
     "decided_by_symbols",
     "hold_host_constants",

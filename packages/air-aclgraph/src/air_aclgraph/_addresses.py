@@ -89,6 +89,11 @@ def compiled() -> AddressTests | None:
     return _of_builtin(mapped, _NOT_LOOKED_AT)
 
 
+def address_test(indices: Sequence[int], tensors: Sequence[Tensor]) -> AddressTest:
+    """Whether the arguments at these indices lie where these tensors do, by the cheapest test that can be had."""
+    return (compiled() or of_extension(torch._C) or mapped)(indices, tensors)
+
+
 def compiled_followed() -> AddressTests | None:
     """The compiled test that is `followed`, where it can be had: it reads the storages that it has asked for."""
     home = _home()

@@ -7,14 +7,15 @@ word. Here each call of such a graph is compared with the trace:
     step(cache[0], cache[1])     # traced: apart
     step(cache[0], cache[0:2])   # overlaps: the graph of Dynamo runs, eagerly, with one warning
 
-What was found to fit is remembered by address: a call costs one address for each tensor that counts. Of arguments that
-overlap in the trace what they view is looked at again: another tensor may begin at the same address.
+What was found to fit is remembered by address: a call costs one address for each tensor that counts, and one test of
+all parameters and buffers, which seldom move. Of arguments that overlap in the trace what they view is looked at again:
+another tensor may begin at the same address.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -26,6 +27,7 @@ from torch._guards import TracingContext
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import GraphModule
 
+import air_aclgraph
 from air_backend._arguments import Arguments
 from air_backend._result_places import ResultPlace, places_of
 from air_backend.errors import SharingRefused
@@ -289,13 +291,16 @@ class Fitting:
         self._core = [place for place in tensors if place in core]
         self._moving = [place for place in self._core if place not in static]
         self._others = [place for place in tensors if place not in core and place not in static]
-        self._staying = [place for place in tensors if place in static and place not in core]
-        self._stay: Stretches | None = None
-        """Where the first call has what is only read and stays."""
+        self._static = [place for place in tensors if place in static]
+        self._staying = [place for place in self._static if place not in core]
+        self._stay = Stretches(())
+        """Where what is only read and stays lies."""
+        self._stays: Callable[..., bool] | None = None
+        """Whether all that stays still does."""
         self._open = traced.open
         self._fixed = traced.open.isdisjoint(self._moving)
         self._state = _Cleared((), Stretches(()), ())
-        self.needed = bool(self._core and len(tensors) > 1 and (self._moving or self._others))
+        self.needed = bool(self._core and len(tensors) > 1)
         """Whether two arguments can share memory otherwise at all."""
 
     def _counts(self, group: Group) -> bool:
@@ -303,6 +308,8 @@ class Fitting:
 
     def __call__(self, args: Sequence[Any]) -> bool:
         """Whether they do."""
+        if self._static and not (self._stays and self._stays(*args)):
+            self._settle(args)
         state = self._state
         where: list[Any] = [args[place].data_ptr() for place in self._moving]
         if not self._fixed:
@@ -318,16 +325,20 @@ class Fitting:
                 return False
         return True
 
+    def _settle(self, args: Sequence[Any]) -> None:
+        """Learns where what stays lies now, and forgets what was found to fit."""
+        self._stays = air_aclgraph.address_test(self._static, [args[place] for place in self._static])
+        self._stay = Stretches(_here(args[place], place) for place in self._staying)
+        self._state = _Cleared((), Stretches(()), ())
+
     def difference(self, args: Sequence[Any]) -> tuple[int, ...]:
         """The arguments that share memory otherwise than they did."""
         changed = set(self._sharing(args)).symmetric_difference(self._groups)
         return tuple(sorted({place for group in changed for place in group.places}))
 
     def _sharing(self, args: Sequence[Any]) -> tuple[Group, ...]:
-        if self._stay is None:
-            self._stay = Stretches(_here(args[place], place) for place in self._staying)
         places = [*self._core, *self._others]
-        if self._staying and any(self._stay.meet(_here(args[place], place)) for place in self._moving):
+        if self._staying and any(self._stay.meet(_here(args[place], place)) for place in self._core):
             places.extend(self._staying)
         return tuple(group for group in _shared(args, places) if self._counts(group))
 
