@@ -238,7 +238,12 @@ def no_negative(x: Tensor) -> Tensor:
     ("program", "good", "bad"),
     [
         (few_enough, [1, 2, 0, 0], [2, 2, 0, 0]),
-        (four_rows, [1, 1, 1, 1, 0], [1, 1, 0, 0, 0]),
+        pytest.param(
+            four_rows,
+            [1, 1, 1, 1, 0],
+            [1, 1, 0, 0, 0],
+            marks=pytest.mark.skipif(torch.__version__ < "2.13", reason="older torch has no such check"),
+        ),
         (four_together, [1, 3], [1, 2]),
         (no_negative, [1, 2], [-1, 2]),
     ],

@@ -60,12 +60,17 @@ def fewer_found(x: Tensor) -> Tensor:
     return found + 1
 
 
-@pytest.mark.parametrize("function", [read_number, read_and_branch, so_many_found, fewer_found])
+#: torch 2.11 and 2.12 have no such checks in their traces, with any backend.
+CHECKED_SIZES = [so_many_found, fewer_found] if torch.__version__ >= "2.13" else []
+
+
+@pytest.mark.parametrize("function", [read_number, read_and_branch, *CHECKED_SIZES])
 def test_a_check_of_the_program_is_made_by_torch(function: Callable[..., Any]) -> None:
     fits = torch.ones(3) if function is read_number else torch.ones(4)
     assert "aten._assert_scalar.default" in made_by_torch(function, fits.long())
 
 
+@pytest.mark.skipif(torch.__version__ < "2.13", reason="older torch has no such check in its trace")
 def test_a_size_that_a_check_states_is_found_and_read_by_torch() -> None:
     found = made_by_torch(so_many_found, torch.ones(4).long())
     assert {"aten.nonzero.default", "aten.sym_size.int"} < set(found)
@@ -116,7 +121,7 @@ def checked_in_a_branch(x: Tensor, first: Tensor) -> Any:
 def test_a_branch_with_a_check_is_run_by_torch() -> None:
     def compiler(gm: fx.GraphModule, examples: Any) -> Any:
         with pytest.raises(
-            UnsupportedGraphError, match=r"_assert_scalar(.|\n)*cannot stop(.|\n)*torch._check"
+            UnsupportedGraphError, match=r"_assert_scalar(.|\n)*cannot stop(.|\n)*test_checks"
         ):
             compile_graph(gm, examples, engine="reference")
         return gm.forward
@@ -127,7 +132,7 @@ def test_a_branch_with_a_check_is_run_by_torch() -> None:
 
 def test_a_graph_that_stands_alone_says_that_it_does_not_check() -> None:
     def compiler(gm: fx.GraphModule, examples: Any) -> Any:
-        with pytest.warns(ChecksLeftOut, match=r"torch._check\(n < 4\)"):
+        with pytest.warns(ChecksLeftOut, match="test_checks.py"):
             lower(gm)
         return gm.forward
 
