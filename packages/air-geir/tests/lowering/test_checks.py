@@ -141,10 +141,20 @@ def test_a_graph_that_stands_alone_says_that_it_does_not_check() -> None:
     )
 
 
-def made_of_numbers(x: Tensor) -> Any:
+def made_of_a_number(x: Tensor) -> Tensor:
+    n: Any = x[0].item()
+    return torch.ones(n) + torch.arange(n)
+
+
+def split_by_numbers(x: Tensor) -> Any:
     first, second = x.tolist()
     return torch.ones(first + second).split([first, second])[0]
 
 
 def test_a_number_that_is_a_size_is_checked_by_who_makes_the_tensor() -> None:
-    assert made_by_torch(made_of_numbers, torch.tensor([2, 1])) == []
+    assert made_by_torch(made_of_a_number, torch.tensor([2, 1])) == []
+
+
+def test_a_number_that_splits_may_be_negative_and_is_checked() -> None:
+    """Engines take -1 for the rest."""
+    assert "aten._assert_scalar.default" in made_by_torch(split_by_numbers, torch.tensor([2, 1]))

@@ -5,7 +5,7 @@ it, as it does an `assert` of tensors. Most checks that a trace holds cannot fai
 
     u0 >= 0                 u0 counts what nonzero finds
     u0 <= 12                u0 counts what nonzero finds in 12 elements
-    u0 >= 0, u0 + u1 >= 0   u0 and u1 are sizes of tensors here: the engine makes none of a negative size
+    u0 >= 0                 torch.zeros(u0) is in the graph: the engine makes none of a negative size
 """
 
 from __future__ import annotations
@@ -101,14 +101,16 @@ def _below(expression: Any, symbol: Any, bound: Any) -> Any:
 
 
 def _sizes(gm: fx.GraphModule) -> frozenset[Any]:
-    """Symbols of data that are the size of a tensor here, alone."""
-    sizes = (size for tensor in _tensors(gm) for size in tensor.shape)
-    return frozenset(expr for expr in map(_expr, sizes) if expr.is_Symbol)
+    """Symbols that are the size of a tensor which is made of numbers alone; slices and splits take negative ones."""
+    made = (value for node in gm.graph.nodes if isinstance(value := _made(node), torch.Tensor))
+    exprs = (_expr(size) for value in made for size in value.shape)
+    return frozenset(expr for expr in exprs if expr.is_Symbol)
 
 
-def _tensors(gm: fx.GraphModule) -> Iterator[torch.Tensor]:
-    for node in gm.graph.nodes:
-        yield from (leaf for leaf in tree_leaves(node.meta.get("val")) if isinstance(leaf, torch.Tensor))
+def _made(node: fx.Node) -> Any:
+    """What a call gives that reads no tensor."""
+    reads = any(isinstance(one.meta.get("val"), torch.Tensor) for one in node.all_input_nodes)
+    return None if reads or node.op != "call_function" else node.meta.get("val")
 
 
 def _expr(size: int | torch.SymInt) -> Any:
