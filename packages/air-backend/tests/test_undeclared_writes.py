@@ -126,3 +126,21 @@ def test_a_call_that_nobody_reads_the_results_of_still_writes(mode: str, device:
     for _ in range(3):
         assert compiled(x).tolist() == [0.0] * 3
     assert x.tolist() == [1.0] * 3
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.filterwarnings("ignore")
+def test_arguments_that_overlap_are_seen_too(seed: int, mode: str, device: str) -> None:
+    """Traced apart, and traced over one another: torch knows of no write, and makes no base of them."""
+    program = drawn(seed)
+    torch.manual_seed(seed)
+    given = torch.randn(8, 4, device=device)
+    for rows in ((4, 4, 2, 0, 4), (1, 1, 4, 2)):
+        torch._dynamo.reset()
+        step = torch.compile(program, backend="air", options={"mode": mode}, dynamic=False)
+        for row in rows:
+            mine, theirs = given.clone(), given.clone()
+            wanted = [x.clone() for x in program(theirs[:4], theirs[row : row + 4])]
+            found = [x.clone() for x in step(mine[:4], mine[row : row + 4])]
+            torch.testing.assert_close([*found, mine], [*wanted, theirs])

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 import torch
 from torch.fx import GraphModule, Node
 from torch.fx.node import has_side_effect
+from torch.utils._pytree import tree_leaves
 
 from air_backend._aliasing_check import unchecked
 from air_graph import (
@@ -26,6 +27,7 @@ from air_graph import (
     hidden_writes,
     is_collective,
     is_functional_collective,
+    leaf_storages,
     named_arguments,
 )
 
@@ -52,6 +54,30 @@ def mark_writes(gm: GraphModule) -> Around:
                     _copy_back(node, overload)
                     returns_arguments = True
     return unchecked if returns_arguments else _as_it_is
+
+
+def written_in_hiding(gm: GraphModule) -> frozenset[int]:
+    """The places of the arguments that such operators write, or views of them; all for a call in an inner graph."""
+    places = gm.graph.find_nodes(op="placeholder")
+    inner = (each for each in gm.modules() if isinstance(each, GraphModule) and each is not gm)
+    if any(hidden_writes(op) for module in inner for _, op in _writers(module)):
+        return frozenset(range(len(places)))
+    written = {
+        storage
+        for node, op in _writers(gm)
+        for name in hidden_writes(op) or ()
+        for argument in tree_leaves(named_arguments(node, op).get(name))
+        for storage in leaf_storages(_example(argument))
+    }
+    return frozenset(
+        at for at, node in enumerate(places) if written.intersection(leaf_storages(_example(node)))
+    )
+
+
+def _example(argument: Any) -> Any:
+    return (
+        argument.meta.get("example_value", argument.meta.get("val")) if isinstance(argument, Node) else None
+    )
 
 
 def _keep(ops: Iterable[torch._ops.OpOverload]) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -29,6 +29,7 @@ from torch.fx import GraphModule
 
 import air_aclgraph
 from air_backend._arguments import Arguments
+from air_backend._hidden_writes import written_in_hiding
 from air_backend._result_places import ResultPlace, places_of
 from air_backend.errors import SharingRefused
 from air_graph import Stretch, Stretches, by_storage, hint_of, turned_inputs
@@ -44,6 +45,7 @@ NOT_AS_TRACED: Final = "these overlap otherwise than the graph was traced for"
 TURNED: Final = (
     "it gives it other sizes or strides, and torch would lose where it begins and what lies between"
 )
+HIDDEN: Final = "these overlap, and an operator writes one that its schema says it reads"
 PLACE_UNKNOWN: Final = "a result is a view of one, and where it begins depends on data"
 _UNKNOWN: Final = -1
 """Stands for a size that only a call knows."""
@@ -121,6 +123,12 @@ class Written:
         )
         return cls(True, tuple(one.mutates_data for one in metadata.input_info), static, views)
 
+    def with_hidden(self, places: frozenset[int], count: int) -> Written:
+        """With writes to some of `count` arguments that AOTAutograd knows nothing of."""
+        if places and len(self.inputs) != count:
+            return replace(self, known=False)
+        return replace(self, inputs=tuple(one or at in places for at, one in enumerate(self.inputs)))
+
 
 @dataclass
 class Sharing:
@@ -131,11 +139,14 @@ class Sharing:
     places: tuple[ResultPlace, ...] = ()
     """Where results lie that may be views of arguments with open sizes."""
     written: Written = field(default_factory=Written)
+    hidden: frozenset[int] = frozenset()
+    """Arguments that operators write whose schemas do not say so."""
 
     @classmethod
     def of(cls, gm: GraphModule, examples: Sequence[Any]) -> Sharing:
         """As a graph of Dynamo says."""
-        return cls(Traced.of(gm, examples), Arguments.of(gm), places_of(gm))
+        traced, hidden = Traced.of(gm, examples), written_in_hiding(gm)
+        return cls(traced, Arguments.of(gm), places_of(gm), hidden=hidden)
 
     def check(self, gm: GraphModule) -> None:
         """Raises for arguments that the graph turns in place: torch gives them the layout of a result of the graph.
@@ -157,9 +168,11 @@ class Sharing:
 
     def learn(self, written: Written) -> None:
         """Notes what is known once AOTAutograd has traced the graph; raises where torch would get its results wrong."""
-        self.written = written
+        self.written = written.with_hidden(self.hidden, self.traced.count)
         if written.views and self.traced.groups and len(written.inputs) != self.traced.count:
             raise self.refusal(self.traced.overlapping, VIEWS_OF_BASE)
+        if self.hidden.intersection(place for group in self.traced.groups for place in group.places):
+            raise self.refusal(self.traced.overlapping, HIDDEN)
         if unknown := [one.argument for one in self.placed if one.source is None]:
             raise self.refusal(unknown, PLACE_UNKNOWN)
 
