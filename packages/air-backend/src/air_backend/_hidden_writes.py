@@ -106,7 +106,7 @@ def _is_never_dead(op: torch._ops.OpOverload) -> bool:
 
 def _is_on_npu(node: Node) -> bool:
     """Elsewhere the reference computes, which keeps to the schema."""
-    values = (a.meta.get("example_value", a.meta.get("val")) for a in node.all_input_nodes)
+    values = map(_example, node.all_input_nodes)
     return any(isinstance(value, torch.Tensor) and value.device.type == "npu" for value in values)
 
 

@@ -57,11 +57,13 @@ def eager_or_refused(
 def as_it_came(gm: fx.GraphModule) -> fx.GraphModule:
     """A copy of a graph without what only compilers need, which assigns `data` as the user wrote it."""
     copy = duplicate(gm)
-    for node in list(copy.graph.nodes):
+    for node in copy.graph.nodes:
         node.meta = {}
-        if _ends_an_assignment(node):
-            _assign_as_written(node)
-    copy.recompile()
+    assigned = [node for node in copy.graph.nodes if _ends_an_assignment(node)]
+    for node in assigned:
+        _assign_as_written(node)
+    if assigned:
+        copy.recompile()
     return copy
 
 

@@ -18,7 +18,8 @@ import torch
 from torch import fx
 from torch._ops import OpOverload
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
-from torch.utils._pytree import tree_leaves
+
+from air_graph import example_tensors
 
 aten = torch.ops.aten
 CHECK: Final = aten._assert_scalar.default
@@ -123,13 +124,12 @@ def _most(gm: fx.GraphModule) -> dict[Any, Any]:
     for node in gm.graph.nodes:
         if not isinstance(node.target, OpOverload) or node.target._schema.name not in _FINDS:
             continue
-        operands = [
-            one for value in node.all_input_nodes if isinstance(one := value.meta.get("val"), torch.Tensor)
-        ]
+        operands = [tensor for value in node.all_input_nodes for tensor in example_tensors(value)]
         masks = [one for one in operands if one.dtype in _MASKS]
         counts = {_expr(one.numel()) for one in masks or operands}
-        results = [one for one in tree_leaves(node.meta.get("val")) if isinstance(one, torch.Tensor)]
         if len(counts) == 1:
             (most,) = counts
-            found.update((symbol, most) for one in results for symbol in free_unbacked_symbols(one))
+            found.update(
+                (symbol, most) for one in example_tensors(node) for symbol in free_unbacked_symbols(one)
+            )
     return found
