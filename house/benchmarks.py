@@ -23,7 +23,8 @@ BENCHMARKS = {
     "air-aclgraph": (
         Benchmark("hot_path.py", simulated=True, writes_json=True),
         Benchmark("hot_path.py", simulated=True, writes_json=True, queue="1"),
-        Benchmark("keys_updates_pins.py", simulated=True, writes_json=True),
+        Benchmark("keys_and_pins.py", simulated=True, writes_json=True),
+        Benchmark("growing_lengths.py", simulated=True, writes_json=True),
         Benchmark("many_keys.py", simulated=True, writes_json=True),
         Benchmark("capture_cost.py", simulated=True, writes_json=True, noop=False),
         Benchmark("host_decode.py", writes_json=True),

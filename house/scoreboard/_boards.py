@@ -156,8 +156,11 @@ PINS: Final = {
     "compiled call, skip_guard_eval_unsafe": "the same through torch.compile, without guards",
 }
 LENGTHS: Final = {
-    "32 attention operators, a fixed length": "AIR, a fixed length",
-    "32 attention operators, a length that grows": "AIR, a length that grows",
+    "by hand, lengths that grow": "a replay patched by hand",
+    "AIR, lengths that grow": "AIR, lengths that grow",
+    "AIR, fixed lengths": "AIR, fixed lengths",
+    "TorchAir, lengths that grow": "TorchAir, lengths that grow",
+    "TorchAir, fixed lengths": "TorchAir, fixed lengths",
 }
 FUSED: Final = {
     "eager": "eager",
@@ -239,7 +242,14 @@ BOARDS: Final = (
         RIVALS,
     ),
     Board("pinned", "sim", "pins", at("pinned", names=PINS), (COPY,), (COPY,)),
-    Board("lengths", "sim", "pins", at("host parameters", names=LENGTHS), ("AIR, a fixed length",)),
+    Board(
+        "lengths",
+        "sim",
+        "lengths",
+        at("growing lengths", names=LENGTHS),
+        ("a replay patched by hand",),
+        ("TorchAir, lengths that grow",),
+    ),
     Board("conversion", "sim", "conversion", at("conversion, s"), ("TorchAir",), ("TorchAir",)),
     Board("memory", "sim", "conversion", at("peak Python memory, bytes"), ("TorchAir",), ("TorchAir",)),
     Board("engine call", "sim", "conversion", at("call, us"), ("TorchAir",), ("TorchAir",)),

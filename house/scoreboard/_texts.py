@@ -26,7 +26,7 @@ TITLES: Final = {
     "host 288": Text("A call of a captured graph, 288 parameters", "调用一次已捕获的图，288 个参数"),
     "host 1000": Text("A call of a captured graph, 1,000 parameters", "调用一次已捕获的图，1,000 个参数"),
     "pinned": Text("A pinned call", "固定后的调用"),
-    "lengths": Text("A sequence length that grows", "不断增长的序列长度"),
+    "lengths": Text("Sequence lengths that grow", "不断增长的序列长度"),
     "conversion": Text("Conversion of a Llama to Ascend IR", "把 Llama 转换为 Ascend IR"),
     "memory": Text("Python memory of that conversion", "该转换占用的 Python 内存"),
     "engine call": Text("A call in max-autotune", "max-autotune 的一次调用"),
@@ -88,8 +88,9 @@ ABOUT: Final = {
         f"1.00 是一次输入拷贝加一次裸重放{NOT_NPU_ZH}。",
     ),
     "lengths": Text(
-        f"Each call changes the length of 32 captured attention operators; 1.00 is a fixed length{NOT_NPU}.",
-        f"每次调用更改捕获中 32 个注意力算子的长度；1.00 是固定长度{NOT_NPU_ZH}。",
+        "Each call changes the lengths of 64 requests in 32 captured attention operators; 1.00 is a replay that a "
+        f"program patches by hand{NOT_NPU}.",
+        f"每次调用更改捕获中 32 个注意力算子的 64 个请求的长度；1.00 是由程序手工更新的重放{NOT_NPU_ZH}。",
     ),
     "conversion": _BESIDE_TORCHAIR,
     "memory": _BESIDE_TORCHAIR,

@@ -11,7 +11,7 @@ import logging
 import torch
 from _measure import NOTE, Row, device_of, interleave, numbers, show, table, write
 from hot_path import model, ours
-from keys_updates_pins import Turn
+from keys_and_pins import Turn
 
 import air_config
 from air_aclgraph import Executable

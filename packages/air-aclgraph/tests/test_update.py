@@ -11,7 +11,9 @@ from torch import SymInt, Tensor
 from torch.fx import Graph, GraphModule
 
 from aclgraph_backend import settings, unpadded
-from air_aclgraph import Executable, compile_graph
+from air_aclgraph import Executable, compile_graph, runtime_for
+from air_aclgraph._slots import classify
+from air_aclgraph._update import plan_updates
 from air_aclgraph.errors import UpdateRefused
 from air_fxpasses.tables import register_updatable, unregister_updatable
 
@@ -101,6 +103,33 @@ def test_N13_W01_the_values_of_one_key_do_not_reach_another() -> None:
         torch.testing.assert_close(found[2], x * first)
     assert run.stats()["captures"] == 2
     assert {entry["key"] for entry in run.explain()["keys"]} == {(3,), (8,)}
+
+
+def test_N13_operators_with_the_same_values_get_one_mapping_and_others_their_own() -> None:
+    graph = Graph()
+    x, first, second = graph.placeholder("x"), graph.placeholder("first"), graph.placeholder("second")
+    x.meta["val"] = torch.empty(2, 8)
+    first.meta["val"], second.meta["val"] = symbol("first", 3), symbol("second", 5)
+    given: list[Any] = [
+        [first, second],
+        [second, first],
+        [first, second],
+        [first, 3],
+        [first, 3.0],
+        (first, second),
+    ]
+    outs = [graph.call_function(OP, (x, lengths)) for lengths in given]
+    graph.output((*outs,))
+    gm = GraphModule(torch.nn.Module(), graph)
+    runtime = runtime_for(torch.device("cpu"))
+    slots = classify(gm, [torch.ones(2, 8), 3, 5], set(), runtime.device)
+    plan = plan_updates(gm, slots, runtime)
+    assert plan is not None
+    values = plan.values([torch.ones(2, 8), 3, 5])
+    assert [v["lengths"] for v in values] == [[3, 5], [5, 3], [3, 5], [3, 3], [3, 3.0], [3, 5]]
+    assert values[0] is values[2]
+    assert len({id(value) for value in values}) == 5
+    assert type(values[4]["lengths"][1]) is float
 
 
 def test_N13_a_value_the_device_computes_is_refused_with_the_parameter() -> None:

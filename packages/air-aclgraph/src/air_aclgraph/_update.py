@@ -30,7 +30,10 @@ _NUMBERS: Final = (SymInt, SymFloat, SymBool, int, float, bool)
 
 @dataclass(frozen=True)
 class UpdatePlan:
-    """Which operators are updated, with which values, and which inputs the key may leave out."""
+    """Which operators are updated, with which values, and which inputs the key may leave out.
+
+    Operators that are given the same values, as the layers of a model are, get one mapping: it is made once a call.
+    """
 
     calls: Mapping[Node, UpdatableCall]
     values: Callable[[Sequence[Any]], Values]
@@ -54,6 +57,8 @@ def plan_updates(gm: GraphModule, slots: Sequence[Slot], runtime: Runtime) -> Up
     calls: dict[Node, UpdatableCall] = {}
     readers: dict[Node, list[Node]] = {}
     makers: list[list[tuple[str, Callable[[Sequence[Any]], Any]]]] = []
+    place_of: dict[str, int] = {}
+    order: list[int] = []
     for node in gm.graph.nodes:
         row = updatable_of(node.target) if node.op == "call_function" else None
         if row is None or not runtime.abilities.parameter_update:
@@ -64,13 +69,18 @@ def plan_updates(gm: GraphModule, slots: Sequence[Slot], runtime: Runtime) -> Up
         if changing:
             calls[node] = UpdatableCall(node.target, {name: places[name] for name in changing})
             readers[node] = _nodes(tuple(changing.values()))
-            makers.append([(name, _maker(value, node, name, index)) for name, value in changing.items()])
+            text = repr(changing)  # names of nodes are unique in a graph
+            if text not in place_of:
+                place_of[text] = len(makers)
+                makers.append([(name, _maker(value, node, name, index)) for name, value in changing.items()])
+            order.append(place_of[text])
     if not calls:
         return None
     keyless = frozenset(i for node, i in index.items() if _only_updates(node, readers, slots[i]))
 
     def values_of(args: Sequence[Any]) -> Values:
-        return [{name: make(args) for name, make in maker} for maker in makers]
+        made = [{name: make(args) for name, make in maker} for maker in makers]
+        return [made[place] for place in order]
 
     return UpdatePlan(calls, values_of, keyless)
 

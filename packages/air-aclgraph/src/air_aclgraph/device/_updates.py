@@ -34,6 +34,9 @@ from air_aclgraph.device._workspaces import NAME, Workspace, Workspaces, largest
 from air_aclgraph.errors import UpdateRefused
 from air_graph import effects_of
 
+Told = tuple[Mapping[str, Any], Any]
+"""The values of one operator, and what tells them from others, as `exact` gives it."""
+
 
 @dataclass
 class _Group:
@@ -61,9 +64,9 @@ class _Group:
             self.of_tensors = any(isinstance(each, Tensor) for each in tree_iter(value))
         self.last = None if self.of_tensors else told
 
-    def take_memory(self, value: Mapping[str, Any]) -> None:
+    def take_memory(self, value: Mapping[str, Any], told: Any) -> None:
         """Takes what a patch will need, while no replay waits for it: a full device waits for its replays first."""
-        if self.workspace is not None and self.is_behind(exact(value)):
+        if self.workspace is not None and self.is_behind(told):
             self.workspace.serve(value, *self.call.with_values(self.args, self.kwargs, value))
 
 
@@ -146,19 +149,19 @@ class TaskGroups:
         replay_waits = _npu.launches_block()
         working = self._working()
 
-        def patch(values: Sequence[Mapping[str, Any]], stream: Any) -> None:
+        def patch(values: Sequence[Told], stream: Any) -> None:
             with module.stream(stream):
                 if started[0]:
                     stream.wait_event(round_over)
-                for group, value in zip(groups, values, strict=True):
-                    told = exact(value)
+                for group, (value, told) in zip(groups, values, strict=True):
                     if group.is_behind(told):
                         _patch(module, group, value, stream)
                         group.has(value, told)
                     group.event.record(stream)
 
-        def replay_with(values: Sequence[Mapping[str, Any]]) -> None:
+        def replay_with(given: Sequence[Mapping[str, Any]]) -> None:
             stream, begun = updates.stream, replay_waits
+            values = _told(given)
             _take_memory(working, values)
             try:
                 if replay_waits:
@@ -198,9 +201,16 @@ class TaskGroups:
             module.synchronize()
 
 
-def _take_memory(working: Sequence[tuple[int, _Group]], values: Sequence[Mapping[str, Any]]) -> None:
+def _take_memory(working: Sequence[tuple[int, _Group]], values: Sequence[Told]) -> None:
     for index, group in working:
-        group.take_memory(values[index])
+        group.take_memory(*values[index])
+
+
+def _told(given: Sequence[Mapping[str, Any]]) -> list[Told]:
+    """Values and what tells them from others: once for each mapping, which many layers may share."""
+    distinct = {id(value): value for value in given}
+    told = {name: (value, exact(value)) for name, value in distinct.items()}
+    return [told[id(value)] for value in given]
 
 
 def _patch(module: Any, group: _Group, value: Mapping[str, Any], stream: Any) -> None:

@@ -1,18 +1,15 @@
-"""What the rest of the hot path costs: key switches, mutated inputs, host parameters, pinned calls.
+"""What the rest of the hot path costs: key switches, mutated inputs, pinned calls.
 
-AIR_SIM_NOOP=1 TASK_QUEUE_ENABLE=0 air-sim run python benchmarks/keys_updates_pins.py --json results.json
+AIR_SIM_NOOP=1 TASK_QUEUE_ENABLE=0 air-sim run python benchmarks/keys_and_pins.py --json results.json
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
-import itertools
 import logging
-import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Final
+from typing import Any
 
 import torch
 from _measure import NOTE, Row, device_of, interleave, numbers, show, table, write
@@ -23,8 +20,6 @@ from torch.fx.experimental.proxy_tensor import make_fx
 import air_aclgraph
 import air_config
 from air_aclgraph import Executable
-
-_COPIES: Final = itertools.count()
 
 
 class Turn:
@@ -131,47 +126,6 @@ def _bound(run: Executable, *args: Any) -> Callable[[], Any]:
     return lambda: run(*args)
 
 
-def updates(device: str, layers: int = 32) -> list[Row]:
-    """Attention operators whose sequence length is patched into the replay, against a length that is fixed."""
-    attention: Any = importlib.import_module("torch_npu").npu_fused_infer_attention_score
-
-    def step(q: Tensor, k: Tensor, v: Tensor, length: int) -> Tensor:
-        for _ in range(layers):
-            q, _ = attention(q, k, v, num_heads=2, input_layout="BSND", actual_seq_lengths_kv=[length])
-        return q
-
-    q = torch.randn(1, 1, 2, 16, device=device, dtype=torch.float16)
-    k, v = (torch.randn(1, 64, 2, 16, device=device, dtype=torch.float16) for _ in range(2))
-    rows = []
-    for name, dynamic, lengths in (
-        ("a fixed length", False, [33]),
-        ("a length that grows", True, range(8, 60)),
-    ):
-        executables: list[Executable] = []
-        compiled = torch.compile(_copy_of(step), backend=ours(executables), dynamic=dynamic)
-        turn = itertools.cycle(lengths)
-        call = _decode(compiled, q, k, v, turn)
-        with torch.no_grad():
-            for _ in range(6):
-                call()
-        if dynamic and (len(executables[-1].keys()), bool(executables[-1].explain()["updates"])) != (1, True):
-            raise RuntimeError("the length is part of the key: nothing is updated")
-        rows.append(Row(f"{layers} attention operators, {name}", call))
-    return rows
-
-
-def _decode(
-    compiled: Callable[..., Any], q: Tensor, k: Tensor, v: Tensor, turn: Iterator[int]
-) -> Callable[[], Any]:
-    return lambda: compiled(q, k, v, next(turn))
-
-
-def _copy_of(function: Any) -> Any:
-    """The function with a code object of its own: Dynamo looks its cache up by code."""
-    code = function.__code__.replace(co_name=f"{function.__name__}_{next(_COPIES)}")
-    return types.FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
-
-
 def pins(parameters: int, device: str) -> list[Row]:
     """A pinned call against one input copy and a bare replay, and a compiled call without guards."""
     module = model(parameters, 32).to(device)
@@ -217,7 +171,6 @@ def main() -> None:
         "mutated inputs": lambda: caches(arguments.device),
         "caches of requests": lambda: of_requests(arguments.device),
         "pinned": lambda: pins(288, arguments.device),
-        "host parameters": lambda: updates(arguments.device),
         "keys": lambda: keys(arguments.parameters, arguments.device),
     }
     for title, make in groups.items():
