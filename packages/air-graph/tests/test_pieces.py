@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from air_graph import may_keep_state
 from air_graph.pieces import Cut, compile_parts, cut, depends_on_data
 
 aten = torch.ops.aten
@@ -263,3 +264,24 @@ def test_what_waits_for_a_collective_that_runs_apart_runs_apart(viewed: bool) ->
     assert doubled in piece.nodes
     (alone,) = cut(gm, []).parts
     assert waited in alone.nodes
+
+
+def test_operators_of_ones_own_keep_their_turn_and_stay_on_their_side_of_the_callers_memory() -> None:
+    with torch.library._scoped_library("keeps", "DEF") as library:
+        library.define("op(Tensor x) -> Tensor")
+        library.impl("op", torch.relu, "CompositeExplicitAutograd")
+        torch.library.register_fake("keeps::op", torch.empty_like, lib=library)
+        op = torch.ops.keeps.op.default
+
+        def program(x: Tensor, cache: Tensor) -> tuple[Tensor, ...]:
+            first = op(x + 1)
+            return op(first * 2), op(x), cache * 3
+
+        gm = traced(program, torch.ones(3), torch.ones(3))
+        eager = calls(gm, op)
+        order = [node for part in cut(gm, eager).parts for node in part.nodes]
+        (look,) = calls(gm, aten.mul.Tensor)[1:]
+        assert [node for node in order if node in eager] == eager
+        assert order.index(look) > order.index(eager[-1])
+        assert may_keep_state(op)
+        assert not may_keep_state(aten.relu.default)

@@ -39,7 +39,9 @@ from air_graph import (
     bodies_of,
     is_dense,
     keeps_gaps,
+    leaf_storages,
     lies_like_operand_on_npu,
+    may_keep_state,
     operator_of,
     read_alike,
     repeated_element,
@@ -63,8 +65,6 @@ _READ_BY_INDEX: Final[dict[object, int]] = {
 #: Operators that do nothing but copy.
 _COPIES: Final = (aten.clone.default, aten._to_copy.default)
 
-#: The libraries whose operators give memory that nobody else has; any other operator may have kept its result.
-_MAKE_NEW_MEMORY: Final = frozenset({"aten", "prims", "prim", "npu", "_c10d_functional"})
 #: Operators that address their argument by the offset in its storage.
 _BY_OFFSET: Final = (aten.as_strided.default, aten.as_strided_scatter.default, aten.as_strided_copy.default)
 
@@ -186,7 +186,7 @@ def may_share(
     `into_inputs` allows homes in the memory of inputs that the program changes anyway.
     """
     ask = _Question(facts, node, home, value, rewrites, into_inputs)
-    for rule in (_metadata, _provenance, _maker, _input, _old_value, _escape, _later_writes):
+    for rule in (_metadata, _provenance, _maker, _given_back, _input, _old_value, _escape, _later_writes):
         if (refusal := rule(ask)) is not None:
             return refusal
     absorbed = () if ask.absorbing is None else (ask.absorbing.node,)
@@ -272,13 +272,41 @@ def _maker(ask: _Question) -> Refusal | None:
     )
 
 
+def _given_back(ask: _Question) -> Refusal | None:
+    """An operator of the user's may give back what it was given, or a view of it, where it has nothing to do."""
+    if not ask.rewrites and not _writes_value(ask):
+        return None
+    waiting, seen = [ask.home_storage], set[int | None]()
+    while waiting:
+        storage = waiting.pop()
+        seen.add(storage)
+        for touch in ask.facts.touches(storage):
+            if touch.node is ask.node or not _may_give_back(touch.node):
+                continue
+            for found in set(leaf_storages(touch.node.meta.get("val"))) - seen:
+                if any(
+                    not ask.facts.happens_before(later.node, ask.node) for later in ask.facts.touches(found)
+                ):
+                    return ask.no(
+                        f"{touch.node.target} was given it and may have given it back, which is used later",
+                        touch.node,
+                    )
+                waiting.append(found)
+    return None
+
+
+def _may_give_back(node: Node) -> bool:
+    """Whether it is no operator of torch's, and says of no result what memory it is."""
+    return may_keep_state(node.target) and twin_of(node.target) is None
+
+
 def _keeper(call: Node, place: Any) -> OpOverload | None:
     """The operator of the user's that gives a result of a call, by itself or inside of a `cond`, a loop, a region."""
     if (called := operator_of(call)) is None:
         inner = (node for body in bodies_of(call) for node in body.graph.nodes if node.op == "call_function")
         return next((keeper for node in inner if (keeper := _keeper(node, 0)) is not None), None)
     target, _ = called
-    if target.namespace in _MAKE_NEW_MEMORY or twin_of(target) is not None:
+    if not may_keep_state(target) or twin_of(target) is not None:
         return None  # what has a twin is registered as new values of what its in-place form writes
     # after its results come copies of what it writes
     is_copy = (

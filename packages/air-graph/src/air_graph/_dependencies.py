@@ -2,36 +2,47 @@
 
 A functional graph is ordered by its values alone. Where a node writes, all nodes that touched that memory earlier
 come before it, and all that touch it later come after; random draws and side effects keep their order.
+
+Of an operator that is not torch's own nobody knows what else it does: write a cache that it finds in a global, draw
+numbers. Such operators keep their order, among themselves and towards draws, effects and what touches the caller's
+memory. Inputs that stay where they are (parameters) are taken for memory that no such operator writes.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from torch._ops import OpOverload
 from torch.fx import Graph, Node
 
 from air_graph._collectives import is_collective
+from air_graph._operators import may_keep_state
 from air_graph._random import draws_random_numbers
 from air_graph._uses import effects_of_node, nodes_of_bodies, uses_of
 
 Roots = frozenset[Node]
 
 
-def dependencies(graph: Graph) -> dict[Node, set[Node]]:
-    """For each node the nodes that must have run before it; placeholders and the output are left out as keys."""
-    reader = _Reader()
+def dependencies(graph: Graph, still: Collection[Node] = ()) -> dict[Node, set[Node]]:
+    """For each node the nodes that must have run before it; placeholders and the output are left out as keys.
+
+    `still` are the inputs whose memory no operator writes unsaid.
+    """
+    reader = _Reader(still)
     return {node: reader.read(node) for node in graph.nodes if node.op not in ("placeholder", "output")}
 
 
 class _Reader:
-    def __init__(self) -> None:
+    def __init__(self, still: Collection[Node]) -> None:
+        self._still = frozenset(still)
         self._roots: dict[Node, Roots] = {}
         self._writer: dict[Node, Node] = {}
         self._readers: dict[Node, list[Node]] = {}
         self._last_effect: Node | None = None
         self._last_draw: Node | None = None
+        self._last_unknown: Node | None = None
+        self._outside: list[Node] = []
 
     def read(self, node: Node) -> set[Node]:
         before = {value for value in node.all_input_nodes if value.op != "placeholder"}
@@ -40,6 +51,7 @@ class _Reader:
         for root, written in self._touched(node):
             before.update(self._order(node, root, written))
         before.update(self._in_turn(node))
+        before.update(self._beside_unknown(node))
         self._roots[node] = self._lives_in(node)
         return before
 
@@ -64,8 +76,21 @@ class _Reader:
         self._writer[root] = node
         self._readers[root] = []
 
+    def _is_of_caller(self, value: Node) -> bool:
+        """Whether it may lie in memory of the caller's that others may write."""
+        return any(root.op == "placeholder" and root not in self._still for root in self._roots_of(value))
+
+    def _beside_unknown(self, node: Node) -> Iterator[Node]:
+        if may_keep_state(node.target):
+            yield from self._outside
+            self._last_unknown, self._outside = node, []
+        elif any(self._is_of_caller(use.value) for use in uses_of(node) if use.reads or use.writes):
+            if self._last_unknown is not None:
+                yield self._last_unknown
+            self._outside.append(node)
+
     def _in_turn(self, node: Node) -> Iterator[Node]:
-        if draws_random_numbers(node):
+        if draws_random_numbers(node) or may_keep_state(node.target):
             if self._last_draw is not None:
                 yield self._last_draw
             self._last_draw = node
@@ -91,7 +116,7 @@ class _Reader:
 
 def _has_effects(node: Node) -> bool:
     """Whether a node does something that no value shows: a print, an assertion, a stream operator, a collective."""
-    if node.is_impure() or effects_of_node(node).opaque:
+    if node.is_impure() or effects_of_node(node).opaque or may_keep_state(node.target):
         return node.op not in ("placeholder", "output")
     if any(map(_has_effects, nodes_of_bodies(node))):
         return True

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
 from torch.fx import Node
 
 from air_graph.errors import BadRegistration
+
+
+#: The libraries whose operators keep nothing between calls, and give memory that nobody else has.
+_KEEP_NOTHING: Final = frozenset({"aten", "prims", "prim", "npu", "_c10d_functional"})
+
+
+def may_keep_state(target: object) -> bool:
+    """Whether a call may read or leave something that no argument shows, as an operator of one's own may.
+
+    Operators of serving engines do: one writes the cache of a request, which it finds in a global, and another reads it.
+    """
+    return isinstance(target, OpOverload) and target.namespace not in _KEEP_NOTHING
 
 
 def qualified(name: str, table: str) -> str:

@@ -28,6 +28,7 @@ from torch.utils._pytree import tree_leaves
 from air_graph._collectives import waits_for_collective
 from air_graph._constants import Symbols
 from air_graph._dependencies import dependencies
+from air_graph._static import static_inputs
 from air_graph._straight_calls import attribute, item, straight_calls
 from air_graph._uses import uses_of
 
@@ -107,7 +108,7 @@ def cut(
     parts = [Part("sizes", sizes, is_eager=True, by_size=True)] if sizes else []
     begun = tuple(node for node in _with_what_they_need(gm.graph, first) if node not in sizes)
     parts += [Part("numbers", begun, is_eager=True)] if begun else []
-    parts.extend(_named(_scheduled(gm.graph, apart, {*sizes, *begun})))
+    parts.extend(_named(_scheduled(gm, apart, {*sizes, *begun})))
     return Cut(_assembled(gm, parts, decided), tuple(parts))
 
 
@@ -140,14 +141,16 @@ def _with_what_they_need(graph: Graph, nodes: Collection[Node]) -> tuple[Node, .
 
 
 def _scheduled(
-    graph: Graph, apart: Collection[Node], done: Collection[Node]
+    gm: GraphModule, apart: Collection[Node], done: Collection[Node]
 ) -> list[tuple[bool, list[Node]]]:
     """Groups of nodes in an order that keeps all dependencies; a group takes all of its kind that are ready."""
-    ran = set(done)
-    before = {node: needed - ran for node, needed in dependencies(graph).items() if node not in ran}
+    ran, inputs = set(done), gm.graph.find_nodes(op="placeholder")
+    still = [inputs[place] for place in static_inputs(gm) if place < len(inputs)]
+    needs = dependencies(gm.graph, still)
+    before = {node: needed - ran for node, needed in needs.items() if node not in ran}
     order = TopologicalSorter(before)
     order.prepare()
-    place = {node: index for index, node in enumerate(graph.nodes)}
+    place = {node: index for index, node in enumerate(gm.graph.nodes)}
     ready: dict[bool, list[tuple[int, Node]]] = {False: [], True: []}
     groups: list[tuple[bool, list[Node]]] = []
     kind = False
