@@ -81,6 +81,43 @@ def test_N14_a_step_that_changes_results_is_rolled_back_and_the_rest_still_runs(
     assert torch.equal(run_graph(gm, [x]).outputs[0], model(x))
 
 
+@dataclass(frozen=True)
+class Claims(Pass):
+    """Edits the graph and gives what it is told to."""
+
+    name: ClassVar[str] = "claims"
+    result: Any = None
+
+    def __call__(self, gm: GraphModule, facts: Facts) -> Any:
+        for node in gm.graph.find_nodes(op="call_function", target=aten.mul.Tensor):
+            node.target = aten.div.Tensor
+        facts.refresh()
+        return self.result
+
+
+def test_N14_a_step_that_says_it_changed_nothing_is_looked_at_as_well() -> None:
+    x = torch.randn(3)
+    gm = compiled_graph(model, x)
+    wanted = str(gm.graph)
+    report = Pipeline([Claims(PassResult(False))], verify=True).run(gm, [x])
+    assert report.step("claims").rolled_back
+    assert "said that it did not" in report.step("claims").notes[0]
+    assert str(gm.graph) == wanted
+
+
+def test_a_pass_that_gives_nothing_is_undone_and_told_what_to_give() -> None:
+    gm = compiled_graph(model, torch.randn(3))
+    wanted = str(gm.graph)
+    with pytest.raises(PassFailed, match=r"claims.*PassResult"):
+        Pipeline([Claims()]).run(gm)
+    assert str(gm.graph) == wanted
+
+
+def test_a_change_without_a_note_is_no_no_change() -> None:
+    gm = compiled_graph(model, torch.randn(3))
+    assert "nodes]  changed" in Pipeline([Claims(PassResult(True))]).run(gm).explain()
+
+
 def test_N14_a_step_that_writes_an_input_is_rolled_back() -> None:
     def wrong(gm: GraphModule, facts: Facts) -> None:
         next(n for n in gm.graph.nodes if n.target is aten.add.Tensor).target = aten.add_.Tensor

@@ -6,13 +6,14 @@ import functools
 import logging
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from torch.fx import GraphModule
 
 from air_fxpasses._bisect import is_left_out
 from air_fxpasses._facts import Facts
-from air_fxpasses._pass import Invariant, Pass
+from air_fxpasses._pass import Invariant, Pass, PassResult
 from air_fxpasses._report import PipelineReport, Step
 from air_fxpasses._snapshot import Snapshot
 from air_fxpasses._verify import Proof
@@ -98,13 +99,17 @@ class Pipeline:
         nodes_before = len(gm.graph.nodes)
         started = time.perf_counter()
         try:
-            result = one(gm, facts)
+            result = _given(one(gm, facts))
         except Exception as error:  # a pass may raise anything: it is undone and reported, never swallowed
             self._undo(snapshot, facts)
             raise PassFailed(one.name, _node_of(error, gm), error) from error
         seconds = time.perf_counter() - started
         if self.listing is not None and listed:
             self.listing(one.name, before, _text(gm))
+        if proof is not None and not result.modified and not snapshot.is_unchanged():
+            result = replace(
+                result, modified=True, notes=(*result.notes, "it changed the graph and said that it did not")
+            )
         violation = _violation(one, gm, facts, proof) if proof is not None and result.modified else None
         if violation is not None:
             log.warning("pass '%s' is rolled back: %s", one.name, violation)
@@ -122,6 +127,13 @@ class Pipeline:
 
     def _undo(self, snapshot: Snapshot, facts: Facts) -> None:
         facts.take_over(snapshot.restore())
+
+
+def _given(result: object) -> PassResult:
+    """What a pass gave; an error where that says nothing."""
+    if not isinstance(result, PassResult):
+        raise TypeError(f"it gave {result!r}; end it with 'return PassResult(modified)'")
+    return result
 
 
 def _violation(one: Pass, gm: GraphModule, facts: Facts, proof: Proof) -> str | None:

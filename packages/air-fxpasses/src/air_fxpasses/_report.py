@@ -83,7 +83,7 @@ class PipelineReport:
             state = (
                 f"rolled back: {step.rolled_back}"
                 if step.rolled_back
-                else "; ".join(step.notes) or "no change"
+                else "; ".join(step.notes) or ("changed" if step.modified else "no change")
             )
             lines.append(f"{step.name}  [{step.nodes_before} -> {step.nodes_after} nodes]  {state}")
             for refusal, count in Counter(step.refusals).items():

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch.fx import Node
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from air_fxpasses import (
     FusePatterns,
@@ -374,3 +375,52 @@ def test_a_result_on_another_device_is_no_match() -> None:
     report = Pipeline([FusePatterns((row,))]).run(gm, [x])
     assert [refusal.reason for refusal in report.refusals if "another device" in refusal.reason]
     assert gm(x).device.type == "meta"
+
+
+def written_norm(x: torch.Tensor, eps: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Writes its argument and values of its own."""
+    scale = x.pow(2).mean(-1, keepdim=True).add_(eps).rsqrt_()
+    x.mul_(scale)
+    return x, scale
+
+
+def test_a_replacement_may_be_written_in_place_and_writes_nothing_of_the_graphs() -> None:
+    register_pattern(
+        FusionPattern("written", norm, written_norm, NORM.example_inputs, scalars={"eps": 2.5e-6})
+    )
+
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        double = x * 2
+        return (*norm(double, 1e-5), double, x)
+
+    given = torch.randn(2, 3)
+    gm = functional_graph(program, given)
+    report = Pipeline([FusePatterns()]).run(gm)
+    assert report.step("fuse_patterns").notes == ("1 matches of written replaced",)
+    kept = given.clone()
+    torch.testing.assert_close(tuple(run_graph(gm, [given]).outputs), program(kept))
+    assert torch.equal(given, kept)
+    assert not [n for n in gm.graph.nodes if n.op == "call_function" and n.target._schema.is_mutable]
+
+
+def test_functions_that_torch_writes_in_place_are_traced_without_writes() -> None:
+    def search(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.rms_norm(x, (5,), w, 1e-6) * 3
+
+    def replace(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.rms_norm(x, (5,), w * 3, 1e-6)
+
+    given = [torch.randn(2, 5), torch.randn(5)]
+    register_replacement(search, replace, given)
+    gm = compiled_graph(search, *given)
+    notes = Pipeline([FusePatterns()]).run(gm).step("fuse_patterns").notes
+    assert [note.endswith("replaced") for note in notes] == [True]
+    torch.testing.assert_close(run_graph(gm, given).outputs[0], search(*given))
+
+
+def test_a_tracing_of_ones_own_that_leaves_writes_is_refused() -> None:
+    def replace(x: torch.Tensor) -> torch.Tensor:
+        return (x + 1).mul_(2)
+
+    with pytest.raises(BadRegistration, match=r"the replace function writes \(aten.mul_.Tensor\)"):
+        register_replacement(lambda x: (x + 1) * 2, replace, [x], trace_fn=lambda f, i: make_fx(f)(*i))

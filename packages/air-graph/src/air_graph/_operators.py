@@ -10,7 +10,6 @@ from torch.fx import Node
 
 from air_graph.errors import BadRegistration
 
-
 #: The libraries whose operators keep nothing between calls, and give memory that nobody else has.
 _KEEP_NOTHING: Final = frozenset({"aten", "prims", "prim", "npu", "_c10d_functional"})
 
@@ -18,7 +17,7 @@ _KEEP_NOTHING: Final = frozenset({"aten", "prims", "prim", "npu", "_c10d_functio
 def may_keep_state(target: object) -> bool:
     """Whether a call may read or leave something that no argument shows, as an operator of one's own may.
 
-    Operators of serving engines do: one writes the cache of a request, which it finds in a global, and another reads it.
+    Operators of serving engines do: one writes a cache that it finds in a global, and another reads it.
     """
     return isinstance(target, OpOverload) and target.namespace not in _KEEP_NOTHING
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch.fx import GraphModule, Node
@@ -14,6 +14,7 @@ from air_fxpasses._facts import Facts
 from air_fxpasses._refusal import Refusal
 from air_graph import find_operator
 
+TABLE: Final = "fusion patterns"
 TraceFunction = Callable[[Callable[..., Any], Sequence[Any]], GraphModule]
 
 

@@ -13,10 +13,9 @@ from torch.fx import GraphModule
 
 from air_fxpasses.errors import BadArgument, BadRegistration
 from air_fxpasses.patterns._matcher import Traced
-from air_fxpasses.patterns._row import ExtraCheck, FusionPattern, TraceFunction
+from air_fxpasses.patterns._row import TABLE, ExtraCheck, FusionPattern, TraceFunction
 from air_fxpasses.patterns._trace import trace, trace_search
 
-_TABLE = "fusion patterns"
 _rows: dict[str, FusionPattern] = {}
 _traced: WeakKeyDictionary[FusionPattern, Traced] = WeakKeyDictionary()
 
@@ -27,11 +26,11 @@ def register_pattern(pattern: FusionPattern, *, later: bool = False) -> None:
     A check traces both functions, which takes some hundredths of a second.
     """
     if pattern.name in _rows:
-        raise BadRegistration(_TABLE, pattern.name, "a pattern of that name is registered already")
+        raise BadRegistration(TABLE, pattern.name, "a pattern of that name is registered already")
     unknown = [name for name in pattern.scalars if name not in inspect.signature(pattern.search).parameters]
     if unknown:
         raise BadRegistration(
-            _TABLE, pattern.name, f"the search function has no parameter {', '.join(unknown)}"
+            TABLE, pattern.name, f"the search function has no parameter {', '.join(unknown)}"
         )
     if not later and not pattern.missing():
         _traced[pattern] = _checked(pattern)
@@ -95,7 +94,7 @@ def register_replacement(
         if skip_duplicates:
             return twin
         raise BadRegistration(
-            _TABLE, row.name, f"'{twin.name}' searches for the same; pass skip_duplicates=True"
+            TABLE, row.name, f"'{twin.name}' searches for the same; pass skip_duplicates=True"
         )
     _rows[row.name] = row
     _traced[row] = traced
@@ -110,25 +109,30 @@ def _duplicate_of(traced: Traced) -> FusionPattern | None:
 def _checked(pattern: FusionPattern, given: GraphModule | None = None) -> Traced:
     """Traces both functions and refuses a pair that cannot stand for each other."""
     if given is not None and not isinstance(given, GraphModule):
-        raise BadRegistration(_TABLE, pattern.name, "search_fn_pattern has to be a traced GraphModule")
+        raise BadRegistration(TABLE, pattern.name, "search_fn_pattern has to be a traced GraphModule")
     inputs = pattern.example_inputs()
     if len(inputs) != len(pattern.parameters):
         wrong = f"{len(inputs)} example inputs for the parameters {', '.join(pattern.parameters)}"
-        raise BadRegistration(_TABLE, pattern.name, wrong)
+        raise BadRegistration(TABLE, pattern.name, wrong)
     traced = Traced(given if given is not None else trace_search(pattern))
     other = Traced(trace(pattern, pattern.replace, inputs, pattern.scalars))
-    problem = _search_problem(traced) or _difference(traced, other)
+    problem = _search_problem(traced) or _writes("replace", other) or _difference(traced, other)
     if problem is not None:
-        raise BadRegistration(_TABLE, pattern.name, problem)
+        raise BadRegistration(TABLE, pattern.name, problem)
     return traced
 
 
 def _search_problem(traced: Traced) -> str | None:
     if not traced.calls:
         return "the search function calls no operator"
+    return _writes("search", traced)
+
+
+def _writes(which: str, traced: Traced) -> str | None:
+    """What a graph writes that a `trace_fn` has traced: it goes into a functional graph."""
     for node in traced.calls:
         if isinstance(node.target, OpOverload) and node.target._schema.is_mutable:
-            return f"the search function writes ({node.target}); patterns are found in functional graphs"
+            return f"the {which} function writes ({node.target}); patterns are for functional graphs"
     return None
 
 

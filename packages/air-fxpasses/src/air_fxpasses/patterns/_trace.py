@@ -1,7 +1,12 @@
-"""Traces the functions of a pattern into ATen graphs."""
+"""Traces the functions of a pattern into ATen graphs, without writes, as the graphs are in which patterns are found.
+
+A function may use operators that write in place: the graph has new values in their place.  What it writes into its
+arguments, its results have, and nobody else sees.
+"""
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,15 +15,37 @@ import torch
 from torch._dispatch.python import enable_python_dispatcher
 from torch._guards import detect_fake_mode
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.functional_tensor import FunctionalTensor, dispatch_functionalize
 from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from air_fxpasses.patterns._row import FusionPattern
+from air_fxpasses.errors import BadRegistration
+from air_fxpasses.patterns._row import TABLE, FusionPattern
 
 
 def trace_search(pattern: FusionPattern) -> GraphModule:
-    """The search function on the pattern's example inputs."""
-    return trace(pattern, pattern.search, pattern.example_inputs(), pattern.scalars)
+    """The search function on the pattern's example inputs; one that writes them is refused."""
+    written: list[int] = []
+
+    def watched(*values: Any, **named: Any) -> Any:
+        result = pattern.search(*values, **named)
+        given = [*values, *named.values()]
+        written.extend(i for i, value in enumerate(given) if _is_written(value))
+        return result
+
+    functools.update_wrapper(watched, pattern.search)
+    gm = trace(pattern, watched, pattern.example_inputs(), pattern.scalars)
+    if written:
+        raise BadRegistration(
+            TABLE,
+            pattern.name,
+            "the search function writes its arguments; patterns are found in functional graphs",
+        )
+    return gm
+
+
+def _is_written(value: Any) -> bool:
+    return isinstance(value, FunctionalTensor) and bool(torch._functionalize_has_data_mutation(value.elem))  # type: ignore[attr-defined]
 
 
 def trace(
@@ -49,7 +76,11 @@ def trace(
         return function(*(given[name] for name in order if name in given), **named)
 
     with mode, enable_python_dispatcher(), torch.no_grad():
-        gm = pattern.trace(call, fakes) if pattern.trace is not None else make_fx(call)(*fakes)
+        gm = (
+            pattern.trace(call, fakes)
+            if pattern.trace is not None
+            else make_fx(dispatch_functionalize(call))(*fakes)
+        )
     gm.graph.eliminate_dead_code()
     return gm
 
