@@ -18,6 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from air_fxpasses.errors import DeclarationRefused
 from air_graph import hint_of
+from air_graph.pieces import is_unbacked
 
 Declared = Mapping[int, tuple[int, ...]]
 """Dim -> sizes."""
@@ -107,9 +108,21 @@ def declared_sizes(example_inputs: Sequence[Any], attribute: str) -> Iterator[tu
         pairs = [(value, value) for value in example_inputs if isinstance(value, torch.Tensor)]
     for real, seen in pairs:
         declared = declared_on(real, attribute) or {}
+        if seen is not None:
+            _refuse_unbacked(seen, declared)
         if seen is not None and declared and not _is_turned(real, seen, declared):
             for dim, sizes in declared.items():
                 yield seen.shape[dim], sizes
+
+
+def _refuse_unbacked(seen: Tensor, declared: Declared) -> None:
+    """A size that the trace may not know cannot be chosen by."""
+    for dim in declared:
+        if dim < seen.dim() and is_unbacked(seen.shape[dim]):
+            raise DeclarationRefused(
+                f"sizes are declared for dim {dim} of an input, and torch was told not to know it (mark_unbacked)",
+                advice="leave mark_unbacked out: a dim with declared sizes is dynamic already",
+            )
 
 
 def _is_turned(real: Tensor, seen: Tensor, declared: Declared) -> bool:

@@ -15,6 +15,11 @@ _PRIMAL: Final = "primals_"
 _TANGENT: Final = "tangents_"
 
 
+def is_backward_half(gm: GraphModule) -> bool:
+    """Whether gradients are among the inputs, as AOTAutograd names them."""
+    return any(str(node.target).startswith(_TANGENT) for node in gm.graph.find_nodes(op="placeholder"))
+
+
 def static_inputs(gm: GraphModule) -> tuple[int, ...]:
     """The static inputs of the graph that AOTAutograd compiles now, by number; none outside a compilation.
 
@@ -24,8 +29,8 @@ def static_inputs(gm: GraphModule) -> tuple[int, ...]:
     context = TracingContext.try_get()
     metadata = None if context is None else context.fw_metadata
     static = () if metadata is None else tuple(metadata.static_input_indices or ())
-    names = [str(node.target) for node in gm.graph.find_nodes(op="placeholder")]
-    if not any(name.startswith(_TANGENT) for name in names):
+    if not is_backward_half(gm):
         return static
+    names = [str(node.target) for node in gm.graph.find_nodes(op="placeholder")]
     saved = {f"{_PRIMAL}{index + 1}" for index in static}
     return tuple(place for place, name in enumerate(names) if name in saved)

@@ -5,9 +5,9 @@
                                              piece_2 = sum
 
 Nodes are put off as long as the order of values, of memory and of effects allows, so that there are few parts. A
-value whose size is only known at run time stays in eager parts. A part that would only look at memory
-(views, sizes) is no piece of its own. What sizes alone decide can be asked to come first, in a part that need not run
-again for the same sizes.
+value whose size is only known when the graph runs stays in eager parts; sizes of the arguments are known before. A
+part that would only look at memory (views, sizes) is no piece of its own. What sizes alone decide can be asked to come
+first, in a part that need not run again for the same sizes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from torch.utils._pytree import tree_leaves
 from air_graph._collectives import waits_for_collective
 from air_graph._constants import Symbols
 from air_graph._dependencies import dependencies
-from air_graph._static import static_inputs
+from air_graph._static import is_backward_half, static_inputs
 from air_graph._straight_calls import attribute, item, straight_calls
 from air_graph._uses import uses_of
 
@@ -70,17 +70,32 @@ class LeftOut:
     source: str | None = None
 
 
-def depends_on_data(node: Node) -> bool:
-    """Whether a size of the value, or a number it is given, is only known when the graph runs."""
+def depends_on_data(node: Node, known: Collection[Any] = ()) -> bool:
+    """Whether a size of the value, or a number it is given, is only known when the graph runs.
+
+    `known` are symbols without a hint that the arguments of the graph have.
+    """
     values = [node.meta.get("val"), *(n.meta.get("val") for n in node.all_input_nodes)]
-    return any(is_unbacked(leaf) for leaf in tree_leaves(values))
+    return any(is_unbacked(leaf, known) for leaf in tree_leaves(values))
 
 
-def is_unbacked(leaf: Any) -> bool:
+def is_unbacked(leaf: Any, known: Collection[Any] = ()) -> bool:
     """Whether a number, or a size of a tensor, is only known when the graph runs."""
     if not isinstance(leaf, (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)):
         return False
-    return bool(free_unbacked_symbols(leaf))
+    return any(symbol not in known for symbol in free_unbacked_symbols(leaf))
+
+
+def symbols_of_arguments(gm: GraphModule) -> frozenset[Any]:
+    """The symbols without a hint that are sizes of the caller's arguments (`mark_unbacked`).
+
+    What a backward half is given was computed by the forward half, and has other sizes in each call.
+    """
+    if is_backward_half(gm):
+        return frozenset()
+    given = tree_leaves([node.meta.get("val") for node in gm.graph.find_nodes(op="placeholder")])
+    numbers = (leaf for leaf in given if isinstance(leaf, (torch.Tensor, torch.SymInt)))
+    return frozenset(symbol for leaf in numbers for symbol in free_unbacked_symbols(leaf))
 
 
 def cut(
@@ -97,9 +112,10 @@ def cut(
     decided = by_size or {}
     # several values do not cross a border as one: they stay with the node that makes them
     apart = {*eager, *(node.all_input_nodes[0] for node in eager if node.target is operator.getitem)}
+    known = symbols_of_arguments(gm)
     for node in gm.graph.nodes:
         chosen = node.target is operator.getitem and node.args[0] in apart
-        if chosen or (node.op not in ("placeholder", "output") and depends_on_data(node)):
+        if chosen or (node.op not in ("placeholder", "output") and depends_on_data(node, known)):
             apart.add(node)
     for node in gm.graph.nodes:
         if _waits(node):

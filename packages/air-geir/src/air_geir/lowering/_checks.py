@@ -6,6 +6,7 @@ it, as it does an `assert` of tensors. Most checks that a trace holds cannot fai
     u0 >= 0                 u0 counts what nonzero finds
     u0 <= 12                u0 counts what nonzero finds in 12 elements
     u0 >= 0                 torch.zeros(u0) is in the graph: the engine makes none of a negative size
+    u0 >= 0                 u0 is a size of an argument
 """
 
 from __future__ import annotations
@@ -102,16 +103,19 @@ def _below(expression: Any, symbol: Any, bound: Any) -> Any:
 
 
 def _sizes(gm: fx.GraphModule) -> frozenset[Any]:
-    """Symbols that are the size of a tensor which is made of numbers alone; slices and splits take negative ones."""
+    """Symbols that are the size of an argument, or of a tensor which is made of numbers alone.
+
+    Slices and splits take negative ones.
+    """
     made = (value for node in gm.graph.nodes if isinstance(value := _made(node), torch.Tensor))
     exprs = (_expr(size) for value in made for size in value.shape)
     return frozenset(expr for expr in exprs if expr.is_Symbol)
 
 
 def _made(node: fx.Node) -> Any:
-    """What a call gives that reads no tensor."""
+    """What a call gives that reads no tensor; an argument is one that somebody made."""
     reads = any(isinstance(one.meta.get("val"), torch.Tensor) for one in node.all_input_nodes)
-    return None if reads or node.op != "call_function" else node.meta.get("val")
+    return None if reads or node.op not in ("placeholder", "call_function") else node.meta.get("val")
 
 
 def _expr(size: int | torch.SymInt) -> Any:
