@@ -98,6 +98,22 @@ def test_N11_where_nothing_is_captured_a_notice_says_that_buckets_have_no_effect
     assert (notice.rule, notice.effect) == ("buckets-pad-captures", "ignored")
 
 
+@pytest.mark.parametrize(
+    ("mode", "options"), [("reduce-overhead", {}), ("max-autotune", {"debug__run_eagerly": True})]
+)
+def test_G16_where_no_engine_compiles_a_notice_says_that_gears_have_no_effect(
+    mode: str, options: dict[str, Any]
+) -> None:
+    x = torch.randn(3, 4)
+    set_dim_gears(x, {0: [2, 4]})
+    run = compiled(lambda x: x * 2, mode, **options)
+    with torch.no_grad():
+        torch.testing.assert_close(run(x), x * 2)
+    ((record, _),) = _records.alive()
+    (notice,) = (n for n in record.settings.notices if n.option == "context.gears")
+    assert (notice.rule, notice.effect) == ("gears-are-for-a-graph-engine", "ignored")
+
+
 def refusal(call: Callable[[], object]) -> Exception:
     with pytest.raises(BackendCompilerFailed) as caught:
         call()

@@ -73,6 +73,10 @@ CASES: dict[str, tuple[Case, Case]] = {
         Case("context.buckets", {"debug.run_eagerly": True}, {"buckets": True}),
         Case("context.buckets", {"mode": "reduce-overhead"}, {"buckets": True}),
     ),
+    "gears-are-for-a-graph-engine": (
+        Case("context.gears", {"mode": "reduce-overhead"}, {"gears": True}),
+        Case("context.gears", {}, {"gears": True}),
+    ),
     "aclgraph-products": (
         Case("mode", {"mode": "reduce-overhead"}, {"soc": OLD}, "reduce-overhead"),
         Case("mode", {"mode": "reduce-overhead"}, {"soc": A3}),

@@ -58,6 +58,7 @@ BESIDE_NPU: Final = fact(
 )
 ON_CUDA: Final = fact("the device is a CUDA GPU", lambda context: context.device == "cuda")
 MANY_STREAMS: Final = fact("the graph uses several streams", lambda context: context.multi_stream)
+GEARS: Final = fact("gears are set", lambda context: context.gears)
 OTHER_PRODUCT: Final = fact(
     "the chip is known and of neither the A2 nor the A3 series",
     lambda context: context.device == "npu" and context.product == "other",

@@ -11,6 +11,7 @@ from air_config._rulebook._conditions import (
     DUMP,
     DYNAMIC,
     EXPORTED,
+    GEARS,
     MAX_AUTOTUNE,
     MUTATED,
     NPUGRAPH_EX,
@@ -161,7 +162,7 @@ INTERPLAY: Final = (
     ),
     Rule(
         "no-gears-in-exports",
-        both(MAX_AUTOTUNE, EXPORTED, fact("gears are set", lambda context: context.gears)),
+        both(MAX_AUTOTUNE, EXPORTED, GEARS),
         ("context.gears",),
         "refused",
         "a graph with gears cannot be exported",
@@ -169,7 +170,7 @@ INTERPLAY: Final = (
     ),
     Rule(
         "no-reference-data-with-gears",
-        both(MAX_AUTOTUNE, fact("gears are set", lambda context: context.gears)),
+        both(MAX_AUTOTUNE, GEARS),
         ("experimental_config.enable_ref_data",),
         "refused",
         "a graph with gears cannot hold references",

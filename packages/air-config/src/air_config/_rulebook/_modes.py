@@ -9,6 +9,7 @@ from air_config._rulebook._conditions import (
     ARCHITECTURE,
     EAGERLY,
     FX_PASSES,
+    GEARS,
     INTRODUCTION,
     MANY_STREAMS,
     MAX_AUTOTUNE,
@@ -62,6 +63,15 @@ PLACE: Final = (
         ("context.buckets",),
         "ignored",
         "padding is for captured sizes (reduce-overhead); for a graph engine use set_dim_gears",
+        ARCHITECTURE,
+    ),
+    Rule(
+        "gears-are-for-a-graph-engine",
+        both(either(ACLGRAPH, EAGERLY), GEARS),
+        ("context.gears",),
+        "ignored",
+        "a graph engine prepares the sizes of gears (max-autotune); here every size is served, and for captured sizes "
+        "use set_dim_buckets",
         ARCHITECTURE,
     ),
 )
