@@ -110,7 +110,7 @@ CASES = (
         wrong.operator_without_a_converter,
         "UnsupportedGraphError",
         "opaque",
-        "air.unsupported = 'eager'",
+        "air.unsupported = 'split'",
         True,
     ),
     Wrong(

@@ -268,12 +268,13 @@ def test_explain_takes_every_mode_that_torch_compile_takes(
 
 def test_an_error_sends_to_a_published_page_of_this_version() -> None:
     from air_config.published import document
-    from air_geir.errors import UnsupportedGraphError
+    from air_geir.lowering import cannot_lower
+    from air_graph.pieces import LeftOut
 
-    told = str(UnsupportedGraphError("graph_0", ()))
+    told = str(cannot_lower("graph_0", [LeftOut("one", "mylib.one.default", "has no converter")]))
     assert document("writing-a-converter") in told
     assert f"/{air_backend.__version__}/writing-a-converter/" in told
-    assert "config.air.unsupported = 'eager'" in told
+    assert "config.air.unsupported = 'split'" in told
     assert "fallback" not in told
     root = Path(__file__).parents[4]
     named = [

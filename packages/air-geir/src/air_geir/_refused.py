@@ -17,7 +17,7 @@ from torch import fx
 from air_geir.converters import name_of
 from air_geir.errors import EngineError, UnsupportedGraphError
 from air_geir.ir import Graph, Node
-from air_geir.lowering import source_of
+from air_geir.lowering import cannot_lower, source_of
 from air_graph.pieces import LeftOut
 
 _SAID: Final = re.compile(r"No supported Ops kernel and engine are found for \[([^\]]+)\], optype \[\w+\]")
@@ -35,7 +35,7 @@ def by_operators(error: EngineError, gm: fx.GraphModule, graph: Graph) -> Unsupp
         if cause is not None and _kind(node) in kinds:
             reason = f"the engine has no program for {node.op_type} on this chip"
             found[cause.name] = LeftOut(cause.name, name_of(cause.target), reason, source_of(cause))
-    return UnsupportedGraphError(graph.name, list(found.values())) if found else None
+    return cannot_lower(graph.name, list(found.values())) if found else None
 
 
 def _kind(node: Node) -> tuple[object, ...]:

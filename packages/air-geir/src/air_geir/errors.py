@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 
 from air_config.errors import AirError
-from air_config.published import document
 
 if TYPE_CHECKING:  # errors are also those of programs that compile nothing
     from air_graph.pieces import LeftOut
@@ -70,6 +70,41 @@ class ConverterError(GeirError):
     """
 
 
+@dataclass(eq=False)
+class ConverterFailed(ConverterError):
+    """The function of a converter raised, or gave something that is no result of its operator.
+
+    Repair the function at the line that the message names; where it raised, the cause of this error has the whole trace.
+    """
+
+    target: str
+    fault: str
+    call: str | None
+    where: str
+    advice: str
+
+    what = "the converter of {target} {fault}"
+
+    def details(self) -> Iterable[tuple[str, object]]:
+        yield "called at", self.call
+
+
+@dataclass(eq=False)
+class ConverterRefuted(ConverterError, AssertionError):
+    """What a converter computes is not what eager torch computes, in one of the samples.
+
+    Compare the operators that it emits with the documents of torch's operator; the message has the sample.
+    """
+
+    target: str
+    number: int
+    sample: str
+    difference: str
+
+    what = "the converter of {target} is wrong in sample {number}: {sample}\n{difference}"
+    advice = "compare what the converter emits with what torch documents for the operator"
+
+
 class CannotConvert(GeirError):
     """A converter cannot translate the arguments of a call; `ctx.refuse()` raises it.
 
@@ -80,10 +115,11 @@ class CannotConvert(GeirError):
 class UnsupportedGraphError(GeirError):
     """Operators of a graph have no translation to Ascend IR; every one is listed.
 
-    Register a converter or give a decomposition for them, or run them eagerly with `config.air.unsupported = "eager"`.
+    Do what the advice of the message says: change the calls or their converters, register a converter, give a
+    decomposition, or let torch run them with `config.air.unsupported = "split"`, the default.
     """
 
-    def __init__(self, graph: str, found: Sequence[LeftOut]) -> None:
+    def __init__(self, graph: str, found: Sequence[LeftOut], *, advice: str) -> None:
         self.graph = graph
         self.found = tuple(found)
         nodes = len(self.found)
@@ -93,11 +129,7 @@ class UnsupportedGraphError(GeirError):
             group = [u for u in self.found if u.target == target]
             lines.append(f"  {target} ({len(group)}x): {group[0].reason}")
             lines.extend(f"      {place}" for place in dict.fromkeys(u.source or u.node for u in group))
-        super().__init__(
-            "\n".join(lines),
-            advice=f"register a converter ({document('writing-a-converter')}), give a decomposition, or run these "
-            "parts eagerly with config.air.unsupported = 'eager' (options={'unsupported': 'eager'})",
-        )
+        super().__init__("\n".join(lines), advice=advice)
 
 
 class FileFormatError(GeirError):

@@ -16,6 +16,7 @@ from torch.utils import _pytree as pytree
 
 from air_geir._compile import Executable, compile_graph
 from air_geir.converters import ConverterError, Sample, find_converter, resolve
+from air_geir.errors import ConverterRefuted
 from air_geir.lowering import writes_inside
 from air_graph import without_writes
 
@@ -64,7 +65,9 @@ def check_call(
 
 
 def check_converter(target: Any, samples: Iterable[Sample] | None = None, *, dynamic: bool = False) -> int:
-    """Runs the samples of a converter (or those given) against eager torch; says how many there were.
+    """Runs the samples of a converter (or those given) against eager torch; says how many there were, one at least.
+
+    A sample in which the two differ is a `ConverterRefuted`.
 
     Your own converter is proven the same way as those of this package::
 
@@ -79,9 +82,16 @@ def check_converter(target: Any, samples: Iterable[Sample] | None = None, *, dyn
     op = resolve(converter.target)
     if op is None:
         raise ConverterError(f"{converter.target} is not loaded", advice="import the library that defines it")
-    count = 0
-    for sample in converter.samples if samples is None else samples:
+    calls = list(converter.samples if samples is None else samples)
+    if not calls:
+        raise ConverterError(
+            f"the converter of {converter.target} has no samples: nothing is proven",
+            advice="give @converts(..., samples=[Sample(...)]), or check_converter(operator, [Sample(...)])",
+        )
+    for number, sample in enumerate(calls, 1):
         args, kwargs = sample.make()
-        check_call(op, args, kwargs, dynamic=dynamic)
-        count += 1
-    return count
+        try:
+            check_call(op, args, kwargs, dynamic=dynamic)
+        except AssertionError as wrong:
+            raise ConverterRefuted(converter.target, number, str(sample), str(wrong)) from wrong
+    return len(calls)

@@ -9,6 +9,7 @@ import torch
 
 from air_geir import Context, Sample, Value, converts
 from air_geir.converters import ConverterError, SampleTensor, find, unregister
+from air_geir.errors import ConverterRefuted
 from air_geir.proof import check_converter
 
 LIBRARY = torch.library.Library("geir_registry_test", "DEF")
@@ -32,6 +33,29 @@ def registered() -> Iterator[None]:
 @pytest.mark.usefixtures("registered")
 def test_a_user_proves_a_converter_like_those_of_the_package() -> None:
     assert check_converter(TWICE) == 1
+
+
+@pytest.mark.usefixtures("registered")
+def test_where_a_converter_is_wrong_the_operator_and_the_sample_are_named() -> None:
+    right, wrong = Sample(SampleTensor(torch.float32, (2,))), Sample(torch.tensor([float("nan")]), by=0.0)
+
+    def other(ctx: Context, x: Value, *, by: float = 2.0) -> Value:
+        return ctx.emit("Muls", x, value=by or 1.0)
+
+    unregister(TWICE)
+    converts(TWICE)(other)
+    assert check_converter(TWICE, [right]) == 1
+    with pytest.raises(ConverterRefuted, match=r"twice\.default is wrong in sample 2: .*by.: 0\.0") as told:
+        check_converter(TWICE, [right, Sample(torch.ones(1), by=0.0), wrong])
+    assert "not close" in str(told.value)
+    assert isinstance(told.value, AssertionError)
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_converter_without_samples_is_not_proven() -> None:
+    with pytest.raises(ConverterError, match="has no samples") as told:
+        check_converter(TWICE, [])
+    assert "samples=" in told.value.advice
 
 
 @pytest.mark.usefixtures("registered")

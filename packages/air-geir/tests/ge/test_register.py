@@ -11,7 +11,7 @@ import torch
 
 from air_geir import ge, prototypes, register_fx_node_ge_converter
 from air_geir.converters import ConverterError, find, unregister
-from air_geir.errors import EngineError, PrototypeError, UnknownOperatorError
+from air_geir.errors import ConverterFailed, EngineError, PrototypeError, UnknownOperatorError
 from air_geir.export import dynamo_export
 from air_geir.ge import apis
 from air_geir.proof import check_call, compile_call
@@ -162,6 +162,15 @@ def test_operator_types_are_functions_with_the_names_of_their_prototypes() -> No
         converted(lambda x, scale, offset: apis.Add(x, x1=x, x2=offset))
     with pytest.raises(PrototypeError, match="takes 2 inputs, and 3"):
         converted(lambda x, scale, offset: apis.Add(x, offset, offset))
+
+
+def test_a_fault_in_such_a_converter_is_raised_with_its_line() -> None:
+    def convert(x: Any, scale: float, offset: Any) -> Any:
+        return x.nothing
+
+    with pytest.raises(ConverterFailed, match=r"affine\.default raised AttributeError") as told:
+        converted(convert)
+    assert str(told.value.where).endswith("return x.nothing")
 
 
 def test_such_a_type_is_exported_without_a_prototype(tmp_path: Path) -> None:

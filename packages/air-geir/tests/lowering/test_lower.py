@@ -11,7 +11,7 @@ from torch import Tensor
 
 from air_geir import SplitExecutable, compile_graph
 from air_geir.converters import _registry, find_converter
-from air_geir.errors import UnsupportedGraphError
+from air_geir.errors import ConverterFailed, UnsupportedGraphError
 from air_geir.proof import trace
 
 aten = torch.ops.aten
@@ -32,6 +32,13 @@ def with_fault(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     monkeypatch.setitem(_registry._CONVERTERS, known.target, replace(known, function=faulty))
 
 
+def with_converter(monkeypatch: pytest.MonkeyPatch, convert: Any) -> None:
+    """The converter of sine is one of the user's."""
+    known = find_converter(aten.sin.default)
+    assert known is not None
+    monkeypatch.setitem(_registry._CONVERTERS, known.target, replace(known, function=convert))
+
+
 def test_an_operator_whose_converter_has_a_fault_runs_eagerly(monkeypatch: pytest.MonkeyPatch) -> None:
     with_fault(monkeypatch, "air_geir.converters.math")
     x = torch.arange(4.0)
@@ -49,8 +56,41 @@ def test_where_no_cut_is_wanted_the_fault_is_named(monkeypatch: pytest.MonkeyPat
         compile_graph(trace(function, [x]), [x])
 
 
-def test_a_fault_in_a_converter_of_the_users_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_in_a_converter_of_the_users_is_raised_with_its_line_and_that_of_the_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with_fault(monkeypatch, "somebody.converters")
     x = torch.arange(4.0)
-    with pytest.raises(KeyError, match="no such row"):
+    traced = trace(function, [x])
+    for node in traced.graph.nodes:
+        node.meta["stack_trace"] = (
+            f'  File "{__file__}", line 1, in function\n    return [torch.sin(x + 1) * 2]'
+        )
+    with pytest.raises(ConverterFailed, match=r"aten\.sin\.default raised KeyError: .*no such row") as told:
+        compile_graph(traced, [x], fallback="eager")
+    assert isinstance(told.value.__cause__, KeyError)
+    assert str(told.value.where).endswith('raise KeyError("a table has no such row")')
+    assert "return [torch.sin(x + 1) * 2]" in str(told.value)
+
+
+@pytest.mark.parametrize(("given", "advice"), [(None, "is there a return"), (3.0, "what ctx.emit gives")])
+def test_a_converter_of_the_users_that_gives_no_value_is_at_fault_and_not_the_graph(
+    monkeypatch: pytest.MonkeyPatch, given: Any, advice: str
+) -> None:
+    with_converter(monkeypatch, lambda ctx, self: given)
+    x = torch.arange(4.0)
+    with pytest.raises(ConverterFailed, match=rf"gave {given}, and not a Value") as told:
         compile_graph(trace(function, [x]), [x], fallback="eager")
+    assert advice in told.value.advice
+    assert __file__ in str(told.value.where)
+
+
+def test_a_result_of_a_wrong_type_is_said_of_the_converter_and_not_of_the_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with_converter(monkeypatch, lambda ctx, self: ctx.cast(self, torch.float64))
+    x = torch.arange(4.0)
+    with pytest.raises(UnsupportedGraphError, match=r"its converter \(.*float64.*ctx\.out_dtype") as told:
+        compile_graph(trace(function, [x]), [x])
+    assert __file__ in str(told.value)
+    assert "register a converter" not in told.value.advice

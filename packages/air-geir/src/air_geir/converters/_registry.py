@@ -23,6 +23,10 @@ Target: TypeAlias = "torch._ops.OpOverload | torch._ops.HigherOrderOperator | st
 Function: TypeAlias = Callable[..., Any]
 
 
+USERS: Final = "user"
+"""The family of converters that users register in TorchAir's style."""
+
+
 @dataclass(frozen=True)
 class Converter:
     """A registered converter."""
@@ -38,17 +42,14 @@ class Converter:
     @property
     def is_own(self) -> bool:
         """Whether it is part of this package."""
-        return (
-            str(getattr(self.function, "__module__", "")).partition(".")[0] == __package__.partition(".")[0]
-        )
+        package = str(getattr(self.function, "__module__", "")).partition(".")[0]
+        return self.family != USERS and package == __package__.partition(".")[0]
 
 
 log = logging.getLogger(__name__)
 _CONVERTERS: dict[str, Converter] = {}
 _OUT_OF_PLACE: dict[str, Converter] = {}
 """AIR's own converters that a user's has replaced."""
-USERS: Final = "user"
-"""The family of converters that users register in TorchAir's style."""
 
 
 def name_of(target: object) -> str:
@@ -97,12 +98,12 @@ def add(
         load_families()
     known = _CONVERTERS.get(name)
     if known is not None and family == USERS and known.family != USERS:
-        log.warning("%s: the converter at %s takes the place of AIR's own", name, _where(function))
+        log.warning("%s: the converter at %s takes the place of AIR's own", name, where_is(function))
         _OUT_OF_PLACE[name] = known
     elif known is not None:
         raise ConverterError(
-            f"{name} already has a converter: {_where(known.function)}",
-            where=_where(function),
+            f"{name} already has a converter: {where_is(known.function)}",
+            where=where_is(function),
             advice="call unregister() first if yours is meant to take its place",
         )
     if takes_context and not _fits(name, function):
@@ -164,7 +165,7 @@ def check(name: str, function: Function) -> None:
     if _spelled(given) != _spelled(expected):
         raise ConverterError(
             f"the converter of {name} takes ({', '.join(given)})",
-            where=_where(function),
+            where=where_is(function),
             advice=f"take the context and then the schema's arguments: {', '.join(expected)}",
         )
 
@@ -187,7 +188,8 @@ def _spelled(names: Sequence[str]) -> list[str]:
     return ["self", *plain[1:]] if plain[:1] == ["input"] else plain
 
 
-def _where(function: Function) -> str:
+def where_is(function: Function) -> str:
+    """The file of a function and its first line."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(function)
 

@@ -47,7 +47,7 @@ def _by_torch(row: None) -> Body:
     def convert(ctx: Context, self: Value, *assert_msg: str) -> None:
         ctx.refuse(
             "the engine cannot stop where a check of your program fails; torch can",
-            "let torch run it (config.air.unsupported = 'eager'), or take the check out of the model",
+            "take the check out of the model",
         )
 
     return convert

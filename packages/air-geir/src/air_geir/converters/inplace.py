@@ -38,7 +38,7 @@ def auto_functionalized(ctx: Context, op: torch._ops.OpOverload, **given: Any) -
     if converter is None:
         ctx.refuse(
             f"{name_of(op)} writes to its arguments and has no converter",
-            "write one that sets ctx.written, or let torch run it (config.air.unsupported = 'eager')",
+            "write one that sets ctx.written",
         )
     copies = [ctx.emit("TensorMove", base, shape=base.shape) for base in given["_all_bases"]]
     arguments: dict[str, Any] = {}

@@ -14,15 +14,17 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from air_config import variables
+from air_config.errors import AirError
 from air_geir.auto import automatic
 from air_geir.building._context import Context, UseDecomposition
 from air_geir.building._sizes import Sizes, dims_of
 from air_geir.building._value import Value
 from air_geir.converters import Converter, find_converter, name_of
-from air_geir.errors import AttributeKindError, CannotConvert, ExpressionError, GeirError
+from air_geir.errors import AttributeKindError, CannotConvert, ExpressionError
 from air_geir.ir import DataType, Expr, Graph, Origin, TensorDesc, as_dim
 from air_geir.lowering._checks import checks_that_can_fail
 from air_geir.lowering._decompose import Expansions, is_dynamic_leaf
+from air_geir.lowering._faults import gave, of_another_type, raised_in
 from air_geir.lowering._memory import Caller, Memory
 from air_geir.lowering._scopes import Scopes
 from air_geir.lowering._source import origin_of, reason_of, source_of
@@ -201,8 +203,9 @@ class Lowering:
         args = self._with_a_tensor(node.target, args)
         try:
             with self.ctx.converting(meta, lambda: Memory(self, node)):
-                result = call_converter(self.ctx, converter, args, kwargs)
-                settled = self._settle(result, meta, converter.target)
+                origin = self.ctx.graph.origin or origin_of(node)
+                result = call_converter(self.ctx, converter, args, kwargs, origin.source)
+                settled = self._settle(result, meta, converter, origin.source)
                 self._write_back(node, self.ctx.written)
         except UseDecomposition:
             return self._expand(node, args, kwargs)
@@ -292,22 +295,24 @@ class Lowering:
 
     # results ----------------------------------------------------------------------------------------------
 
-    def _settle(self, result: Any, meta: Any, target: str) -> Any:
+    def _settle(self, result: Any, meta: Any, converter: Converter, call: str | None) -> Any:
         """Checks the result against torch's description and takes over its shape."""
         if isinstance(meta, (list, tuple)):
             if not isinstance(result, (list, tuple)) or len(result) != len(meta):
-                raise GeirError(
-                    f"the converter of {target} must give {len(meta)} results, gave {result!r}",
-                    advice="return one Value for each result of the operator",
-                )
-            return [self._settle(r, m, target) for r, m in zip(result, meta, strict=True)]
-        if not isinstance(result, Value) or not isinstance(meta, torch.Tensor):
+                raise gave(converter, result, f"{len(meta)} results", call)
+            # a result that nothing reads may be None
+            return [
+                None if r is None else self._settle(r, m, converter, call)
+                for r, m in zip(result, meta, strict=True)
+            ]
+        if not isinstance(meta, torch.Tensor):
             return result
+        if not isinstance(result, Value):
+            if converter.is_own:
+                return result
+            raise gave(converter, result, "a Value", call)
         if result.dtype != meta.dtype:
-            raise CannotConvert(
-                f"the converter of {target} has no rule for these types: it gives {result.dtype}, torch {meta.dtype}",
-                advice="bring the operands to one type before the call",
-            )
+            raise of_another_type(converter, result.dtype, meta.dtype)
         dims = dims_of(meta.shape)
         settled = Value(result.port, result.dtype, dims)
         if self.ctx.made(result):
@@ -394,23 +399,24 @@ def _are_sizes(meta: Any) -> bool:
 
 
 def call_converter(
-    ctx: Context, converter: Converter, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ctx: Context, converter: Converter, args: tuple[Any, ...], kwargs: Mapping[str, Any], call: str | None
 ) -> Any:
     """Runs a converter the way it wants to be called.
 
-    If one of AIR's own fails, the operator is refused with the reason; an error of a user's converter is raised.
+    If one of AIR's own fails, the operator is refused with the reason. An error of a user's converter is raised with the
+    line of the converter, and with `call`, the line that called the operator.
     """
-    if not converter.takes_context:
-        return converter.function(ctx.meta, *args, **kwargs)
-    if "from" in kwargs:
+    if "from" in kwargs and converter.takes_context:
         kwargs = {("from_" if name == "from" else name): value for name, value in kwargs.items()}
     try:
-        return converter.function(ctx, *args, **kwargs)
+        return converter.function(ctx if converter.takes_context else ctx.meta, *args, **kwargs)
     except (CannotConvert, ExpressionError, AttributeKindError, UseDecomposition):
         raise
     except Exception as fault:
         if not converter.is_own:
-            raise
+            if isinstance(fault, AirError):
+                raise
+            raise raised_in(converter, fault, call) from fault
         log.debug("the converter of %s failed", converter.target, exc_info=fault)
         raise CannotConvert(
             f"its converter failed with {type(fault).__name__}: {fault}", advice="please report it"

@@ -17,10 +17,11 @@ from air_geir.building._context import Context
 from air_geir.building._sizes import Sizes, dims_of
 from air_geir.building._value import Value
 from air_geir.converters import find, name_of
-from air_geir.errors import CannotConvert, ChecksLeftOut, ExpressionError, UnsupportedGraphError
+from air_geir.errors import CannotConvert, ChecksLeftOut, ExpressionError
 from air_geir.ir import Expr, Graph, Node, Placement, Port, TensorDesc, as_dim
 from air_geir.lowering._checks import CHECK, checks_that_can_fail
 from air_geir.lowering._decompose import Expansions, Table, writes_inside
+from air_geir.lowering._faults import cannot_lower
 from air_geir.lowering._lower import Lowering
 from air_geir.lowering._memory import Caller
 from air_geir.lowering._outputs import Outputs, ResultPlan, number_output, returned_by
@@ -139,10 +140,10 @@ class _ProgramBuilder:
         self._inputs(self.holders)
         self.lowering.walk(self.gm)
         if self.found:
-            raise UnsupportedGraphError(self.graph.name, self.found)
+            raise cannot_lower(self.graph.name, self.found, beside_torch=self.hosted)
         outputs = self._outputs()
         if self.found:
-            raise UnsupportedGraphError(self.graph.name, self.found)
+            raise cannot_lower(self.graph.name, self.found, beside_torch=self.hosted)
         return outputs
 
     def _checks(self) -> dict[fx.Node, str]:
