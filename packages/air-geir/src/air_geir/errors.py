@@ -74,7 +74,7 @@ class ConverterError(GeirError):
 class ConverterFailed(ConverterError):
     """The function of a converter raised, or gave something that is no result of its operator.
 
-    Repair the function at the line that the message names; where it raised, the cause of this error has the whole trace.
+    Repair the function at the line that the message names; the cause of this error is what the function raised.
     """
 
     target: str

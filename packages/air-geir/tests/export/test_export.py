@@ -211,6 +211,22 @@ def test_a_symbolic_link_is_an_error(tmp_path: Path) -> None:
         export(tmp_path / "link")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [(2, {}), (1, {"compiler_config": None}), (0, {})],
+    ids=["many", "mistyped", "none"],
+)
+def test_arguments_that_forward_does_not_take_are_told_from_a_model_that_is_no_graph(
+    tmp_path: Path, arguments: int, named: dict[str, Any]
+) -> None:
+    given = [torch.randn(3, 4)] * arguments
+    with pytest.raises(ExportError, match="forward of Linear cannot be called") as told:
+        dynamo_export(*given, model=torch.nn.Linear(4, 4), export_path=tmp_path, **named)
+    assert "forward(input: torch.Tensor)" in told.value.advice
+    assert "options of the export are model, export_path" in told.value.advice
+    assert "draft_export" not in told.value.advice
+
+
 def test_a_model_that_is_no_single_graph_is_an_error(tmp_path: Path) -> None:
     class Branching(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:

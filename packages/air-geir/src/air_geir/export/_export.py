@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,6 +91,7 @@ def dynamo_export(
             f"the model is of {type(model).__name__}, not a torch.nn.Module",
             advice="put a function into the forward of a module",
         )
+    _arguments_fit(model, args, kwargs)
     folder = _folder(Path(export_path))
     rank, world = ranks.rank_and_size()
     record = settings.export.experimental.enable_record_nn_module_stack
@@ -109,6 +110,23 @@ def dynamo_export(
         names = [f"{export_name}{k}" if world > 1 else export_name for k in range(world)]
         written.extend(write_relation(folder, names, groups))
     return Exported(target, tuple(written), program.graph)
+
+
+def _arguments_fit(model: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Arguments that `forward` does not take are refused; a mistyped option of the export is one of them."""
+    try:
+        signature = inspect.signature(model.forward)
+    except ValueError:  # of a function without one
+        return
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        options = inspect.signature(dynamo_export).parameters.values()
+        known = [option.name for option in options if option.kind is option.KEYWORD_ONLY]
+        raise ExportError(
+            f"the forward of {type(model).__name__} cannot be called with these arguments: {error}",
+            advice=f"give the arguments of forward{signature}; options of the export are {', '.join(known)}",
+        ) from error
 
 
 def finish(program: Program) -> None:

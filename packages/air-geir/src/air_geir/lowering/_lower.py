@@ -403,8 +403,8 @@ def call_converter(
 ) -> Any:
     """Runs a converter the way it wants to be called.
 
-    If one of AIR's own fails, the operator is refused with the reason. An error of a user's converter is raised with the
-    line of the converter, and with `call`, the line that called the operator.
+    If one of AIR's own fails, the operator is refused with the reason. An error of a user's converter is raised with
+    the line of the converter, and with `call`, the line that called the operator.
     """
     if "from" in kwargs and converter.takes_context:
         kwargs = {("from_" if name == "from" else name): value for name, value in kwargs.items()}

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from air_geir.errors import CompilationFailed, EngineError, EngineUnavailableError
 from air_geir.offline._pyacl import soc_name
@@ -17,6 +18,9 @@ from air_geir.offline._pyacl import soc_name
 PROGRAM = "atc"
 OURS = frozenset({"framework", "model", "output", "soc_version"})
 """Options that the arguments of `compile_air` are for."""
+
+
+ADVICE: Final = "install CANN's toolkit and source its set_env.sh, or run under air-sim"
 
 
 def missing_program() -> str | None:
@@ -40,9 +44,7 @@ def compile_air(
         options: options of `atc` without their dashes, for example `{"input_shape": "x:2,4"}`.
     """
     if reason := missing_program():
-        raise EngineUnavailableError(
-            f"{model} cannot be compiled: {reason}", advice="install CANN's toolkit and source its set_env.sh"
-        )
+        raise EngineUnavailableError(f"{model} cannot be compiled: {reason}", advice=ADVICE)
     if own := sorted(OURS.intersection(options or {})):
         raise EngineError(
             f"options of compile_air has {', '.join(own)}, which it sets itself",
