@@ -264,11 +264,14 @@ def test_S19_a_priority_that_cannot_be_had_is_ignored_with_a_warning_or_an_error
 
     example = torch.randn(3, 3, device=device)
     gm = make_fx(ranked, tracing_mode="fake")(example)
+    for node in gm.graph.nodes:
+        node.meta["stack_trace"] = f'  File "{__file__}", line 7, in ranked\n    with npu_stream_switch():'
     asked = settings(device)
     with pytest.warns(
         ScopeIgnored, match=r"the priority is ignored: .*'ranked in lowering' asks for priority 3"
-    ):
+    ) as told:
         run = compile_graph(gm, [example], settings=asked)
+    assert [(warning.filename, warning.lineno) for warning in told] == [(__file__, 7)]
     for _ in range(3):
         torch.testing.assert_close(run(example)[0], (example + 1) * 2)
     strict = settings(device, air__stream_priority="error")

@@ -141,6 +141,12 @@ def test_wait_needs_tensors(given: Any) -> None:
         ops.wait(given)
 
 
+def test_a_tensor_given_to_wait_without_a_list_is_described_and_not_printed() -> None:
+    with pytest.raises(errors.InvalidArgument, match=r"got one tensor of shape \(40, 50\)\n") as told:
+        ops.wait(torch.ones(40, 50))  # type: ignore[arg-type]  # the mistake under test
+    assert "wait([tensor])" in told.value.advice
+
+
 def test_record_stream_needs_a_tensor_and_a_tag() -> None:
     with pytest.raises(errors.InvalidArgument, match="tensor"):
         ops.npu_record_tagged_stream(3, "1")  # type: ignore[arg-type]  # the mistake under test

@@ -91,6 +91,7 @@ def test_check_warns_with_the_pair_both_lines_and_the_wait_to_add() -> None:
     assert "model.py:11   code_11" in text
     assert "model.py:22   code_22" in text
     assert "npu_tagged_event_wait" in text
+    assert "event = npu_create_tagged_event(" in text
     assert (caught[0].filename, caught[0].lineno) == ("model.py", 22)
 
 
@@ -98,7 +99,8 @@ def test_error_raises_with_all_findings() -> None:
     graph, _ = graph_of((*RACY, Op(0, "wait", 3)), 1)
     with pytest.raises(errors.StreamCheckError, match="2 finding") as caught:
         StreamPlan.of(graph, sync="error")
-    assert "unsatisfied wait" in str(caught.value)
+    assert "\n  at      race: " in str(caught.value)
+    assert "\n  at      unsatisfied wait: " in str(caught.value)
 
 
 def test_a_block_that_an_executor_keeps_is_told_by_the_plan_and_no_warning_or_error() -> None:

@@ -13,7 +13,6 @@ returns. So a block that another stream may still use then is kept for it, also 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
@@ -27,6 +26,7 @@ from air_aclgraph._straight import Lowering, Step
 from air_aclgraph.errors import Unsupported
 from air_fxpasses import is_left_out
 from air_graph import source_of as where
+from air_graph import warn_at
 
 _ops: Final = torch.ops.air_streams
 
@@ -43,7 +43,9 @@ class PlanLowering(Lowering):
         self._strict = strict
         self._current = plan.entry
         self._events: dict[Any, Any] = {}
-        self._priority = {use.stream: use.priority for use in plan.resources.streams}
+        uses = plan.resources.streams
+        self._priority = {use.stream: use.priority for use in uses}
+        self._asked = {use.stream: use.asked_by for use in uses}
         acting = (DETERMINISTIC,) if runtime.abilities.deterministic_level else ()
         plan.warn_of_ignored_scopes(acting)
         self._scopes: list[bool] = []
@@ -124,7 +126,8 @@ class PlanLowering(Lowering):
         except (Unsupported, air_streams.errors.StreamPriorityError) as error:
             if self._strict or not self._priority.pop(stream, 0):
                 raise
-            warnings.warn(air_streams.ScopeIgnored(f"the priority is ignored: {error}"), stacklevel=2)
+            told = air_streams.ScopeIgnored(f"the priority is ignored: {error}")
+            warn_at(where(self._asked.get(stream)), told, "air_aclgraph")
             return self._runtime.stream(stream.tag, 0)
 
     def _on(self, stream: air_streams.StreamId, call: Step) -> list[Step]:

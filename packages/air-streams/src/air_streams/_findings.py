@@ -62,6 +62,7 @@ class Race(Finding):
     _fix: ClassVar[str] = (
         "record an event right after {self.first.name} on the {self.first_stream} (npu_tagged_event_record(event)), "
         "and wait for it on the {self.second_stream} right before {self.second.name} (npu_tagged_event_wait(event)); "
+        "make it once outside the compiled function (event = npu_create_tagged_event('a name of yours')); "
         "or compile with sync='auto'"
     )
 
@@ -178,7 +179,8 @@ class CollectiveDeadlock(Finding):
 
     kind: ClassVar[str] = "collective deadlock"
     _fix: ClassVar[str] = (
-        "record an event after {self.first.name} and wait for it before {self.second.name}, or issue both on one stream"
+        "record an event after {self.first.name} and wait for it before {self.second.name} "
+        "(npu_create_tagged_event makes one, outside the compiled function), or issue both on one stream"
     )
 
     groups: tuple[str, str]

@@ -38,10 +38,11 @@ from air_streams.errors import ScopeIgnored
 
 @dataclass(frozen=True)
 class StreamUse:
-    """A stream of the plan and the priority it must have."""
+    """A stream of the plan, the priority it must have, and the scope that asks for that."""
 
     stream: StreamId
     priority: int
+    asked_by: Node | None = None
 
 
 @dataclass(frozen=True)
@@ -198,7 +199,8 @@ class StreamPlan:
     @property
     def resources(self) -> Resources:
         """Streams and events the plan needs."""
-        streams = tuple(StreamUse(s, self._program.priority.get(s, 0)) for s in self._program.streams)
+        asked = self._program.priority
+        streams = tuple(StreamUse(s, *asked.get(s, (0, None))) for s in self._program.streams)
         events: dict[EventId, None] = {}
         for node in self._program.order:
             actions = self._actions[node]

@@ -47,7 +47,8 @@ class Program:
     index: dict[Node, int] = field(default_factory=dict)
     stream: dict[Node, StreamId] = field(default_factory=dict)
     streams: list[StreamId] = field(default_factory=lambda: [ENTRY])
-    priority: dict[StreamId, int] = field(default_factory=dict)
+    priority: dict[StreamId, tuple[int, Node]] = field(default_factory=dict)
+    """The priority that a stream shall have, and the scope that asks for it."""
     records: dict[Node, tuple[EventId, int]] = field(default_factory=dict)
     waits: dict[Node, tuple[Dependency, ...]] = field(default_factory=dict)
     unmet: dict[Node, EventId] = field(default_factory=dict)
@@ -189,7 +190,7 @@ class _Reader:
     def enter(self, node: Node, given: dict[str, Any]) -> None:
         stream = StreamId(given["tag"])
         priority = int(given["priority"])
-        known = self.program.priority.get(stream, 0)
+        known, _ = self.program.priority.get(stream, (0, node))
         if priority and known and priority != known:
             raise StreamPriorityError(
                 f"{stream} is switched to with priority {known} and with priority {priority} in one graph",
@@ -203,7 +204,7 @@ class _Reader:
                 advice="remove stream_priority, or use a tag of your own",
             )
         if priority:
-            self.program.priority[stream] = priority
+            self.program.priority.setdefault(stream, (priority, node))
         self.scopes.append((stream, node))
         self.program.stream[node] = stream
         if (limit := self._limit_on(stream)) is not None:

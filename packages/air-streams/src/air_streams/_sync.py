@@ -163,7 +163,7 @@ def announce(
     if sync == "error":
         raise StreamCheckError(
             f"{_WRONG[by]}: {len(found)} finding(s)",
-            where="; ".join(str(finding) for finding in found),
+            where="\n  at      ".join(str(finding) for finding in found),
             advice=f"mend the {_MEND[by]} as proposed, or compile with sync='auto' to insert the missing waits",
         )
     for finding in found:

@@ -59,9 +59,15 @@ def record() -> torch.Tensor:
 
 def wait(tensors: Sequence[torch.Tensor]) -> None:
     """Makes the current stream wait for markers and for the computation of ordinary tensors."""
+    wanted = "wait needs a non-empty list of tensors or markers"
+    if isinstance(tensors, torch.Tensor):
+        raise InvalidArgument(
+            f"{wanted}, got one tensor of shape {tuple(tensors.shape)}",
+            advice="put it into a list: wait([tensor])",
+        )
     if not isinstance(tensors, (list, tuple)) or not tensors:
         raise InvalidArgument(
-            f"wait needs a non-empty list of tensors or markers, got {tensors!r}",
+            f"{wanted}, got {tensors!r}",
             advice="give it what record() returned, or the tensors whose computation must be done",
         )
     for tensor in tensors:

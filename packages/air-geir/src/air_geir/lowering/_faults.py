@@ -39,7 +39,7 @@ def gave(converter: Converter, result: Any, wanted: str, call: str | None) -> Co
 
 
 def of_another_type(converter: Converter, given: Any, stated: Any) -> CannotConvert:
-    """A result whose type is not the one that torch states: AIR has no rule for the operands, or the user's has a fault."""
+    """A result whose type is not the one that torch states: AIR has no rule for it, or the user's has a fault."""
     if converter.is_own:
         return CannotConvert(
             f"the converter of {converter.target} has no rule for these types: it gives {given}, torch {stated}",
