@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from air_config import CompilerConfig, Context, Effect, Rule
+from air_config import RULES, CompilerConfig, Context, Effect, Rule, resolve
+from air_config._context import DONE
 from air_config._layers import Layered, layer
 from air_config._rules import INERT, KEEP, Facts, apply, both, either, fact, option_is, option_off, option_on
 
@@ -90,3 +91,16 @@ def test_a_fact_about_the_place_is_reported_as_it_is() -> None:
     here = Rule("here", fact("always", lambda context: True), ("context.cards",), "refused", "why", "where")
     (notice,) = apply((here,), layered(), Context(cards=2))
     assert (notice.option, notice.given, notice.used, notice.origin) == ("context.cards", 2, 2, "context")
+    assert str(notice) == "work on several NPUs in one process is refused: why [here; where]"
+
+
+def test_facts_are_told_as_what_the_user_did() -> None:
+    on_facts = {path for rule in RULES for path in rule.options if path.startswith("context.")}
+    assert on_facts == DONE.keys()
+    settings = resolve(CompilerConfig(), Context(multi_stream=True, buckets=True))
+    told = [str(notice) for notice in settings.notices]
+    assert [text.partition(" is ")[0] for text in told] == [
+        "set_dim_buckets",
+        "work on several streams (npu_stream_switch and the like)",
+    ]
+    assert "False" not in told[1]

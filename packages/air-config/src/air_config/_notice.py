@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import attrs
 
+from air_config._context import DONE
 from air_config._kinds import thaw
 
 __all__ = ["Effect", "Notice"]
@@ -43,13 +44,10 @@ class Notice:
         return fields
 
     def __str__(self) -> str:
-        used = "" if self.effect == "ignored" else f", {self.used!r} is used"
-        if self.effect == "refused":
-            used = ""
-        return (
-            f"{self.option}={self.given!r} ({self.origin}) is {self.effect}{used}: {self.reason} "
-            f"[{self.rule}; {self.source}]"
-        )
+        done = DONE.get(self.option)
+        subject = done or f"{self.option}={self.given!r} ({self.origin})"
+        used = f", {self.used!r} is used" if self.effect == "overridden" and done is None else ""
+        return f"{subject} is {self.effect}{used}: {self.reason} [{self.rule}; {self.source}]"
 
 
 def _plain(value: Any) -> Any:

@@ -60,9 +60,10 @@ def record() -> torch.Tensor:
 def wait(tensors: Sequence[torch.Tensor]) -> None:
     """Makes the current stream wait for markers and for the computation of ordinary tensors."""
     wanted = "wait needs a non-empty list of tensors or markers"
-    if isinstance(tensors, torch.Tensor):
+    given: object = tensors
+    if isinstance(given, torch.Tensor):
         raise InvalidArgument(
-            f"{wanted}, got one tensor of shape {tuple(tensors.shape)}",
+            f"{wanted}, got one tensor of shape {tuple(given.shape)}",
             advice="put it into a list: wait([tensor])",
         )
     if not isinstance(tensors, (list, tuple)) or not tensors:
