@@ -48,7 +48,7 @@ def test_conditions_evaluate_and_read_as_text() -> None:
     ("effect", "to", "given", "used", "told"),
     [
         ("ignored", INERT, 3, 1, True),
-        ("ignored", INERT, 1, 1, True),
+        ("ignored", INERT, 1, 1, False),
         ("ignored", INERT, None, 1, False),
         ("overridden", 5, 3, 5, True),
         ("overridden", 5, 5, 5, False),

@@ -150,10 +150,13 @@ def _act_on(rule: Rule, path: str, layered: Layered, context: Context) -> Notice
 
 
 def _reportable(rule: Rule, path: str, given: Any, changed: bool, asked: bool) -> bool:
-    """An override is reported when it changes a value; the other effects when the option was in use."""
+    """An override is reported when it changes a value; the other effects when the option was in use.
+
+    An assigned default with which the option does nothing is not in use.
+    """
     if rule.effect == "overridden":
         return changed or rule.to is KEEP
-    row = OPTIONS[path]
     if rule.effect == "refused":
         return changed or rule.to is KEEP
-    return asked or (given != row.default and given != row.inert)
+    differs = bool(given != OPTIONS[path].default)
+    return changed or differs if asked else changed and differs
