@@ -145,8 +145,8 @@ def two_graphs(x: Tensor) -> Tensor:
     ("function", "options", "match"),
     [
         (two_graphs, {}, "several graphs ran: graph_"),
-        (lambda x: x + 1, {"mode": "max-autotune"}, "no captured graph"),
-        (lambda x: x + 1, {"debug__run_eagerly": True}, "no captured graph"),
+        (lambda x: x + 1, {"mode": "max-autotune"}, "no graph that mode reduce-overhead captured"),
+        (lambda x: x + 1, {"debug__run_eagerly": True}, "no graph that mode reduce-overhead captured"),
     ],
 )
 def test_what_is_not_one_captured_graph_is_refused_with_the_reason(
@@ -154,6 +154,21 @@ def test_what_is_not_one_captured_graph_is_refused_with_the_reason(
 ) -> None:
     with pytest.raises(CannotPin, match=match):
         pin(compiled(function, **options), torch.ones(2))
+
+
+def test_a_function_that_was_never_compiled_is_refused_as_one() -> None:
+    with pytest.raises(CannotPin, match="Linear is no function that torch.compile made"):
+        pin(torch.nn.Linear(2, 2), torch.ones(2))
+    in_place = torch.nn.Linear(2, 2)
+    in_place.compile(backend="eager")
+    with pytest.raises(CannotPin, match="no graph that mode reduce-overhead captured"):
+        pin(in_place, torch.ones(2))
+
+
+def test_a_graph_that_is_trained_is_refused_with_that_reason() -> None:
+    with pytest.raises(CannotPin, match="the result of the example has a gradient"):
+        with torch.enable_grad():
+            pin(compiled(lambda x: x + 1), torch.ones(2, requires_grad=True))
 
 
 @pytest.mark.parametrize(

@@ -20,18 +20,23 @@ from typing import Any, Final
 
 from torch import Tensor
 from torch.autograd import forward_ad
-from torch.utils._pytree import TreeSpec, tree_flatten, tree_structure, tree_unflatten
+from torch.utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_structure, tree_unflatten
 
 import air_aclgraph
 from air_aclgraph.errors import InputRefused
 from air_backend._in_order import InOrder
 from air_backend._kinds import Kinds
 from air_backend._shared_memory import Fitting, Traced, Written
+from air_backend._uncompiled import COMPILED_CALL, uncompiled
 from air_backend.eager_calls.errors import TangentsRefused
 from air_backend.errors import CannotPin, PinnedArgument
 
 _MANY: Final = "several graphs ran: {0}"
-_NONE: Final = "no captured graph was called without AOTAutograd's wrapper"
+_NOT_COMPILED: Final = (
+    "{0} is no function that torch.compile made, and it calls none that runs a captured graph"
+)
+_TRAINED: Final = "the result of the example has a gradient, and a graph that is trained is not called alone"
+_NONE: Final = "no graph that mode reduce-overhead captured ran in the example, or one that torch has to wrap"
 
 
 class PinnedCall:
@@ -114,8 +119,7 @@ def pin(compiled: Callable[..., Any], *args: Any, **kwargs: Any) -> PinnedCall:
     with air_aclgraph.witnessed() as seen:
         results = compiled(*args, **kwargs)
     if len(seen) != 1:
-        names = ", ".join(one.executor.name for one in seen)
-        raise CannotPin(_MANY.format(names) if seen else _NONE)
+        raise CannotPin(_why_not_one([one.executor.name for one in seen], compiled, results))
     executor = seen[0].executor
     shared = executor if isinstance(executor, InOrder) else None
     if shared is not None:
@@ -140,6 +144,17 @@ def pin(compiled: Callable[..., Any], *args: Any, **kwargs: Any) -> PinnedCall:
     call = handle if shared is None else shared.pinned(handle)
     pinned = PinnedCall(call, example, spec, taken).returning(_result(results, seen[0].outputs, example))
     return pinned.checking(_sharing_of(executor, seen[0].args, handle.places))
+
+
+def _why_not_one(graphs: Sequence[str], compiled: Callable[..., Any], results: Any) -> str:
+    """Why the example did not run one graph that can be called alone."""
+    if graphs:
+        return _MANY.format(", ".join(graphs))
+    if uncompiled(compiled) is compiled and getattr(compiled, COMPILED_CALL, None) is None:
+        return _NOT_COMPILED.format(getattr(compiled, "__qualname__", type(compiled).__name__))
+    if any(isinstance(leaf, Tensor) and leaf.requires_grad for leaf in tree_leaves(results)):
+        return _TRAINED
+    return _NONE
 
 
 def _sharing_of(
