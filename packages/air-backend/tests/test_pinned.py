@@ -157,7 +157,7 @@ def test_what_is_not_one_captured_graph_is_refused_with_the_reason(
 
 
 def test_a_function_that_was_never_compiled_is_refused_as_one() -> None:
-    with pytest.raises(CannotPin, match="Linear is no function that torch.compile made"):
+    with pytest.raises(CannotPin, match=r"Linear is no function that torch\.compile made"):
         pin(torch.nn.Linear(2, 2), torch.ones(2))
     in_place = torch.nn.Linear(2, 2)
     in_place.compile(backend="eager")

@@ -45,8 +45,8 @@ STORAGE_SIZE = 4
 Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
 
-def on_stream(graph: Graph, stream: int, call: Call) -> Node:
-    """One node on a stream: 0 is the entry stream, n the stream with tag n."""
+def on_stream(graph: Graph, stream: int | str, call: Call) -> Node:
+    """One node on a stream: 0 is the entry stream, any other the stream with that tag."""
     if stream == 0:
         return graph.call_function(*call)
     graph.call_function(ops.stream_enter.default, (str(stream),))

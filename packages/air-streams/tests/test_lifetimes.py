@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 import torch
 from torch.fx import Graph, Node
 
-from air_streams import StreamPlan
+from air_streams import StreamPlan, StreamRaceWarning
 from streams_programs import on_stream
 
 ops = torch.ops.air_streams
@@ -21,10 +22,10 @@ class Builder:
         self.graph = Graph()
         self.x = self.graph.placeholder("x")
 
-    def work(self, stream: int, *args: Node) -> Node:
+    def work(self, stream: int | str, *args: Node) -> Node:
         return on_stream(self.graph, stream, (aten.cat.default, (list(args),), {}))
 
-    def sync(self, source: int, to: int, event: str) -> None:
+    def sync(self, source: int | str, to: int | str, event: str) -> None:
         on_stream(self.graph, source, (ops.event_record.default, (event,), {}))
         on_stream(self.graph, to, (ops.event_wait.default, (event,), {}))
 
@@ -65,6 +66,37 @@ def test_S21_record_stream_makes_it_safe_only_for_the_stream_it_names() -> None:
         b.graph.call_function(ops.record_stream.default, (block, tag))
         plan = b.plan(used, b.work(0, b.x))
         assert (found(plan) == []) == safe
+
+
+def keeps_for(tag: str) -> StreamPlan:
+    """A block that stream 'side' uses is kept for the stream of a tag."""
+    b = Builder()
+    block = b.work(0, b.x)
+    b.sync(0, "side", "made")
+    used = b.work("side", block)
+    b.sync("side", 0, "used")
+    b.graph.call_function(ops.record_stream.default, (block, tag))
+    return b.plan(used)
+
+
+def test_memory_kept_for_a_tag_that_no_operator_has_is_a_finding_that_names_the_near_one() -> None:
+    (finding,) = keeps_for("sdie").check()
+    assert "for the stream 'sdie', on which no operator runs" in finding.what
+    assert finding.fix == "name 'side'"
+    with pytest.warns(StreamRaceWarning, match="unknown stream: "):
+        StreamPlan.of(finding.first.graph)
+
+
+@pytest.mark.parametrize("tag", ["side", "default"])
+def test_memory_kept_for_a_stream_that_is_used_is_none(tag: str) -> None:
+    assert keeps_for(tag).check() == ()
+
+
+def test_memory_kept_for_a_stream_of_another_graph_is_none() -> None:
+    assert [each.kind for each in keeps_for("of another graph").check()] == ["unknown stream"]
+    b = Builder()
+    b.plan(b.work("of another graph", b.x))
+    assert keeps_for("of another graph").check() == ()
 
 
 def test_waiting_for_the_user_before_allocating_again_makes_it_safe() -> None:

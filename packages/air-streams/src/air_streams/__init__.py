@@ -12,6 +12,7 @@ from air_streams._findings import (
     Lifetime,
     Race,
     RedundantWait,
+    UnknownStream,
     UnmetWait,
     WaitCycle,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "StreamsError",
     "SyncReport",
     "Timeline",
+    "UnknownStream",
     "UnmetWait",
     "Wait",
     "WaitCycle",

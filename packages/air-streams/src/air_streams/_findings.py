@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import ClassVar
 
 from torch.fx import Node
@@ -155,6 +156,28 @@ class UnmetWait(Finding):
         return (
             "record the event before the wait, in this function or in code that runs before it; where the wait is for "
             "nothing, remove it"
+        )
+
+
+@dataclass(frozen=True)
+class UnknownStream(Finding):
+    """Memory is kept for a stream that nothing runs on. `first` and `second` are the `npu_record_tagged_stream`."""
+
+    kind: ClassVar[str] = "unknown stream"
+    _what: ClassVar[str] = (
+        "memory is kept for the {self.tagged}, on which no operator runs, in this graph or in one before it"
+    )
+
+    tagged: StreamId
+    used: tuple[str, ...]
+    """The tags of the streams that the graph does use."""
+
+    @property
+    def fix(self) -> str:
+        """The tag that is meant, where one is near."""
+        near = get_close_matches(self.tagged.tag, self.used, 1) or self.used
+        return "name " + (
+            " or ".join(map(repr, near)) or "the tag of the npu_stream_switch that uses the memory"
         )
 
 

@@ -16,9 +16,10 @@ from collections.abc import Iterable, Iterator
 from torch.fx import Node
 
 from air_streams._clocks import Clocks
-from air_streams._findings import Lifetime
+from air_streams._findings import Lifetime, UnknownStream
 from air_streams._program import Program, works
 from air_streams._races import value_in
+from air_streams._registry import is_used
 from air_streams._steps import RecordStream, StreamId
 from air_streams._storages import Storage
 
@@ -82,6 +83,18 @@ class _Blocks:
             if position < len(queue) and not self._clocks.happens_before(user, queue[position]):
                 return queue[position]
         return None
+
+
+def find_unknown_streams(program: Program) -> tuple[UnknownStream, ...]:
+    """Where the program keeps memory for a stream that neither this graph nor anything before it uses."""
+    used = tuple(stream.tag for stream in program.streams if not stream.is_entry)
+    return tuple(
+        UnknownStream(node, node, program.stream[node], program.stream[node], step.stream, used)
+        for node, step in program.notes.items()
+        if isinstance(step, RecordStream)
+        and step.stream not in program.streams
+        and not is_used(step.stream.tag)
+    )
 
 
 def _kept(program: Program) -> set[tuple[Storage, StreamId]]:

@@ -24,7 +24,7 @@ from air_streams._findings import (
     UnmetWait,
     WaitCycle,
 )
-from air_streams._lifetimes import blocks_to_keep, find_lifetimes
+from air_streams._lifetimes import blocks_to_keep, find_lifetimes, find_unknown_streams
 from air_streams._outside import Awaited
 from air_streams._parts import writes_a_part
 from air_streams._program import Program, read_program
@@ -244,7 +244,8 @@ class StreamPlan:
 
     def check(self) -> tuple[Finding, ...]:
         """Everything that can make the result wrong or hang. Redundant waits cost only time: `redundant()`."""
-        return (*self.races(), *self.lifetimes(), *self.unmet(), *self.cycles(), *self.deadlocks())
+        waits = *self.unmet(), *self.cycles(), *self.deadlocks()
+        return (*self.races(), *self.lifetimes(), *waits, *find_unknown_streams(self._program))
 
     def timeline(
         self,

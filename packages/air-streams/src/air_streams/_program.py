@@ -17,6 +17,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from air_graph import bodies_of, calling_line, has_line, named_arguments, place_of
 from air_streams import _library
+from air_streams._registry import note_tag
 from air_streams._steps import ENTRY, EventId, LimitCores, RecordStream, RestoreCores, Step, StreamId
 from air_streams._storages import Memory, Storage, read_memory
 from air_streams.errors import (
@@ -185,6 +186,7 @@ class _Reader:
     def _note_stream(self, stream: StreamId) -> None:
         if stream not in self.used:
             self.used.add(stream)
+            note_tag(stream.tag)
             self.program.streams.append(stream)
 
     def enter(self, node: Node, given: dict[str, Any]) -> None:

@@ -24,6 +24,8 @@ class _Entry:
 
 _lock = forks.new_lock()
 _streams: dict[tuple[str, torch.device], _Entry] = {}
+_used: set[str] = set()
+"""Tags of streams that graphs use, also where the device has no streams of its own."""
 
 
 def _new_stream(tag: str, device: torch.device, priority: int) -> torch.Stream:
@@ -96,6 +98,18 @@ def known_stream(tag: str, device: torch.device | str) -> torch.Stream | None:
     with _lock:
         entry = _streams.get((tag, with_index(device)))
     return None if entry is None else entry.stream
+
+
+def note_tag(tag: str) -> None:
+    """Notes that a graph has operators on the stream of this tag."""
+    with _lock:
+        _used.add(tag)
+
+
+def is_used(tag: str) -> bool:
+    """Whether a stream of this tag exists, or a graph was read that uses one."""
+    with _lock:
+        return tag in _used or any(known == tag for known, _ in _streams)
 
 
 def known_streams(device: torch.device | str) -> tuple[torch.Stream, ...]:
