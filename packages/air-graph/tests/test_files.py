@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from air_graph.errors import CannotWrite
-from air_graph.files import folder, whole_file, write_bytes, write_npy, write_text
+from air_graph.files import folder, raw_bytes, whole_file, write_bytes, write_npy, write_text
 
 
 def full(*_: Any, **__: Any) -> Any:
@@ -214,3 +214,25 @@ def test_values_that_numpy_has_no_type_for_are_widened_and_lazy_ones_computed(
 ) -> None:
     path = write_npy(tmp_path / "values.npy", tensor, "the values")
     numpy.testing.assert_array_equal(numpy.load(path), expected.detach().numpy(force=True))
+
+
+SEVERAL = torch.arange(24).view(2, 3, 4) % 2
+NAMES = "bool uint8 int8 uint16 int16 uint32 int32 uint64 int64 float16 float32 float64 complex64 complex128"
+
+
+@pytest.mark.parametrize("name", NAMES.split())
+@pytest.mark.parametrize("shape", ["whole", "turned", "scalar", "empty"])
+def test_what_is_written_is_what_numpy_reads(name: str, shape: str, tmp_path: Path) -> None:
+    values = SEVERAL.to(getattr(torch, name))
+    tensor = {"whole": values, "turned": values.mT, "scalar": values[1, 0, 1], "empty": values[:, :0]}[shape]
+    read = numpy.load(write_npy(tmp_path / "values.npy", tensor, "the values"))
+    assert read.dtype == tensor.numpy().dtype
+    numpy.testing.assert_array_equal(read, tensor.numpy())
+    assert raw_bytes(tensor) == tensor.numpy().tobytes()
+
+
+def test_the_head_of_a_file_for_numpy_grows_by_whole_lines(tmp_path: Path) -> None:
+    for rank in range(1, 40):
+        path = write_npy(tmp_path / "values.npy", torch.ones([1] * rank), "the values")
+        assert (path.stat().st_size - 4) % 64 == 0
+        assert numpy.load(path, allow_pickle=False).ndim == rank

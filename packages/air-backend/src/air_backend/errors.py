@@ -209,18 +209,6 @@ class DumpUnsupported(AirError):
 
 
 @dataclass(eq=False)
-class NumpyMissing(AirError):
-    """An option needs numpy to write its files, and numpy is not installed.
-
-    Install numpy in the environment of the program: `pip install numpy`.
-    """
-
-    option: str
-    what = "{option} needs numpy, which is not installed"
-    advice = "pip install numpy"
-
-
-@dataclass(eq=False)
 class CannotSave(AirError):
     """A compiled function cannot be saved for other processes.
 

@@ -8,7 +8,6 @@ float32, and complex32 to complex64. The filter is called with each node; a node
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,7 +19,6 @@ from torch.utils import _pytree as pytree
 
 from air_backend.dump._marks import chosen
 from air_backend.dump._place import named, rank_folder, stamp
-from air_backend.errors import NumpyMissing
 from air_graph import files
 from air_graph.executors import WholeGraph
 
@@ -33,8 +31,6 @@ class EagerDump(WholeGraph):
     """A graph that is run eagerly; every call writes its tensors into a folder of its own."""
 
     def __init__(self, gm: fx.GraphModule, path: str | None, name: str, keep: Filter | None = None) -> None:
-        if importlib.util.find_spec("numpy") is None:
-            raise NumpyMissing("debug.data_dump.type = 'npy'")
         self.name = name
         self.folder = rank_folder(path) / name
         self.calls = 0

@@ -12,6 +12,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from air_geir.errors import AttributeKindError
 from air_geir.ir._desc import TensorDesc
 from air_geir.types import AttrKind, DataType
+from air_graph.files import raw_bytes
 
 if TYPE_CHECKING:
     from air_geir.ir._graph import Graph
@@ -41,10 +42,7 @@ class TensorValue:
         if isinstance(self.data, bytes):
             return self.data
         with unset_fake_temporarily():
-            dense = self.data.detach().resolve_conj().resolve_neg().cpu().contiguous()
-            if dense.numel() == 0:
-                return b""
-            return bytes(dense.reshape(-1).view(torch.uint8).numpy().data)
+            return raw_bytes(self.data)
 
     def tensor(self) -> torch.Tensor:
         """The contents as a torch tensor."""
