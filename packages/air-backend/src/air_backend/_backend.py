@@ -189,7 +189,28 @@ def get_npu_backend(
     compiler_config: CompilerConfig | None = None,
     custom_decompositions: Mapping[Any, Callable[..., Any]] | None = None,
 ) -> Backend:
-    """A backend for `torch.compile(model, backend=...)` with a configuration of its own."""
+    """A backend for `torch.compile(model, backend=...)` with a configuration of its own.
+
+    `torch.compile(model, backend="air", mode=..., options={...})` does without it; `mode` and `options` given beside a
+    backend that was made here apply on top of its configuration.
+
+    Args:
+        compiler_config: the options, as an object: `config.mode = "reduce-overhead"`. None is the default one.
+        custom_decompositions: from operators of ATen to functions that compute them with others, for AOTAutograd:
+            `{torch.ops.aten.silu.default: my_silu}`. They come before AIR's own.
+
+    Returns:
+        What `backend=` of torch.compile takes. It may serve several functions.
+
+    Raises:
+        OptionsOfWrongType: `compiler_config` is no `CompilerConfig`, but a dict, for example.
+        NoDecomposition: a key is no operator, or its value no function.
+
+    Example:
+        >>> config = CompilerConfig()
+        >>> config.mode = "reduce-overhead"
+        >>> model = torch.compile(model, backend=get_npu_backend(compiler_config=config))
+    """
     return Backend(config_given(compiler_config, "get_npu_backend"), custom_decompositions)
 
 

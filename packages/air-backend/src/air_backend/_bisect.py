@@ -27,9 +27,11 @@ from torch.utils import _pytree as pytree
 
 from air_aclgraph import HostRuntime, use_runtime
 from air_backend import _records
-from air_backend._backend import Backend, config_given
+from air_backend._backend import Backend
+from air_backend._compiled_with import How, how_to_compile, refuse_words_of_compile
 from air_backend._copied import copied, move_on
 from air_backend._same import assert_same, refuse_no_calls, refuse_no_tolerance
+from air_backend._uncompiled import modules_uncompiled, uncompiled
 from air_backend.errors import ResultChanges
 from air_config import CompilerConfig
 from air_config.published import document
@@ -113,16 +115,20 @@ def bisect(
 ) -> Verdict:
     """Finds the part of the compilation that makes `function(*args, **kwargs)` differ from eager.
 
-    Modules and arguments are copied for every trial; Dynamo is reset.
+    Modules and arguments are copied for every trial; Dynamo is reset. A function that is compiled already is compiled
+    with the configuration that it has, unless `compiler_config` gives another one.
     """
     refuse_no_calls(calls)
     refuse_no_tolerance(rtol=rtol, atol=atol)
-    config = config_given(compiler_config, "bisect")
-    trial = _Trial(function, args, kwargs, config, calls, rtol, atol)
-    verdict = _search(trial)
-    if verdict.right and trial.several_streams and trial.on_host:
-        trial.shuffled, trial.calls = True, max(calls, SHUFFLED_CALLS)
+    refuse_words_of_compile(function, args, kwargs, "bisect")
+    how = how_to_compile(function, compiler_config, "bisect")
+    function = uncompiled(function)
+    trial = _Trial(function, args, kwargs, how, calls, rtol, atol)
+    with modules_uncompiled(function):
         verdict = _search(trial)
+        if verdict.right and trial.several_streams and trial.on_host:
+            trial.shuffled, trial.calls = True, max(calls, SHUFFLED_CALLS)
+            verdict = _search(trial)
     return verdict
 
 
@@ -164,14 +170,14 @@ class _Trial:
         function: Callable[..., Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        config: CompilerConfig,
+        how: How,
         calls: int,
         rtol: float | None,
         atol: float | None,
     ) -> None:
         self.function = function
         self.given = (args, kwargs)
-        self.config = config
+        self.how = how
         self.calls = calls
         self.rtol, self.atol = rtol, atol
         self.shuffled = False
@@ -188,9 +194,9 @@ class _Trial:
             return True  # a system of torch's table that has no part in this backend
         self.count += 1
         torch._dynamo.reset()
-        backend = Backend(self.config) if system == "air" else system
+        backend = Backend(self.how.config, self.how.decompositions) if system == "air" else system
         # torch.compile would take the entry point that the bisector names, without this configuration
-        compiled = torch._dynamo.optimize(backend)(_copy(self.function))
+        compiled = torch._dynamo.optimize(backend, dynamic=self.how.dynamic)(_copy(self.function))
         eager = _copy(self.function)
         with self._runtime(system):
             try:

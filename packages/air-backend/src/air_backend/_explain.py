@@ -17,7 +17,7 @@ import torch
 from torch._dynamo.utils import counters
 
 from air_backend import _records
-from air_backend._backend import config_given
+from air_backend._compiled_with import how_to_compile, refuse_words_of_compile
 from air_backend._describe import describe
 from air_backend._uncompiled import modules_uncompiled, uncompiled
 from air_backend.eager_calls._running import EAGER_CALLS
@@ -72,12 +72,37 @@ def explain(
     dynamic: bool | None = None,
     **kwargs: Any,
 ) -> Explanation:
-    """Compiles `function`, calls it once with the arguments, and reports what was decided on the way."""
+    """Compiles a function or module once more, calls it with the arguments, and reports what was decided on the way.
+
+    `function` may be compiled already: it is then compiled with the configuration that it has (`mode`, `options` and
+    `dynamic` of torch.compile, and those of `get_npu_backend`). Without one it has the default.
+
+    Args:
+        function: a function, module or method, compiled or not.
+        *args: what it is called with, once: what it writes is written, and random numbers are drawn.
+        compiler_config: takes the place of the configuration; `CompilerConfig.preset("reduce-overhead")` is that of a
+            mode, `CompilerConfig.from_options({...})` that of options.
+        dynamic: as torch.compile takes it.
+        **kwargs: more arguments of the call.
+
+    Returns:
+        The report: `print(report)`, `report.data` for programs, `report.save("report.html")` for a page.
+
+    Raises:
+        NotAParameter: a word of torch.compile, such as `mode`, that the function does not take.
+
+    Example:
+        >>> config = CompilerConfig.preset("reduce-overhead")
+        >>> report = explain(model, torch.randn(2, 4), compiler_config=config)
+        >>> print(report)
+    """
+    refuse_words_of_compile(function, args, kwargs, "explain")
+    how = how_to_compile(function, compiler_config, "explain")
     before = {id(record) for record, _ in _records.alive()}
     breaks, eager_calls = (dict(counters[group]) for group in (BREAKS, EAGER_CALLS))
     function = uncompiled(function)
-    backend = BreakingBackend(config_given(compiler_config, "explain"))
-    compiled = torch.compile(function, backend=backend, dynamic=dynamic)
+    backend = BreakingBackend(how.config, how.decompositions)
+    compiled = torch.compile(function, backend=backend, dynamic=how.dynamic if dynamic is None else dynamic)
     with watching() as watches, torch._dynamo.config.patch(NO_LIMIT), modules_uncompiled(function):
         compiled(*args, **kwargs)
     records = [(record, run) for record, run in _records.alive() if id(record) not in before]
@@ -90,7 +115,8 @@ def explain(
     }
     if not graphs and not happened["calls run eagerly"]:
         happened["calls run eagerly"] = {NO_GRAPH: 1}
-    return Explanation({"function": name, **happened, "graphs": graphs}, watches, plans)
+    data = {"function": name, "configuration": how.whose, **happened, "graphs": graphs}
+    return Explanation(data, watches, plans)
 
 
 def _lines(value: Any, depth: int) -> Iterator[str]:

@@ -24,13 +24,14 @@ def uncompiled(function: Any) -> Any:
         elif isinstance(function, MethodType):
             inner = uncompiled(function.__func__)
             return function if inner is function.__func__ else MethodType(inner, function.__self__)
-        elif _is_compiled(function):
+        elif is_compiled(function):
             function = getattr(function, ORIGINAL)
         else:
             return function
 
 
-def _is_compiled(function: Any) -> bool:
+def is_compiled(function: Any) -> bool:
+    """Whether torch.compile returned this function."""
     own = getattr(function, "__dict__", {})
     # functools.wraps copies the attributes, and the number is then that of another function
     mine = own.get(WRAPPER, id(function)) == id(function)

@@ -126,6 +126,19 @@ class NotAGraphModule(AirError):
 
 
 @dataclass(eq=False)
+class NotAParameter(AirError, TypeError):
+    """A word of torch.compile (`mode`, `options`) was given to a call that hands its arguments to the function.
+
+    Give `compiler_config=CompilerConfig.preset("reduce-overhead")` or `CompilerConfig.from_options({...})`.
+    """
+
+    call: str
+    word: str
+    what = "{call}({word}=...): neither {call} nor the function has a parameter {word!r}"
+    advice = "give compiler_config=CompilerConfig.preset('reduce-overhead'), or .from_options({{...}})"
+
+
+@dataclass(eq=False)
 class UnknownEnding(AirError, ValueError):
     """The ending of a file name is not a format in which a report can be saved.
 
@@ -471,3 +484,17 @@ class CacheWarning(UserWarning):
 
     Do what the message says (free space, get write permission), or give another `cache_dir`.
     """
+
+
+class CompiledByAnother(UserWarning):
+    """A function that another backend compiled is looked at as AIR compiles it, by the default configuration.
+
+    Give `compiler_config` to choose the configuration.
+    """
+
+    def __init__(self, call: str, backend: str) -> None:
+        self.call, self.backend = call, backend
+
+    def __str__(self) -> str:
+        said = f"the function is compiled with {self.backend!r}; {self.call} uses AIR's default configuration"
+        return f"{said}\n  advice  {self.call}(..., compiler_config=...) chooses a configuration of AIR"
