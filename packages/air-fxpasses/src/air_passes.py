@@ -26,6 +26,14 @@ def _parser() -> argparse.ArgumentParser:
     show = commands.add_parser("show", help="print the graph before and after each pass, with the reasons")
     show.add_argument("target", help="file.py:function, returning a GraphModule or (function, inputs)")
     show.add_argument(
+        "--pass",
+        dest="own",
+        action="append",
+        default=[],
+        metavar="file.py:NAME",
+        help="run this pass of your own before the others: a class, an object or a function (repeatable)",
+    )
+    show.add_argument(
         "--only", action="append", default=[], metavar="PASS", help="run this pass alone (repeatable)"
     )
     show.add_argument(

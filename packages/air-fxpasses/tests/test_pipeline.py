@@ -10,6 +10,7 @@ import torch
 from torch.fx import GraphModule
 
 from air_fxpasses import (
+    CustomPass,
     Facts,
     Invariant,
     Pass,
@@ -19,7 +20,7 @@ from air_fxpasses import (
     default_passes,
     register_bisection,
 )
-from air_fxpasses.errors import PassFailed, RequirementNotMet
+from air_fxpasses.errors import BadArgument, PassFailed, RequirementNotMet
 from air_fxpasses.testing import compiled_graph, functional_graph, run_graph
 
 aten = torch.ops.aten
@@ -234,3 +235,45 @@ def test_running_twice_changes_nothing_more() -> None:
 
 def cache_inputs() -> tuple[torch.Tensor, ...]:
     return torch.zeros(4, 3), torch.tensor([1]), torch.ones(1, 3)
+
+
+class Unnamed(Pass):
+    def __call__(self, gm: GraphModule, facts: Facts) -> PassResult:
+        return PassResult(False)
+
+
+class GivesNothing(Unnamed):
+    name: ClassVar[str] = "gives_nothing"
+
+    def __call__(self, gm: GraphModule, facts: Facts) -> Any:
+        gm.graph.lint()
+
+
+def edits(gm: GraphModule) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            Unnamed(),
+            r"passes\[1\], a Unnamed, has no name\n  advice  write `name: ClassVar\[str\] = .* in Unnamed",
+        ),
+        (GivesNothing, r"passes\[1\] is the class GivesNothing\n  advice  give GivesNothing\(\)"),
+        (edits, r'passes\[1\] is a function.*\n  advice  CustomPass\(edits, "a name"\)'),
+        (lambda gm: None, r'CustomPass\(function, "a name"\)'),
+        ("eliminate_cat", r"passes\[1\] is a str, and no pass\n  advice  give objects"),
+        (None, r"passes\[1\] is a NoneType"),
+    ],
+)
+def test_what_is_no_pass_is_refused_where_it_is_given(given: Any, said: str) -> None:
+    with pytest.raises(BadArgument, match=said):
+        Pipeline([CustomPass(edits), given])
+
+
+def test_a_pass_that_gives_no_result_has_failed_and_is_undone() -> None:
+    gm = compiled_graph(lambda x: x + 1, torch.ones(2))
+    with pytest.raises(
+        PassFailed, match=r"'gives_nothing' failed: TypeError: it returns NoneType; .*PassResult\("
+    ):
+        Pipeline([GivesNothing()]).run(gm)

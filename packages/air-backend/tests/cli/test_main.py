@@ -120,7 +120,7 @@ def test_explain_reports_a_function_of_a_file(
         (["missing.py:build"], "there is no file missing.py"),
         (
             ["missing:build"],
-            "there is no module 'missing' here or on sys.path (a file: missing.py:FUNC)",
+            "there is no module 'missing' here or on sys.path (a file: missing.py)",
         ),
         (["model.py:nothing"], "has no function 'nothing'"),
         (["model.py:wrong"], "must give (function, args)"),

@@ -17,7 +17,7 @@ from air_fxpasses._pass import Invariant, Pass, PassResult
 from air_fxpasses._report import PipelineReport, Step
 from air_fxpasses._snapshot import Snapshot
 from air_fxpasses._verify import Proof
-from air_fxpasses.errors import FxPassError, NoFakeValue, PassFailed, RequirementNotMet
+from air_fxpasses.errors import BadArgument, FxPassError, NoFakeValue, PassFailed, RequirementNotMet
 from air_graph import Ordering, collector_paused
 
 log = logging.getLogger(__name__)
@@ -42,6 +42,8 @@ class Pipeline:
         recompile: bool = True,
     ) -> None:
         self.passes = tuple(passes)
+        for place, one in enumerate(self.passes):
+            _refuse_no_pass(place, one)
         self.ordering = ordering
         self.verify = verify
         self.listing = listing
@@ -99,7 +101,7 @@ class Pipeline:
         nodes_before = len(gm.graph.nodes)
         started = time.perf_counter()
         try:
-            result = _given(one(gm, facts))
+            result = _checked(one(gm, facts))
         except Exception as error:  # a pass may raise anything: it is undone and reported, never swallowed
             self._undo(snapshot, facts)
             raise PassFailed(one.name, _node_of(error, gm), error) from error
@@ -129,11 +131,31 @@ class Pipeline:
         facts.take_over(snapshot.restore())
 
 
-def _given(result: object) -> PassResult:
-    """What a pass gave; an error where that says nothing."""
-    if not isinstance(result, PassResult):
-        raise TypeError(f"it gave {result!r}; end it with 'return PassResult(modified)'")
-    return result
+def _refuse_no_pass(place: int, one: object) -> None:
+    """What a list of passes has by mistake; a pass that nothing can name cannot be reported or left out."""
+    if isinstance(one, type) and issubclass(one, Pass):
+        raise BadArgument(f"passes[{place}] is the class {one.__name__}", advice=f"give {one.__name__}()")
+    if not isinstance(one, Pass):
+        kind, function = type(one).__name__, getattr(one, "__name__", "")
+        function = function if function.isidentifier() else "function"
+        advice = f'CustomPass({function}, "a name") makes a pass of a function' if callable(one) else ""
+        raise BadArgument(
+            f"passes[{place}] is a {kind}, and no pass",
+            advice=advice or "give objects of classes derived from Pass; default_passes() has those of AIR",
+        )
+    if not isinstance(getattr(one, "name", None), str):
+        kind = type(one).__name__
+        raise BadArgument(
+            f"passes[{place}], a {kind}, has no name", advice=f'write `name: ClassVar[str] = "..."` in {kind}'
+        )
+
+
+def _checked(result: object) -> PassResult:
+    if isinstance(result, PassResult):
+        return result
+    raise TypeError(
+        f"it returns {type(result).__name__}; a pass returns PassResult(modified, refusals, notes)"
+    )
 
 
 def _violation(one: Pass, gm: GraphModule, facts: Facts, proof: Proof) -> str | None:

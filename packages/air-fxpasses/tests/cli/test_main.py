@@ -30,6 +30,47 @@ def wrong():
     return 3
 """
 
+OWN = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from air_fxpasses import Pass, PassResult
+
+aten = torch.ops.aten
+
+@dataclass(frozen=True)
+class MinusToPlus(Pass):
+    factor: int = -1
+    name: ClassVar[str] = "minus_to_plus"
+
+    def __call__(self, gm, facts):
+        found = list(gm.graph.find_nodes(op="call_function", target=aten.sub.Tensor))
+        for node in found:
+            turned = facts.insert_before(node, aten.mul.Tensor, (node.args[1], self.factor))
+            facts.replace_uses(node, facts.insert_before(node, aten.add.Tensor, (node.args[0], turned)))
+            facts.erase(node)
+        return PassResult(bool(found), (), (f"{len(found)} differences are sums",) if found else ())
+
+class WithArguments(MinusToPlus):
+    def __init__(self, factor): ...
+
+ready = MinusToPlus(factor=-1)
+wrong = MinusToPlus(factor=2)
+number = 3
+
+def runs_nothing(gm): ...
+
+def three(gm, example_inputs, config): ...
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> str:
+    path = tmp_path / "my_passes.py"
+    path.write_text(OWN)
+    return str(path)
+
 
 @pytest.fixture
 def model(tmp_path: Path) -> str:
@@ -58,6 +99,44 @@ def test_only_runs_the_passes_asked_for_and_json_is_all_that_is_printed(
     assert [step["name"] for step in data[0]["steps"]] == ["reinplace_inplaceable"]
 
 
+@pytest.mark.parametrize("name", ["MinusToPlus", "ready"])
+def test_a_pass_of_ones_own_runs_before_the_others_or_alone(
+    model: str, own: str, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["show", f"{model}:build", "--pass", f"{own}:{name}", "--verify"]
+    assert main(words) == 0
+    text = capsys.readouterr().out
+    assert "1 differences are sums" in text
+    assert text.index("-- after minus_to_plus") < text.index("-- after reinplace_inplaceable")
+    assert main([*words, "--only", "minus_to_plus", "--json"]) == 0
+    (data,) = json.loads(capsys.readouterr().out)
+    assert [(step["name"], step["modified"]) for step in data["steps"]] == [("minus_to_plus", True)]
+
+
+def test_a_function_is_a_pass_and_a_wrong_pass_is_found_out(
+    model: str, own: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["show", f"{model}:build", "--verify", "--pass"]
+    assert main([*words, f"{own}:runs_nothing", "--only", "runs_nothing"]) == 0
+    assert "runs_nothing" in capsys.readouterr().out
+    assert main([*words, f"{own}:wrong"]) == 1
+    assert "rolled back" in capsys.readouterr().out
+
+
+def test_a_file_finds_its_neighbours_and_a_module_stands_for_it(
+    model: str, own: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = Path(model).read_text()
+    Path(model).write_text(text.replace("import torch", "import torch\nfrom my_passes import ready", 1))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for name in ("model", "my_passes"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    assert main(["show", f"{model}:build", "--pass", f"{model}:ready", "--only", "minus_to_plus"]) == 0
+    monkeypatch.chdir(Path(model).parent)
+    assert main(["show", "model:build", "--pass", "my_passes:MinusToPlus"]) == 0
+    assert capsys.readouterr().out.count("1 differences are sums") == 2
+
+
 def test_html_has_both_graphs_side_by_side(
     model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -80,12 +159,23 @@ def test_html_has_both_graphs_side_by_side(
             ["show", "{model}:build", "--only", "fly"],
             "there is no pass fly\n  advice  there are eliminate_dead_code",
         ),
+        (["show", "{model}:build", "--only", "fly"], "--pass file.py:name adds one of your own"),
+        (["show", "no.such.module:build"], "there is no module 'no' here or on sys.path"),
+        (
+            ["show", "{model}:build", "--pass", "{own}:number"],
+            "is a int\n  advice  name a class derived from Pass",
+        ),
+        (
+            ["show", "{model}:build", "--pass", "{own}:WithArguments"],
+            "write `my_pass = WithArguments(...)` in the",
+        ),
+        (["show", "{model}:build", "--pass", "{own}:three"], "name a function of one argument, or a class"),
     ],
 )
 def test_bad_input_is_an_error_that_says_what_to_write(
-    model: str, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    model: str, own: str, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([a.format(model=model) for a in arguments]) == 2
+    assert main([a.format(model=model, own=own) for a in arguments]) == 2
     assert message in capsys.readouterr().err
 
 

@@ -54,6 +54,13 @@ class BadRegistration(GraphError):
     advice = "correct the row, or leave it out"
 
 
+class NoSuchModule(GraphError, ImportError):
+    """A file or module that a command line names is not there.
+
+    Give the path of a Python file, or the name of a module that can be imported here.
+    """
+
+
 class CannotWrite(GraphError, OSError):
     """A file or folder that was asked for cannot be written; no partial file is left.
 

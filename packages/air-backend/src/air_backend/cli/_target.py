@@ -7,17 +7,15 @@ a tuple `(model_or_function, args)` or `(model_or_function, args, kwargs)`.
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 import inspect
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from air_backend._backend import mode_named
 from air_backend.cli._usage import wrong_use
 from air_config import CompilerConfig
+from air_graph.errors import NoSuchModule
+from air_graph.imports import module_named
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:
@@ -49,9 +47,10 @@ def built(target: str, command: str) -> tuple[Any, tuple[Any, ...], dict[str, An
     name, _, function = target.partition(":")
     if not function:
         wrong_use(command, f"{target!r} is not MODULE:FUNC, for example model.py:build")
-    module = _module(name, command)
     try:
-        build = getattr(module, function)
+        build = getattr(module_named(name), function)
+    except NoSuchModule as error:
+        wrong_use(command, f"{error.what} ({error.advice})")
     except AttributeError:
         wrong_use(command, f"{name} has no function {function!r}")
     if reason := _uncallable(build):
@@ -81,28 +80,3 @@ def _uncallable(build: Any) -> str | None:
     except ValueError:  # a builtin that does not tell
         return None
     return None
-
-
-def _module(name: str, command: str) -> Any:
-    path = Path(name)
-    sys.path.insert(0, str(path.resolve().parent if path.suffix == ".py" else Path.cwd()))
-    if path.suffix != ".py":
-        return _imported(name, command)
-    if not path.is_file():
-        wrong_use(command, f"there is no file {name}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def _imported(name: str, command: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise  # something that the module itself imports
-        wrong_use(command, f"there is no module {error.name!r} here or on sys.path (a file: {name}.py:FUNC)")

@@ -12,7 +12,7 @@ from air_fxpasses._defaults import default_passes
 from air_fxpasses._pass import Pass
 from air_fxpasses._pipeline import Pipeline
 from air_fxpasses._report import PipelineReport
-from air_fxpasses.cli._build import build
+from air_fxpasses.cli._build import build, own_pass
 from air_fxpasses.cli._page import Listing, write_page
 from air_fxpasses.errors import BadArgument, FxPassError
 from air_graph.errors import CannotWrite
@@ -38,7 +38,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> list[tuple[PipelineReport, list[Listing]]]:
-    passes = _chosen(options.only)
+    passes = _chosen(options.only, [own_pass(target) for target in options.own])
     work = build(options.target)
     runs = []
     for gm in work.graphs:
@@ -52,12 +52,17 @@ def _run(options: argparse.Namespace) -> list[tuple[PipelineReport, list[Listing
     return runs
 
 
-def _chosen(names: Sequence[str]) -> tuple[Pass, ...]:
-    known = list(dict.fromkeys(one.name for one in default_passes()))
+def _chosen(names: Sequence[str], own: Sequence[Pass]) -> tuple[Pass, ...]:
+    """The passes of the user, and then the default ones; of both those alone that are named, where some are."""
+    passes = (*own, *default_passes())
+    known = dict.fromkeys(Pipeline(passes).names)
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise BadArgument(f"there is no pass {', '.join(unknown)}", advice=f"there are {', '.join(known)}")
-    return default_passes(lambda one: not names or one.name in names)
+        raise BadArgument(
+            f"there is no pass {', '.join(unknown)}",
+            advice=f"there are {', '.join(known)}; --pass file.py:name adds one of your own",
+        )
+    return tuple(one for one in passes if not names or one.name in names)
 
 
 def _print(runs: Sequence[tuple[PipelineReport, Sequence[Listing]]]) -> None:
