@@ -36,6 +36,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, S
 import air_streams
 from air_backend import _engine_files
 from air_backend._compilation import JOINT_GRAPH, Compilation, GraphFacts, declared_sizes_of
+from air_backend._floats_in_cache import floats_compared
 from air_backend._for_dynamo import for_dynamo
 from air_backend._hidden_writes import Around
 from air_backend._kinds import example_values
@@ -224,6 +225,7 @@ def through_aot(
     _mark(gm, compilation)
     with (
         _engine_kept(example_inputs, compilation),
+        contextlib.nullcontext() if compilation.to_file else floats_compared(),
         in_progress(compilation),
         torch._functorch.config.patch({**TORCH_SETTINGS, **layout_of_gradients(gm)}),
     ):
@@ -276,7 +278,9 @@ def _mark(gm: fx.GraphModule, compilation: Compilation) -> None:
     one that was made with other decompositions, and runs what it reads there.
     """
     joint = compilation.config.layered(JOINT_GRAPH)
-    hasher = hashlib.sha256(f"air {__version__} {'joint' if joint else ''}".encode())
+    hasher = hashlib.sha256(
+        f"air {__version__} {'joint' if joint else ''} with conditions on floats".encode()
+    )
     inputs = [node.meta.get("example_value") for node in gm.graph.find_nodes(op="placeholder")]
     hasher.update(repr((declared_sizes_of(inputs), compilation.sharing.traced.groups)).encode())
     for node in gm.graph.nodes:
