@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import os
 import re
@@ -26,6 +27,11 @@ class Kind(enum.Enum):
     SILU = 2
 
 
+@dataclasses.dataclass(frozen=True)
+class Place:
+    factor: float
+
+
 def doubled(x: int) -> int:
     return x * 2
 
@@ -43,6 +49,10 @@ def same_lines(number: int) -> Any:
         ([1, 2], [1, 2, 3]),
         ({"a": 1}, {"b": 1}),
         (frozenset({"a"}), frozenset({"b"})),
+        ({(0, 2.0)}, {(0, 5.0)}),
+        ({(0, (1, 2.0))}, {(0, (1, 5.0))}),
+        ({(0, 2.0): "a"}, {(0, 5.0): "a"}),
+        ({Place(2.0)}, {Place(5.0)}),
         (functional.relu, functional.silu),
         (torch.relu, torch.neg),
         (torch.ops.aten.relu, torch.ops.aten.neg),

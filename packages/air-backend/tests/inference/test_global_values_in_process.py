@@ -36,6 +36,8 @@ def module(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> ModuleTy
         ("VALUE = [1, 2]", "VALUE.append(3)", "x * len(VALUE)"),
         ("VALUE = {'b': 1}", "VALUE['a'] = 1", "x * 2 if 'a' in VALUE else x * 3"),
         ("VALUE = {'b'}", "VALUE.add('a')", "x * 2 if 'a' in VALUE else x * 3"),
+        ("VALUE = {(0, 2.0)}", "VALUE = {(0, 5.0)}", "x * [factor for _, factor in VALUE][0]"),
+        ("VALUE = {(0, 2.0): 1}", "VALUE = {(0, 5.0): 1}", "x * [factor for _, factor in VALUE][0]"),
         pytest.param("class VALUE:\n    k = 2", "VALUE.k = 3", "x * VALUE.k", marks=UNGUARDED),
         ("class C: pass\nVALUE = C()", "VALUE.k = 3", "x * 2 if hasattr(VALUE, 'k') else x"),
         ("def VALUE(x): return x + 1", "VALUE = torch.neg", "VALUE(x)"),

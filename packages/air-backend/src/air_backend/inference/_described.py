@@ -1,11 +1,13 @@
 """What a global value was when a graph was traced, as text that a later process can compare with its own.
 
 Dynamo guards on globals, and torch compares none of these guards when it reads a file. What is read of a value has a
-guard of its own (an element, an attribute), so each value is described by itself alone.
+guard of its own (an element, an attribute), so each value is described by itself alone. Only members of a set and keys
+of a dictionary have none, and are described with all that is in them.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import hashlib
 import numbers
@@ -81,11 +83,20 @@ def _partial(value: partial[Any]) -> str:
 
 
 def _set(value: set[Any] | frozenset[Any]) -> str:
-    return f"{type(value).__name__} of {sorted(map(described, value))}"
+    return f"{type(value).__name__} of {sorted(map(_member, value))}"
 
 
 def _dict(value: dict[Any, Any]) -> str:
-    return f"{type(value).__name__} with {[described(key) for key in value]}"
+    return f"{type(value).__name__} with {[_member(key) for key in value]}"
+
+
+def _member(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"{_kind(value)} of {[_member(one) for one in value]}"
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        parts = {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}
+        return f"{_kind(value)} of { {name: _member(part) for name, part in parts.items()} }"
+    return described(value)
 
 
 def _sequence(value: list[Any] | tuple[Any, ...]) -> str:
