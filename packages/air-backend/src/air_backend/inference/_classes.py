@@ -7,6 +7,9 @@
 Dynamo guards which class a value has, by identity, and a file names classes. Of two classes with one name the plain
 attributes are compared, the members of an enumeration, and the code of functions with what they close over. How an
 object is made counts for classes that the program itself names: of others there were objects before it was traced.
+
+Of the classes of Python and of torch, which the versions in a file stand for, what the program has put into them is
+compared (`torch.nn.Linear.forward = mine`).
 """
 
 from __future__ import annotations
@@ -16,10 +19,11 @@ import abc
 import enum
 import functools
 import hashlib
+import importlib
 import operator
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from types import FunctionType
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType
 from typing import Any, Final
 
 import torch
@@ -36,6 +40,11 @@ _MAKING: Final = frozenset({"__init__", "__new__", "__post_init__"})
 _PLAIN: Final = (*PLAIN, torch.dtype, enum.Enum)
 #: Whose classes the versions in a file stand for.
 _OF_VERSIONS: Final = sys.stdlib_module_names | {"torch"}
+#: Whose functions in such a class come with the versions too; and ours, by how their names begin.
+_OF_PLUGINS: Final = frozenset({"torch_npu", "torchair"})
+_OURS: Final = "air_"
+#: A flag of types; of one without it, such as `dict`, nobody can change an attribute.
+_MAY_BE_PATCHED: Final = 1 << 9
 
 
 def classes_of(guards: Iterable[Any]) -> Classes:
@@ -58,9 +67,15 @@ def changed(classes: Classes) -> str | None:
 def _found(name: str) -> Any:
     module, _, path = name.removesuffix(_CALLED).partition(":")
     try:
-        return operator.attrgetter(path)(sys.modules[module])
-    except (KeyError, AttributeError):
+        known = sys.modules.get(module) or _imported(module)
+        return operator.attrgetter(path)(known)
+    except (ImportError, AttributeError):
         return None
+
+
+def _imported(module: str) -> Any:
+    """A module of torch, of which some are imported where a trace needs them; None for any other."""
+    return importlib.import_module(module) if _package(module) in _OF_VERSIONS else None
 
 
 def _described(classes: Iterable[type], called: str) -> Classes:
@@ -68,19 +83,55 @@ def _described(classes: Iterable[type], called: str) -> Classes:
     for cls in classes:
         name = f"{cls.__module__}:{cls.__qualname__}{called}"
         texts = _texts(cls, called=bool(called))
-        if texts and (any(texts.values()) or _found(name) is cls):  # a type in C may be found under no name
+        is_ours = _package(cls.__module__) not in _OF_VERSIONS and any(texts.values())
+        if is_ours or (
+            cls.__flags__ & _MAY_BE_PATCHED and _found(name) is cls
+        ):  # some are found under no name
             found[name] = _digest(texts)
     return found
 
 
 def _texts(cls: type, *, called: bool) -> dict[type, list[str]]:
     """What is in a class and its bases: by the class, since a base may have the name of what was made of it."""
-    ours = (base for base in cls.__mro__ if base.__module__.partition(".")[0] not in _OF_VERSIONS)
-    return {base: _text_of_class(base, called=called) for base in ours}
+    found = {}
+    for base in cls.__mro__:
+        if _package(base.__module__) not in _OF_VERSIONS:
+            found[base] = _text_of_class(base, called=called)
+        elif patched := _text_of_patches(base):
+            found[base] = patched
+    return found
 
 
 def _digest(texts: Mapping[type, list[str]]) -> str:
     return hashlib.sha256(repr(list(texts.values())).encode()).hexdigest()[:16]
+
+
+def _package(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def _text_of_patches(cls: type) -> list[str]:
+    """What a program has put into a class of Python or torch: functions that are none of theirs, or not of this name."""
+    return [
+        f"{name} = {text}"
+        for name, value in sorted(vars(cls).items())
+        if _is_patch(cls, name, value) and (text := _text(value, set()) or described(value))
+    ]
+
+
+def _is_patch(cls: type, name: str, value: Any) -> bool:
+    if isinstance(value, property):
+        return any(_is_patch(cls, name, one) for one in (value.fget, value.fset) if one is not None)
+    if isinstance(value, (staticmethod, classmethod)):
+        return _is_patch(cls, name, value.__func__)
+    if isinstance(value, (BuiltinFunctionType, MethodDescriptorType)):
+        return value.__name__ != name
+    if not isinstance(value, FunctionType):
+        return False
+    package = _package(value.__globals__.get("__name__", ""))
+    if package in _OF_PLUGINS or package.startswith(_OURS):
+        return False
+    return package not in _OF_VERSIONS or value.__qualname__ != f"{cls.__qualname__}.{name}"
 
 
 def _text_of_class(cls: type, *, called: bool) -> list[str]:
