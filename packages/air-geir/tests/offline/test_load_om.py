@@ -81,6 +81,36 @@ def test_a_strided_input_is_read_as_it_is(loaded: OfflineModel, model: Two) -> N
     torch.testing.assert_close(loaded(x, rows)[0], model(x, rows)[0])
 
 
+class Cache(torch.nn.Module):
+    """Writes its first argument, and reads the second."""
+
+    def forward(self, kept: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        kept.add_(x)
+        return kept * 2
+
+
+@pytest.mark.parametrize("place", ["cpu", "npu"])
+@pytest.mark.parametrize(
+    "lies",
+    [lambda t: t, lambda t: t.t(), lambda t: t[:, ::2], lambda t: torch._neg_view(t[:, :3].contiguous())],
+    ids=["dense", "turned", "with_gaps", "negated"],
+)
+def test_an_input_that_the_model_writes_has_its_new_values_however_it_lies(
+    lies: Callable[[torch.Tensor], torch.Tensor], place: str, tmp_path: Path
+) -> None:
+    whole = torch.randn(3, 6, device=place)
+    kept = lies(whole)
+    want, x = kept.cpu().clone(), torch.randn(kept.shape, device=place)
+    untouched = x.clone()
+    air = dynamo_export(want.clone(), x.cpu(), model=Cache(), export_path=tmp_path, export_name="c").model
+    with load_om(compile_air(air, tmp_path / "c")) as served:
+        for _ in range(2):
+            want.add_(x.cpu())
+            torch.testing.assert_close(served(kept, x)[0].cpu(), want * 2)
+            torch.testing.assert_close(kept.cpu(), want)
+    assert torch.equal(x, untouched)
+
+
 def test_results_of_a_call_stay_when_it_is_called_again(loaded: OfflineModel, model: Two) -> None:
     given, other = inputs(), inputs()
     for place in ("cpu", "npu"):

@@ -25,6 +25,8 @@ _TYPES: Final = {kind.api: kind for kind in DataType}
 _NOWHERE: Final = 64
 """An address for tensors without elements: nothing is read there."""
 _TO_DEVICE, _TO_HOST = 1, 2
+_WRITTEN: Final = "RefData_"
+"""How the name of an input begins that the model writes: an export calls it so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,11 @@ class Port:
     shape: tuple[int, ...]
     dtype: torch.dtype
     nbytes: int
+
+    @property
+    def is_written(self) -> bool:
+        """Whether it is an input that the model writes."""
+        return self.name.startswith(_WRITTEN)
 
     def __str__(self) -> str:
         return f"{self.name}: {str(self.dtype).removeprefix('torch.')}{list(self.shape)}"
@@ -60,6 +67,8 @@ def load_om(path: str | os.PathLike[str], *, device: int | None = None) -> Offli
 
 class OfflineModel:
     """A loaded model. Called with its inputs in order: all on the CPU, or all on the NPU; results lie there, too.
+
+    An input that the model writes has its new values after the call, wherever and however it lies.
 
     Attributes:
         inputs: what it takes.
@@ -95,7 +104,15 @@ class OfflineModel:
             self.run(dense, results)
         else:
             self._run_on_copies(dense, results)
+        self._write_back(tensors, dense)
         return tuple(results)
+
+    def _write_back(self, tensors: Sequence[Tensor], dense: Sequence[Tensor]) -> None:
+        """What the model wrote into the dense copy of an input is taken back to the input."""
+        with torch.no_grad():
+            for tensor, copy, port in zip(tensors, dense, self.inputs, strict=True):
+                if port.is_written and copy is not tensor:
+                    tensor.copy_(copy)
 
     def run(self, inputs: Sequence[Tensor], results: Sequence[Tensor]) -> None:
         """Runs on the current stream with dense tensors of the NPU; sizes and types are not checked."""
@@ -136,8 +153,10 @@ class OfflineModel:
                 self._copy(block, tensor.data_ptr(), size, _TO_DEVICE)
             failed = acl.mdl.execute(model, self._given.dataset, self._results.dataset)
             pyacl.checked(acl, failed, "run the offline model", where)
-            for tensor, (block, size) in zip(results, sizes[len(inputs) :], strict=True):
-                self._copy(tensor.data_ptr(), block, size, _TO_HOST)
+            made = [port.is_written for port in self.inputs] + [True] * len(results)
+            for tensor, (block, size), is_made in zip((*inputs, *results), sizes, made, strict=True):
+                if is_made:
+                    self._copy(tensor.data_ptr(), block, size, _TO_HOST)
 
     def _copy(self, target: int, source: int, size: int, way: int) -> None:
         if size:
