@@ -394,6 +394,17 @@ def test_a_pinned_call_takes_the_copied_inputs_only(device: str) -> None:
         pinned(x)
 
 
+def test_a_pinned_call_records_nothing_for_gradients_and_casts_nothing(device: str) -> None:
+    x, w = torch.randn(3, 4, device=device), torch.randn(4, 4, device=device)
+    with torch.no_grad():
+        pinned = executable(affine, x, w, device=device, static=[1]).pin(x, w)
+    with torch.enable_grad(), torch.autocast(device, torch.bfloat16):
+        for given in (x.clone().requires_grad_(), torch.randn(3, 4, device=device)):
+            result = pinned(given)[0]
+            assert (result.requires_grad, result.dtype) == (False, torch.float32)
+    torch.testing.assert_close(result, given @ w + 1)
+
+
 def test_settings_reach_the_executable() -> None:
     chosen = settings("cpu", debug__aclgraph__static_capture_size_limit=3, air__outputs="guarded")
     run = unpadded(traced(scaled, torch.randn(2, 2)), [torch.randn(2, 2)], settings=chosen)

@@ -8,6 +8,7 @@ from air_aclgraph._compile import AnyExecutable, compile_graph, run_eagerly, run
 from air_aclgraph._direct import DirectCall, WitnessedCall, Wrapped, outside_levels, witnessed
 from air_aclgraph._executable import Executable
 from air_aclgraph._host_constants import HostConstant, decided_by_symbols, hold_host_constants
+from air_aclgraph._key import exact
 from air_aclgraph._modes import outside_modes
 from air_aclgraph._numbers import stage_numbers
 from air_aclgraph._pieced import PiecedExecutable, Splitter
@@ -49,6 +50,7 @@ __all__ = [
     "address_test",
     "compile_graph",
     "decided_by_symbols",
+    "exact",
     "hold_host_constants",
     "outside_levels",
     "outside_modes",

@@ -33,7 +33,7 @@ from torch._guards import TracingContext
 from torch.autograd import forward_ad
 
 from air_aclgraph import native
-from air_aclgraph._modes import has_function_modes, outside_modes, without_function_modes
+from air_aclgraph._modes import has_function_modes, outside_modes, without_function_modes, without_modes
 from air_aclgraph._replayer import Replayer
 from air_graph.executors import boxed
 from air_graph.forks import new_lock
@@ -204,23 +204,16 @@ def _call(
     direct_call: DirectCall, run: Callable[[Sequence[Any]], Any], compiled: Callable[..., Any]
 ) -> Callable[..., Any]:
     lock = new_lock()
-    has_gradients, set_gradients = torch.is_grad_enabled, torch._C._set_grad_enabled
-    casts = torch._C._is_any_autocast_enabled
+    has_gradients, casts = torch.is_grad_enabled, torch._C._is_any_autocast_enabled
     decided = False
     cell: list[Callable[[Sequence[Any]], Any] | None] = [None]  # `run` as soon as it may be called
 
     def call(*args: Any) -> Any:
         if cell[0] is None or forward_ad._current_level >= 0:  # `compiled` knows what to do inside a level
             return compiled(*args) if decided or forward_ad._current_level >= 0 else first(args)
-        if casts() or has_function_modes():
-            return _plainly(run, args)
-        if not has_gradients():
-            return run(args)
-        try:
-            set_gradients(False)  # inside: an interrupt that comes right after it finds the way back
-            return run(args)
-        finally:
-            set_gradients(True)
+        if has_gradients() or casts() or has_function_modes():
+            return without_modes(run, args)
+        return run(args)
 
     def first(args: tuple[Any, ...]) -> Any:
         nonlocal decided
@@ -246,17 +239,6 @@ def _call(
     _direct_calls.add(direct_call)
     call.__dict__["air_direct_call"] = direct_call  # which lives as long as what Dynamo calls
     return _without_frames(cell, casts, has_gradients, call) or call
-
-
-def _plainly(run: Callable[[Sequence[Any]], Any], args: tuple[Any, ...]) -> Any:
-    """A call without gradients, casts and modes of functions."""
-    before = torch.is_grad_enabled()
-    try:
-        torch._C._set_grad_enabled(False)
-        with torch._C._DisableAutocast(), without_function_modes():
-            return run(args)
-    finally:
-        torch._C._set_grad_enabled(before)
 
 
 def _without_frames(

@@ -1,4 +1,4 @@
-"""Modes of torch functions, which Dynamo traces into a graph: the graph runs without them.
+"""Modes of torch, which Dynamo traces into a graph: the graph runs without them.
 
     with torch.device("npu"):       `set_default_device` enters such a mode for good
         step(x)
@@ -8,7 +8,7 @@ Dynamo leaves the modes on while it calls a graph, and each operator would be gi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -41,3 +41,17 @@ def outside_modes(run: Callable[..., Any]) -> Callable[..., Any]:
             return run(*args)
 
     return call
+
+
+def without_modes(run: Callable[[Any], Any], args: Sequence[Any]) -> Any:
+    """A call without gradients, casts and modes of functions: what they do is in the graph, or is not wanted."""
+    if torch._C._is_any_autocast_enabled() or has_function_modes():
+        with torch.no_grad(), torch._C._DisableAutocast(), without_function_modes():
+            return run(args)
+    if not torch.is_grad_enabled():
+        return run(args)
+    try:
+        torch._C._set_grad_enabled(False)  # inside: an interrupt that comes right after it finds the way back
+        return run(args)
+    finally:
+        torch._C._set_grad_enabled(True)

@@ -7,8 +7,9 @@ What comes back is the memory of the capture itself: the next call of the handle
 call of its key.  Clone what you keep.
 
 The caller vouches for shapes, dtypes and parameters: neither Dynamo nor the address test is entered.  Only the
-inputs that are copied are passed, in their order; everything else is what it was in `args`.  A handle whose
-key was captured again, dropped or closed raises instead of replaying memory that is gone.
+inputs that are copied are passed, in their order; everything else is what it was in `args`.  Nothing is recorded for
+gradients, as in any call of a captured graph.  A handle whose key was captured again, dropped or closed raises instead
+of replaying memory that is gone.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from air_aclgraph._captured import Captured, Run
 from air_aclgraph._clashes import COPIES
+from air_aclgraph._modes import without_modes
 from air_aclgraph._options import Options
 from air_aclgraph._outputs import GuardedOutputs, finisher, fixed_outputs
 from air_aclgraph._slots import why_without_memory
@@ -78,11 +80,11 @@ class Pinned:
                 for place, value in zip(self._places, inputs, strict=True):
                     args[place] = value
             try:
-                outputs = self._run(args)
+                outputs = without_modes(self._run, args)
             except Exception:
                 self._refuse_without_memory(inputs)
                 raise
-            return self._executable.beside(args) if outputs is None else outputs
+            return without_modes(self._executable.beside, args) if outputs is None else outputs
 
     def _refuse_without_memory(self, inputs: Sequence[Any]) -> None:
         for place, value in zip(self._places, inputs, strict=True):
