@@ -109,3 +109,9 @@ def test_numbers_of_the_example_are_part_of_it() -> None:
     kinds = Kinds([torch.ones(2), 3])
     assert kinds.difference([torch.zeros(2), 3]) is None
     assert kinds.difference([torch.zeros(2), 4]) == "argument 1 is 4, and was 3"
+
+
+def test_a_number_of_the_example_is_told_from_others_as_kernels_tell_it() -> None:
+    kinds = Kinds([float("nan"), 0.0])
+    assert kinds.difference([float("nan"), 0.0]) is None
+    assert kinds.difference([float("nan"), -0.0]) == "argument 1 is -0.0, and was 0.0"

@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_map
 
 from air_aclgraph.errors import InputRefused
 from air_backend import CompilerConfig, get_npu_backend, pin
-from air_backend.errors import CannotPin, PinnedArgument
+from air_backend.errors import CannotPin, PinnedArgument, PinnedGradient
 
 
 def compiled(function: Any, **options: Any) -> Any:
@@ -174,7 +174,6 @@ def test_a_graph_that_is_trained_is_refused_with_that_reason() -> None:
 @pytest.mark.parametrize(
     ("given", "what"),
     [
-        (lambda: torch.ones(2, device="meta"), "a tensor on 'meta'"),
         (lambda: FakeTensorMode().from_tensor(torch.ones(2)), "a fake tensor"),
         (lambda: torch.ones(2).to_sparse(), "a tensor with layout torch.sparse_coo"),
     ],
@@ -186,6 +185,30 @@ def test_an_argument_that_has_no_values_to_copy_is_refused_by_name(
     with pytest.raises(InputRefused, match=f"input 'arg1_1' is {what}"):
         step(torch.ones(2), given())
     assert step(torch.ones(2), torch.ones(2)).tolist() == [2.0, 2.0]
+
+
+def test_an_argument_on_another_device_is_refused() -> None:
+    step = pin(compiled(lambda x, y: x + y), torch.ones(2), torch.ones(2))
+    with pytest.raises(PinnedArgument, match="argument 1 lies on meta, in the example on cpu"):
+        step(torch.ones(2), torch.ones(2, device="meta"))
+    assert step(torch.ones(2), torch.ones(2)).tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("function", [lambda x: x * 2, Tensor.clone, lambda x: torch.softmax(x, 0)])
+def test_an_argument_that_is_to_have_a_gradient_is_refused_and_breaks_nothing(
+    function: Callable[[Tensor], Tensor], device: str
+) -> None:
+    step, weight = pin(compiled(function), torch.ones(3, device=device)), torch.ones(3, device=device)
+    weight.requires_grad_()
+    with torch.enable_grad():
+        for given in (weight, weight * 2):
+            with pytest.raises(PinnedGradient, match="argument 0 requires them"):
+                step(given)
+        x = torch.tensor([3.0, 4.0, 5.0], device=device)
+        torch.testing.assert_close(step(x), function(x))
+    result = step(weight)
+    torch.testing.assert_close(result, function(weight))
+    assert not result.requires_grad
 
 
 def test_arguments_that_were_one_tensor_in_the_example_are_one_in_each_call() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
+from air_aclgraph import exact
 from air_backend.errors import OtherInput
 from air_graph.page import text_of
 
@@ -53,7 +54,7 @@ class Kinds:
         except AttributeError:
             place = next(i for i in range(len(args)) if _is_no_tensor(args[i], self._examples[i]))
         if place is None:
-            place = next((place for place, number in self._numbers if args[place] != number), None)
+            place = next((place for place, number in self._numbers if _is_other(args[place], number)), None)
         return None if place is None else self._told(place, args[place])
 
     def _other_tensor(self, args: Sequence[Any]) -> int | None:
@@ -72,6 +73,12 @@ class Kinds:
 
     def _told(self, place: int, given: Any) -> str:
         return f"argument {place} is {_named(given)}, and was {_named(self._examples[place])}"
+
+
+def _is_other(given: Any, number: Any) -> bool:
+    if type(given) is type(number):
+        return bool(exact(given) != exact(number))
+    return bool(given != number)
 
 
 def _nothing() -> None:

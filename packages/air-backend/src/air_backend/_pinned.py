@@ -6,9 +6,9 @@
         y = fast(other_x)       # copies other_x, replays, returns what `step` would return
 
 The caller vouches for what guards and address tests find out otherwise: parameters, globals, and that no Python code
-beside the graph matters. What can be checked for next to nothing is: the number of the arguments, the types and sizes
-of those that are copied, that an argument whose address the capture holds is the very tensor of the example, and that
-arguments that were one tensor are one.
+beside the graph matters. What can be checked for next to nothing is: the number of the arguments, the types, sizes and
+devices of those that are copied, that an argument whose address the capture holds is the very tensor of the example and
+lies as it did, that arguments that were one tensor are one, and that none is to have a gradient.
 """
 
 from __future__ import annotations
@@ -18,18 +18,20 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final
 
+import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_structure, tree_unflatten
 
 import air_aclgraph
 from air_aclgraph.errors import InputRefused
+from air_backend._held import Held
 from air_backend._in_order import InOrder
 from air_backend._kinds import Kinds
 from air_backend._shared_memory import Fitting, Traced, Written
 from air_backend._uncompiled import COMPILED_CALL, uncompiled
 from air_backend.eager_calls.errors import TangentsRefused
-from air_backend.errors import CannotPin, PinnedArgument
+from air_backend.errors import CannotPin, PinnedArgument, PinnedGradient
 
 _MANY: Final = "several graphs ran: {0}"
 _NOT_COMPILED: Final = (
@@ -46,10 +48,11 @@ class PinnedCall:
         self, handle: Callable[..., Any], example: Sequence[Any], spec: TreeSpec, taken: Sequence[int]
     ) -> None:
         self._handle = handle
-        self._example = tuple(example)
+        self._count = len(example)
         self._spec = spec
         self._taken = tuple(taken)
         self._kinds = Kinds([example[place] for place in taken])
+        self._devices = [example[place].device for place in taken]
         self._shares: Callable[[Sequence[Any]], None] | None = None
         first = {id(example[place]): place for place in taken}
         others = [place for place in range(len(example)) if place not in set(taken)]
@@ -57,7 +60,7 @@ class PinnedCall:
             (place, first[id(example[place])]) for place in others if id(example[place]) in first
         )
         """Arguments that were the same tensor in the example, of which the graph has one."""
-        self._held = tuple(place for place in others if id(example[place]) not in first)
+        self._held = Held(example, [place for place in others if id(example[place]) not in first])
         self._plain = (
             all(child.is_leaf() for child in spec.child(0).children()) and not spec.child(1).num_leaves
         )
@@ -79,12 +82,11 @@ class PinnedCall:
         if forward_ad._current_level >= 0:
             raise TangentsRefused()
         leaves = args if self._plain and not kwargs else self._leaves(args, kwargs)
-        example = self._example
-        if len(leaves) != len(example):
-            raise PinnedArgument(f"{len(leaves)} arguments are given, the example had {len(example)}")
-        for place in self._held:
-            if leaves[place] is not example[place]:
-                self._refuse_other(place, leaves[place])
+        if len(leaves) != self._count:
+            raise PinnedArgument(f"{len(leaves)} arguments are given, the example had {self._count}")
+        if torch.is_grad_enabled():
+            _refuse_gradients(leaves)
+        self._held.check(leaves)
         for place, twin in self._twins:
             if leaves[place] is not leaves[twin]:
                 raise PinnedArgument(
@@ -93,6 +95,8 @@ class PinnedCall:
         taken = [leaves[place] for place in self._taken]
         if (told := self._kinds.difference(taken)) is not None:
             raise PinnedArgument(f"of the arguments that are copied, {told}")
+        if [value.device for value in taken] != self._devices:
+            self._refuse_device(taken)
         if self._shares is not None:
             self._shares(taken)
         outputs = self._handle(*taken)
@@ -104,14 +108,16 @@ class PinnedCall:
             raise PinnedArgument(f"the arguments are nested as {spec}, those of the example as {self._spec}")
         return leaves
 
-    def _refuse_other(self, place: int, given: Any) -> None:
-        known = self._example[place]
-        if isinstance(known, Tensor):
-            raise PinnedArgument(
-                f"argument {place} is another tensor; the capture holds the example's memory"
-            )
-        if type(given) is not type(known) or given != known:
-            raise PinnedArgument(f"argument {place} is {given!r}; the capture was made for {known!r}")
+    def _refuse_device(self, taken: Sequence[Tensor]) -> None:
+        for place, value, device in zip(self._taken, taken, self._devices, strict=True):
+            if value.device != device:
+                raise PinnedArgument(f"argument {place} lies on {value.device}, in the example on {device}")
+
+
+def _refuse_gradients(leaves: Sequence[Any]) -> None:
+    for place, leaf in enumerate(leaves):
+        if isinstance(leaf, Tensor) and leaf.requires_grad:
+            raise PinnedGradient(place)
 
 
 def pin(compiled: Callable[..., Any], *args: Any, **kwargs: Any) -> PinnedCall:

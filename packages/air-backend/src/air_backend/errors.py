@@ -401,6 +401,20 @@ class PinnedArgument(AirError):
 
 
 @dataclass(eq=False)
+class PinnedGradient(AirError):
+    """A pinned function was called with a tensor that requires gradients while gradients are on: it computes none.
+
+    Call it under `torch.no_grad()`, or pass `tensor.detach()`; the compiled function itself computes gradients.
+    """
+
+    place: int
+    what = "a pinned call computes no gradients, and argument {place} requires them"
+    advice = (
+        "call it under torch.no_grad(), or pass argument.detach(); for gradients call the compiled function"
+    )
+
+
+@dataclass(eq=False)
 class CannotSimulate(AirError):
     """`air COMMAND --sim` needs a package that is not installed.
 
