@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from air_aclgraph import AcceleratorRuntime
 from air_aclgraph._runtime import Recording, Request, UpdatableCall
@@ -70,6 +71,31 @@ def is_right(recording: Recording, inputs: tuple[Tensor, ...], first: int, secon
     q, k, v = inputs
     expected = attention(attention(q, k, v, first), k, v, second)
     return torch.allclose(recording.outputs[0], expected, rtol=1e-2, atol=1e-2)
+
+
+class Looks(TorchDispatchMode):
+    """Sees operators, as the mode does with which AOTAutograd checks the first call of a compiled function."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_mode_around_the_first_call_does_not_see_what_a_capture_and_a_patch_call(
+    inputs: tuple[Tensor, ...],
+) -> None:
+    with Looks() as looks:
+        made = recorded(inputs)
+        replay(made, 4, 7)
+        torch.ones(1, device="npu")
+    npu().synchronize()
+    made.release()
+    assert "aten.ones.default" in looks.seen
+    assert [name for name in looks.seen if name.endswith(".out")] == []
 
 
 @pytest.mark.parametrize("number", [1, 2])

@@ -17,13 +17,14 @@ run with the values of before, and the call raises: nothing on the device waits 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 from torch._subclasses import FakeTensorMode
+from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_iter, tree_map_only
 
 from air_aclgraph._key import exact
@@ -113,7 +114,8 @@ class TaskGroups:
         event.reset(stream)
         self._module.graph_task_group_begin(stream)
         try:
-            returned = launch(*args, **named)
+            with _outside_dispatch_modes():
+                returned = launch(*args, **named)
             self._captured.append(Action(_name(self._module.current_stream()), "run", len(self.groups)))
         finally:
             handle = self._module.graph_task_group_end(stream)
@@ -150,7 +152,7 @@ class TaskGroups:
         working = self._working()
 
         def patch(values: Sequence[Told], stream: Any) -> None:
-            with module.stream(stream):
+            with module.stream(stream), _outside_dispatch_modes():
                 if started[0]:
                     stream.wait_event(round_over)
                 for group, (value, told) in zip(groups, values, strict=True):
@@ -199,6 +201,15 @@ class TaskGroups:
                 event.wait(stream)
                 event.reset(stream)
             module.synchronize()
+
+
+def _outside_dispatch_modes() -> AbstractContextManager[Any]:
+    """Outside the mode with which AOTAutograd looks at the first call of a compiled function.
+
+    It takes an `.out` operator that torch_npu does not mark as writing for one of the program that returns its argument:
+    a warning, and where `CI` is set an error, about a call that the program does not make.
+    """
+    return _disable_current_modes() if torch._C._len_torch_dispatch_stack() else nullcontext()
 
 
 def _take_memory(working: Sequence[tuple[int, _Group]], values: Sequence[Told]) -> None:
