@@ -240,6 +240,10 @@ CASES: dict[str, tuple[Case, Case]] = {
         plus(acl("air.warmup", 1), debug__data_dump__type="npy"),
         acl("air.warmup", 7),
     ),
+    "data-dump-leaves-no-ascend-ir": (
+        plus(ir("debug.graph_dump.type", None), debug__data_dump__type="npy"),
+        plus(acl("debug.graph_dump.type", "py"), debug__data_dump__type="npy", debug__graph_dump__type="py"),
+    ),
     "summary-replaces-the-compilation": (
         plus(ir("air.unsupported", "split"), debug__fx_summary__type="csv"),
         plus(
@@ -384,6 +388,25 @@ def test_ignoring_a_default_is_not_reported_to_a_user_who_asked_for_nothing() ->
             assert resolve(config, Context(device=device)).notices == ()
 
 
+@pytest.mark.parametrize(
+    ("first", "others"),
+    [
+        (
+            "debug.data_dump.type",
+            ("debug.fx_summary.type", "debug.graph_dump.type", "dump_config.enable_dump"),
+        ),
+        ("debug.fx_summary.type", ("debug.graph_dump.type", "dump_config.enable_dump")),
+    ],
+)
+def test_a_dump_that_ends_the_compilation_to_ascend_ir_says_which_other_files_are_not_written(
+    first: str, others: tuple[str, ...], another: Another
+) -> None:
+    config = CompilerConfig.from_options({path: another(path) for path in (first, *others)})
+    notices = resolve(config, Context(device="cpu")).notices
+    assert [notice.option for notice in notices] == sorted(others, key=list(OPTIONS).index)
+    assert {notice.effect for notice in notices} == {"ignored"}
+
+
 def test_asking_for_a_default_that_would_do_something_is_reported_where_it_does_not() -> None:
     config = CompilerConfig()
     config.debug.aclgraph.disable_reinplace_inplaceable_ops_pass = False
@@ -494,7 +517,7 @@ def test_devices_named_by_an_area_are_kept_by_some_rule(another: Another) -> Non
         ("air.sync", {"mode": "reduce-overhead", "debug.run_eagerly": True}),
         ("air.verify", {"mode": "reduce-overhead", "debug.data_dump.type": "npy"}),
         ("experimental_config.keep_inference_input_mutations", {"debug.run_eagerly": True}),
-        ("debug.graph_dump.type", {"debug.data_dump.type": "npy"}),
+        ("debug.deadlock_check", {"debug.data_dump.type": "npy"}),
     ],
 )
 def test_what_still_acts_when_the_executor_does_not_run_is_left_alone(

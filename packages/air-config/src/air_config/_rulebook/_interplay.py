@@ -20,10 +20,17 @@ from air_config._rulebook._conditions import (
     SUPPORT_CHECK,
     TORCH_NPU,
     TORCHAIR_IR,
+    but,
+    in_areas,
     where,
 )
 from air_config._rules import KEEP, Rule, both, fact, option_is, option_off, option_on
 from air_config._tree import OPTIONS
+
+REPORTS: Final = but(in_areas("dump", "ir-dump"), "debug.deadlock_check")
+"""What asks for files in max-autotune; the check of deadlocks is made of the FX graph, and so in any case."""
+
+DATA_DUMP: Final = tuple(path for path in OPTIONS if path.startswith("debug.data_dump."))
 
 INTERPLAY: Final = (
     Rule(
@@ -43,11 +50,22 @@ INTERPLAY: Final = (
         SUPPORT_CHECK,
     ),
     Rule(
+        "data-dump-leaves-no-ascend-ir",
+        both(MAX_AUTOTUNE, option_on("debug.data_dump.type")),
+        but(REPORTS, *DATA_DUMP),
+        "ignored",
+        "the graph is run eagerly to dump its tensors, and no Ascend IR is made of it",
+        SUPPORT_CHECK,
+    ),
+    Rule(
         "summary-replaces-the-compilation",
         both(
             MAX_AUTOTUNE, option_on("debug.fx_summary.type"), option_is("debug.fx_summary.skip_compile", True)
         ),
-        where(lambda area: area.stage != "always" and "max-autotune" in area.modes),
+        (
+            *where(lambda area: area.stage != "always" and "max-autotune" in area.modes),
+            *but(REPORTS, *DATA_DUMP, "debug.fx_summary.type", "debug.fx_summary.skip_compile"),
+        ),
         "ignored",
         "the graph is summarised and run eagerly",
         TORCHAIR_IR,
