@@ -14,6 +14,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from air_config import CompilerConfig, Context, resolve
 from air_geir import compile_graph
+from air_graph import ranks
 
 
 def compiled(path: Path, dump_nodes: tuple[str, ...] = (), **options: Any) -> Any:
@@ -54,6 +55,18 @@ def test_G10_inputs_and_outputs_of_every_operator_are_written_in_every_run(tmp_p
         np.testing.assert_array_equal(found["MatMul.input.1"], y.numpy())
         np.testing.assert_allclose(found["MatMul.output.0"], (x @ y).numpy(), rtol=1e-6)
         np.testing.assert_array_equal(found["Cast.output.0"], result.float().numpy())
+
+
+def test_G10_each_process_of_a_job_writes_into_a_folder_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for rank in range(2):
+        monkeypatch.setattr(ranks, "rank_and_size", lambda rank=rank: (rank, 2))
+        compiled(tmp_path)(torch.full((2, 3), float(rank)), torch.ones(3, 4))
+    for rank in range(2):
+        found = files(tmp_path / f"worldsize2_global_rank{rank}")
+        np.testing.assert_array_equal(found["MatMul.input.0"], np.full((2, 3), rank))
+    assert not (tmp_path / "g").exists()
 
 
 def test_G10_mode_step_and_layer_narrow_what_is_written(tmp_path: Path) -> None:

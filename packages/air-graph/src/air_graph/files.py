@@ -23,11 +23,13 @@ from typing import BinaryIO, Final
 import torch
 from torch import Tensor
 
+from air_graph import ranks
 from air_graph.errors import CannotWrite
 
 __all__ = [
     "folder",
     "raw_bytes",
+    "rank_folder",
     "refuse_unwritable",
     "whole_file",
     "write_bytes",
@@ -73,6 +75,12 @@ def folder(path: str | os.PathLike[str], what: str) -> Path:
     with writing(path, what):
         Path(path).mkdir(parents=True, exist_ok=True)
     return Path(path)
+
+
+def rank_folder(root: str | os.PathLike[str] | None, what: str) -> Path:
+    """The folder of this rank below `root`, made when it is not there. None is the working directory."""
+    rank, size = ranks.rank_and_size()
+    return folder(Path(root or ".") / f"worldsize{size}_global_rank{rank}", what)
 
 
 @contextlib.contextmanager

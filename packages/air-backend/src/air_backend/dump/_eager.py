@@ -18,7 +18,7 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from air_backend.dump._marks import chosen
-from air_backend.dump._place import named, rank_folder, stamp
+from air_backend.dump._place import named, stamp
 from air_graph import files
 from air_graph.executors import WholeGraph
 
@@ -32,7 +32,7 @@ class EagerDump(WholeGraph):
 
     def __init__(self, gm: fx.GraphModule, path: str | None, name: str, keep: Filter | None = None) -> None:
         self.name = name
-        self.folder = rank_folder(path) / name
+        self.folder = files.rank_folder(path, "the folder of dumped tensors") / name
         self.calls = 0
         self._gm = gm
         marked = chosen(gm)

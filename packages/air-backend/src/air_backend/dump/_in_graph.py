@@ -23,7 +23,6 @@ import torch
 from torch import fx
 
 from air_backend.dump._marks import chosen, is_marked
-from air_backend.dump._place import rank_folder
 from air_backend.errors import DumpUnsupported
 from air_graph import files, forks
 from air_graph.errors import CannotWrite
@@ -115,7 +114,7 @@ def insert_saves(
     """
     if ground.type not in SERVED:
         raise DumpUnsupported(ground.type, SERVED)
-    folder = rank_folder(path)
+    folder = files.rank_folder(path, "the folder of dumped tensors")
     try:
         str(folder).encode()
     except UnicodeEncodeError:  # it is an argument of an operator

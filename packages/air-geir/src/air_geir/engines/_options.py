@@ -14,6 +14,7 @@ from air_geir.engines._protocol import EngineOptions, TensorDump
 from air_geir.errors import OptionError
 from air_geir.ir import Expr, Placement
 from air_geir.program import ArgInput, Program
+from air_graph import files, ranks
 
 
 class DeviceFacts(Protocol):
@@ -255,8 +256,19 @@ def tensor_dump(settings: Any, nodes: Sequence[str] = ()) -> TensorDump | None:
     sides = ("input", "output") if config.dump_mode == "all" else (str(config.dump_mode),)
     chosen = frozenset((*str(config.dump_layer).split(), *nodes)) or None
     return TensorDump(
-        str(config.dump_path), sides, tuple(_runs(config.dump_step)), chosen, config.dump_data == "stats"
+        _own_folder(str(config.dump_path)),
+        sides,
+        tuple(_runs(config.dump_step)),
+        chosen,
+        config.dump_data == "stats",
     )
+
+
+def _own_folder(path: str) -> str:
+    """Where this process writes: in a job of several, each has a folder of its own, since names are the same in all."""
+    if ranks.rank_and_size()[1] > 1:
+        path = str(files.rank_folder(path, "the folder of dumped tensors"))
+    return os.path.abspath(path)
 
 
 def _runs(text: str) -> Iterator[range]:

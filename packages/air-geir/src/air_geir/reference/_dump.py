@@ -2,6 +2,7 @@
 
     <path>/<graph>/<run>/MatMul.MatMul_2.output.0.npy
     <path>/<graph>/<run>/statistics.csv                       with dump_data = "stats"
+    <path>/worldsize2_global_rank1/<graph>/<run>/...          in a job of several processes
 
 Every planned step is a function of its own, so a step that is dumped is that function with another around it, and a
 graph that is not dumped runs as if this module were not there.
