@@ -33,6 +33,22 @@ def compiled(path: Path, function: Any = model, stage: str = "optimized", **opti
     return torch.compile(function, backend=get_npu_backend(compiler_config=config))
 
 
+@pytest.mark.parametrize("options", [{}, {"debug__data_dump__type": "npy", "debug__data_dump__path": "d"}])
+def test_a_relative_folder_is_that_of_the_compilation_wherever_the_program_goes(
+    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    run = compiled(Path("d"), lambda x: x + 1, **options)
+    run(torch.ones(3))
+    before = len(list((tmp_path / "d").rglob("*.*")))
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    run(torch.ones(3))
+    assert len(list((tmp_path / "d").rglob("*.*"))) == 2 * before
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
 def saved(path: Path, node: str) -> list[Tensor]:
     """The files of one node, in the order of the calls."""
     files = sorted(path.rglob(f"{node}_device_*.pt"), key=lambda p: int(p.stem.rpartition("_")[2]))

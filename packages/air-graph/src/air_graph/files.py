@@ -78,9 +78,9 @@ def folder(path: str | os.PathLike[str], what: str) -> Path:
 
 
 def rank_folder(root: str | os.PathLike[str] | None, what: str) -> Path:
-    """The folder of this rank below `root`, made when it is not there. None is the working directory."""
+    """The folder of this rank below `root`, made when it is not there. None is the working directory as it is now."""
     rank, size = ranks.rank_and_size()
-    return folder(Path(root or ".") / f"worldsize{size}_global_rank{rank}", what)
+    return folder(Path(os.path.abspath(root or ".")) / f"worldsize{size}_global_rank{rank}", what)
 
 
 @contextlib.contextmanager

@@ -267,7 +267,7 @@ def tensor_dump(settings: Any, nodes: Sequence[str] = ()) -> TensorDump | None:
 def _own_folder(path: str) -> str:
     """Where this process writes: in a job of several, each has a folder of its own, since names are the same in all."""
     if ranks.rank_and_size()[1] > 1:
-        path = str(files.rank_folder(path, "the folder of dumped tensors"))
+        return str(files.rank_folder(path, "the folder of dumped tensors"))
     return os.path.abspath(path)
 
 
