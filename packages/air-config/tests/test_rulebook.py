@@ -407,6 +407,23 @@ def test_a_dump_that_ends_the_compilation_to_ascend_ir_says_which_other_files_ar
     assert {notice.effect for notice in notices} == {"ignored"}
 
 
+@pytest.mark.parametrize(
+    "around",
+    [
+        {"debug.run_eagerly": True},
+        {"debug.data_dump.type": "npy"},
+        {"dump_config.enable_dump": True, "dump_config.data_dump_stage": "original"},
+        {"mode": "npugraph_ex", "debug.run_eagerly": True},
+    ],
+)
+def test_products_side_by_side_are_ignored_with_a_notice_where_nothing_is_captured(
+    around: dict[str, Any],
+) -> None:
+    options = {"mode": "reduce-overhead", "air.products_side_by_side": True, **around}
+    (notice,) = resolve(CompilerConfig.from_options(options), Context(device="cuda")).notices
+    assert (notice.option, notice.effect) == ("air.products_side_by_side", "ignored")
+
+
 def test_asking_for_a_default_that_would_do_something_is_reported_where_it_does_not() -> None:
     config = CompilerConfig()
     config.debug.aclgraph.disable_reinplace_inplaceable_ops_pass = False

@@ -144,7 +144,6 @@ class Air(Group):
         False,
         "Products of few rows that read one matrix (query, key and value in a decode step) run at the same time, on "
         "streams of their own, in graphs without other streams.",
-        area=area.STREAMS,
         inert=False,
     )
     stream_priority: Literal["if_possible", "error"] = option(
