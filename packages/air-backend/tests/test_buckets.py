@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -84,18 +85,39 @@ def test_N11_passes_act_on_a_padded_graph_and_leave_the_proof_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "options"), [("max-autotune", {}), ("reduce-overhead", {"debug__run_eagerly": True})]
+    ("mode", "options"),
+    [
+        ("max-autotune", {}),
+        ("reduce-overhead", {"debug__run_eagerly": True}),
+        ("reduce-overhead", {"debug__data_dump__type": "npy"}),
+        (
+            "reduce-overhead",
+            {"dump_config__enable_dump": True, "dump_config__data_dump_stage": "original"},
+        ),
+    ],
 )
 def test_N11_where_nothing_is_captured_a_notice_says_that_buckets_have_no_effect(
-    mode: str, options: dict[str, Any]
+    mode: str, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     run = compiled(lambda x: x * 2, mode, **options)
     with torch.no_grad():
         x = rows(3, 4)
         torch.testing.assert_close(run(x), x * 2)
     ((record, _),) = _records.alive()
     (notice,) = (n for n in record.settings.notices if n.option == "context.buckets")
-    assert (notice.rule, notice.effect) == ("buckets-pad-captures", "ignored")
+    rule = "buckets-pad-captures" if mode == "max-autotune" else "buckets-need-captures"
+    assert (notice.rule, notice.effect) == (rule, "ignored")
+
+
+def test_N11_a_graph_that_is_trained_and_not_captured_is_not_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = compiled(lambda x, w: (x * w).relu(), debug__data_dump__type="npy")
+    w = torch.ones(4, requires_grad=True)
+    run(rows(3, 4), w).sum().backward()
+    assert w.grad is not None
 
 
 @pytest.mark.parametrize(

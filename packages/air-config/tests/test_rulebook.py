@@ -70,7 +70,11 @@ CASES: dict[str, tuple[Case, Case]] = {
         Case("context.cards", {}, {"cards": 1}),
     ),
     "buckets-pad-captures": (
-        Case("context.buckets", {"debug.run_eagerly": True}, {"buckets": True}),
+        Case("context.buckets", {}, {"buckets": True}),
+        Case("context.buckets", {"mode": "reduce-overhead"}, {"buckets": True}),
+    ),
+    "buckets-need-captures": (
+        Case("context.buckets", {"mode": "reduce-overhead", "debug.run_eagerly": True}, {"buckets": True}),
         Case("context.buckets", {"mode": "reduce-overhead"}, {"buckets": True}),
     ),
     "gears-are-for-a-graph-engine": (

@@ -278,12 +278,7 @@ class _Work:
 
     @property
     def _captures(self) -> bool:
-        settings = self.settings
-        return settings.mode != "max-autotune" and not (
-            settings.debug.run_eagerly
-            or settings.debug.data_dump.type is not None
-            or _dumps_original(settings)
-        )
+        return _captures(self.settings)
 
     @property
     def splits(self) -> bool:
@@ -362,7 +357,7 @@ def _buckets(
     gm: fx.GraphModule, declared: DeclaredBuckets, settings: air_config.Settings, role: Role
 ) -> tuple[Bucket, ...]:
     """The buckets of a graph that is captured, proven while it is still functional."""
-    if not declared or settings.mode == "max-autotune" or settings.debug.run_eagerly:
+    if not declared or not _captures(settings):
         return ()  # where they are ignored, a rule has left a notice
     if role != "inference":
         raise BucketsRefused(
@@ -370,6 +365,13 @@ def _buckets(
             advice="compile the model under torch.no_grad() or torch.inference_mode(), or declare no buckets",
         )
     return proven_buckets(gm, declared)
+
+
+def _captures(settings: air_config.Settings) -> bool:
+    """Whether a graph is captured, and not run by a graph engine or eagerly."""
+    return settings.mode != "max-autotune" and not (
+        settings.debug.run_eagerly or settings.debug.data_dump.type is not None or _dumps_original(settings)
+    )
 
 
 def _copies(gm: fx.GraphModule) -> int:

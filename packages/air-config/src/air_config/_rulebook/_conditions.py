@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from air_config._areas import ACLGRAPH_MODES, Area
-from air_config._rules import When, either, fact, option_is, option_on
+from air_config._rules import When, both, either, fact, option_is, option_on
 from air_config._tree import OPTIONS
 
 GUIDE: Final = "TorchAir guide, "
@@ -50,6 +50,9 @@ def but(paths: tuple[str, ...], *left_out: str) -> tuple[str, ...]:
 MAX_AUTOTUNE: Final = option_is("mode", "max-autotune")
 ACLGRAPH: Final = option_is("mode", *ACLGRAPH_MODES)
 EAGERLY: Final = option_is("debug.run_eagerly", True)
+DATA_DUMP: Final = option_on("debug.data_dump.type")
+ORIGINAL_DUMP: Final = both(option_is(DUMP, True), option_is("dump_config.data_dump_stage", "original"))
+BUCKETS: Final = fact("buckets are declared", lambda context: context.buckets)
 NOT_NPU: Final = fact("the device is no NPU", lambda context: context.device != "npu")
 ON_CPU: Final = fact("the device is the CPU", lambda context: context.device == "cpu")
 BESIDE_NPU: Final = fact(

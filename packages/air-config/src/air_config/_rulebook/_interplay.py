@@ -8,6 +8,7 @@ from typing import Final
 from air_config._rulebook._conditions import (
     ACLGRAPH,
     ARCHITECTURE,
+    DATA_DUMP,
     DUMP,
     DYNAMIC,
     EXPORTED,
@@ -15,6 +16,7 @@ from air_config._rulebook._conditions import (
     MAX_AUTOTUNE,
     MUTATED,
     NPUGRAPH_EX,
+    ORIGINAL_DUMP,
     POINT_TO_POINT,
     SUPER,
     SUPPORT_CHECK,
@@ -30,12 +32,12 @@ from air_config._tree import OPTIONS
 REPORTS: Final = but(in_areas("dump", "ir-dump"), "debug.deadlock_check")
 """What asks for files in max-autotune; the check of deadlocks is made of the FX graph, and so in any case."""
 
-DATA_DUMP: Final = tuple(path for path in OPTIONS if path.startswith("debug.data_dump."))
+_OF_DATA_DUMP: Final = tuple(path for path in OPTIONS if path.startswith("debug.data_dump."))
 
 INTERPLAY: Final = (
     Rule(
         "dump-of-the-original-graph",
-        both(ACLGRAPH, option_is(DUMP, True), option_is("dump_config.data_dump_stage", "original")),
+        both(ACLGRAPH, ORIGINAL_DUMP),
         where(lambda area: area.stage != "always" and "reduce-overhead" in area.modes),
         "ignored",
         "the graph is dumped as it arrived: run eagerly, without passes",
@@ -43,7 +45,7 @@ INTERPLAY: Final = (
     ),
     Rule(
         "data-dump-replaces-the-executor",
-        option_on("debug.data_dump.type"),
+        DATA_DUMP,
         where(lambda area: area.stage == "executor"),
         "ignored",
         "the graph is run eagerly to dump its tensors",
@@ -51,8 +53,8 @@ INTERPLAY: Final = (
     ),
     Rule(
         "data-dump-leaves-no-ascend-ir",
-        both(MAX_AUTOTUNE, option_on("debug.data_dump.type")),
-        but(REPORTS, *DATA_DUMP),
+        both(MAX_AUTOTUNE, DATA_DUMP),
+        but(REPORTS, *_OF_DATA_DUMP),
         "ignored",
         "the graph is run eagerly to dump its tensors, and no Ascend IR is made of it",
         SUPPORT_CHECK,
@@ -64,7 +66,7 @@ INTERPLAY: Final = (
         ),
         (
             *where(lambda area: area.stage != "always" and "max-autotune" in area.modes),
-            *but(REPORTS, *DATA_DUMP, "debug.fx_summary.type", "debug.fx_summary.skip_compile"),
+            *but(REPORTS, *_OF_DATA_DUMP, "debug.fx_summary.type", "debug.fx_summary.skip_compile"),
         ),
         "ignored",
         "the graph is summarised and run eagerly",

@@ -7,6 +7,8 @@ from typing import Final
 from air_config._rulebook._conditions import (
     ACLGRAPH,
     ARCHITECTURE,
+    BUCKETS,
+    DATA_DUMP,
     EAGERLY,
     FX_PASSES,
     GEARS,
@@ -15,6 +17,7 @@ from air_config._rulebook._conditions import (
     MAX_AUTOTUNE,
     NPUGRAPH_EX,
     ON_CUDA,
+    ORIGINAL_DUMP,
     OTHER_PRODUCT,
     REINPLACE,
     RUN_EAGERLY,
@@ -59,7 +62,7 @@ PLACE: Final = (
     ),
     Rule(
         "buckets-pad-captures",
-        both(either(MAX_AUTOTUNE, EAGERLY), fact("buckets are declared", lambda context: context.buckets)),
+        both(MAX_AUTOTUNE, BUCKETS),
         ("context.buckets",),
         "ignored",
         "padding is for captured sizes (reduce-overhead); for a graph engine use set_dim_gears",
@@ -72,6 +75,14 @@ PLACE: Final = (
         "ignored",
         "a graph engine prepares the sizes of gears (max-autotune); here every size is served, and for captured sizes "
         "use set_dim_buckets",
+        ARCHITECTURE,
+    ),
+    Rule(
+        "buckets-need-captures",
+        both(ACLGRAPH, either(EAGERLY, DATA_DUMP, ORIGINAL_DUMP), BUCKETS),
+        ("context.buckets",),
+        "ignored",
+        "padding is for captured sizes, and this graph is run eagerly",
         ARCHITECTURE,
     ),
 )
