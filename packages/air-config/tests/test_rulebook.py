@@ -270,8 +270,8 @@ CASES: dict[str, tuple[Case, Case]] = {
     ),
     "reference-data-in-exports": (unset(ir(REF_DATA, True, export=True)), unset(ir(REF_DATA, False))),
     "no-frozen-parameters-in-exports": (
-        plus(ir("experimental_config.frozen_parameter", False), export__export_mode=True),
-        ir("experimental_config.frozen_parameter", True),
+        ir("experimental_config.frozen_parameter", False, export=True),
+        plus(ir("experimental_config.frozen_parameter", True), export__export_mode=True),
     ),
     "no-gears-in-exports": (
         Case("context.gears", {}, {"export": True, "gears": True}),
@@ -426,6 +426,13 @@ def test_products_side_by_side_are_ignored_with_a_notice_where_nothing_is_captur
     options = {"mode": "reduce-overhead", "air.products_side_by_side": True, **around}
     (notice,) = resolve(CompilerConfig.from_options(options), Context(device="cuda")).notices
     assert (notice.option, notice.effect) == ("air.products_side_by_side", "ignored")
+
+
+def test_the_switch_of_exports_that_is_ignored_changes_nothing_else() -> None:
+    settings = resolve(CompilerConfig.from_options({"export.export_mode": True}), Context(gears=True))
+    (notice,) = settings.notices
+    assert (notice.option, notice.rule) == ("export.export_mode", "not-in-this-version")
+    assert not settings.experimental_config.enable_ref_data
 
 
 def test_asking_for_a_default_that_would_do_something_is_reported_where_it_does_not() -> None:

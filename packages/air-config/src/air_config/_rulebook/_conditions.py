@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from air_config._areas import ACLGRAPH_MODES, Area
-from air_config._rules import When, both, either, fact, option_is, option_on
+from air_config._rules import When, both, fact, option_is, option_on
 from air_config._tree import OPTIONS
 
 GUIDE: Final = "TorchAir guide, "
@@ -69,9 +69,7 @@ OTHER_PRODUCT: Final = fact(
 MANY_PROCESSES: Final = fact("the job has several processes", lambda context: context.world_size > 1)
 DYNAMIC: Final = fact("the graph has symbolic sizes", lambda context: context.dynamic is True)
 POINT_TO_POINT: Final = fact("the graph sends or receives", lambda context: context.point_to_point)
-EXPORTED: Final = either(
-    fact("the graph is exported", lambda context: context.export), option_on("export.export_mode")
-)
+EXPORTED: Final = fact("the graph is exported", lambda context: context.export)
 
 
 def cann_below(version: str) -> When:

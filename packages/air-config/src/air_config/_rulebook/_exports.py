@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from air_config._rulebook._conditions import ARCHITECTURE
+from air_config._rulebook._conditions import ARCHITECTURE, EXPORTED
 from air_config._rulebook._unserved import NOT_SERVED
-from air_config._rules import Rule, fact
+from air_config._rules import Rule
 from air_config._tree import OPTIONS
 
 #: Options with a rule of their own about exports.
@@ -15,7 +15,7 @@ _JUDGED: Final = ("experimental_config.enable_ref_data", "experimental_config.fr
 EXPORTS: Final = (
     Rule(
         "exports-write-graphs-alone",
-        fact("the graph is exported", lambda context: context.export),
+        EXPORTED,
         tuple(
             path for path in OPTIONS if not path.startswith("export.") and path not in (*_JUDGED, *NOT_SERVED)
         ),
