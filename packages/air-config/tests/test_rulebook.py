@@ -282,6 +282,10 @@ CASES: dict[str, tuple[Case, Case]] = {
         ir("aoe_config.aoe_mode", None, compile_cache=True),
         ir("aoe_config.aoe_mode", "2"),
     ),
+    "compilations-export-nothing": (
+        ir("export.experimental.enable_record_nn_module_stack", False),
+        ir("export.experimental.enable_record_nn_module_stack", True, export=True),
+    ),
     "not-in-this-version": (
         ir("experimental_config.npu_fx_pass", True),
         unset(ir("experimental_config.npu_fx_pass", False)),
@@ -340,6 +344,8 @@ def test_the_rule_stays_quiet(name: str, another: Another) -> None:
     assert (name, case.option) not in notices_of(case, another)
 
 
+NO_PART = ("not-in-this-version", "compilations-export-nothing")
+"""Rules about options that no switch brings into action."""
 SWITCH_CASES = [(rule, path) for rule in NEEDS for path in rule.options]
 
 
@@ -360,7 +366,7 @@ def test_an_option_without_its_switch_is_ignored_with_a_notice(
         switch = OPTIONS[switch].needs
         chain[switch] = ANOTHER
     found = notices_of(Case(path, {**options, **chain}), another)
-    assert not any(key[1] == path for key in found if key[0] != "not-in-this-version")
+    assert not any(key[1] == path for key in found if key[0] not in NO_PART)
 
 
 ONE_VALUE = {"experimental_config.jit_compile"}
@@ -433,6 +439,16 @@ def test_the_switch_of_exports_that_is_ignored_changes_nothing_else() -> None:
     (notice,) = settings.notices
     assert (notice.option, notice.rule) == ("export.export_mode", "not-in-this-version")
     assert not settings.experimental_config.enable_ref_data
+
+
+def test_a_configuration_of_the_device_s_dump_is_ignored_with_a_notice_where_the_reference_engine_runs(
+    another: Another,
+) -> None:
+    path = "dump_config.dump_config_path"
+    options = {path: another(path)}
+    (notice,) = resolve(CompilerConfig.from_options(options), Context(device="cpu")).notices
+    assert (notice.option, notice.rule) == (path, "ge-options-need-ge")
+    assert resolve(CompilerConfig.from_options(options), Context(device="npu")).notices == ()
 
 
 def test_asking_for_a_default_that_would_do_something_is_reported_where_it_does_not() -> None:

@@ -69,6 +69,17 @@ def test_G10_each_process_of_a_job_writes_into_a_folder_of_its_own(
     assert not (tmp_path / "g").exists()
 
 
+def test_names_that_no_operator_has_are_said_when_the_graph_is_compiled(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    compiled(tmp_path, dump_layer="Relu")
+    assert not caplog.records
+    compiled(tmp_path, dump_layer="Reluu")
+    (record,) = caplog.records
+    assert record.getMessage().startswith("g: nothing is dumped: no operator of the graph has the name")
+    assert "Reluu" in record.getMessage()
+
+
 def test_G10_mode_step_and_layer_narrow_what_is_written(tmp_path: Path) -> None:
     run = compiled(tmp_path, dump_mode="output", dump_step="1|3-4", dump_layer="Relu")
     for _ in range(5):

@@ -37,5 +37,5 @@ class Dump(Group):
     )
     dump_data: Literal["tensor", "stats"] = option("tensor", "Whole tensors, or statistics of them.")
     dump_config_path: str | None = option(
-        None, "A dump configuration of ACL, passed on as it is.", file(".json"), needs=""
+        None, "A dump configuration of ACL, passed on as it is.", file(".json"), area=area.GE, needs=""
     )

@@ -17,7 +17,9 @@ EXPORTS: Final = (
         "exports-write-graphs-alone",
         EXPORTED,
         tuple(
-            path for path in OPTIONS if not path.startswith("export.") and path not in (*_JUDGED, *NOT_SERVED)
+            path
+            for path in OPTIONS
+            if not path.startswith("export.experimental.") and path not in (*_JUDGED, *NOT_SERVED)
         ),
         "ignored",
         "dynamo_export writes the graph, and neither compiles nor runs it: only export.experimental acts",

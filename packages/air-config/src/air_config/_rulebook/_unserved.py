@@ -10,6 +10,7 @@ from typing import Final
 
 from air_config._rulebook._conditions import ARCHITECTURE
 from air_config._rules import KEEP, Rule, fact
+from air_config._tree import OPTIONS
 
 __all__ = ["NOT_SERVED", "UNSERVED"]
 
@@ -27,6 +28,14 @@ NOT_SERVED: Final = (
 )
 
 UNSERVED: Final = (
+    Rule(
+        "compilations-export-nothing",
+        fact("the graph is not exported", lambda context: not context.export),
+        tuple(path for path in OPTIONS if path.startswith("export.") and path not in NOT_SERVED),
+        "ignored",
+        "a compilation writes no export; dynamo_export does, by its arguments and export.experimental",
+        ARCHITECTURE,
+    ),
     Rule(
         "not-in-this-version",
         fact("always", lambda context: True),

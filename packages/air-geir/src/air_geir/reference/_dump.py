@@ -11,6 +11,7 @@ graph that is not dumped runs as if this module were not there.
 from __future__ import annotations
 
 import csv
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from air_geir.ir import Node
 from air_geir.reference._plan import Step
 from air_graph.files import folder, write_npy, writing
 
+log = logging.getLogger(__name__)
+
 HEAD = ("operator", "type", "side", "index", "dtype", "shape", "minimum", "maximum", "mean", "norm")
 
 
@@ -33,6 +36,9 @@ class Writer:
         self.dump = dump
         self.folder = Path(dump.path) / graph
         self.run = -1
+        self.graph = graph
+        self.named = 0
+        """Steps of operators that the dump names."""
 
     def starts(self) -> None:
         """The graph is called once more."""
@@ -45,6 +51,7 @@ class Writer:
         node, function = step.node, step.function
         if node is None or not self._names(node):
             return function
+        self.named += 1
 
         def call(*arguments: Any) -> Any:
             if not self._wanted():
@@ -57,6 +64,17 @@ class Writer:
             return result
 
         return call
+
+    def warn_of_nothing(self) -> None:
+        """Once all steps were seen: says that none of them is written, where names were given."""
+        if self.dump.nodes is not None and not self.named:
+            names = ", ".join(sorted(self.dump.nodes))
+            log.warning(
+                "%s: nothing is dumped: no operator of the graph has the name or the type %s (dump_config.dump_layer); "
+                'config.debug.graph_dump.type = "py" writes the graph with its names',
+                self.graph,
+                names,
+            )
 
     def _wanted(self) -> bool:
         return not self.dump.steps or any(self.run in steps for steps in self.dump.steps)

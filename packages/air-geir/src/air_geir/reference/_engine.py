@@ -35,6 +35,8 @@ class ReferenceEngine:
         assigned = {out: args[arg] for out, arg in program.assigned.items() if arg in args}
         writer = Writer(options.dump, program.graph.name) if options.dump is not None else None
         plan, run = compile_plan(program.graph, assigned, set(program.assigned), writer)
+        if writer is not None:
+            writer.warn_of_nothing()
         return CompiledReference(for_its_device(run, program), plan, writer)
 
 
