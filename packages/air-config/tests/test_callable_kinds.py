@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os.path
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
@@ -67,6 +68,38 @@ def test_a_pass_that_could_never_be_called_is_refused_where_it_is_set() -> None:
         assert word in str(refused.value)
     config.post_grad_custom_post_pass = lambda gm, inputs, config, more=1: None
     config.debug.data_dump.filter = only_the_graph
+
+
+def generator(gm: object, example_inputs: object, config: object) -> Iterator[None]:
+    yield
+
+
+async def coroutine(gm: object, example_inputs: object, config: object) -> None:
+    pass
+
+
+async def asynchronous_generator(gm: object, example_inputs: object, config: object) -> AsyncIterator[None]:
+    yield
+
+
+class CalledAsOne:
+    def __call__(self, gm: object, example_inputs: object, config: object) -> Iterator[None]:
+        yield
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        (generator, "a generator"),
+        (coroutine, r"a coroutine \(async def\)"),
+        (asynchronous_generator, "an asynchronous generator"),
+        (functools.partial(generator), "a generator"),
+        (CalledAsOne(), "a generator"),
+    ],
+)
+def test_a_pass_whose_body_a_call_does_not_run_is_refused_where_it_is_set(given: object, what: str) -> None:
+    with pytest.raises(WrongValue, match=f"is {what}: to call it does not run it"):
+        CompilerConfig().set("post_grad_custom_pre_pass", given)
 
 
 def test_a_filter_that_does_not_take_a_node_is_refused_where_it_is_set() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from attrs import validators as v
 
@@ -48,9 +48,25 @@ def function(*parameters: str) -> Kind[Callable[..., Any]]:
     def load(value: Any) -> Any:
         return import_callable(value) if isinstance(value, str) else value
 
-    check: Validator = v.and_(v.is_callable(), _takes(parameters)) if parameters else v.is_callable()
+    callable_now: Validator = v.and_(v.is_callable(), _runs_when_called)
+    check = v.and_(callable_now, _takes(parameters)) if parameters else callable_now
     allowed = f"a function of ({', '.join(parameters)})" if parameters else "a callable"
     return Kind("callable", allowed, check, schema, import_callable, write=name_of_callable, load=load)
+
+
+def _runs_when_called(instance: Any, attribute: Any, value: Any) -> None:
+    """Refuses a function whose body a call does not run."""
+    for is_one, what in RUN_LATER:
+        if is_one(value) or is_one(getattr(value, "__call__", None)):  # noqa: B004 -- the method itself
+            raise ValueError(f"{_place(value)} is {what}: to call it does not run it")
+
+
+RUN_LATER: Final[tuple[tuple[Callable[[Any], bool], str], ...]] = (
+    (inspect.isgeneratorfunction, "a generator"),
+    (inspect.isasyncgenfunction, "an asynchronous generator"),
+    (inspect.iscoroutinefunction, "a coroutine (async def)"),
+)
+"""Functions of which a call makes an object, which runs later or never."""
 
 
 def _takes(parameters: Sequence[str]) -> Validator:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -52,6 +53,20 @@ def test_what_a_function_raises_reaches_the_caller_and_the_graph_is_as_before() 
     with pytest.raises(PassFailed, match="'custom_pre' failed: ZeroDivisionError: on purpose"):
         Pipeline(default_passes(pre=fails)).run(gm)
     assert str(gm.graph) == text
+
+
+def test_a_function_whose_body_a_call_does_not_run_is_an_error() -> None:
+    def generator(gm: GraphModule) -> Iterator[None]:
+        double(gm)
+        yield
+
+    async def coroutine(gm: GraphModule) -> None:
+        double(gm)
+
+    for function, what in ((generator, "generator"), (coroutine, "coroutine")):
+        gm = functional_graph(lambda x: x + 1, x)
+        with pytest.raises(PassFailed, match=f"it is a {what}, whose body a call does not run"):
+            Pipeline(default_passes(pre=function)).run(gm)
 
 
 def test_a_pass_may_be_given_instead_of_a_function() -> None:

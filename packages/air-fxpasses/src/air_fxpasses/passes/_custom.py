@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -51,6 +52,9 @@ class CustomPass(Pass):
 def _refuse_another(given: Any, gm: GraphModule) -> None:
     """What a pass gives back is not used: one that makes a graph anew would have done nothing."""
     made = getattr(given, "graph_module", given)  # torch.fx's own PassResult has it
+    if inspect.isgenerator(made) or inspect.iscoroutine(made):
+        made.close()
+        raise TypeError(f"it is a {type(made).__name__}, whose body a call does not run")
     graph = made.graph if isinstance(made, GraphModule) else made
     if isinstance(graph, Graph) and graph is not gm.graph:
         raise TypeError(
