@@ -25,12 +25,18 @@ def written(cache: Tensor, x: Tensor) -> Tensor:
 
 
 CHANGES: list[tuple[Callable[[Tensor], object], str]] = [
-    (lambda k: k.t_(), r"another form, float32\[3, 3\] with strides \[1, 3\] and not float32\[3, 3\] with strides \[3, 1\]"),
+    (
+        lambda k: k.t_(),
+        r"another form, float32\[3, 3\] with strides \[1, 3\] and not float32\[3, 3\] with strides \[3, 1\]",
+    ),
     (lambda k: k.unsqueeze_(0), r"another form, float32\[1, 3, 3\]"),
     (lambda k: k.as_strided_((3, 3), (0, 1)), r"another form, float32\[3, 3\] with strides \[0, 1\]"),
     (lambda k: k.resize_(2, 3), r"another form, float32\[2, 3\]"),
     (lambda k: k.resize_(64, 64).zero_(), r"another form, float32\[64, 64\]"),
-    (lambda k: k.set_(torch.zeros(3, 3, device=k.device).untyped_storage(), 0, (3, 3), (3, 1)), "other memory"),
+    (
+        lambda k: k.set_(torch.zeros(3, 3, device=k.device).untyped_storage(), 0, (3, 3), (3, 1)),
+        "other memory",
+    ),
     (lambda k: setattr(k, "data", torch.zeros(3, 3, device=k.device)), "other memory"),
 ]
 

@@ -166,9 +166,8 @@ def test_a_function_that_was_never_compiled_is_refused_as_one() -> None:
 
 
 def test_a_graph_that_is_trained_is_refused_with_that_reason() -> None:
-    with pytest.raises(CannotPin, match="the result of the example has a gradient"):
-        with torch.enable_grad():
-            pin(compiled(lambda x: x + 1), torch.ones(2, requires_grad=True))
+    with pytest.raises(CannotPin, match="the result of the example has a gradient"), torch.enable_grad():
+        pin(compiled(lambda x: x + 1), torch.ones(2, requires_grad=True))
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ class Looks(TorchDispatchMode):
     """Sees operators, as the mode does with which AOTAutograd checks the first call of a compiled function."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # torch has no annotations here
         self.seen: list[str] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

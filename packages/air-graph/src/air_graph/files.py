@@ -28,8 +28,8 @@ from air_graph.errors import CannotWrite
 
 __all__ = [
     "folder",
-    "raw_bytes",
     "rank_folder",
+    "raw_bytes",
     "refuse_unwritable",
     "whole_file",
     "write_bytes",

@@ -206,8 +206,8 @@ class TaskGroups:
 def _outside_dispatch_modes() -> AbstractContextManager[Any]:
     """Outside the mode with which AOTAutograd looks at the first call of a compiled function.
 
-    It takes an `.out` operator that torch_npu does not mark as writing for one of the program that returns its argument:
-    a warning, and where `CI` is set an error, about a call that the program does not make.
+    It takes an `.out` operator that torch_npu does not mark as writing for one of the program that returns its
+    argument: a warning, and where `CI` is set an error, about a call that the program does not make.
     """
     return _disable_current_modes() if torch._C._len_torch_dispatch_stack() else nullcontext()
 
