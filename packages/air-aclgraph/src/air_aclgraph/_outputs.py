@@ -233,13 +233,18 @@ def cloner(tensors: Sequence[Tensor], owning: Sequence[Ownership]) -> Callable[[
     What is no view in eager is none here: autograd forbids some writes to views, and takes a view of a differentiable
     tensor for one.  The others are views of what they are views of in eager: the next graph wants to know that.
     """
-    groups = by_storage(tensors)
-    if all(len(group) == 1 for group in groups) and all(map(_is_dense, tensors)):
+    together = [
+        group for group in by_storage(tensors) if len(group) > 1 or not _is_dense(tensors[group[0]])
+    ]
+    if not together:
         return lambda: [tensor.clone() for tensor in tensors]
+    alone = sorted(set(range(len(tensors))).difference(*together))
 
     def clone() -> list[Tensor]:
         made: list[Tensor | None] = [None] * len(tensors)
-        for group in groups:
+        for index in alone:
+            made[index] = tensors[index].clone()
+        for group in together:
             copies = _clone_together([tensors[i] for i in group], [owning[i] for i in group])
             for index, copied in zip(group, copies, strict=True):
                 made[index] = copied
@@ -257,8 +262,6 @@ def _is_dense(tensor: Tensor) -> bool:
 
 def _clone_together(tensors: Sequence[Tensor], owning: Sequence[Ownership]) -> list[Tensor]:
     """Copies the stretch of memory that the tensors cover to where it lies in a storage like theirs."""
-    if len(tensors) == 1 and _is_dense(tensors[0]):
-        return [tensors[0].clone()]
     source = tensors[0].untyped_storage()
     low, high = used_of(tensors)
     empty = torch.empty(0, dtype=torch.uint8, device=tensors[0].device)
