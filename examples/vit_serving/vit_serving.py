@@ -52,7 +52,7 @@ class Server:
     def batch(self, pictures: Tensor) -> Tensor:
         set_dim_buckets(pictures, {0: BUCKETS})  # before the compiled function sees the tensor
         with torch.no_grad():
-            return self.classify(pictures).logits.clone()
+            return self.classify(pictures).logits
 
     def warm_up(self) -> None:
         """Captures each bucket, the largest first, so that the smaller ones fit into its memory; torch makes a graph of
