@@ -16,6 +16,7 @@ import pytest
 import air_backend
 from air_backend import _records, demo
 from air_backend.cli import _demo, main
+from air_backend.cli._main import COMMANDS
 
 MODEL = """
 import torch
@@ -264,6 +265,11 @@ def test_explain_takes_every_mode_that_torch_compile_takes(
     compiled(torch.ones(2))
     (record,) = [record for record, _ in _records.alive() if id(record) not in before]
     assert graph["executor"] == record.executor
+
+
+def test_the_readme_lists_every_command() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    assert [name for name in COMMANDS if f"`air {name}" not in readme] == []
 
 
 def test_an_error_sends_to_a_published_page_of_this_version() -> None:
