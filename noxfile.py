@@ -10,7 +10,7 @@
     nox -s older-torch           the tests of every package on torch 2.11 and 2.12
     nox -s other-python-3.10     the same on another Python; 3.12 and 3.13 likewise
     nox -s accelerator           the tests that need an accelerator, on the one that is here, or else on air-sim
-    nox -s bench-aclgraph        the benchmarks of a package, as a table and as JSON
+    nox -s bench-aclgraph        the benchmarks of air-aclgraph, as a table and as JSON: the name without `air-`
     nox -s scoreboard            every benchmark as one page and docs/performance.md; `-- --quick` takes minutes
     nox -s zoo                   tiny models of every architecture of three libraries, hours; `-- --shard 3/40` of it
     nox -s clients -- --torchair PATH --torch-npu PATH     their tests from your checkouts, on AIR and on theirs

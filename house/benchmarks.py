@@ -1,4 +1,4 @@
-"""The benchmarks of each package, and how each is started (`nox -s bench-<package>`)."""
+"""The benchmarks of each package, and how each is started (`nox -s bench-aclgraph` for air-aclgraph)."""
 
 from __future__ import annotations
 
