@@ -32,6 +32,20 @@ MADE: Final = (
 )
 
 
+@pytest.mark.parametrize(
+    ("pieces", "told"),
+    [
+        (0, "graph_0 is not compiled (max-autotune)"),
+        (1, "graph_0 is cut, and one piece of it is compiled (max-autotune)"),
+        (3, "graph_0 is cut into 3 compiled pieces (max-autotune)"),
+    ],
+)
+def test_a_split_says_what_is_left_of_the_graph(pieces: int, told: str) -> None:
+    text = str(errors.GraphSplit("max-autotune", "graph_0", pieces, (("mylib.op", "no converter", None),)))
+    assert text.startswith(told)
+    assert ("crosses the cut" in text) == bool(pieces)
+
+
 def test_all_of_them_are_here() -> None:
     modules = (vars(module).values() for module in (errors, eager_calls.errors))
     kinds = {

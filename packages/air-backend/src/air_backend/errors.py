@@ -427,6 +427,16 @@ class CannotSimulate(AirError):
     advice = "install it: {install}"
 
 
+_COST: Final = "and each costs a launch by the host and a copy of what crosses the cut"
+_EXTENTS: Final = {
+    0: "is not compiled ({mode}): these operators run eagerly, and nothing is left to compile",
+    1: f"is cut, and one piece of it is compiled ({{mode}}): these operators run eagerly, {_COST}",
+}
+_MANY_PIECES: Final = (
+    f"is cut into {{pieces}} compiled pieces ({{mode}}): these operators run eagerly between them, {_COST}"
+)
+
+
 class GraphSplit(UserWarning):
     """Some operators of a graph run eagerly, between compiled pieces; the message names each with its line.
 
@@ -443,10 +453,8 @@ class GraphSplit(UserWarning):
         self.left = left
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.graph} is cut ({self.mode}; compiled pieces: {self.pieces}): these operators run eagerly, and each "
-            "costs a launch by the host and a copy of what crosses the cut:"
-        ]
+        extent = _EXTENTS.get(self.pieces, _MANY_PIECES).format_map(vars(self))
+        lines = [f"{self.graph} {extent}:"]
         lines.extend(f"  {operator}: {why}\n    {place or ''}".rstrip() for operator, why, place in self.left)
         return "\n".join(lines)
 
