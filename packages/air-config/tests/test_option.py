@@ -11,6 +11,11 @@ from air_config import CompilerConfig, ConfigError, NotAGroup, UnknownOption, Wr
 from air_config._option import nearest
 
 
+def test_a_name_that_only_resembles_one_of_another_feature_is_not_taken_for_it() -> None:
+    with pytest.raises(UnknownOption, match=r"did you mean 'debug\.graph_dump\.type'"):
+        CompilerConfig().debug.graph_dump.enabled = True  # type: ignore[attr-defined]  # the mistake under test
+
+
 def test_reading_an_unknown_name_suggests_the_nearest() -> None:
     with pytest.raises(UnknownOption, match=r"did you mean 'debug\.run_eagerly'") as caught:
         CompilerConfig().debug.run_eager  # type: ignore[attr-defined]

@@ -64,14 +64,14 @@ def subgroup(kind: type[G]) -> G:
     return declared
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most like `name`, case and leading underscores aside.
+def nearest(name: str, known: Iterable[str], *, likeness: float = 0.6) -> str | None:
+    """The known name most like `name`, case and leading underscores aside; none where all are less like it.
 
     With a mapping, what the name stands for.
     """
     stands_for = known if isinstance(known, Mapping) else {each: each for each in known}
     names = {each.lower().lstrip("_"): found for each, found in stands_for.items()}
-    matches = difflib.get_close_matches(name.lower().lstrip("_"), names, n=1, cutoff=0.6)
+    matches = difflib.get_close_matches(name.lower().lstrip("_"), names, n=1, cutoff=likeness)
     return names[matches[0]] if matches else None
 
 
@@ -103,7 +103,9 @@ class Group:
         known = [*cls._OPTIONS, *cls._GROUPS]
         close = nearest(name, known)
         elsewhere = {path.rpartition(".")[2]: path for path in Group._TREE}
-        meant = cls._path_of(close) if close else nearest(name, elsewhere)
+        # another group has the name, or almost; else the option of this place that the whole path is most like
+        far = None if close else nearest(name, elsewhere, likeness=0.8)
+        meant = cls._path_of(close) if close else far or nearest(cls._path_of(name), Group._TREE)
         return errors.UnknownOption(cls._path_of(name), nearest=meant, known=known)
 
     if not TYPE_CHECKING:  # a checker that saw these would allow every name
