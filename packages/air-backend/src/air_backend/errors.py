@@ -7,7 +7,7 @@ Errors of a layer below keep their own class; Dynamo wraps whatever is raised du
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from air_config.errors import AirError
 from air_config.published import document

@@ -123,7 +123,7 @@ def test_explain_reports_a_function_of_a_file(
             ["missing:build"],
             "there is no module 'missing' here or on sys.path (a file: missing.py)",
         ),
-        (["model.py:nothing"], "has no function 'nothing'"),
+        (["model.py:nothing"], "has no function 'nothing'; it has build, wrong, single, unnamed"),
         (["model.py:wrong"], "must give (function, args)"),
         (["model.py:single"], "must give a list or tuple as args; it gives a Tensor"),
         (["model.py:unnamed"], "must give a dict as kwargs; it gives a list"),

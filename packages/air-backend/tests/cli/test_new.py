@@ -22,6 +22,14 @@ def test_what_is_written_works_and_its_tests_pass(tmp_path: Path, capsys: pytest
     assert subprocess.run(format_check, timeout=60).returncode == 0
 
 
+def test_where_pytest_is_not_installed_the_advice_installs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("air_backend.cli._new.find_spec", lambda name: None)
+    assert main(["new-pass", "fold_scales", "--folder", str(tmp_path)]) == 0
+    assert "try it: pip install pytest, then pytest" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -7,6 +7,7 @@ import keyword
 import re
 import sys
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -44,5 +45,6 @@ def run(arguments: argparse.Namespace) -> int:
         except OSError as error:
             wrong_use(command, f"{path} cannot be written: {error.strerror}")
         print(f"wrote {path}")
-    print(f"try it: pytest {arguments.folder / f'test_{name}.py'}")
+    first = "" if find_spec("pytest") else "pip install pytest, then "
+    print(f"try it: {first}pytest {arguments.folder / f'test_{name}.py'}")
     return 0

@@ -52,7 +52,8 @@ def built(target: str, command: str) -> tuple[Any, tuple[Any, ...], dict[str, An
     except NoSuchModule as error:
         wrong_use(command, f"{error.what} ({error.advice})")
     except AttributeError:
-        wrong_use(command, f"{name} has no function {function!r}")
+        there = ", ".join(_candidates(module)) or "none that takes no arguments"
+        wrong_use(command, f"{name} has no function {function!r}; it has {there}")
     if reason := _uncallable(build):
         wrong_use(
             command, f"{target} {reason}: write a function without arguments that gives (function, args)"
@@ -67,6 +68,16 @@ def built(target: str, command: str) -> tuple[Any, tuple[Any, ...], dict[str, An
     if len(given) == 3 and not isinstance(given[2], Mapping):
         wrong_use(command, f"{target} must give a dict as kwargs; it gives a {type(given[2]).__name__}")
     return given[0], tuple(given[1]), dict(given[2]) if len(given) == 3 else {}
+
+
+def _candidates(module: Any) -> list[str]:
+    """The functions of a module that the command could call."""
+    own = [each for each in vars(module).items() if getattr(each[1], "__module__", None) == module.__name__]
+    return [
+        name
+        for name, value in own
+        if inspect.isfunction(value) and not name.startswith("_") and not _uncallable(value)
+    ]
 
 
 def _uncallable(build: Any) -> str | None:
