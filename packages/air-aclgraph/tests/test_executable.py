@@ -202,7 +202,7 @@ def test_A59_without_validation_no_address_is_checked(device: str) -> None:
     torch.testing.assert_close(run(x, torch.zeros_like(w))[0], first)
     y = torch.randn(3, 4, device=device)
     torch.testing.assert_close(run(y, w)[0], y @ w + 1)
-    assert run.explain()["options"]["skip_validation"]
+    assert run.explain()["options"]["debug.aclgraph.unsafe_skip_npugraph_capture_validation"]
     assert not run.stats()["recaptures"]
 
 

@@ -58,7 +58,7 @@ def explained(function: Any, *args: Any, **kwargs: Any) -> tuple[str, str, str]:
     return (
         data["configuration"],
         graph["executor"],
-        graph[graph["executor"]].get("options", {}).get("outputs"),
+        graph[graph["executor"]].get("options", {}).get("air.outputs"),
     )
 
 

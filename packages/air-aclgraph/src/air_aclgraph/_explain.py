@@ -28,7 +28,8 @@ def explained(
     return {
         "graph": executable.name,
         "runtime": executable.runtime.name,
-        "options": asdict(executable.options),
+        "options": executable.options.as_written(),
+        "large inputs are bound": executable.options.bind_large,
         "plan": {**asdict(executable.resources), "device": asdict(executable.runtime.limits())},
         "updates": [] if updates is None else [
             {"operator": str(call.overload), "parameters": sorted(call.places), "where": str(where(node) or "")}

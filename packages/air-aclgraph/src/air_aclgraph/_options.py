@@ -5,6 +5,7 @@ The attribute paths are those of `air_config`; a graph compiled without settings
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -72,6 +73,43 @@ class Options:
             super_kernel_options=_plain(kernels._super_kernel_optimize_options),
             super_kernel_debug_options=_plain(kernels._super_kernel_debug_options),
         )
+
+    def as_written(self) -> dict[str, Any]:
+        """By the names, and with the values, that a user writes: for reports."""
+        return {path: _AS_WRITTEN.get(name, _same)(getattr(self, name)) for name, path in PATHS.items()}
+
+
+#: The option that each field is read from; `bind_large` follows from others.
+PATHS: Final = {
+    "outputs": "air.outputs",
+    "kernels": "air.kernels",
+    "warmup": "air.warmup",
+    "bind_after": "air.adaptive_slots",
+    "adopt": "air.adopt_inputs",
+    "clone_input": "debug.aclgraph.clone_input",
+    "frozen_parameter": "experimental_config.frozen_parameter",
+    "force_recapture": "debug.aclgraph.force_recapture",
+    "skip_validation": "debug.aclgraph.unsafe_skip_npugraph_capture_validation",
+    "share_pool": "debug.aclgraph.disable_mempool_reuse_in_same_fx",
+    "limit": "debug.aclgraph.static_capture_size_limit",
+    "limit_bytes": "air.cache.limit_bytes",
+    "error_mode": "debug.aclgraph.capture_error_mode",
+    "pool": "aclgraph_config.use_custom_pool",
+    "strict_priorities": "air.stream_priority",
+    "super_kernel": "experimental_config.aclgraph._super_kernel_optimize",
+    "super_kernel_options": "experimental_config.aclgraph._super_kernel_optimize_options",
+    "super_kernel_debug_options": "experimental_config.aclgraph._super_kernel_debug_options",
+}
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+_AS_WRITTEN: Final[dict[str, Callable[[Any], Any]]] = {
+    "share_pool": lambda share: not share,
+    "strict_priorities": lambda strict: "error" if strict else "if_possible",
+}
 
 
 def _plain(value: Any) -> dict[str, Any] | None:

@@ -23,22 +23,22 @@ def describe(record: CompiledGraph, run: Executor) -> dict[str, Any]:
         "executor": record.executor,
         "nodes": record.nodes,
         "pieces": len(run.pieces) or 1,
-        "compile seconds": round(record.seconds, 3),
         "notices": [str(notice) for notice in record.settings.notices],
         "streams": _streams(record),
-        "passes": _passes(record),
     }
-    if programs := list(_programs(run)):
-        described["converters"] = _converters(record, programs)
+    if run.eager:
+        described["eager"] = left_out(run.eager)
     if record.host_constants:
         described["host constants"] = [
             {"operator": each.target, "bytes": each.nbytes, "where": each.source or each.node}
             for each in record.host_constants
         ]
-    if run.eager:
-        described["eager"] = left_out(run.eager)
     if told := run.explain():
         described[record.executor] = told
+    if programs := list(_programs(run)):
+        described["converters"] = _converters(record, programs)
+    described["passes"] = _passes(record)
+    described["compile seconds"] = round(record.seconds, 3)
     return described
 
 

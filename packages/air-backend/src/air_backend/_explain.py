@@ -17,13 +17,15 @@ import torch
 from torch._dynamo.utils import counters
 
 from air_backend import _records
+from air_backend._backend import Backend
 from air_backend._compiled_with import how_to_compile, refuse_words_of_compile
 from air_backend._describe import describe
 from air_backend._uncompiled import modules_uncompiled, uncompiled
 from air_backend.eager_calls._running import EAGER_CALLS
 from air_backend.errors import UnknownEnding
 from air_backend.report import Watch, page_of, watching
-from air_backend.report._breaks import BREAKS, BreakingBackend, counted_since
+from air_backend.report._breaks import Noted, breaks_since, counted_since
+from air_backend.report._counts import counts_of
 from air_config import CompilerConfig
 from air_graph.files import write_text
 from air_streams import StreamPlan
@@ -99,9 +101,9 @@ def explain(
     refuse_words_of_compile(function, args, kwargs, "explain")
     how = how_to_compile(function, compiler_config, "explain")
     before = {id(record) for record, _ in _records.alive()}
-    breaks, eager_calls = (dict(counters[group]) for group in (BREAKS, EAGER_CALLS))
+    breaks, eager_calls = Noted(), dict(counters[EAGER_CALLS])
     function = uncompiled(function)
-    backend = BreakingBackend(how.config, how.decompositions)
+    backend = Backend(how.config, how.decompositions)
     compiled = torch.compile(function, backend=backend, dynamic=how.dynamic if dynamic is None else dynamic)
     with watching() as watches, torch._dynamo.config.patch(NO_LIMIT), modules_uncompiled(function):
         compiled(*args, **kwargs)
@@ -110,20 +112,25 @@ def explain(
     graphs = [describe(record, run) for record, run in records]
     plans = {record.name: record.plan for record, _ in records}
     happened = {
-        "graph breaks": {**counted_since(breaks, BREAKS), **backend.uncounted},
+        "graph breaks": breaks_since(breaks),
         "calls run eagerly": counted_since(eager_calls, EAGER_CALLS),
     }
     if not graphs and not happened["calls run eagerly"]:
         happened["calls run eagerly"] = {NO_GRAPH: 1}
-    data = {"function": name, "configuration": how.whose, **happened, "graphs": graphs}
-    return Explanation(data, watches, plans)
+    head = {"function": name, "configuration": how.whose, "summary": counts_of(happened, graphs)}
+    return Explanation({**head, **happened, "graphs": graphs}, watches, plans)
 
 
 def _lines(value: Any, depth: int) -> Iterator[str]:
-    """The report as indented text; empty parts are left out."""
+    """The report as indented text; empty parts are left out, and an entry of a list begins beside its dash."""
     pad = "  " * depth
     items = value.items() if isinstance(value, Mapping) else ((None, item) for item in value)
     for key, item in items:
+        if key is None and isinstance(item, (Mapping, list, tuple)):
+            first, *others = [*_lines(item, depth + 1)] or [f"{pad}  "]
+            yield f"{pad}- {first.strip()}"
+            yield from others
+            continue
         label = f"{pad}{key}: " if key is not None else f"{pad}- "
         if isinstance(item, (Mapping, list, tuple)):
             if item:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
 
+from air_backend.report._counts import captures, captures_of
 from air_backend.report._watch import Watch
 from air_graph.page import Page
 
@@ -53,10 +54,12 @@ def summary(page: Page, data: Mapping[str, Any], watches: Mapping[str, Watch]) -
     parts = [_facts(data, watches), "<h2>What ran where</h2>", _graphs(graphs, watches)]
     for graph in graphs:
         parts.append(_graph(page, graph, watches.get(graph["name"]), len(graphs) > 1))
-    for what in ("graph breaks", "calls run eagerly"):
-        if data[what]:
-            rows = [[_n(count), escape(reason)] for reason, count in data[what].items()]
-            parts += [f"<h2>{what.capitalize()}</h2>", table(("how often", "why"), rows)]
+    if breaks := data["graph breaks"]:
+        rows = [[_n(each["count"]), _why(each), _line(page, each["where"])] for each in breaks]
+        parts += ["<h2>Graph breaks</h2>", table(("how often", "why", "line"), rows)]
+    if calls := data["calls run eagerly"]:
+        rows = [[_n(count), escape(reason)] for reason, count in calls.items()]
+        parts += ["<h2>Calls run eagerly</h2>", table(("how often", "why"), rows)]
     return "".join([*parts, _EXPORTS])
 
 
@@ -92,29 +95,18 @@ def _line(page: Page, source: str) -> str:
     return f"{button}<pre>{escape(code)}</pre>"
 
 
+def _why(broken: Mapping[str, Any]) -> str:
+    said = [broken.get("explanation", ""), *broken.get("hints", ())]
+    return escape(broken["reason"]) + "".join(f'<p class="soft">{escape(text)}</p>' for text in said if text)
+
+
 def _found(node: str) -> str:
     return f'<button type="button" class="link" data-find="{escape(node)}">{escape(node)}</button>'
 
 
-def _own(graph: Mapping[str, Any]) -> Mapping[str, Any]:
-    own = graph.get(graph["executor"])
-    return own if isinstance(own, Mapping) else {}
-
-
-def _captured(graph: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What captures say about themselves: that of the graph, or those of its pieces."""
-    own = _own(graph)
-    pieces = own.get("pieces", {})
-    return [own, *(each for each in pieces.values() if isinstance(each, Mapping))]
-
-
-def _captures(graph: Mapping[str, Any]) -> int:
-    return sum(len(part.get("keys", ())) for part in _captured(graph))
-
-
 def _copied(graph: Mapping[str, Any], watch: Watch | None) -> tuple[int, int]:
     """How many inputs each call copies into memory of the capture, and their bytes."""
-    inputs = (each for part in _captured(graph) for each in part.get("inputs", ()))
+    inputs = (each for part in captures_of(graph) for each in part.get("inputs", ()))
     names = [each["name"] for each in inputs if each.get("kind") == "copied"]
     return len(names), sum(watch.inputs.get(name, 0) for name in names) if watch is not None else 0
 
@@ -124,14 +116,8 @@ def _facts(data: Mapping[str, Any], watches: Mapping[str, Watch]) -> str:
     copied = [_copied(graph, watches.get(graph["name"])) for graph in graphs]
     inside = [copy for watch in watches.values() for copy in watch.copies]
     groups = [each for graph in graphs for each in refused(graph, watches.get(graph["name"]))]
-    eager = sum(len(graph.get("eager", ())) for graph in graphs)
     found = [
-        (len(graphs), "graphs"),
-        (sum(data["graph breaks"].values()), "graph breaks"),
-        (sum(data["calls run eagerly"].values()), "calls run eagerly"),
-        (sum(graph["pieces"] for graph in graphs), "pieces"),
-        (sum(map(_captures, graphs)), "captures"),
-        (eager, "operators run eagerly"),
+        *((count, name) for name, count in data["summary"].items()),
         (f"{sum(n for n, _ in copied)} · {size(sum(b for _, b in copied))}", "inputs copied per call"),
         (f"{len(inside)} · {size(sum(c.bytes_moved for c in inside))}", "copies inside per call"),
         (
@@ -150,7 +136,7 @@ def _graphs(graphs: Sequence[Mapping[str, Any]], watches: Mapping[str, Watch]) -
         passed = [p for p in watch.pictures if p.title.endswith("left it")] if watch is not None else []
         after = sum(len(picture.nodes) for picture in passed) or graph["nodes"]
         peak = max((memory.peak_bytes for _, memory in watch.memory), default=0) if watch is not None else 0
-        counts = (f"{graph['nodes']:,} → {after:,}", graph["pieces"], _captures(graph))
+        counts = (f"{graph['nodes']:,} → {after:,}", graph["pieces"], captures(graph))
         seconds = f"{graph['compile seconds']:.2f}"
         names = (graph["name"], graph["role"], graph["executor"], graph["device"])
         rows.append([*(escape(str(name)) for name in names), *map(_n, (*counts, size(peak), seconds))])
