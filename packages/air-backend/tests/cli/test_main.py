@@ -104,6 +104,22 @@ def test_doctor_says_what_is_there_and_what_to_do_about_the_rest(capsys: pytest.
         assert finding["state"] == "ok" or finding["advice"]
 
 
+def test_without_mode_and_option_explain_takes_the_configuration_that_the_function_has(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "compiled.py"
+    file.write_text(
+        "import torch\n"
+        "def build():\n"
+        "    f = torch.compile(lambda x: x + 1, backend='air', mode='reduce-overhead')\n"
+        "    return f, (torch.ones(2),)\n"
+    )
+    assert main(["explain", f"{file}:build"]) == 0
+    assert "configuration: that of torch.compile" in capsys.readouterr().out
+    assert main(["explain", f"{file}:build", "--mode", "max-autotune"]) == 0
+    assert "configuration: given to this call" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("form", ["text", "json", "html"])
 def test_explain_reports_a_function_of_a_file(
     folder: Path, capsys: pytest.CaptureFixture[str], form: str

@@ -31,8 +31,10 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def config_of(arguments: argparse.Namespace) -> CompilerConfig:
-    """The configuration that the command line asks for."""
+def config_of(arguments: argparse.Namespace) -> CompilerConfig | None:
+    """The configuration that the command line asks for; None where it asks for none."""
+    if not arguments.mode and not arguments.option:
+        return None
     config = CompilerConfig.preset(mode_named(arguments.mode)) if arguments.mode else CompilerConfig()
     for text in arguments.option:
         name, given, value = text.partition("=")
