@@ -25,6 +25,7 @@ from types import FunctionType, MethodType
 from typing import Any, Final
 
 import torch
+from torch import nn
 from torch._dynamo.exc import PackageError, TensorifyScalarRestartAnalysis
 from torch._dynamo.guards import CheckFunctionManager
 
@@ -45,7 +46,7 @@ from air_backend.inference._classes import Classes, classes_of
 from air_backend.inference._conditions import Traced, arguments, looked_up, texts_of
 from air_backend.inference._environment import texts_in, variables
 from air_backend.inference._globals import use_globals_of
-from air_backend.inference._key import Key, cells_of, hooks_of, pin_options_of_the_trace
+from air_backend.inference._key import Key, cells_of, hooks_elsewhere, hooks_of, pin_options_of_the_trace
 from air_backend.inference._local_classes import conditions_made_in, importable
 from air_backend.inference._marks import Marks, marks_of
 from air_backend.inference._one_module import make_collections_one
@@ -194,6 +195,7 @@ class CachedFunction:
         self._ge_files = store.folder / GE_FILES if ge_cache else None
         self._conditions: dict[str, str] = {}
         self._references: dict[str, str] = {}
+        self._hooks: dict[str, list[str]] = {}
         self._graphs: list[Traced] | None = None
         self._keeps = True
         self._lock = forks.new_lock()
@@ -311,14 +313,23 @@ class CachedFunction:
                 finally:
                     self._named = {}
                 facts = _store.Facts(
-                    self._globals, self._conditions, self._references, self._marks, hooks, self._classes
+                    self._globals,
+                    self._conditions,
+                    self._references,
+                    self._marks,
+                    hooks,
+                    self._hooks,
+                    self._classes,
                 )
                 with named():
                     self._keeps = (
                         self._keeps and self._store.write(graph, facts, cells_of(self._func)) is not None
                     )
             use_globals_of(graph, self._function)
-            graphs.append(_store.traced(graph, self._conditions, self._references, self._globals, self._func))
+            made = _store.traced(
+                graph, self._conditions, self._references, self._hooks, self._globals, self._func
+            )
+            graphs.append(made)
             return graphs[-1]
 
     def _kept(self, guards: Sequence[Any]) -> list[bool]:
@@ -335,6 +346,8 @@ class CachedFunction:
         self._texts_of_variables = texts_in(guards)
         self._marks = marks_of(guards)
         self._classes = classes_of(guards)
+        modules = {g.name: g.value for g in guards if isinstance(g.value, nn.Module)}
+        self._hooks = hooks_elsewhere(modules, self._func) if self._keeps else {}
         dropped = [g for g, keep in zip(guards, keeps, strict=True) if not keep]
         contents = {g.name for g in guards if OF_CONTENTS & {g.guard_type, *g.derived_guard_types}}
         self._globals = _store.global_values((g.name for g in dropped if g.is_global), contents, self._func)

@@ -111,7 +111,7 @@ def _package(module: str) -> str:
 
 
 def _text_of_patches(cls: type) -> list[str]:
-    """What a program has put into a class of Python or torch: functions that are not theirs, or have another name."""
+    """What a program has put into a class of Python or torch: functions of others, or of another name."""
     return [
         f"{name} = {text}"
         for name, value in sorted(vars(cls).items())

@@ -14,9 +14,9 @@ from __future__ import annotations
 import contextlib
 import inspect
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from types import CodeType, ModuleType
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from air_backend.inference._described import described, is_as
 from air_backend.inference._global_conditions import GlobalConditions
-from air_backend.inference._key import cells_of
+from air_backend.inference._key import cells_of, hooks_on
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +44,8 @@ class Conditions:
     """The globals of the function, as `G`."""
     references: Mapping[str, str] = field(default_factory=dict)
     """Those that are asked once, before the first call: see `_references`."""
+    hooks: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The hooks of modules by expressions, asked once as well: Dynamo has no conditions on hooks."""
     _are_settled: bool = False
     _seen: dict[int, object] = field(default_factory=dict, repr=False)
 
@@ -57,19 +59,22 @@ class Conditions:
 
     def hold(self, given: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
         """Whether they are the same for a call."""
-        if not self.texts and (self._are_settled or not self.references):
+        if not self.texts and (self._are_settled or not (self.references or self.hooks)):
             return True
         named = arguments(self.function, given, kwargs, self._signature)
         if not all(self._holds(number, code, text, named) for number, (code, text) in enumerate(self._parts)):
             return False
-        self._are_settled = self._are_settled or all(
-            self._refers(name, text, named) for name, text in self.references.items()
-        )
+        self._are_settled = self._are_settled or self._settled(named)
         return self._are_settled
 
-    def _refers(self, name: str, text: str, named: dict[str, Any]) -> bool:
+    def _settled(self, named: dict[str, Any]) -> bool:
+        asked = [(name, partial(is_as, text=text)) for name, text in self.references.items()]
+        asked += [(name, partial(_has_hooks, texts)) for name, texts in self.hooks.items()]
+        return all(self._once(name, named, holds) for name, holds in asked)
+
+    def _once(self, name: str, named: dict[str, Any], holds: Callable[[Any], bool]) -> bool:
         try:
-            return is_as(looked_up(name, self.scope, named), text)
+            return holds(looked_up(name, self.scope, named))
         except Exception as error:  # whatever the attributes and keys in it raise
             log.debug("%s cannot be looked up: %s", name, error)
             return False
@@ -88,6 +93,10 @@ class Conditions:
             return False
         self._seen[number] = value
         return True
+
+
+def _has_hooks(texts: Sequence[str], module: Any) -> bool:
+    return hooks_on(module) == texts
 
 
 _NOTHING: Final = object()

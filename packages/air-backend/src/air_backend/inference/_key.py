@@ -133,13 +133,30 @@ def hooks_of(func: Callable[..., Any]) -> dict[str, list[str]]:
     """The forward hooks that a trace runs through, by their places; of this moment."""
     found: dict[str, list[str]] = {}
     for place, holder, prefix in _holders(func):
-        for kind, flags in HOOKS.items():
-            hooks = getattr(holder, prefix + kind, {})
-            if hooks:
-                found[f"{place}.{kind}"] = [
-                    " ".join([_named(hook, place), *_set(holder, prefix, flags, number)])
-                    for number, hook in hooks.items()
-                ]
+        found.update(_hooks(place, holder, prefix))
+    return found
+
+
+def hooks_elsewhere(modules: Mapping[str, nn.Module], func: Callable[..., Any]) -> dict[str, list[str]]:
+    """For modules that `hooks_of` does not find, by the expressions of Dynamo: the hooks that each has, if any."""
+    known = {id(holder) for _, holder, _ in _holders(func)}
+    return {name: hooks_on(module) for name, module in modules.items() if id(module) not in known}
+
+
+def hooks_on(module: nn.Module) -> list[str]:
+    """The forward hooks of one module."""
+    return [f"{place} {text}" for place, texts in _hooks("a module", module).items() for text in texts]
+
+
+def _hooks(place: str, holder: object, prefix: str = "") -> dict[str, list[str]]:
+    found = {}
+    for kind, flags in HOOKS.items():
+        hooks = getattr(holder, prefix + kind, {})
+        if hooks:
+            found[f"{place}.{kind}"] = [
+                " ".join([_named(hook, place), *_set(holder, prefix, flags, number)])
+                for number, hook in hooks.items()
+            ]
     return found
 
 

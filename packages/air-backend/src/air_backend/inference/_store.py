@@ -51,6 +51,7 @@ WHAT: Final = "a file of cache_compile"
 ABOUT, GRAPH, FUNCTION = "about.json", "graph.txt", "function"
 GLOBALS: Final = "globals"
 HOOKS: Final = "hooks"
+HOOKS_ELSEWHERE: Final = "hooks_elsewhere"
 CLASSES: Final = "classes"
 MARKS: Final = "marks"
 MODULES: Final = "modules"
@@ -74,6 +75,8 @@ class Facts:
     """Those that are reached through a class or a function, asked before the first call."""
     marks: Marks
     hooks: Mapping[str, list[str]]
+    hooks_elsewhere: Mapping[str, list[str]]
+    """Those of modules that the function finds elsewhere, asked before the first call."""
     classes: Classes
 
     def by_name(self) -> dict[str, Any]:
@@ -83,6 +86,7 @@ class Facts:
             (REFERENCES, self.references),
             (MARKS, self.marks),
             (HOOKS, self.hooks),
+            (HOOKS_ELSEWHERE, self.hooks_elsewhere),
             (CLASSES, self.classes),
         )
         return {name: dict(values) for name, values in held}
@@ -236,13 +240,14 @@ def _loaded(file: BinaryIO, path: Path, key: Key, func: Callable[..., Any]) -> T
             raise NotACache(str(path), f"the source code of {source.module} has changed")
     if code_of(graph._artifacts.original_code) != code_of(_function(func).__code__):  # type: ignore[attr-defined]
         raise NotACache(str(path), f"it was traced from another function named {key.function}")
-    return traced(graph, about[CONDITIONS], about[REFERENCES], values, func)
+    return traced(graph, about[CONDITIONS], about[REFERENCES], about[HOOKS_ELSEWHERE], values, func)
 
 
 def traced(
     graph: Any,
     conditions: Mapping[str, str],
     references: Mapping[str, str],
+    hooks: Mapping[str, list[str]],
     values: Mapping[str, str],
     func: Callable[..., Any],
 ) -> Traced:
@@ -250,7 +255,7 @@ def traced(
     function, scope = _function(func), scope_of(func)
     return Traced(
         graph,
-        Conditions(conditions, function, scope, references),
+        Conditions(conditions, function, scope, references, hooks),
         GlobalConditions(values, scope, function.__globals__),
     )
 
