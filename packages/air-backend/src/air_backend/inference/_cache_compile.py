@@ -44,7 +44,8 @@ from air_backend.errors import (
 from air_backend.inference import _store
 from air_backend.inference._classes import Classes, classes_of
 from air_backend.inference._conditions import Traced, arguments, looked_up, texts_of
-from air_backend.inference._environment import texts_in, variables
+from air_backend.inference._contained import question, with_questions
+from air_backend.inference._environment import limits, texts_in, variables, without_values
 from air_backend.inference._globals import use_globals_of
 from air_backend.inference._key import Key, cells_of, hooks_elsewhere, hooks_of, pin_options_of_the_trace
 from air_backend.inference._local_classes import conditions_made_in, importable
@@ -307,9 +308,11 @@ class CachedFunction:
                     with conditions_made_in(named):
                         graph = self._traced(args, kwargs)
                     self._conditions.update(self._texts(self._names, ()))
+                    sources = _store.sources_of(graph)
+                    self._globals = without_values(self._globals) | limits(sources)
+                    self._conditions = without_values(self._conditions)
                     if self._texts_of_variables is not None:
-                        lines = _store.lines_of(graph)
-                        self._globals.update(variables(self._texts_of_variables, lines))
+                        self._globals.update(variables(self._texts_of_variables, sources))
                 finally:
                     self._named = {}
                 facts = _store.Facts(
@@ -349,9 +352,11 @@ class CachedFunction:
         modules = {g.name: g.value for g in guards if isinstance(g.value, nn.Module)}
         self._hooks = hooks_elsewhere(modules, self._func) if self._keeps else {}
         dropped = [g for g, keep in zip(guards, keeps, strict=True) if not keep]
-        contents = {g.name for g in guards if OF_CONTENTS & {g.guard_type, *g.derived_guard_types}}
-        self._globals = _store.global_values((g.name for g in dropped if g.is_global), contents, self._func)
-        others = [g.name for g in dropped if not g.is_global]
+        about_contents = [g for g in guards if OF_CONTENTS & {g.guard_type, *g.derived_guard_types}]
+        contents = {g.name for g in about_contents if question(g) is None}
+        names = with_questions(g for g in dropped if g.is_global)
+        self._globals = _store.global_values(names, contents, self._func)
+        others = with_questions(g for g in dropped if not g.is_global)
         self._names = [name for name in others if name.endswith(OF_NAMES)]
         self._conditions = self._texts((name for name in others if not name.endswith(OF_NAMES)), contents)
         kept = [g for g, keep in zip(guards, keeps, strict=True) if keep]

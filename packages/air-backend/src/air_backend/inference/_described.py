@@ -35,6 +35,7 @@ from torch import nn
 from air_backend.inference._key import PLAIN, code_of
 from air_backend.inference._local_classes import own_name
 
+_DIGEST: Final = "a value with the digest "
 _OF_TORCH: Final = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 _OF_C: Final = (
     MethodDescriptorType, ClassMethodDescriptorType, WrapperDescriptorType, GetSetDescriptorType, MemberDescriptorType,
@@ -55,7 +56,18 @@ def described(value: object, *, contents: bool = True) -> str:
 
 def is_as(value: object, text: str) -> bool:
     """Whether a value is what the text says, which may or may not be about its contents."""
+    if is_hidden(text):
+        return text in (hidden(described(value, contents=False)), hidden(described(value)))
     return text == described(value, contents=False) or text == described(value)
+
+
+def hidden(text: str) -> str:
+    """A text that says no more of a value than whether it is the same."""
+    return f"{_DIGEST}{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def is_hidden(text: str) -> bool:
+    return text.startswith(_DIGEST)
 
 
 def _kind(value: object) -> str:

@@ -35,7 +35,7 @@ from torch._guards import TracingContext, tracing
 from air_backend.errors import CacheWarning, NotACache, UnsafeCache
 from air_backend.inference._classes import Classes, changed
 from air_backend.inference._conditions import Conditions, Traced
-from air_backend.inference._described import described, is_as
+from air_backend.inference._described import described, is_as, is_hidden
 from air_backend.inference._global_conditions import GlobalConditions
 from air_backend.inference._globals import lend_globals, use_globals_of
 from air_backend.inference._key import Key, cells_of, code_of, hooks_of
@@ -57,6 +57,8 @@ MARKS: Final = "marks"
 MODULES: Final = "modules"
 CONDITIONS: Final = "conditions"
 REFERENCES: Final = "references"
+#: Of what is said of a value in a warning.
+LONGEST: Final = 200
 _IMPORT: Final = "__import_"
 #: Names that Dynamo gives to globals of its own, which another process does not have.
 _OF_DYNAMO: Final = ("G['__builtins_dict__", "G['___")
@@ -109,7 +111,8 @@ class Store:
             except UnsafeCache:
                 raise
             except Exception as error:  # whatever torch, pickle or zipfile raise for a file that does not fit
-                log.warning("%s is not used: %s", path, error)
+                reason = error.reason if isinstance(error, NotACache) else error
+                log.warning("%s is not used: %s", path, reason)
                 continue
             graphs.append(graph)
         log.info("%s: %d graphs from %s", self.key.function, len(graphs), self.folder)
@@ -224,7 +227,7 @@ def _loaded(file: BinaryIO, path: Path, key: Key, func: Callable[..., Any]) -> T
         values = about[GLOBALS]
         now = _values(values, func)
         if others := sorted(n for n, text in values.items() if n not in now or not is_as(now[n], text)):
-            raise NotACache(str(path), f"{others[0]} is not {values[others[0]]} any more")
+            raise NotACache(str(path), _another(others[0], values[others[0]]))
         if (another := changed(about[CLASSES])) is not None:
             raise NotACache(str(path), f"class {another} is not what it was")
         data = io.BytesIO(archive.read(FUNCTION))
@@ -241,6 +244,11 @@ def _loaded(file: BinaryIO, path: Path, key: Key, func: Callable[..., Any]) -> T
     if code_of(graph._artifacts.original_code) != code_of(_function(func).__code__):  # type: ignore[attr-defined]
         raise NotACache(str(path), f"it was traced from another function named {key.function}")
     return traced(graph, about[CONDITIONS], about[REFERENCES], about[HOOKS_ELSEWHERE], values, func)
+
+
+def _another(name: str, text: str) -> str:
+    says_it = len(text) <= LONGEST and not is_hidden(text)
+    return f"{name} is not {text} any more" if says_it else f"{name} is not what it was"
 
 
 def traced(
@@ -282,9 +290,9 @@ def _lines(source: Any) -> list[str]:
     return lines[source.firstlineno - 1 : source.lastlineno - 1]
 
 
-def lines_of(graph: Any) -> list[str]:
-    """The lines of the program that were traced."""
-    return [line for source in graph.source_info().inlined_sources for line in _lines(source)]
+def sources_of(graph: Any) -> list[str]:
+    """The functions of the program that were traced, each as its text."""
+    return ["".join(_lines(source)) for source in graph.source_info().inlined_sources]
 
 
 class _Globals:
