@@ -6,6 +6,7 @@ Errors of a layer below keep their own class; Dynamo wraps whatever is raised du
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -231,6 +232,18 @@ class CannotSave(AirError):
     reason: str
     what = "this function cannot be saved for other processes: {reason}"
     advice = "remove that from the function, or call it through torch.compile, which compiles in each process"
+
+
+@dataclass(eq=False)
+class CannotPickle(AirError, pickle.PicklingError):
+    """A function of `cache_compile`, or a model that holds one, is pickled: `torch.save(model)`.
+
+    Save the `state_dict`, or take the function out of the model before, and call `cache_compile` where it is read.
+    """
+
+    function: str
+    what = "{function} is a function of cache_compile, which cannot be pickled: what is compiled belongs to the process"
+    advice = "save model.state_dict(), or pickle the model without it, and call cache_compile in the process that reads"
 
 
 @dataclass(eq=False)

@@ -69,7 +69,7 @@ def test_W28_a_function_that_was_put_into_a_class_of_torch_is_compared(
 
 
 def test_a_class_of_torch_that_nobody_changed_is_the_same_in_each_process() -> None:
-    values: tuple[object, ...] = (Model(), nn.Linear(1, 1), torch.ones(1), {}, 1)
+    values: list[Any] = [Model(), nn.Linear(1, 1), torch.ones(1), {}, 1]
     classes = classes_of([looked_at(value) for value in values])
     assert changed(classes) is None
     assert "torch.nn.modules.linear:Linear" in classes

@@ -12,6 +12,7 @@ written a warning says so once, and the function runs as it was traced.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import logging
 import operator
@@ -36,6 +37,7 @@ from air_backend.eager_calls._running import asks_for_an_error, running_eagerly
 from air_backend.eager_calls.errors import SharedOtherwise
 from air_backend.errors import (
     CacheWarning,
+    CannotPickle,
     CannotSave,
     OptionsOfWrongType,
     SharingRefused,
@@ -63,6 +65,7 @@ log = logging.getLogger(__name__)
 
 HOME: Final = "TORCHAIR_CACHE_HOME"
 DEFAULT_HOME: Final = ".air_cache"
+_WRITERS: Final = ("torch._dynamo.guards", "torch._dynamo.aot_compile")
 GE_FILES: Final = "ge"
 RESTARTS: Final = 16
 #: Conditions on the length or the keys of a value.
@@ -132,9 +135,22 @@ def cache_compile(
             ge_cache=ge_cache,
         )
 
+    again = partial(
+        cache_compile, config=chosen, dynamic=dynamic, cache_dir=place, global_rank=global_rank, tp_rank=tp_rank,
+        pp_rank=pp_rank, custom_decompositions=decompositions, ge_cache=ge_cache, fullgraph=fullgraph, disable=disable,
+    )  # fmt: skip
     compiled = made()
-    compiled.made_anew(function, made)
+    compiled.made_anew(function, made, partial(_of_copy, func, again))
     return compiled.disabled() if disable else compiled
+
+
+def _of_copy(
+    func: Callable[..., Any], again: Callable[..., CachedFunction], memo: dict[int, Any]
+) -> CachedFunction | None:
+    """The cached function of a copy of the model; None of a function, of which there are no copies."""
+    if not isinstance(func, MethodType):
+        return None
+    return again(MethodType(func.__func__, copy.deepcopy(func.__self__, memo)))
 
 
 def _warn(text: str) -> None:
@@ -154,11 +170,22 @@ def _stacklevel() -> int:
 
 
 class _Absent:
-    """Stands for a cached function in what is written of the model that holds it."""
+    """Stands for a cached function in what Dynamo writes of the model that holds it."""
+
+
+def _is_written_by_dynamo() -> bool:
+    """Whether Dynamo has called us to pickle: with `aot_compile`, ours or that of the program."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__") not in _WRITERS:
+        frame = frame.f_back
+    return frame is not None
 
 
 class CachedFunction:
     """Traced graphs of one function, from the disk and of this process."""
+
+    _of_copy: Callable[[dict[int, Any]], CachedFunction | None] | None = None
+    """Makes the function of a deep copy of the model."""
 
     def __init__(
         self,
@@ -210,16 +237,32 @@ class CachedFunction:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Torch writes the model with the conditions of its graph; what was compiled for it is no part of that."""
+        if not _is_written_by_dynamo():
+            raise CannotPickle(getattr(self._func, "__qualname__", str(self._func)))
         return _Absent, ()
+
+    def __copy__(self) -> CachedFunction:
+        """The same, as a copy of a method is: `copy.copy(model)` shares what the model holds."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CachedFunction:
+        made = None if self._of_copy is None else self._of_copy(memo)
+        return self if made is None else made
 
     def disabled(self) -> CachedFunction:
         """The same, not compiled: `disable=True` of torch.compile."""
         self._in_process, self._made = self._func, None
         return self
 
-    def made_anew(self, function: FunctionType, made: Callable[[], CachedFunction]) -> None:
-        """Lets another one take over when the program gives the function other code, or other defaults."""
+    def made_anew(
+        self,
+        function: FunctionType,
+        made: Callable[[], CachedFunction],
+        of_copy: Callable[[dict[int, Any]], CachedFunction | None],
+    ) -> None:
+        """Lets another one take over when the program gives the function other code or defaults, and in copies."""
         self._is_of, self._made, self._parts = function, made, _parts(function)
+        self._of_copy = of_copy
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._made is not None and not _are_same(_parts(self._is_of), self._parts):
