@@ -301,3 +301,19 @@ def test_a_function_with_a_hook_that_has_no_name_in_a_file_is_compiled_in_each_p
 
     with pytest.warns(CacheWarning, match=r"self\.inner has a forward hook"):
         torch.testing.assert_close(*run(tmp_path, Hook()))
+
+
+@pytest.mark.parametrize("given", ["cache", None])
+def test_A51_a_relative_folder_is_below_the_directory_in_which_the_function_was_made(
+    given: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TORCHAIR_CACHE_HOME", raising=False)
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    function = cache_compile(cached_step.made().step, cache_dir=given)
+    monkeypatch.chdir(tmp_path / "there")
+    function(cached_step.inputs())
+    assert function.folder.is_relative_to(tmp_path / "here" / (given or ".air_cache"))
+    assert (function.folder / "compiled_module").is_file()
+    assert not list((tmp_path / "there").iterdir())

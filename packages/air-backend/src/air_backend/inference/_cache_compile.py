@@ -114,7 +114,7 @@ def cache_compile(
     owner, function = (func.__self__, func.__func__) if isinstance(func, MethodType) else (None, func)
     if not isinstance(function, FunctionType):
         raise OptionsOfWrongType(type(func).__name__, "cache_compile(func)")
-    place = Path(cache_dir or os.environ.get(HOME) or DEFAULT_HOME)
+    place = Path(cache_dir or os.environ.get(HOME) or DEFAULT_HOME).absolute()
     rank = _rank(global_rank, tp_rank, pp_rank)
 
     def made() -> CachedFunction:
