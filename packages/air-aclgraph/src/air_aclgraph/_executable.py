@@ -11,7 +11,7 @@ import logging
 import os
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from air_aclgraph._kept import Stage
 from air_aclgraph._key import Key, key_function
 from air_aclgraph._key_store import KeyStore
 from air_aclgraph._making import Making
-from air_aclgraph._moved import calls_worth_a_capture, carried_from_now_on, remember
+from air_aclgraph._moved import carried_from_now_on, remember
 from air_aclgraph._patience import Patience
 from air_aclgraph._pieced import PiecedExecutable, Splitter
 from air_aclgraph._pin import Pinned, run_to_pin
@@ -90,7 +90,7 @@ class Executable(Replayer, WholeGraph):
             self._placed,
             self._stats,
         )
-        self._lock = self.runtime.lock
+        self._lock: Any = self.runtime.lock
         self._pid = os.getpid()
         self._closed = False
         self._splitter: Splitter | None = None
@@ -123,6 +123,7 @@ class Executable(Replayer, WholeGraph):
         self._refuse_closed()
         if self.runtime.is_recording():
             return self.beside(args)
+        self._keys.drop_ownerless()
         self._making.renew_groups(self.invalidate)
         if self._instead is not None:
             return tuple(self._instead(*args))
@@ -235,14 +236,8 @@ class Executable(Replayer, WholeGraph):
         if not found or self._clash(args, kinds) is not None:
             return []
         self.runtime.synchronize()  # another stream may still read what its caller has let go of
-        self._making.watches.begin(captured.key, list(found), self._calls_worth(captured, found))
+        self._making.watches.begin(captured.key, list(found), self._keys.calls_worth(captured, found))
         return policy.carried(found)
-
-    def _calls_worth(self, captured: Captured, indices: Iterable[int]) -> int:
-        """After how many calls the copies of these inputs have cost as much as a capture."""
-        seconds = self._stats["capture_seconds"] / max(1, self._stats["captures"])
-        copied = [captured.inputs[index] for index in indices]
-        return calls_worth_a_capture(seconds, copied, self.runtime)
 
     def _note_kept_output(self, captured: Captured) -> None:
         """A caller still has memory that was lent: it is the caller's now, and this capture writes it no more."""
@@ -273,7 +268,7 @@ class Executable(Replayer, WholeGraph):
         names = ", ".join(self.slots[i].name for i in moved[:4])
         log.info("%s key %s: %s (%s): captured again", self.name, captured.key, cause, names)
         self._note(f"key {captured.key}: {cause}: {names}")
-        worth = self._calls_worth(captured, moved)
+        worth = self._keys.calls_worth(captured, moved)
         for note in policy.moved(moved, hasty=captured.count[0] < worth):
             self._note(f"key {captured.key}: {note}")
         if policy.visiting:
@@ -311,6 +306,7 @@ class Executable(Replayer, WholeGraph):
             key, kinds, policy, inputs, recording, shared=copied and self.options.share_pool
         )
         self._keep(captured)
+        self._keys.own(captured, args, partial(_drop, weakref.ref(self), key))
         self._siblings.captured(key, kinds, args)
         seconds = time.perf_counter() - started
         self._stats.add("captures")
@@ -417,6 +413,31 @@ class Executable(Replayer, WholeGraph):
         """Whether this is the living capture of its key."""
         return self._captured.get(captured.key) is captured
 
+    def drop_without_owners(self, key: Key) -> None:
+        """Drops a capture whose parameters are gone, at once where no call is under way."""
+        self._keys.ownerless.append(key)
+        if self._lock._is_owned() or not self._lock.acquire(blocking=False):
+            return
+        try:
+            if not self.runtime.is_recording():
+                self._keys.drop_ownerless()
+        finally:
+            self._lock.release()
+
+    def reads_one_of(self, parameters: set[int]) -> bool:
+        """Whether a capture reads one of these parameters, given by their identity."""
+        own = any(owners.are(parameters) for owners in self._keys.owners.values())
+        return own or (self._instead is not None and self._instead.reads_one_of(parameters))
+
+    def release(self) -> None:
+        """Gives back everything the captures hold; the next call of each key captures again."""
+        with self._lock:
+            self.runtime.synchronize()
+            self.invalidate()
+            if self._instead is not None:
+                self._instead.release()
+            self._keys.trim()
+
     def invalidate(self) -> None:
         """Drops every capture; the next call of each key captures again."""
         with self._lock:
@@ -458,8 +479,13 @@ class Executable(Replayer, WholeGraph):
         """Gives back everything the captures hold; a later call raises."""
         with self._lock:
             self.invalidate()
-            self._making.buffers.clear()
             if self._instead is not None:
                 self._instead.close()
-            self.runtime.trim()
+            self._keys.trim()
             self._closed = True
+
+
+def _drop(executable: weakref.ref[Executable], key: Key) -> None:
+    found = executable()
+    if found is not None:
+        found.drop_without_owners(key)

@@ -6,15 +6,16 @@ A call that is a replay asks `Replayer` alone; all here happens off that path.
 from __future__ import annotations
 
 import weakref
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from air_aclgraph._captured import Captured
 from air_aclgraph._key import Key
 from air_aclgraph._making import Making
-from air_aclgraph._moved import are_free
+from air_aclgraph._moved import are_free, calls_worth_a_capture
+from air_aclgraph._owners import Owners
 from air_aclgraph._patience import Patience
 from air_aclgraph._placed import Placed
 from air_aclgraph._policy import KeyPolicy
@@ -24,6 +25,9 @@ from air_aclgraph._stats import Stats
 
 #: Of so many keys it is known how their inputs and outputs are handled; of those that are captured always.
 POLICIES_LIMIT: Final = 4096
+
+#: A capture of fewer replays whose parameters are gone was made for parameters of one call.
+FEW_REPLAYS: Final = 2
 
 
 @dataclass
@@ -39,6 +43,10 @@ class KeyStore:
     placed: Placed
     stats: Stats
     policies: OrderedDict[Key, KeyPolicy] = field(default_factory=OrderedDict)
+    owners: dict[Key, Owners] = field(default_factory=dict)
+    """Of each capture, the parameters that it reads."""
+    ownerless: deque[Key] = field(default_factory=deque)
+    """Captures whose parameters went while something else was under way."""
 
     def policy(self, key: Key) -> KeyPolicy:
         """How the inputs and outputs of a key are handled."""
@@ -69,7 +77,40 @@ class KeyStore:
         if old is not None:
             self.stats.dropped(old)
             old.recording.release()
+        self.owners.pop(key, None)
         self.placed.dropped(key)
+
+    def own(self, captured: Captured, args: Sequence[Any], gone: Callable[[], None]) -> None:
+        """Calls `gone` when the parameters of a capture are gone."""
+        self.owners[captured.key] = Owners(captured, args, gone)
+
+    def drop_ownerless(self) -> None:
+        """Gives back what the captures hold whose parameters are gone."""
+        while self.ownerless:
+            key = self.ownerless.popleft()
+            if key in self.captured:
+                self._note_ownerless(self.captured[key], self.owners[key].places)
+                self.drop(key)
+                if not self.captured:
+                    self.trim()
+
+    def _note_ownerless(self, captured: Captured, places: Sequence[int]) -> None:
+        """Parameters that are made anew every few calls are inputs that move; those of a model that served are not."""
+        key, note, replays = captured.key, self.making.history.note, captured.count[0]
+        note(f"key {key}: dropped, its parameters are gone")
+        if replays < self.calls_worth(captured, places):
+            for text in self.policy(key).moved(places, hasty=replays < FEW_REPLAYS):
+                note(f"key {key}: {text}")
+
+    def calls_worth(self, captured: Captured, indices: Iterable[int]) -> int:
+        """After how many calls the copies of these inputs have cost as much as a capture."""
+        seconds = self.stats["capture_seconds"] / max(1, self.stats["captures"])
+        return calls_worth_a_capture(seconds, [captured.inputs[i] for i in indices], self.making.runtime)
+
+    def trim(self) -> None:
+        """Gives back the memory that only captures use, where there are none."""
+        self.making.buffers.clear()
+        self.making.runtime.trim()
 
     def drop_all(self) -> None:
         """Drops every capture; the next call of each key captures again."""

@@ -83,6 +83,15 @@ class PiecedExecutable:
         for piece in self.pieces.values():
             piece.invalidate()
 
+    def reads_one_of(self, parameters: set[int]) -> bool:
+        """Whether a capture of a piece reads one of these parameters, given by their identity."""
+        return any(piece.reads_one_of(parameters) for piece in self.pieces.values())
+
+    def release(self) -> None:
+        """Gives back everything the captures hold; the next call captures again."""
+        for piece in self.pieces.values():
+            piece.release()
+
     @property
     def nbytes(self) -> int:
         """The most bytes that the captures of a piece hold; pieces share one pool."""

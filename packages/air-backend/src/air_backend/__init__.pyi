@@ -25,6 +25,7 @@ from air_backend._formats import npu_format_cast_via_cpu as npu_format_cast_via_
 from air_backend._formats import use_internal_format_weight as use_internal_format_weight
 from air_backend._pinned import PinnedCall as PinnedCall
 from air_backend._pinned import pin as pin
+from air_backend._release import release as release
 from air_backend._version import __version__ as __version__
 from air_backend.core.utils import logger as logger
 from air_config import CompilerConfig as CompilerConfig

@@ -1,7 +1,7 @@
 """The arguments that a capture holds: in a pinned call each is the one of the example, in the same memory and form.
 
-A tensor that is the same object may have another form or other memory by then (`t_`, `resize_`, `set_`, `.data =`); a
-replay would go on in the form and the memory of the example. Both are asked in C++, for all tensors at once.
+A tensor that is the same object may have another form or other memory by then (`t_`, `resize_`, `set_`, `.data =
+other`); a replay would go on in the form and the memory of the example. Both are asked in C++, for all tensors at once.
 """
 
 from __future__ import annotations
@@ -46,14 +46,11 @@ class Held:
     def _look_closely(self) -> None:
         for place, tensor, form in self._forms:
             if (now := _form_of(tensor)) != form:
-                what = (
-                    "other memory"
-                    if now[:-1] == form[:-1]
-                    else f"another form, {_told(now)} and not {_told(form)},"
-                )
-                raise PinnedArgument(
-                    f"argument {place} has {what} since; the capture holds the example's memory"
-                )
+                what = f"another form, {_told(now)} and not {_told(form)},"
+                if now[:-1] == form[:-1]:
+                    what = "other memory"
+                told = f"argument {place} has {what} since; the capture holds the example's memory"
+                raise PinnedArgument(told)
         guards = TensorGuards(*self._tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None)
         self._same_form[torch.is_inference_mode_enabled()] = guards.check
 

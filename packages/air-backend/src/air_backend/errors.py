@@ -428,6 +428,18 @@ class PinnedGradient(AirError):
 
 
 @dataclass(eq=False)
+class NoModule(AirError, TypeError):
+    """`release` was given something that has no parameters.
+
+    Give it modules, or call it without arguments: then it releases the captures of all compiled functions.
+    """
+
+    kind: str
+    what = "release takes modules, and was given an object of type {kind}"
+    advice = "give it the module whose parameters the function reads, or nothing, for all compiled functions"
+
+
+@dataclass(eq=False)
 class CannotSimulate(AirError):
     """`air COMMAND --sim` needs a package that is not installed.
 

@@ -152,6 +152,15 @@ class PaddedExecutable(WholeGraph):
         """What the executable tells, and which sizes its inputs are padded to."""
         return {**self.executable.explain(), "buckets": self._fits.explain()}
 
+    def reads_one_of(self, parameters: set[int]) -> bool:
+        """Whether a capture reads one of these parameters, given by their identity."""
+        return self.executable.reads_one_of(parameters)
+
+    def release(self) -> None:
+        """Gives back everything the captures hold, with the memory of padded inputs; the next call captures again."""
+        with self._lock:
+            self.executable.release()
+
     def invalidate(self) -> None:
         """Drops every capture, with the memory of its padded inputs."""
         self.executable.invalidate()
