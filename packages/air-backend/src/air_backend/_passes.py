@@ -61,5 +61,6 @@ def _bound(
         _foreign_ops.adopt(gm)
         return result
 
+    call.__wrapped__ = function  # type: ignore[attr-defined]  # whose place an error names
     call.__name__ = call.__qualname__ = getattr(function, "__name__", type(function).__name__)
     return call

@@ -104,7 +104,8 @@ class Pipeline:
             result = _checked(one(gm, facts))
         except Exception as error:  # a pass may raise anything: it is undone and reported, never swallowed
             self._undo(snapshot, facts)
-            raise PassFailed(one.name, _node_of(error, gm), error) from error
+            users = getattr(one, "function", None)
+            raise PassFailed(one.name, _node_of(error, gm), error, users) from error
         seconds = time.perf_counter() - started
         if self.listing is not None and listed:
             self.listing(one.name, before, _text(gm))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import traceback
 from collections.abc import Iterable
 
@@ -32,14 +33,18 @@ class FxPassError(AirError):
 class PassFailed(FxPassError):
     """A pass raised; the graph is as it was before that pass.
 
-    Leave the pass out, or repair it: the message has the node, your line and the cause.
+    Leave the pass out, or repair it: the message has the node, your line and the cause, and the function where the
+    pass is one of yours.
     """
 
-    def __init__(self, pass_name: str, node: Node | None, cause: BaseException) -> None:
+    def __init__(
+        self, pass_name: str, node: Node | None, cause: BaseException, function: object = None
+    ) -> None:
         self.pass_name = pass_name
         self.node = None if node is None else node.name
         self.target = "" if node is None else str(node.target)
         self.cause = cause
+        self.function, self._file = _name_and_file(function)
         super().__init__(
             f"pass '{pass_name}' failed: {type(cause).__name__}: {cause}",
             where=node and source_of(node),
@@ -47,9 +52,24 @@ class PassFailed(FxPassError):
         )
 
     def details(self) -> Iterable[tuple[str, object]]:
-        raised = traceback.extract_tb(self.cause.__traceback__)[-1:]
+        frames = traceback.extract_tb(self.cause.__traceback__)
+        raised = [at for at in frames if self.function is None or at.filename == self._file][-1:]
+        yield "function", self.function
         yield "raised at", "".join(f"{at.filename}:{at.lineno}   {at.line or ''}".rstrip() for at in raised)
         yield "node", self.node and f"{self.node} ({self.target})"
+
+
+def _name_and_file(function: object) -> tuple[str | None, str | None]:
+    """What a function of the user is called and where it begins, and its file; nothing where there is none."""
+    if function is None:
+        return None, None
+    user = inspect.unwrap(function) if callable(function) else function
+    name = getattr(user, "__qualname__", type(user).__qualname__)
+    called = user if hasattr(user, "__code__") else getattr(type(user), "__call__", None)  # noqa: B004 -- the method
+    code = getattr(called, "__code__", None)
+    if code is None:
+        return name, None
+    return f"{name} at {code.co_filename}:{code.co_firstlineno}", code.co_filename
 
 
 class RequirementNotMet(FxPassError):

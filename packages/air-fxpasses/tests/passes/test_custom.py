@@ -69,6 +69,34 @@ def test_a_function_whose_body_a_call_does_not_run_is_an_error() -> None:
             Pipeline(default_passes(pre=function)).run(gm)
 
 
+class Doubles:
+    def __call__(self, gm: GraphModule) -> GraphModule:
+        return copy.deepcopy(gm)
+
+
+def returns_another(gm: GraphModule) -> GraphModule:
+    return copy.deepcopy(gm)
+
+
+@pytest.mark.parametrize(("function", "name"), [(returns_another, "returns_another"), (Doubles(), "Doubles")])
+def test_an_error_about_what_a_function_did_names_the_function_and_its_line(function: Any, name: str) -> None:
+    gm = functional_graph(lambda x: (x + 1).neg(), x)
+    with pytest.raises(PassFailed) as caught:
+        Pipeline(default_passes(pre=function)).run(gm)
+    code = getattr(function, "__code__", None) or type(function).__call__.__code__
+    assert f"  function  {name} at {__file__}:{code.co_firstlineno}\n" in str(caught.value)
+    assert "air_fxpasses/passes/_custom.py" not in str(caught.value)
+
+
+def test_an_error_raised_below_a_function_has_the_line_in_that_function() -> None:
+    def calls(gm: GraphModule) -> None:
+        gm.get_submodule("no.such")
+
+    gm = functional_graph(lambda x: (x + 1).neg(), x)
+    with pytest.raises(PassFailed, match=r'raised at .*test_custom.py:\d+   gm.get_submodule\("no.such"\)'):
+        Pipeline(default_passes(pre=calls)).run(gm)
+
+
 def test_a_pass_may_be_given_instead_of_a_function() -> None:
     mine = CustomPass(double, "mine")
     assert mine in default_passes(pre=mine)
