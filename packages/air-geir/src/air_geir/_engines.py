@@ -118,7 +118,9 @@ def options_for(
     chosen = settings if settings is not None else resolve(CompilerConfig(), Context(device="npu"))
     path = chosen.dump_config.dump_config_path
     marked = [n.name for n in program.graph if n.origin is not None and n.origin.fx in dump_nodes]
-    start_dump(dump_config(chosen, program.graph.name, marked), str(path) if path else None)
+    start_dump(
+        dump_config(chosen, program.graph.name, marked), str(path) if path else None, program.graph.name
+    )
     options = as_asked(engine_options(chosen, program, NpuDevice.current()))
     options = replace(options, ahead=chosen.air.compile_ahead)
     if not gears:

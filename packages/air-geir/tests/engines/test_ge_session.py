@@ -202,8 +202,11 @@ def test_a_dump_is_configured_where_the_wheel_has_no_extension(
     monkeypatch.setattr(
         _extension, "unavailable", lambda: Unavailable("torchair_extension", "it is not there")
     )
-    start_dump({"dump": {"dump_path": str(tmp_path), "dump_list": []}}, None)
-    assert air_sim.calls("aclmdlSetDump") == before + 1
+    started = air_sim.calls("aclmdlInitDump")
+    for _ in range(2):
+        start_dump({"dump": {"dump_path": str(tmp_path), "dump_list": []}}, None)
+    assert air_sim.calls("aclmdlSetDump") == before + 2
+    assert air_sim.calls("aclmdlInitDump") <= started + 1, "CANN refuses a second one"
 
 
 def test_results_of_open_sizes_stay_as_they_are_when_the_graph_runs_again() -> None:

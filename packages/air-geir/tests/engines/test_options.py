@@ -6,6 +6,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -207,6 +208,29 @@ class Device:
 
     def AclmdlSetDump(self, path: str) -> None:
         self.read.append((path, json.loads(Path(path).read_text())))
+
+
+def test_a_graph_that_asks_for_another_dump_than_the_device_has_is_told_so_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(_extension, "load", Device)
+    monkeypatch.setattr(_extension, "unavailable", lambda: None)
+    monkeypatch.setattr(_extension, "DUMP", _extension.DeviceDump())
+
+    def asked(name: str, mode: str = "all") -> dict[str, Any]:
+        entry = {"model_name": name, "layer": [f"Relu_of_{name}"]}
+        return {"dump": {"dump_path": str(tmp_path), "dump_mode": mode, "dump_list": [entry]}}
+
+    _extension.start_dump(None, None, "before")
+    _extension.start_dump(asked("first"), None, "first")
+    _extension.start_dump(asked("second"), None, "second")
+    assert not caplog.records
+    for name in ("third", "fourth"):
+        _extension.start_dump(None, None, name)
+    _extension.start_dump(asked("fifth", "input"), None, "fifth")
+    none, another = (record.getMessage() for record in caplog.records)
+    assert none.startswith("third asks for no dump, and second has set one")
+    assert another.startswith("fifth asks for another dump, and second has set one")
 
 
 def test_the_configuration_of_a_dump_is_gone_once_the_device_has_read_it(

@@ -95,14 +95,15 @@ class Session:
 SESSION = Session()
 
 
-def start_dump(config: Mapping[str, Any] | None, path: str | None) -> None:
+def start_dump(config: Mapping[str, Any] | None, path: str | None, graph: str = "graph") -> None:
     """Hand a dump configuration to the device: a file of the user's, or one written from settings.
 
     The device reads the file during the call; a file of ours is deleted afterwards.
     """
+    DUMP.is_asked_for(config, path, graph)
     if path is not None:
         log.info("device dump configured by %s", path)
-        _set_dump(path)
+        DUMP.set(path)
     elif config is not None:
         files.folder(config["dump"]["dump_path"], "the folder of dumped tensors")
         place = tempfile.gettempdir()
@@ -114,21 +115,63 @@ def start_dump(config: Mapping[str, Any] | None, path: str | None) -> None:
                 Path(folder) / "dump.json", json.dumps(config), "the configuration of the dump"
             )
             log.info("device dump configured: %s", config)
-            _set_dump(str(ours))
+            DUMP.set(str(ours))
 
 
-def _set_dump(path: str) -> None:
-    """By the extension, or by the runtime itself where the wheel has none."""
-    if unavailable() is None:
-        load().AclmdlSetDump(path)
-        return
-    torch.get_device_module("npu").current_stream()
-    runtime = ctypes.CDLL("libascendcl.so")
-    failed = runtime.aclmdlInitDump() or runtime.aclmdlSetDump(path.encode())
-    if failed:
-        runtime.aclGetRecentErrMsg.restype = ctypes.c_char_p
-        said = (runtime.aclGetRecentErrMsg() or b"").decode(errors="replace").strip()
-        raise EngineError(
-            f"the device refused the dump configured by {path}: {said or f'error {failed}'}",
-            advice="compare the file with CANN's document on acl.json, or leave dump_config unset",
-        )
+class DeviceDump:
+    """The dump of the device: one for the process, set for the graphs that are loaded from then on.
+
+    It is not taken back for a graph that asks for none: a graph before it may be loaded, or run, only later.
+    """
+
+    def __init__(self) -> None:
+        self._wanted: object = None
+        self._graph = ""
+        self._said: list[object] = []
+        self._is_initialised = False
+
+    def is_asked_for(self, config: Mapping[str, Any] | None, path: str | None, graph: str) -> None:
+        """Notes what a graph asks for; says so where an earlier graph has set another dump, once for each."""
+        wanted = path or _without_names(config)
+        if self._wanted is not None and wanted not in (self._wanted, *self._said):
+            self._said.append(wanted)
+            log.warning(
+                "%s asks for %s dump, and %s has set one: the device has one dump for the process, and may write %s. "
+                "Compile graphs that shall be dumped otherwise in another process",
+                graph,
+                "no" if wanted is None else "another",
+                self._graph,
+                f"the tensors of {graph} too" if wanted is None else "both graphs as the last one asks",
+            )
+        if wanted is not None:
+            self._wanted, self._graph = wanted, graph
+
+    def set(self, path: str) -> None:
+        """By the extension, which starts the dump itself, or by the runtime where the wheel has no extension."""
+        if unavailable() is None:
+            load().AclmdlSetDump(path)
+            return
+        torch.get_device_module("npu").current_stream()
+        runtime = ctypes.CDLL("libascendcl.so")
+        failed = 0 if self._is_initialised else runtime.aclmdlInitDump()  # a second one is an error
+        self._is_initialised = not failed
+        failed = failed or runtime.aclmdlSetDump(path.encode())
+        if failed:
+            runtime.aclGetRecentErrMsg.restype = ctypes.c_char_p
+            said = (runtime.aclGetRecentErrMsg() or b"").decode(errors="replace").strip()
+            raise EngineError(
+                f"the device refused the dump configured by {path}: {said or f'error {failed}'}",
+                advice="compare the file with CANN's document on acl.json, or leave dump_config unset",
+            )
+
+
+DUMP = DeviceDump()
+
+
+def _without_names(config: Mapping[str, Any] | None) -> object:
+    """A dump without its operators, which differ between graphs of one configuration."""
+    return (
+        None
+        if config is None
+        else {key: value for key, value in config["dump"].items() if key != "dump_list"}
+    )
