@@ -6,7 +6,15 @@ import pytest
 import torch
 
 from air_aclgraph import Limits
-from air_aclgraph.device._driver import CAUSES, OF_CUDA, OF_TORCH_NPU, driver_code, replay_error, translate
+from air_aclgraph.device._driver import (
+    CAUSES,
+    OF_CUDA,
+    OF_POOLS,
+    OF_TORCH_NPU,
+    driver_code,
+    replay_error,
+    translate,
+)
 from air_aclgraph.errors import (
     CaptureFailed,
     IllegalDuringCapture,
@@ -66,9 +74,21 @@ def test_cuda_s_words_are_translated_like_a_code(said: str, kind: type[Exception
     assert says in str(error)
 
 
+@pytest.mark.parametrize("allocator", ["NPUCachingAllocator", "CUDACachingAllocator"])
+def test_a_pool_that_ended_with_its_last_graph_asks_for_a_new_handle(allocator: str) -> None:
+    said = f'it->second->use_count > 0 INTERNAL ASSERT FAILED at "{allocator}.cpp":2239, please report a bug'
+    error = translate(RuntimeError(said), Limits())
+    assert isinstance(error, CaptureFailed)
+    assert "the pool of the caller" in str(error)
+    assert "take a new one" in error.advice
+    assert "run_eagerly" not in str(error)
+
+
 def test_every_cause_has_advice() -> None:
     assert all(
-        cause.advice and cause.what for cause in (*CAUSES.values(), *OF_CUDA.values(), *OF_TORCH_NPU.values())
+        cause.advice and cause.what
+        for table in (CAUSES, OF_CUDA, OF_TORCH_NPU, OF_POOLS)
+        for cause in table.values()
     )
 
 

@@ -135,6 +135,15 @@ OF_TORCH_NPU: Final[dict[str, Cause]] = {
 }
 """Settings of the process under which torch_npu refuses every capture."""
 
+OF_POOLS: Final[dict[str, Cause]] = {
+    "use_count > 0 INTERNAL ASSERT FAILED": Cause(
+        "the pool of the caller (aclgraph_config.use_custom_pool, use_graph_pool) is gone: it ends with the last "
+        "graph in it, as torch._dynamo.reset() drops them",
+        "take a new one: graph_pool_handle() of the device module, in a configuration made after the reset",
+    ),
+}
+"""What torch's allocators say of a pool that no graph holds any more."""
+
 OF_CUDA: Final[dict[str, Cause]] = {
     "operation not permitted when stream is capturing": CAUSES[107030],
     "Cannot copy between CPU and CUDA tensors during CUDA graph capture": CAUSES[107030],
@@ -178,7 +187,7 @@ def _cause_of(error: BaseException, code: int | None) -> Cause | None:
             "start the process again: what it printed before this error is the cause, and ASCEND_LAUNCH_BLOCKING=1 "
             "names the line",
         )
-    texts = OF_TORCH_NPU | OF_CUDA
+    texts = OF_TORCH_NPU | OF_POOLS | OF_CUDA
     return CAUSES.get(code or 0) or next((texts[said] for said in texts if said in str(error)), None)
 
 
