@@ -240,3 +240,11 @@ def test_a_name_that_stands_twice_in_json_is_refused() -> None:
 def test_json_that_is_nested_without_end_is_refused() -> None:
     with pytest.raises(WrongValue, match="recursion"):
         CompilerConfig.from_json('{"debug": ' * 100_000)
+
+
+def test_the_text_of_a_configuration_has_its_preset() -> None:
+    config = CompilerConfig.preset("checked")
+    assert repr(config) == "CompilerConfig(preset='checked')"
+    config.air.outputs = "clone"
+    assert repr(config) == "CompilerConfig(preset='checked', air.outputs='clone')"
+    assert repr(CompilerConfig()) == "CompilerConfig()"

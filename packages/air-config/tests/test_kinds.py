@@ -107,3 +107,11 @@ def test_a_stored_mapping_cannot_be_changed_behind_the_validator() -> None:
 def test_a_missing_file_and_a_bad_one_are_different_errors() -> None:
     assert not issubclass(MissingPath, UnusablePath)
     assert not issubclass(UnusablePath, MissingPath)
+
+
+def test_a_number_beside_special_values_is_answered_without_the_code_of_validators() -> None:
+    with pytest.raises(WrongValue) as caught:
+        kinds.integer(2, also=(-1,)).take("some.option", 0)
+    assert "an int from 2 up, or -1" in str(caught.value)
+    assert "must be >= 2: 0" in str(caught.value)
+    assert "alidator" not in str(caught.value)

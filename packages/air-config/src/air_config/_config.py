@@ -183,6 +183,11 @@ class CompilerConfig(Tree):
             return NotImplemented
         return canonical_text(self._identity()) == canonical_text(other._identity())
 
+    def __repr__(self) -> str:
+        values = [f"{row.path}={value!r}" for row, value in self._leaves() if value != row.default]
+        preset = [] if self._preset is None else [f"preset={self._preset!r}"]
+        return f"{type(self).__name__}({', '.join([*preset, *values])})"
+
     def __hash__(self) -> int:
         raise TypeError("unhashable: a CompilerConfig can change; use its digest")
 

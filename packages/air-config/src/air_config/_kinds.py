@@ -200,9 +200,19 @@ def integer(low: int, high: int = INT64_MAX, *, also: Sequence[int] = ()) -> Kin
     allowed, check, schema = span, ranged, {"type": "integer", "minimum": low, "maximum": high}
     if also:
         allowed = f"{span}, or {', '.join(map(str, also))}"
-        check = v.or_(v.in_(also), ranged)
+        check = _unless(also, ranged)
         schema = {"type": "integer", "anyOf": [{"enum": list(also)}, {"minimum": low, "maximum": high}]}
     return Kind("int", allowed, v.and_(exactly(int), check), schema, _read_int)
+
+
+def _unless(also: Sequence[int], ranged: Validator) -> Validator:
+    """Lets the special values pass; `v.or_` would answer with the code of the validators."""
+
+    def check(instance: Any, attribute: Any, value: Any) -> None:
+        if value not in also:
+            ranged(instance, attribute, value)
+
+    return check
 
 
 def seconds(low: float = 0.0) -> Kind[float]:

@@ -83,6 +83,8 @@ class Group:
     _PATH: ClassVar[str] = ""
     _OPTIONS: ClassVar[dict[str, Option]] = {}
     _GROUPS: ClassVar[tuple[str, ...]] = ()
+    _NAMES: ClassVar[tuple[str, ...]] = ()
+    """Names beside those of the options, under which some of them can be assigned."""
     _EXTRA: ClassVar[tuple[str, ...]] = ()
     """Slots beside the options that copies and pickles carry along."""
     _TREE: ClassVar[tuple[str, ...]] = ()
@@ -100,7 +102,7 @@ class Group:
 
     @classmethod
     def _unknown(cls, name: str) -> errors.UnknownOption:
-        known = [*cls._OPTIONS, *cls._GROUPS]
+        known = [*cls._NAMES, *cls._OPTIONS, *cls._GROUPS]
         close = nearest(name, known)
         elsewhere = {path.rpartition(".")[2]: path for path in Group._TREE}
         # another group has the name, or almost; else the option of this place that the whole path is most like
