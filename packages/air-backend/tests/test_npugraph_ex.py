@@ -180,6 +180,15 @@ def test_N27_compile_fx_is_a_compiler_for_a_backend_of_the_users(device: str, op
         assert compiled(ones, ones).item() == 2
 
 
+@pytest.mark.parametrize(
+    ("mistyped", "meant"),
+    [("clone_outputs", "clone_output"), ("capture_limits", "capture_limit"), ("force_eagr", "force_eager")],
+)
+def test_a_mistyped_name_is_answered_with_the_flat_name_like_it(mistyped: str, meant: str) -> None:
+    with pytest.raises(UnknownOption, match=f"did you mean '{meant}'"):
+        setattr(npugraph_ex.CompilerConfig(), mistyped, True)
+
+
 @contextmanager
 def kept_texts() -> Iterator[list[str]]:
     """What a client that puts itself before the compiler, as vLLM-Ascend does, keeps of each graph."""

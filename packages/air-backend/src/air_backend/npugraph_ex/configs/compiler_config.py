@@ -23,6 +23,7 @@ class CompilerConfig(air_config.CompilerConfig):
     """
 
     __slots__ = ()
+    _NAMES = tuple(_ROWS)
 
     def __init__(self) -> None:
         super().__init__()
