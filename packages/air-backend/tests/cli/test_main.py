@@ -134,6 +134,8 @@ def test_explain_reports_a_function_of_a_file(
     ("words", "message"),
     [
         (["model.py"], "is not MODULE:FUNC"),
+        ([":build"], "':build' is not MODULE:FUNC"),
+        ([".model:build"], "'.model' is relative to a package: write the whole name"),
         (["missing.py:build"], "there is no file missing.py"),
         (
             ["missing:build"],
@@ -242,6 +244,12 @@ def test_run_gives_the_script_air_under_the_name_torchair_and_its_arguments(fold
     ran = air("run", "script.py", "--sim", "-x", cwd=folder, BREAK_GRAPH_OP_LIST="SLICE")
     assert ran.stdout.strip() == "air_backend._backend ['--sim', '-x'] __main__"
     assert ran.stderr.count("BREAK_GRAPH_OP_LIST=SLICE is ignored") == 1
+
+
+def test_run_without_a_script_asks_for_one_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["run"])
+    assert capsys.readouterr().err.endswith("the following arguments are required: script\n")
 
 
 def test_run_of_a_missing_script_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

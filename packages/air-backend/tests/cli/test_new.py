@@ -35,6 +35,7 @@ def test_where_pytest_is_not_installed_the_advice_installs_it(
     [
         (["new-pass", "Fold-Scales"], "is no name in snake_case"),
         (["new-pass", "json"], "is the name of a module of Python"),
+        (["new-pass", "torch"], "is the name of a module that is installed"),
         (["new-converter", "mine", "--folder", "nowhere"], "there is no folder nowhere"),
         (["new-pass", "there"], "there.py: already there; --force replaces"),
     ],
@@ -55,3 +56,12 @@ def test_what_cannot_be_written_is_one_sentence(
     assert Path("there.py").read_text() == "kept"
     assert main(["new-pass", "there", "--force"]) == 0
     assert "class There(Pass)" in Path("there.py").read_text()
+
+
+def test_the_command_that_is_proposed_can_be_pasted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("of two words").mkdir()
+    assert main(["new-pass", "mine", "--folder", "of two words"]) == 0
+    assert "try it: pytest 'of two words/test_mine.py'" in capsys.readouterr().out

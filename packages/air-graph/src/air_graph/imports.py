@@ -51,6 +51,10 @@ def module_named(name: str) -> ModuleType:
 
 
 def _imported(name: str) -> ModuleType:
+    if name.startswith("."):
+        raise NoSuchModule(
+            f"{name!r} is relative to a package", advice="write the whole name of the module, or its file"
+        )
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

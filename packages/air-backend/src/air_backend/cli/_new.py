@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import keyword
 import re
+import shlex
 import sys
 from importlib import resources
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -27,10 +28,10 @@ def run(arguments: argparse.Namespace) -> int:
     what = command.removeprefix("new-")
     if not _NAME.match(name) or keyword.iskeyword(name):
         wrong_use(command, f"{name!r} is no name in snake_case, such as fold_scales")
-    if name in sys.stdlib_module_names:
-        wrong_use(command, f"{name!r} is the name of a module of Python: choose another")
     if not arguments.folder.is_dir():
         wrong_use(command, f"there is no folder {arguments.folder}")
+    if whose := _module_named(name, arguments.folder):
+        wrong_use(command, f"{name!r} is the name of a module {whose}: choose another")
     words = {"module": name, "name": name, "Class": "".join(part.capitalize() for part in name.split("_"))}
     files = {f"{name}.py": f"{what}.txt", f"test_{name}.py": f"test_{what}.txt"}
     there = [file for file in files if (arguments.folder / file).exists()]
@@ -45,6 +46,16 @@ def run(arguments: argparse.Namespace) -> int:
         except OSError as error:
             wrong_use(command, f"{path} cannot be written: {error.strerror}")
         print(f"wrote {path}")
-    first = "" if find_spec("pytest") else "pip install pytest, then "
-    print(f"try it: {first}pytest {arguments.folder / f'test_{name}.py'}")
+    first = "" if importlib.util.find_spec("pytest") else "pip install pytest, then "
+    print(f"try it: {first}pytest {shlex.quote(str(arguments.folder / f'test_{name}.py'))}")
     return 0
+
+
+def _module_named(name: str, folder: Path) -> str:
+    """Whose module a file of this name would hide; nothing where there is none but the one that may be replaced."""
+    if name in sys.stdlib_module_names:
+        return "of Python"
+    found = importlib.util.find_spec(name)
+    if found is None or found.origin is None or Path(found.origin).resolve().parent == folder.resolve():
+        return ""
+    return f"that is installed ({found.origin})"

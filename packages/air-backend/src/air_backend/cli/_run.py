@@ -17,7 +17,7 @@ from air_backend import _alias
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("script", help="the script to run")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
+    parser.add_argument("arguments", nargs="*", default=[], help="its arguments")
 
 
 def run(arguments: argparse.Namespace) -> int:

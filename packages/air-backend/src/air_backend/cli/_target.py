@@ -47,12 +47,14 @@ def config_of(arguments: argparse.Namespace) -> CompilerConfig | None:
 def built(target: str, command: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """What MODULE:FUNC gives."""
     name, _, function = target.partition(":")
-    if not function:
+    if not name or not function:
         wrong_use(command, f"{target!r} is not MODULE:FUNC, for example model.py:build")
     try:
-        build = getattr(module_named(name), function)
+        module = module_named(name)
     except NoSuchModule as error:
         wrong_use(command, f"{error.what} ({error.advice})")
+    try:
+        build = getattr(module, function)
     except AttributeError:
         there = ", ".join(_candidates(module)) or "none that takes no arguments"
         wrong_use(command, f"{name} has no function {function!r}; it has {there}")
