@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch._dynamo.exc import BackendCompilerFailed
 
-from air_backend import CompilerConfig
+from air_backend import CompilerConfig, _records
 from air_backend._compilation import JOINT_GRAPH, KEEP_MUTATIONS, Compilation
 from air_backend._compile import STATIC_KERNELS
 from air_backend._context import context_of
@@ -61,3 +61,22 @@ def test_static_kernels_by_a_patch_are_told_to_the_rules(monkeypatch: pytest.Mon
         compiled(torch.ones(3))
     compiled(torch.ones(3))
     assert told == [True, False]
+
+
+@pytest.mark.parametrize("layer", ["patch", "environment"])
+def test_a_backward_half_is_compiled_with_the_layers_of_its_forward(
+    layer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = torch.ones(4, requires_grad=True)
+    compiled = torch.compile(lambda x: (x * 2).sin().sum(), backend="air")
+    if layer == "patch":
+        with patch({"mode": "reduce-overhead", "air.verify": True}):
+            loss = compiled(x)
+    else:
+        with monkeypatch.context() as environment:
+            environment.setenv("AIR_MODE", "reduce-overhead")
+            environment.setenv("AIR_VERIFY", "1")
+            loss = compiled(x)
+    loss.backward()
+    made = [(record.role, record.settings.mode, record.settings.air.verify) for record, _ in _records.alive()]
+    assert made == [("forward", "reduce-overhead", True), ("backward", "reduce-overhead", True)]

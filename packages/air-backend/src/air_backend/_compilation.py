@@ -26,7 +26,7 @@ from air_backend.dump import DebugFolder
 from air_backend.eager_calls._backward_half import BackwardHalf
 from air_backend.eager_calls._repeats import Repeats, repeats_of
 from air_backend.eager_calls._twice import Repeatable
-from air_config import CompilerConfig
+from air_config import CompilerConfig, HeldLayers
 from air_fxpasses.declared import Declared, declared_by_position
 from air_geir.gears import GEARS
 from air_graph.executors import boxed
@@ -85,11 +85,19 @@ class Compilation:
     direct_call: air_aclgraph.DirectCall = field(default_factory=air_aclgraph.DirectCall)
     sharing: Sharing = field(default_factory=Sharing)
     repeatable: Repeatable = field(default_factory=Repeatable)
+    layers: HeldLayers = field(default_factory=HeldLayers)
+    """What lay under the configuration when the compilation began: a backward half is compiled later."""
 
     def compile(
         self, gm: fx.GraphModule, example_inputs: Sequence[Any], known: GraphFacts
     ) -> Callable[..., Any]:
         """Compiles a graph; the result takes one list, which it may empty."""
+        with self.layers.again():
+            return self._compile(gm, example_inputs, known)
+
+    def _compile(
+        self, gm: fx.GraphModule, example_inputs: Sequence[Any], known: GraphFacts
+    ) -> Callable[..., Any]:
         half = None
         if known.role == "backward":
             _keep_what_is_saved()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from air_config._config import CompilerConfig
 from air_config._context import Context, Product, ProfilerState, product_of
 from air_config._flat import FLAT_OPTIONS, FlatOption
+from air_config._held import HeldLayers
 from air_config._layers import Origin
 from air_config._notice import Effect, Notice
 from air_config._option import Option
@@ -45,6 +46,7 @@ __all__ = [
     "Effect",
     "FlatOption",
     "FrozenSettings",
+    "HeldLayers",
     "MissingPath",
     "NotAGroup",
     "NotSerializable",

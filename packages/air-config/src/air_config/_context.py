@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from typing import Any, Final, Literal
 
 import attrs
 
 from air_config import errors
 
-__all__ = ["Context", "Product", "ProfilerState", "cann_version", "product_of"]
+__all__ = [
+    "Context",
+    "Product",
+    "ProfilerState",
+    "cann_version",
+    "of_options",
+    "product_of",
+    "variables_held",
+]
 
 Product = Literal["A2", "A3", "other"]
 
@@ -48,8 +58,29 @@ class ProfilerState:
     skip_first: int = 0
 
 
+_HELD: Final[ContextVar[Mapping[str, str] | None]] = ContextVar("air_config_variables", default=None)
+
+
+def of_options(env: Mapping[str, str]) -> dict[str, str]:
+    """The variables of an environment that may be options."""
+    return {name: value for name, value in env.items() if name.startswith("AIR_")}
+
+
+@contextlib.contextmanager
+def variables_held(variables: Mapping[str, str]) -> Iterator[None]:
+    """A block in which the environment of a context has these variables of options, and no others."""
+    token = _HELD.set(variables)
+    try:
+        yield
+    finally:
+        _HELD.reset(token)
+
+
 def _environment(given: Mapping[str, str] | None) -> Mapping[str, str]:
-    return dict(os.environ if given is None else given)
+    if given is not None:
+        return dict(given)
+    held, now = _HELD.get(), dict(os.environ)
+    return now if held is None else {**{name: now[name] for name in now.keys() - of_options(now)}, **held}
 
 
 def _known_device(context: object, attribute: object, value: str) -> None:

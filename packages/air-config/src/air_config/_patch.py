@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any, Final, TypeVar, cast
 
@@ -13,7 +14,7 @@ from air_config._flat import read_options
 from air_config._presets import preset_named
 from air_config._tree import Tree
 
-__all__ = ["Patch", "active_patches", "asked", "assigned", "patch"]
+__all__ = ["Patch", "active_patches", "asked", "assigned", "patch", "patches_held"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _ACTIVE: Final[ContextVar[tuple[Mapping[str, Any], ...]]] = ContextVar("air_config_patches", default=())
@@ -28,6 +29,16 @@ _RUN_LATER: Final[tuple[tuple[Callable[[Any], bool], str], ...]] = (
 def active_patches() -> tuple[Mapping[str, Any], ...]:
     """The values of the patches in this thread or task, the innermost last."""
     return _ACTIVE.get()
+
+
+@contextlib.contextmanager
+def patches_held(patches: tuple[Mapping[str, Any], ...]) -> Iterator[None]:
+    """A block in which these patches are active, and no others but those that begin inside."""
+    token = _ACTIVE.set(patches)
+    try:
+        yield
+    finally:
+        _ACTIVE.reset(token)
 
 
 def assigned(config: Tree) -> dict[str, Any]:
