@@ -1,8 +1,8 @@
 """The log of all packages under one name, as TorchAir has it: `logger.setLevel` and `TNG_LOG_LEVEL`.
 
 Every module logs under its own name, so `TORCH_LOGS="air_aclgraph,+air_geir"` works with the names of the packages and
-needs nothing from here; `TORCH_LOGS=air` is the alias of all of them. The logger, `air_backend`, is for scripts that say
-`torchair.logger.setLevel(logging.DEBUG)`, and so its name means all packages to torch as well.
+needs nothing from here; `TORCH_LOGS=air` is the alias of all of them. The logger, `air_backend`, is for scripts that
+say `torchair.logger.setLevel(logging.DEBUG)`, and so its name means all packages to torch as well.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def printing(command: Callable[[], int]) -> int:
     where the output cannot be written, a full disk for example, that is said, and the code is 1.
     """
     if sys.stdout is None:  # closed by whoever started the command
-        sys.stdout = open(os.devnull, "w")  # for as long as the process lives
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 -- for as long as the process lives
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
@@ -38,7 +38,7 @@ def printing(command: Callable[[], int]) -> int:
         if error.filename is not None or error.errno not in _OF_WRITING:
             raise  # of a file of the command, which has a name
         _forget_output()
-        print(f"the output cannot be written: {error.strerror}", file=sys.stderr)
+        sys.stderr.write(f"the output cannot be written: {error.strerror}\n")
         return 1
     return code
 
