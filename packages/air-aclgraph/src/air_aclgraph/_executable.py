@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from air_aclgraph._abandoned import parameters_of, watch
 from air_aclgraph._adopted import adopted
 from air_aclgraph._captured import Captured
 from air_aclgraph._clashes import clashing
@@ -43,6 +44,7 @@ from air_aclgraph.errors import Closed, IllegalDuringCapture, InputRefused
 from air_aclgraph.fused import Fused
 from air_aclgraph.static_kernel import StaticKernels
 from air_fxpasses import is_left_out
+from air_graph import storage_of
 from air_graph.executors import Executor, WholeGraph, boxed
 from air_graph.progress import showing
 from air_graph.spans import span, span_name
@@ -123,7 +125,6 @@ class Executable(Replayer, WholeGraph):
         self._refuse_closed()
         if self.runtime.is_recording():
             return self.beside(args)
-        self._keys.drop_ownerless()
         self._making.renew_groups(self.invalidate)
         if self._instead is not None:
             return tuple(self._instead(*args))
@@ -177,11 +178,15 @@ class Executable(Replayer, WholeGraph):
     def _refuse_closed(self) -> None:
         if self._closed:
             raise Closed(f"{self.name} was closed", advice="compile the graph again")
-        if os.getpid() != self._pid and self.runtime.device.type != "cpu":
+        if self._is_of_parent():
             raise Closed(
                 f"{self.name} was captured in process {self._pid}; this is its fork {os.getpid()}",
                 advice="start worker processes with the spawn method: a device context does not survive a fork",
             )
+
+    def _is_of_parent(self) -> bool:
+        """Whether this process is a fork, in which the device of its parent cannot be used."""
+        return os.getpid() != self._pid and self.runtime.device.type != "cpu"
 
     def _without_capture(
         self, captured: Captured, policy: KeyPolicy, args: list[Any]
@@ -306,7 +311,8 @@ class Executable(Replayer, WholeGraph):
             key, kinds, policy, inputs, recording, shared=copied and self.options.share_pool
         )
         self._keep(captured)
-        self._keys.own(captured, args, partial(_drop, weakref.ref(self), key))
+        self._keys.parameters[key] = parameters_of(captured, args)
+        watch(self)
         self._siblings.captured(key, kinds, args)
         seconds = time.perf_counter() - started
         self._stats.add("captures")
@@ -413,21 +419,21 @@ class Executable(Replayer, WholeGraph):
         """Whether this is the living capture of its key."""
         return self._captured.get(captured.key) is captured
 
-    def drop_without_owners(self, key: Key) -> None:
-        """Drops a capture whose parameters are gone, at once where no call is under way."""
-        self._keys.ownerless.append(key)
+    def drop_without_parameters(self) -> None:
+        """Drops the captures whose parameters nobody has, where no call is under way."""
         if self._lock._is_owned() or not self._lock.acquire(blocking=False):
             return
         try:
-            if not self.runtime.is_recording():
-                self._keys.drop_ownerless()
+            if not self._is_of_parent() and not self.runtime.is_recording():
+                self._keys.drop_without_parameters()
         finally:
             self._lock.release()
 
-    def reads_one_of(self, parameters: set[int]) -> bool:
-        """Whether a capture reads one of these parameters, given by their identity."""
-        own = any(owners.are(parameters) for owners in self._keys.owners.values())
-        return own or (self._instead is not None and self._instead.reads_one_of(parameters))
+    def reads_one_of(self, storages: set[int]) -> bool:
+        """Whether a capture reads or writes one of these storages, as `air_graph.storage_of` names them."""
+        inputs = (value for captured in self._captured.values() for value in captured.inputs)
+        own = any(isinstance(value, Tensor) and storage_of(value) in storages for value in inputs)
+        return own or (self._instead is not None and self._instead.reads_one_of(storages))
 
     def release(self) -> None:
         """Gives back everything the captures hold; the next call of each key captures again."""
@@ -483,9 +489,3 @@ class Executable(Replayer, WholeGraph):
                 self._instead.close()
             self._keys.trim()
             self._closed = True
-
-
-def _drop(executable: weakref.ref[Executable], key: Key) -> None:
-    found = executable()
-    if found is not None:
-        found.drop_without_owners(key)

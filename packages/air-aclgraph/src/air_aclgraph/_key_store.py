@@ -6,16 +6,16 @@ A call that is a replay asks `Replayer` alone; all here happens off that path.
 from __future__ import annotations
 
 import weakref
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
+from air_aclgraph._abandoned import is_abandoned
 from air_aclgraph._captured import Captured
 from air_aclgraph._key import Key
 from air_aclgraph._making import Making
 from air_aclgraph._moved import are_free, calls_worth_a_capture
-from air_aclgraph._owners import Owners
 from air_aclgraph._patience import Patience
 from air_aclgraph._placed import Placed
 from air_aclgraph._policy import KeyPolicy
@@ -26,7 +26,7 @@ from air_aclgraph._stats import Stats
 #: Of so many keys it is known how their inputs and outputs are handled; of those that are captured always.
 POLICIES_LIMIT: Final = 4096
 
-#: A capture of fewer replays whose parameters are gone was made for parameters of one call.
+#: A capture of fewer replays whose parameters nobody has was made for parameters of one call.
 FEW_REPLAYS: Final = 2
 
 
@@ -43,10 +43,8 @@ class KeyStore:
     placed: Placed
     stats: Stats
     policies: OrderedDict[Key, KeyPolicy] = field(default_factory=OrderedDict)
-    owners: dict[Key, Owners] = field(default_factory=dict)
-    """Of each capture, the parameters that it reads."""
-    ownerless: deque[Key] = field(default_factory=deque)
-    """Captures whose parameters went while something else was under way."""
+    parameters: dict[Key, list[int]] = field(default_factory=dict)
+    """Of each capture, the inputs that are parameters of its caller."""
 
     def policy(self, key: Key) -> KeyPolicy:
         """How the inputs and outputs of a key are handled."""
@@ -77,27 +75,23 @@ class KeyStore:
         if old is not None:
             self.stats.dropped(old)
             old.recording.release()
-        self.owners.pop(key, None)
+        self.parameters.pop(key, None)
         self.placed.dropped(key)
 
-    def own(self, captured: Captured, args: Sequence[Any], gone: Callable[[], None]) -> None:
-        """Calls `gone` when the parameters of a capture are gone."""
-        self.owners[captured.key] = Owners(captured, args, gone)
-
-    def drop_ownerless(self) -> None:
-        """Gives back what the captures hold whose parameters are gone."""
-        while self.ownerless:
-            key = self.ownerless.popleft()
-            if key in self.captured:
-                self._note_ownerless(self.captured[key], self.owners[key].places)
+    def drop_without_parameters(self) -> None:
+        """Gives back what the captures hold whose parameters nobody has any more."""
+        for key, captured in list(self.captured.items()):
+            places = self.parameters.get(key, [])
+            if is_abandoned(captured, places):
+                self._note_abandoned(captured, places)
                 self.drop(key)
                 if not self.captured:
                     self.trim()
 
-    def _note_ownerless(self, captured: Captured, places: Sequence[int]) -> None:
+    def _note_abandoned(self, captured: Captured, places: Sequence[int]) -> None:
         """Parameters that are made anew every few calls are inputs that move; those of a model that served are not."""
         key, note, replays = captured.key, self.making.history.note, captured.count[0]
-        note(f"key {key}: dropped, its parameters are gone")
+        note(f"key {key}: dropped, nobody has its parameters")
         if replays < self.calls_worth(captured, places):
             for text in self.policy(key).moved(places, hasty=replays < FEW_REPLAYS):
                 note(f"key {key}: {text}")

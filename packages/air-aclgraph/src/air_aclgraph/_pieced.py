@@ -83,9 +83,9 @@ class PiecedExecutable:
         for piece in self.pieces.values():
             piece.invalidate()
 
-    def reads_one_of(self, parameters: set[int]) -> bool:
-        """Whether a capture of a piece reads one of these parameters, given by their identity."""
-        return any(piece.reads_one_of(parameters) for piece in self.pieces.values())
+    def reads_one_of(self, storages: set[int]) -> bool:
+        """Whether a capture of a piece reads or writes one of these storages, as `air_graph.storage_of` names them."""
+        return any(piece.reads_one_of(storages) for piece in self.pieces.values())
 
     def release(self) -> None:
         """Gives back everything the captures hold; the next call captures again."""

@@ -1,7 +1,7 @@
 """Gives back what captures hold, for a model that sleeps: `release()`.
 
     air_backend.release()            what all compiled functions of the process hold
-    air_backend.release(model)       what the graphs hold that read a parameter of this model
+    air_backend.release(model)       what the graphs hold that read a parameter or a buffer of this model
 
 A capture keeps the memory of its inputs: weights, caches, and what its operators compute into. The next call of a
 function captures again.
@@ -16,13 +16,14 @@ from torch import nn
 from air_backend import _records
 from air_backend._uncompiled import uncompiled
 from air_backend.errors import NoModule
+from air_graph import storage_of
 
 
 @runtime_checkable
 class _Captures(Protocol):
     """An executor that captures."""
 
-    def reads_one_of(self, parameters: set[int]) -> bool: ...
+    def reads_one_of(self, storages: set[int]) -> bool: ...
 
     def release(self) -> None: ...
 
@@ -32,14 +33,14 @@ def release(*models: nn.Module) -> None:
 
     Args:
         models: whose captures; of all compiled functions where there is none. A graph belongs to a model when it reads
-            one of its parameters.
+            one of its parameters or buffers where it lies.
     """
-    parameters: set[int] = set()
+    storages: set[int] = set()
     for model in models:
         plain = uncompiled(model)
         if not isinstance(plain, nn.Module):
             raise NoModule(type(plain).__name__)
-        parameters.update(id(parameter) for parameter in plain.parameters())
+        storages.update(map(storage_of, (*plain.parameters(), *plain.buffers())))
     for _, run in _records.alive():
-        if isinstance(run, _Captures) and (not models or run.reads_one_of(parameters)):
+        if isinstance(run, _Captures) and (not models or run.reads_one_of(storages)):
             run.release()

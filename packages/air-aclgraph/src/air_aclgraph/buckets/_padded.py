@@ -152,9 +152,9 @@ class PaddedExecutable(WholeGraph):
         """What the executable tells, and which sizes its inputs are padded to."""
         return {**self.executable.explain(), "buckets": self._fits.explain()}
 
-    def reads_one_of(self, parameters: set[int]) -> bool:
-        """Whether a capture reads one of these parameters, given by their identity."""
-        return self.executable.reads_one_of(parameters)
+    def reads_one_of(self, storages: set[int]) -> bool:
+        """Whether a capture reads or writes one of these storages, as `air_graph.storage_of` names them."""
+        return self.executable.reads_one_of(storages)
 
     def release(self) -> None:
         """Gives back everything the captures hold, with the memory of padded inputs; the next call captures again."""
