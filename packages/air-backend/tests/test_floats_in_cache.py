@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch._dynamo.source import ConstantSource
 from torch._dynamo.utils import counters
 from torch._functorch._aot_autograd.autograd_cache import AOTAutogradCache
 from torch._inductor.utils import fresh_cache
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
+
+from air_backend._floats_in_cache import floats_compared
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +76,20 @@ def test_N18_a_number_that_stays_open_is_found_for_every_other() -> None:
     assert hits() == 1, "one graph serves both"
 
 
-def test_what_torch_compiles_for_others_is_left_as_it_is() -> None:
-    before = dict(vars(AOTAutogradCache))
+def test_a_compilation_inside_another_leaves_it_as_it_was() -> None:
+    number = open_float()
+    with floats_compared():
+        with floats_compared():
+            pass
+        assert AOTAutogradCache._filter_backed_symints([number, 3]) == [number]
+
+
+def test_what_others_compile_is_kept_as_torch_keeps_it() -> None:
     compiled(scaled)(torch.ones(3), 2.5)
-    assert dict(vars(AOTAutogradCache)) == before
+    assert AOTAutogradCache._filter_backed_symints([open_float()]) == []
+
+
+def open_float() -> Any:
+    env = ShapeEnv()
+    symbol = env.create_symbol(2.5, ConstantSource("n"), dynamic_dim=DimDynamic.DYNAMIC)
+    return env.create_symfloatnode(symbol, hint=2.5)

@@ -13,6 +13,8 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
+from functools import cache
 from typing import Any, Final
 
 import torch
@@ -26,31 +28,43 @@ _IS_A_NUMBER: Final = re.compile(r"not math\.isnan\(L\['t\d+'\]\)")
 _AND: Final = " and "
 
 
+_compared: Final[ContextVar[bool]] = ContextVar("air_backend_floats_in_cache", default=False)
+
+
 @contextlib.contextmanager
 def floats_compared() -> Iterator[None]:
     """While this context is entered, the conditions of an entry are about floats as well."""
-    cache: Any = autograd_cache.AOTAutogradCache
-    whole_numbers, text_of = cache._filter_backed_symints, cache.generate_guards_expression
-    hint_of, own_text = getattr(autograd_cache, _HINT), vars(cache)["generate_guards_expression"]
+    _teach_the_cache()
+    token = _compared.set(True)
+    try:
+        yield
+    finally:
+        _compared.reset(token)
+
+
+@cache
+def _teach_the_cache() -> None:
+    """Puts functions of ours around those of torch's cache, once; outside of the context they do what those do."""
+    owner: Any = autograd_cache.AOTAutogradCache
+    whole_numbers, text_of = owner._filter_backed_symints, owner.generate_guards_expression
+    hint_of = getattr(autograd_cache, _HINT)
 
     def numbers(inputs: Sequence[Any]) -> list[Any]:
-        return [*whole_numbers(inputs), *_open_floats(inputs)]
+        return [*whole_numbers(inputs), *(_open_floats(inputs) if _compared.get() else ())]
 
     def hint(number: Any) -> Any:
         return number.node.hint if isinstance(number, torch.SymFloat) else hint_of(number)
 
     def text(info: Any) -> str | None:
-        parts = (text_of(info) or "").split(_AND)
-        return _AND.join(part for part in parts if not _IS_A_NUMBER.fullmatch(part)) or None
+        found: str | None = text_of(info)
+        return _without_questions(found) if found and _compared.get() else found
 
-    cache._filter_backed_symints, cache.generate_guards_expression = staticmethod(numbers), staticmethod(text)
+    owner._filter_backed_symints, owner.generate_guards_expression = staticmethod(numbers), staticmethod(text)
     setattr(autograd_cache, _HINT, hint)
-    try:
-        yield
-    finally:
-        setattr(autograd_cache, _HINT, hint_of)
-        cache.generate_guards_expression = own_text
-        del cache._filter_backed_symints  # the cache inherits its own
+
+
+def _without_questions(text: str) -> str | None:
+    return _AND.join(part for part in text.split(_AND) if not _IS_A_NUMBER.fullmatch(part)) or None
 
 
 def _open_floats(inputs: Sequence[Any]) -> Iterator[torch.SymFloat]:
