@@ -45,7 +45,8 @@ def test_the_readme_example_leaves_no_copy_of_the_cache(capsys: pytest.CaptureFi
 
 def test_the_pass_of_the_guide_works_and_is_proven() -> None:
     namespace: dict[str, Any] = {}
-    define, run, fuse, prove = blocks("docs/writing-a-pass.md")
+    own = (block for block in blocks("docs/writing-a-pass.md") if "air_backend" not in block)
+    define, run, fuse, prove = own  # the other packages' blocks run where those are installed
     exec(define, namespace)
     exec(run, namespace)
     assert "aten.square.default" in [str(n.target) for n in namespace["gm"].graph.nodes]
