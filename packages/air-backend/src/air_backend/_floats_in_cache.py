@@ -22,7 +22,7 @@ from torch._functorch._aot_autograd import autograd_cache
 from torch._subclasses.fake_tensor import FakeTensor
 
 #: What gives a number of this call for an open one, in the versions of torch.
-_HINT: Final = next(name for name in ("guarding_hint_or_throw", "hint_int") if hasattr(autograd_cache, name))
+_HINT: Final = next(name for name in ("guarding_hint_or_throw", "size_hint") if hasattr(autograd_cache, name))
 #: Of every open float; to ask it of one makes the float a constant, and Dynamo leaves none open that is no number.
 _IS_A_NUMBER: Final = re.compile(r"not math\.isnan\(L\['t\d+'\]\)")
 _AND: Final = " and "

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._dynamo.mutation_guard import install_generation_tagging_init
 from torch.nn import functional
 
 from air_backend.inference import cache_compile
@@ -83,3 +84,11 @@ def test_a_class_of_torch_in_a_module_that_is_not_imported_yet_is_the_same(
     monkeypatch.delitem(sys.modules, "fractions")
     assert classes
     assert changed(classes) is None
+
+
+def test_what_torchs_compiler_puts_into_modules_is_no_patch() -> None:
+    text = classes_of([looked_at(Model())])
+    install_generation_tagging_init()
+    assert nn.Module.__init__.__name__ == "patched_init"
+    assert classes_of([looked_at(Model())]) == text
+    assert changed(text) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch.nn.functional as F  # noqa: N812
 
 from air_geir import compile_graph, converts
 from air_geir.converters import unregister
-from air_geir.errors import UnsupportedGraphError
+from air_geir.errors import ConverterFailed, UnsupportedGraphError
 from air_geir.proof import check_call, compile_call
 
 aten = torch.ops.aten
@@ -150,7 +151,7 @@ class Odd(Exception):
         self.code = code
 
 
-def test_an_error_inside_a_converter_arrives_as_it_was_raised() -> None:
+def test_an_error_inside_a_converter_is_the_cause_as_it_was_raised() -> None:
     library = torch.library.Library("geir_defects_test", "DEF")
     library.define("odd(Tensor x) -> Tensor")
     library.impl("odd", torch.clone, "CompositeExplicitAutograd")
@@ -161,13 +162,15 @@ def test_an_error_inside_a_converter_arrives_as_it_was_raised() -> None:
 
     converts(op)(broken)
     try:
-        with pytest.raises(Odd) as caught:
+        with pytest.raises(ConverterFailed, match=r"geir_defects_test\.odd.* raised Odd") as caught:
             compile_call(op, (torch.ones(2),), {})
     finally:
         unregister(op)
-    assert caught.value.code == 7
-    assert isinstance(caught.value.__cause__, KeyError)
-    assert caught.traceback[-1].name == "broken"
+    odd = caught.value.__cause__
+    assert isinstance(odd, Odd)
+    assert odd.code == 7
+    assert isinstance(odd.__cause__, KeyError)
+    assert traceback.extract_tb(odd.__traceback__)[-1].name == "broken"
 
 
 def test_every_missing_operator_is_listed_once_with_its_places() -> None:

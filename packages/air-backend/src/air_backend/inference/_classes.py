@@ -43,6 +43,8 @@ _OF_VERSIONS: Final = sys.stdlib_module_names | {"torch"}
 #: Whose functions in such a class come with the versions too; and ours, by how their names begin.
 _OF_PLUGINS: Final = frozenset({"torch_npu", "torchair"})
 _OURS: Final = "air_"
+#: Torch's compiler, which counts the changes of modules with functions of its own in their class as soon as it runs.
+_COMPILER: Final = "torch._dynamo."
 #: A flag of types; of one without it, such as `dict`, nobody can change an attribute.
 _MAY_BE_PATCHED: Final = 1 << 9
 
@@ -128,8 +130,9 @@ def _is_patch(cls: type, name: str, value: Any) -> bool:
         return value.__name__ != name
     if not isinstance(value, FunctionType):
         return False
-    package = _package(value.__globals__.get("__name__", ""))
-    if package in _OF_PLUGINS or package.startswith(_OURS):
+    module = value.__globals__.get("__name__", "")
+    package = _package(module)
+    if package in _OF_PLUGINS or package.startswith(_OURS) or module.startswith(_COMPILER):
         return False
     return package not in _OF_VERSIONS or value.__qualname__ != f"{cls.__qualname__}.{name}"
 
