@@ -10,6 +10,7 @@ import pytest
 
 from air_backend import eager_calls, errors
 from air_backend.errors import BackwardRefused, SharingRefused
+from air_backend.inference import errors as kept
 from air_graph import SourceLine
 
 LINE: Final = SourceLine.at("model.py", 3, "y = x[mask]")
@@ -20,8 +21,9 @@ MADE: Final = (
     ),
     errors.BucketsIgnored("graph_0", "aten.nonzero", "its size depends on data", str(LINE)),
     errors.NotJoined("a result is written", str(LINE), "leave it alone"),
+    errors.CompiledByAnother("explain", "aot_eager"),
     errors.DebugFolderWarning("no space"),
-    errors.CacheWarning("no space"),
+    kept.CacheWarning("no space"),
     eager_calls.RunsEagerly("this call runs eagerly", LINE, "do nothing"),
     eager_calls.SharedOtherwise(SHARING),
     eager_calls.NotTraced("cannot view a tensor", LINE, is_start=True),
@@ -47,7 +49,7 @@ def test_a_split_says_what_is_left_of_the_graph(pieces: int, told: str) -> None:
 
 
 def test_all_of_them_are_here() -> None:
-    modules = (vars(module).values() for module in (errors, eager_calls.errors))
+    modules = (vars(module).values() for module in (errors, eager_calls.errors, kept))
     kinds = {
         kind for found in modules for kind in found if isinstance(kind, type) and issubclass(kind, Warning)
     }

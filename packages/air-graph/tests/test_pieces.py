@@ -275,13 +275,17 @@ def test_operators_of_ones_own_keep_their_turn_and_stay_on_their_side_of_the_cal
 
         def program(x: Tensor, cache: Tensor) -> tuple[Tensor, ...]:
             first = op(x + 1)
-            return op(first * 2), op(x), cache * 3
+            return op(first * 2), op(x), cache * 3, *x.split(1)
 
         gm = traced(program, torch.ones(3), torch.ones(3))
         eager = calls(gm, op)
-        order = [node for part in cut(gm, eager).parts for node in part.nodes]
+        parts = cut(gm, eager).parts
+        order = [node for part in parts for node in part.nodes]
+        (split,) = calls(gm, aten.split.Tensor)
+        home = next(part for part in parts if split in part.nodes)
         (look,) = calls(gm, aten.mul.Tensor)[1:]
         assert [node for node in order if node in eager] == eager
         assert order.index(look) > order.index(eager[-1])
+        assert set(split.users) <= set(home.nodes)
         assert may_keep_state(op)
         assert not may_keep_state(aten.relu.default)

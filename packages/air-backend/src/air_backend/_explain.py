@@ -81,11 +81,11 @@ def explain(
 
     Args:
         function: a function, module or method, compiled or not.
-        *args: what it is called with, once: what it writes is written, and random numbers are drawn.
+        args: what it is called with, once: what it writes is written, and random numbers are drawn.
         compiler_config: takes the place of the configuration; `CompilerConfig.preset("reduce-overhead")` is that of a
             mode, `CompilerConfig.from_options({...})` that of options.
         dynamic: as torch.compile takes it.
-        **kwargs: more arguments of the call.
+        kwargs: more arguments of the call.
 
     Returns:
         The report: `print(report)`, `report.data` for programs, `report.save("report.html")` for a page.

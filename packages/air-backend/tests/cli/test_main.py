@@ -135,7 +135,7 @@ def test_explain_reports_a_function_of_a_file(
     [
         (["model.py"], "is not MODULE:FUNC"),
         ([":build"], "':build' is not MODULE:FUNC"),
-        ([".model:build"], "'.model' is relative to a package: write the whole name"),
+        ([".model:build"], "'.model' is relative to a package (write the whole name"),
         (["missing.py:build"], "there is no file missing.py"),
         (
             ["missing:build"],

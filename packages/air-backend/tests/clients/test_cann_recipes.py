@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from air_backend.errors import CacheWarning
+from air_backend.inference.errors import CacheWarning
 from as_eager import assert_same, same_as_eager
 
 

@@ -20,8 +20,9 @@ import air_backend
 import cached_llama
 import cached_step
 from air_backend._records import alive
-from air_backend.errors import CacheWarning, CannotSave, OptionsOfWrongType, TwoConfigurations, UnsafeCache
+from air_backend.errors import CannotSave, OptionsOfWrongType
 from air_backend.inference import cache_compile
+from air_backend.inference.errors import CacheWarning, TwoConfigurations, UnsafeCache
 from forked import run_python
 
 TESTS = Path(__file__).parents[1]

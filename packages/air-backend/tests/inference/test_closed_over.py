@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch._dynamo.utils import counters
 
-from air_backend.errors import CacheWarning
 from air_backend.inference import cache_compile
+from air_backend.inference.errors import CacheWarning
 
 
 @pytest.fixture(autouse=True)

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 import air_backend
-from air_backend.errors import CannotPickle
 from air_backend.inference import cache_compile
+from air_backend.inference.errors import CannotPickle
 
 X = torch.ones(2, 3)
 

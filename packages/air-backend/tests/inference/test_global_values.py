@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import nn
 
-from air_backend.errors import CacheWarning
 from air_backend.inference import cache_compile
+from air_backend.inference.errors import CacheWarning
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-from air_backend.errors import CacheWarning
 from air_backend.inference import cache_compile
+from air_backend.inference.errors import CacheWarning
 
 X = torch.tensor([-1.0, 1.0, 2.0])
 UNGUARDED = pytest.mark.skipif(

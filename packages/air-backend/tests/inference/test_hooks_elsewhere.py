@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from air_backend.errors import CacheWarning
 from air_backend.inference import cache_compile
+from air_backend.inference.errors import CacheWarning
 
 X = torch.ones(1, 3)
 

@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from torch._dynamo.utils import counters
 
 import cached_step
-from air_backend.errors import CacheWarning, UnsafeCache
 from air_backend.inference import _store, cache_compile
+from air_backend.inference.errors import CacheWarning, UnsafeCache
 from air_config import trust
 
 

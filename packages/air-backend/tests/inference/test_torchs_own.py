@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch._dynamo.utils import counters
 
-from air_backend.errors import CacheWarning
 from air_backend.inference import cache_compile
+from air_backend.inference.errors import CacheWarning
 
 X = torch.randn(3, 4)
 

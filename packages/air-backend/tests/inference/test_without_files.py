@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch._dynamo.utils import counters
 
-from air_backend.errors import CacheWarning
 from air_backend.inference import cache_compile
+from air_backend.inference.errors import CacheWarning
 
 
 def of_a_new_view(x: Tensor) -> Tensor:

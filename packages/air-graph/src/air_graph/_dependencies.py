@@ -81,6 +81,8 @@ class _Reader:
         return any(root.op == "placeholder" and root not in self._still for root in self._roots_of(value))
 
     def _beside_unknown(self, node: Node) -> Iterator[Node]:
+        if node.target is operator.getitem:  # takes one of several results, and looks at no memory
+            return
         if may_keep_state(node.target):
             yield from self._outside
             self._last_unknown, self._outside = node, []

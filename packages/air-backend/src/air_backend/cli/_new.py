@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import keyword
 import re
 import shlex
 import sys
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         except OSError as error:
             wrong_use(command, f"{path} cannot be written: {error.strerror}")
         print(f"wrote {path}")
-    first = "" if importlib.util.find_spec("pytest") else "pip install pytest, then "
+    first = "" if find_spec("pytest") else "pip install pytest, then "
     print(f"try it: {first}pytest {shlex.quote(str(arguments.folder / f'test_{name}.py'))}")
     return 0
 
@@ -55,7 +55,7 @@ def _module_named(name: str, folder: Path) -> str:
     """Whose module a file of this name would hide; nothing where there is none but the one that may be replaced."""
     if name in sys.stdlib_module_names:
         return "of Python"
-    found = importlib.util.find_spec(name)
+    found = find_spec(name)
     if found is None or found.origin is None or Path(found.origin).resolve().parent == folder.resolve():
         return ""
     return f"that is installed ({found.origin})"

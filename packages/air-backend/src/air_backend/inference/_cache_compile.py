@@ -35,14 +35,7 @@ from air_backend._keeping import no_caches
 from air_backend._native_objects import native_objects_by_type
 from air_backend.eager_calls._running import asks_for_an_error, running_eagerly
 from air_backend.eager_calls.errors import SharedOtherwise
-from air_backend.errors import (
-    CacheWarning,
-    CannotPickle,
-    CannotSave,
-    OptionsOfWrongType,
-    SharingRefused,
-    TwoConfigurations,
-)
+from air_backend.errors import CannotSave, OptionsOfWrongType, SharingRefused
 from air_backend.inference import _store
 from air_backend.inference._classes import Classes, classes_of
 from air_backend.inference._conditions import Traced, arguments, looked_up, texts_of
@@ -55,6 +48,7 @@ from air_backend.inference._marks import Marks, marks_of
 from air_backend.inference._one_module import make_collections_one
 from air_backend.inference._references import through_names
 from air_backend.inference._torchs_own import traceable
+from air_backend.inference.errors import CacheWarning, CannotPickle, TwoConfigurations
 from air_config import CompilerConfig
 from air_config.errors import AirError, NotSerializable
 from air_geir.engines import kept_in
