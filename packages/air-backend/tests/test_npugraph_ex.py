@@ -18,8 +18,7 @@ from torch._functorch.aot_autograd import aot_module_simplified
 
 import air_backend
 from air_backend import _alias, npugraph_ex
-from air_backend.errors import OptionsOfWrongType
-from air_backend.inference.errors import NotACache
+from air_backend.errors import NotACache, OptionsOfWrongType
 from air_backend.npugraph_ex import npu_fx_compiler as compiler
 from air_backend.npugraph_ex.configs.compiler_config import _process_kwargs_options
 from air_config import Context, resolve

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from air_config.errors import AirError
-from air_config.published import document
 
 if TYPE_CHECKING:
     from air_graph import SourceLine  # with torch, which `air --help` does without
@@ -152,20 +151,6 @@ class UnknownEnding(AirError, ValueError):
 
 
 @dataclass(eq=False)
-class DemoMismatch(AirError):
-    """A mode of the demo computed a different result than eager.
-
-    Run `air doctor`, isolate the step as the accuracy guide says, and report it.
-    """
-
-    mode: str
-    difference: float
-    allowed: float
-    what = "mode {mode} differs from eager by {difference:.3g}; {allowed:.3g} is allowed"
-    advice = f"run `air explain` on the model and switch passes off one by one: {document('accuracy')}"
-
-
-@dataclass(eq=False)
 class ResultChanges(AirError):
     """A bisection found a result that is wrong only sometimes.
 
@@ -231,6 +216,19 @@ class CannotSave(AirError):
     reason: str
     what = "this function cannot be saved for other processes: {reason}"
     advice = "remove that from the function, or call it through torch.compile, which compiles in each process"
+
+
+@dataclass(eq=False)
+class NotACache(AirError):
+    """A file is not one that `cache_compile` wrote, or not for this function.
+
+    `cache_compile` itself leaves such a file alone and traces the function again.
+    """
+
+    path: str
+    reason: str
+    what = "{path} cannot be read as a file of cache_compile: {reason}"
+    advice = "name a file compiled_module* below the cache_dir of cache_compile"
 
 
 @dataclass(eq=False)

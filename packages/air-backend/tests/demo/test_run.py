@@ -10,7 +10,7 @@ import torch
 
 from air_backend import demo
 from air_backend._ground import best_ground
-from air_backend.errors import DemoMismatch
+from air_backend.demo.errors import DemoMismatch
 
 SMALL = demo.LlamaSize(layers=2, hidden=64, feed_forward=96, vocabulary=128)
 

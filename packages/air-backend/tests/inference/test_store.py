@@ -11,9 +11,9 @@ import pytest
 
 import air_backend
 import cached_step
+from air_backend.errors import NotACache
 from air_backend.inference import readable_cache
 from air_backend.inference._store import global_values
-from air_backend.inference.errors import NotACache
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from air_backend import _records
 from air_backend._backend import get_npu_backend
 from air_backend._ground import Ground
 from air_backend.demo._llama import Llama, LlamaSize
-from air_backend.errors import DemoMismatch
+from air_backend.demo.errors import DemoMismatch
 from air_config import CompilerConfig, variables
 from air_graph.executors import Executor
 from air_graph.progress import Progress, progress_on_terminal, showing

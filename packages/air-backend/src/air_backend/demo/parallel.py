@@ -22,7 +22,7 @@ from torch import Tensor
 from air_backend.demo._llama import Llama, LlamaSize
 from air_backend.demo._run import ALLOWED, compiled, config_of, difference
 from air_backend.demo._shares import split
-from air_backend.errors import DemoMismatch
+from air_backend.demo.errors import DemoMismatch
 
 __all__ = ["compare", "compiled", "config_of", "device_of", "difference", "logits_of", "main"]
 

@@ -32,6 +32,7 @@ from typing import Any, BinaryIO, Final
 import torch
 from torch._guards import TracingContext, tracing
 
+from air_backend.errors import NotACache
 from air_backend.inference._classes import Classes, changed
 from air_backend.inference._conditions import Conditions, Traced
 from air_backend.inference._described import described, is_as, is_hidden
@@ -39,7 +40,7 @@ from air_backend.inference._global_conditions import GlobalConditions
 from air_backend.inference._globals import lend_globals, use_globals_of
 from air_backend.inference._key import Key, cells_of, code_of, hooks_of
 from air_backend.inference._marks import Marks, put_back
-from air_backend.inference.errors import CacheWarning, NotACache, UnsafeCache
+from air_backend.inference.errors import CacheWarning, UnsafeCache
 from air_config.trust import Untrusted, open_trusted, why_untrusted
 from air_graph.errors import CannotWrite
 from air_graph.files import write_text

@@ -21,19 +21,6 @@ class CannotPickle(AirError, pickle.PicklingError):
 
 
 @dataclass(eq=False)
-class NotACache(AirError):
-    """A file is not one that `cache_compile` wrote, or not for this function.
-
-    `cache_compile` itself leaves such a file alone and traces the function again.
-    """
-
-    path: str
-    reason: str
-    what = "{path} cannot be read as a file of cache_compile: {reason}"
-    advice = "name a file compiled_module* below the cache_dir of cache_compile"
-
-
-@dataclass(eq=False)
 class UnsafeCache(AirError):
     """Another user could have written a file or folder of compiled functions; reading it runs code.
 

@@ -25,7 +25,7 @@ from torch._guards import TracingContext
 from air_backend._compilation import Compilation, GraphFacts
 from air_backend._version import __version__
 from air_backend.dump import readable
-from air_backend.inference.errors import NotACache
+from air_backend.errors import NotACache
 from air_config import CompilerConfig
 
 VERSION: Final = "0.1"
