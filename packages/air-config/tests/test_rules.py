@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from air_config import RULES, CompilerConfig, Context, Effect, Rule, resolve
-from air_config._context import DONE
 from air_config._layers import Layered, layer
+from air_config._notice import DONE
 from air_config._rules import INERT, KEEP, Facts, apply, both, either, fact, option_is, option_off, option_on
 
 WARMUP = "air.warmup"

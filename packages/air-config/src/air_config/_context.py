@@ -99,16 +99,6 @@ def _text_or_none(context: object, attribute: attrs.Attribute[Any], value: objec
         raise errors.WrongType(attribute.name, value, "a string, or None", where="Context")
 
 
-DONE: Final[Mapping[str, str]] = {
-    "context.buckets": "set_dim_buckets",
-    "context.cards": "work on several NPUs in one process",
-    "context.gears": "set_dim_gears",
-    "context.multi_stream": "work on several streams (npu_stream_switch and the like)",
-    "context.point_to_point": "sending to or receiving from single ranks",
-}
-"""What the user did, for each fact that a rule acts on; notices say it in these words."""
-
-
 @attrs.frozen(kw_only=True, eq=False)
 class Context:
     """Where and for what a configuration is resolved. What is left out is unknown, and no rule acts on it."""

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Final, Literal
 
 import attrs
 
-from air_config._context import DONE
 from air_config._kinds import thaw
 
 __all__ = ["Effect", "Notice"]
 
 Effect = Literal["ignored", "overridden", "refused"]
+
+
+DONE: Final[Mapping[str, str]] = {
+    "context.buckets": "set_dim_buckets",
+    "context.cards": "work on several NPUs in one process",
+    "context.gears": "set_dim_gears",
+    "context.multi_stream": "work on several streams (npu_stream_switch and the like)",
+    "context.point_to_point": "sending to or receiving from single ranks",
+}
+"""What the user did, for each fact that a rule acts on; notices say it in these words."""
 
 
 @attrs.frozen

@@ -281,7 +281,7 @@ def _given_back(ask: _Question) -> Refusal | None:
         storage = waiting.pop()
         seen.add(storage)
         for touch in ask.facts.touches(storage):
-            if touch.node is ask.node or not _may_give_back(touch.node):
+            if touch.node is ask.node or not _is_of_the_user(touch.node.target):
                 continue
             for found in set(leaf_storages(touch.node.meta.get("val"))) - seen:
                 if any(
@@ -295,9 +295,9 @@ def _given_back(ask: _Question) -> Refusal | None:
     return None
 
 
-def _may_give_back(node: Node) -> bool:
-    """Whether it is no operator of torch's, and says of no result what memory it is."""
-    return may_keep_state(node.target) and twin_of(node.target) is None
+def _is_of_the_user(target: object) -> bool:
+    """Whether it is no operator of torch's; what has a twin is registered as new values of what that writes."""
+    return may_keep_state(target) and twin_of(target) is None
 
 
 def _keeper(call: Node, place: Any) -> OpOverload | None:
@@ -306,8 +306,8 @@ def _keeper(call: Node, place: Any) -> OpOverload | None:
         inner = (node for body in bodies_of(call) for node in body.graph.nodes if node.op == "call_function")
         return next((keeper for node in inner if (keeper := _keeper(node, 0)) is not None), None)
     target, _ = called
-    if not may_keep_state(target) or twin_of(target) is not None:
-        return None  # what has a twin is registered as new values of what its in-place form writes
+    if not _is_of_the_user(target):
+        return None
     # after its results come copies of what it writes
     is_copy = (
         target is not call.target and isinstance(place, int) and place >= max(1, len(target._schema.returns))

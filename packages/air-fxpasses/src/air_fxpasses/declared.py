@@ -108,9 +108,10 @@ def declared_sizes(example_inputs: Sequence[Any], attribute: str) -> Iterator[tu
         pairs = [(value, value) for value in example_inputs if isinstance(value, torch.Tensor)]
     for real, seen in pairs:
         declared = declared_on(real, attribute) or {}
-        if seen is not None:
-            _refuse_unbacked(seen, declared)
-        if seen is not None and declared and not _is_turned(real, seen, declared):
+        if seen is None or not declared:
+            continue
+        _refuse_unbacked(seen, declared)
+        if not _is_turned(real, seen, declared):
             for dim, sizes in declared.items():
                 yield seen.shape[dim], sizes
 
