@@ -10,6 +10,8 @@ Here it does not. pytest listens to every logger that hands nothing up, also to 
 torch then prints each graph for it. Here that logger hands up, and nobody listens unless TORCH_TRACE asks for it. For
 each sample of an operator torch looks for a unittest on the stack, and there is none.
 
+torch is stricter where the variable `CI` is set: so it is for everybody here.
+
 A test that leaves the process changed (gradients off, another default dtype, a device's autocast) is an error of that
 test: the tests that follow it in the process would fail, and which ones is up to chance.
 """
@@ -28,6 +30,7 @@ import pytest
 
 # new objects before the youngest are searched: the usual 700 are few for imports of torch and programs that make graphs
 gc.set_threshold(20_000, 20, 100)
+os.environ.setdefault("CI", "1")  # before torch is imported
 #: What torch does for nobody here: module, function, and what is called instead of it.
 INSTEAD: Final = (
     ("torch._dynamo.guards", "profile_guard_manager", lambda *_: 0.0),

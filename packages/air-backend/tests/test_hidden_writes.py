@@ -10,6 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from air_graph.testing.strictness import results_that_are_arguments
+
 pytestmark = [
     pytest.mark.npu("the operators are torch_npu's"),
     pytest.mark.skipif("torch_npu" not in sys.modules, reason="torch_npu is not loaded"),
@@ -70,10 +72,7 @@ def drawn() -> list[Tensor]:
 
 @pytest.fixture(autouse=True)
 def strict_about_results() -> Iterator[None]:
-    """As torch is where the variable `CI` is set: a custom operator's result that is its argument is an error."""
-    name = "error_on_custom_op_aliasing"
-    known = hasattr(torch._functorch.config, name)
-    with torch._functorch.config.patch({name: True} if known else {}):
+    with results_that_are_arguments(refused=True):
         yield
 
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 import air_aclgraph
+from air_graph.testing.strictness import results_that_are_arguments
 
 CONTEXT: dict[str, Tensor] = {}
 
@@ -59,7 +60,8 @@ def operators() -> Iterator[None]:
                 library.impl(form, kernel, "CompositeExplicitAutograd")
                 torch.library.register_fake(f"keeping::{form}", torch.empty_like, lib=library)
             air_aclgraph.register_uncapturable(f"keeping::{name}_eagerly")
-        yield
+        with results_that_are_arguments(refused=False):
+            yield
         for name in KERNELS:
             air_aclgraph.unregister_uncapturable(f"keeping::{name}_eagerly")
 
