@@ -208,8 +208,8 @@ CASES: dict[str, tuple[Case, Case]] = {
         unset(acl("air.outputs", "kept")),
     ),
     "saved-for-backward": (
-        unset(acl("air.outputs", "clone", training=True)),
-        unset(acl("air.outputs", "kept", training=False)),
+        Case("air.outputs", {"mode": "reduce-overhead", "air.outputs": "view"}, {"training": True}, "kept"),
+        Case("air.outputs", {"mode": "reduce-overhead", "air.outputs": "view"}, {"training": False}, "view"),
     ),
     "input-rewrites-need-mutations": (
         plus(unset(acl(MUTATED, True)), experimental_config__keep_inference_input_mutations=False),

@@ -25,7 +25,7 @@ While torch's profiler records, `in_profile` does the same with names round the 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
@@ -43,11 +43,21 @@ from air_aclgraph._kept import REFERENCES, Loan, owners, references
 from air_aclgraph._key import Key
 from air_aclgraph._memory import flat, overlaps_itself, place_in_storage, whole
 from air_aclgraph._one_builtin import counted, in_one_builtin
-from air_aclgraph._outputs import Constant, Finish, InputView, Output, OwnMemory, Repeated, SameInput, related
+from air_aclgraph._outputs import (
+    Constant,
+    Finish,
+    InputView,
+    Output,
+    OwnMemory,
+    Repeated,
+    SameInput,
+    cloner,
+    related,
+)
 from air_aclgraph._runtime import Recording, StreamTest
 from air_aclgraph._slots import Kind
 from air_aclgraph.errors import InputRefused
-from air_graph import by_storage
+from air_graph import by_storage, storage_of
 from air_graph.spans import span_name
 
 Run = Callable[[Sequence[Any]], "tuple[Any, ...] | None"]
@@ -85,7 +95,9 @@ class Captured:
     settled: Callable[[], bool] | None = None
     """Asked before a replay; ends the call when it says yes."""
     loans: tuple[Loan, ...] | None = None
-    """Where there are some, the outputs are the memory of the capture, in tensors that are new in every call."""
+    """Where there are some, outputs are the memory of the capture, in tensors that are new in every call."""
+    copied_out: frozenset[int] = frozenset()
+    """The outputs among those that are copied nevertheless."""
     turn: list[bool] | None = None
     others: Callable[[], bool] | None = None
     """Whether the process groups of its collectives have been made anew; asked before a replay."""
@@ -101,7 +113,19 @@ class Captured:
 
     def is_held(self) -> bool:
         """Whether a caller still has memory that the next replay would write."""
-        return any(loan.is_held() for loan in self.loans or ())
+        return bool(self.held_places())
+
+    def held_places(self) -> frozenset[int]:
+        """The outputs in such memory."""
+        held = {loan.storage for loan in self.loans or () if loan.is_held()}
+        return frozenset(at for at, own in self._own() if storage_of(own.tensor) in held)
+
+    def lent_places(self) -> frozenset[int]:
+        """The outputs in memory that callers are lent."""
+        return frozenset(at for at, _ in self._own()) - self.copied_out
+
+    def _own(self) -> Iterator[tuple[int, OwnMemory]]:
+        return ((at, output) for at, output in enumerate(self.outputs) if isinstance(output, OwnMemory))
 
     def moved(self, args: Sequence[Any]) -> list[int]:
         """The checked inputs whose address is another one now, or whose captured tensor has lost its memory."""
@@ -116,7 +140,7 @@ class Captured:
     def cause_of_move(self, moved: Sequence[int]) -> str:
         """Why the key is captured again when these inputs lie elsewhere."""
         kinds = {self.kinds[i] for i in moved}
-        first = next((kind for kind in (Kind.MUTATED, Kind.STATIC) if kind in kinds), Kind.BOUND)
+        first = next((kind for kind in (Kind.MUTATED, Kind.STATIC, Kind.LENT) if kind in kinds), Kind.BOUND)
         return f"{first.value} input moved"
 
     @functools.cached_property
@@ -270,7 +294,7 @@ def _replay_lines(lines: _Lines, captured: Captured) -> None:
 
 def _return_lines(lines: _Lines, captured: Captured) -> None:
     if captured.loans is not None:
-        _lent_lines(lines, captured.outputs)
+        _lent_lines(lines, captured.outputs, captured.copied_out)
     elif captured.fixed is not None:
         lines.add(f"return {lines.bind(captured.fixed)}")
     else:
@@ -298,25 +322,37 @@ def _loan_lines(loan: Loan, lines: _Lines) -> None:
     lines.add(f"if {owned} or {named} or {elsewhere}: return None")
 
 
-def _lent_lines(lines: _Lines, outputs: Sequence[Output]) -> None:
-    """Returns the outputs without copies; what is returned twice is made once, and what shares memory together."""
+def _lent_lines(lines: _Lines, outputs: Sequence[Output], copied: Collection[int]) -> None:
+    """Returns outputs without copies; what is returned twice is made once, and what shares memory together."""
     twice = {output.place for output in outputs if isinstance(output, Repeated)}
-    texts = {place: _lent(output, lines) for place, output in enumerate(outputs) if place not in twice}
-    for place in sorted(twice):
-        lines.add(f"made{place} = {_lent(outputs[place], lines)}")
-        texts[place] = f"made{place}"
+    texts = _copied_lines(lines, outputs, sorted(copied)) if copied else {}
     for number, group in enumerate(_of_one_storage(outputs)):
         own = [output for output in (outputs[place] for place in group) if isinstance(output, OwnMemory)]
-        lines.add(f"group{number} = {lines.bind(_lent_together(own))}()")
-        texts |= {place: f"group{number}[{at}]" for at, place in enumerate(group)}
+        if texts.keys().isdisjoint(group):
+            lines.add(f"group{number} = {lines.bind(functools.partial(anew, own))}()")
+            texts |= {place: f"group{number}[{at}]" for at, place in enumerate(group)}
+    for place in sorted(twice - texts.keys()):
+        lines.add(f"made{place} = {_lent(outputs[place], lines)}")
+        texts[place] = f"made{place}"
+    texts |= {at: _lent(output, lines) for at, output in enumerate(outputs) if at not in texts}
     places = [output.place if isinstance(output, Repeated) else place for place, output in enumerate(outputs)]
     lines.add(f"return ({''.join(texts[place] + ', ' for place in places)})")
 
 
-def _lent_together(own: Sequence[OwnMemory]) -> Callable[[], list[Tensor]]:
-    """New tensors over memory that several outputs share, which are to each other what they are in eager."""
+def _copied_lines(lines: _Lines, outputs: Sequence[Output], places: Sequence[int]) -> dict[int, str]:
+    """Makes the outputs that are copied nevertheless, and says what each is called."""
+    own = [output for output in (outputs[place] for place in places) if isinstance(output, OwnMemory)]
+    clone = cloner([output.tensor for output in own], [output.result.owning for output in own])
+    lines.add(f"copies = {lines.bind(clone)}()")
+    return {place: f"copies[{at}]" for at, place in enumerate(places)}
+
+
+def anew(own: Sequence[OwnMemory]) -> list[Tensor]:
+    """New tensors over memory that outputs have, or share: they are to each other what they are in eager."""
+    if len(own) == 1:
+        return [own[0].tensor.data]
     tensors, owning = [one.tensor for one in own], [one.result.owning for one in own]
-    return lambda: related(tensors, owning, tensors[0].untyped_storage())
+    return related(tensors, owning, tensors[0].untyped_storage())
 
 
 def _of_one_storage(outputs: Sequence[Output]) -> list[list[int]]:

@@ -15,7 +15,7 @@ from air_aclgraph._memory import byte_range
 from air_aclgraph._slots import Kind
 from air_graph import Stretch, Stretches
 
-CHECKED: Final = (Kind.STATIC, Kind.MUTATED, Kind.BOUND)
+CHECKED: Final = (Kind.STATIC, Kind.MUTATED, Kind.BOUND, Kind.LENT)
 COPIES: Final = (Kind.COPIED, Kind.CARRIED)
 #: What an input of this kind may not share memory with.
 _APART: Final = {Kind.COPIED: (Kind.CARRIED, Kind.MUTATED), Kind.CARRIED: (Kind.CARRIED, *CHECKED)}

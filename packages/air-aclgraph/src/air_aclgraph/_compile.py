@@ -84,13 +84,16 @@ def compile_graph(
     static_inputs: Sequence[int] | None = None,
     name: str = "graph",
     buckets: Sequence[Bucket] | None = None,
+    reads_lent: bool = False,
 ) -> AnyExecutable:
     """Prepares an inference graph of AOTAutograd for capture; the first call of each shape captures.
 
     `static_inputs` are the indices of inputs that keep their address (parameters, buffers); without them those
     are taken that AOTAutograd says are static, when the call is made inside a compilation.  `plan` carries the
     streams of the graph; without one everything runs on one stream.  `buckets` are those that were proven on the
-    graph before passes changed it; without them they are looked for on the example inputs.
+    graph before passes changed it; without them they are looked for on the example inputs.  `reads_lent` says that this
+    is the backward half of a training step, or a piece of the forward half: it reads where it lies what the forward
+    half, or an earlier piece, lends it.
     """
     if buckets is None:
         buckets = proven_buckets(gm, find_buckets(example_inputs))
@@ -124,7 +127,7 @@ def compile_graph(
     body = straighten(gm, lowering=lowering, substitutes=substitutes)
     body.progress, body.fused = progress, fused
     kernels = static_kernels_of(settings, runtime.device)
-    making = Making(gm, body, slots, runtime, options, name, updates)
+    making = Making(gm, body, slots, runtime, options, name, updates, reads_lent=reads_lent)
     if buckets:
         return PaddedExecutable(gm, buckets, making, resources, kernels)
     return Executable(making, resources, kernels)

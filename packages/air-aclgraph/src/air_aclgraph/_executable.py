@@ -26,6 +26,7 @@ from air_aclgraph._explain import capture_text, explained
 from air_aclgraph._kept import Stage
 from air_aclgraph._key import Key, key_function
 from air_aclgraph._key_store import KeyStore
+from air_aclgraph._lent import handed_out
 from air_aclgraph._making import Making
 from air_aclgraph._moved import carried_from_now_on, remember
 from air_aclgraph._patience import Patience
@@ -200,7 +201,7 @@ class Executable(Replayer, WholeGraph):
                 return outputs
             moved = []
         if held:
-            policy.keeping.give_up()
+            policy.keeping.give_up(captured.held_places(), captured.lent_places())
             self._note_kept_output(captured)
         elif not moved:
             settled, bound = policy.keeping.settle(), self._making.watches.ended(captured.key, policy)
@@ -288,7 +289,7 @@ class Executable(Replayer, WholeGraph):
         self, key: Key, kinds: tuple[Kind, ...], policy: KeyPolicy, args: list[Any]
     ) -> tuple[Any, ...]:
         started = time.perf_counter()
-        copied = self._copies_outputs(policy)
+        copied, kinds = self._copies_outputs(policy), self._making.bound_to_lent(policy, args)
         first: tuple[Any, ...] | None = None
         if not self.runtime.abilities.runs_while_recording and self._runs_first(key, policy):
             first = self._making.flat_outputs(self._first_run(key, args))
@@ -300,7 +301,8 @@ class Executable(Replayer, WholeGraph):
         sample = None if first is None else (first, args)
         try:
             with showing(self._body.progress, f"{self.name} key {key}"):
-                recording = self._making.record(key, inputs, kinds, copied, sample)
+                lends = policy.keeping.stage is Stage.SAVED
+                recording = self._making.record(key, inputs, kinds, sample, copied=copied, lends=lends)
         except BaseException as error:
             self._stats.add("capture_failures")
             if not isinstance(error, IllegalDuringCapture) or not self._goes_on_in_pieces(error):
@@ -322,7 +324,7 @@ class Executable(Replayer, WholeGraph):
             self.name, key, recording.tasks, recording.nbytes, 1e3 * seconds,
         )  # fmt: skip
         if first is not None:
-            return first
+            return handed_out(captured, first, computed_there=False)
         if recording.ran:
             return self._making.first_outputs(captured, inputs, args)
         outputs = captured.run(args)

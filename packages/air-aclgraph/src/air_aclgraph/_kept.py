@@ -9,6 +9,10 @@ key begins with copies, and looks at each call whether everything that the call 
               whether anybody still has them.  If so, that memory is never written again: another capture is made,
               with outputs in other memory                                       -> copied
     copied    copies, for good
+    saved     of the forward half of a training step: lent what its backward half alone reads, the rest copied
+
+Autograd lets go of what it saved when the backward has run.  What it has longer than until the next call (two forwards
+before a backward, `retain_graph`) is copied from then on.
 
 What is asked is the count of owners of a storage: every tensor, view, array and saved gradient over it is one.  The
 capture's own tensors are owners as well; they are counted once, when it is made, and stay as long as it does.  A
@@ -20,7 +24,7 @@ from __future__ import annotations
 
 import enum
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -55,6 +59,7 @@ class Stage(enum.Enum):
     WATCHED = "copied, watched"
     LENT = "lent"
     COPIED = "copied"
+    SAVED = "copied, but lent what the backward half alone reads"
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,8 @@ class Keeping:
 
     stage: Stage = Stage.WATCHED
     pinned: bool = False
+    unlent: set[int] = field(default_factory=set)
+    """Saved results that somebody had for longer than until the next call."""
     _gone: int = 0
     _kept: int = 0
     _given: list[StorageWeakRef] = field(default_factory=list, repr=False)
@@ -114,9 +121,11 @@ class Keeping:
             return "outputs: copied -> lent, nobody keeps them"
         return "outputs: copied from now on, they are kept across calls"
 
-    def give_up(self) -> None:
-        """Copies from now on."""
-        self.stage = Stage.COPIED
+    def give_up(self, held: Collection[int] = (), of: Collection[int] = ()) -> None:
+        """Copies from now on; of saved results only those at the places of `held`, where that is not all of them."""
+        self.unlent.update(held)
+        if self.stage is not Stage.SAVED or self.unlent.issuperset(of):
+            self.stage = Stage.COPIED
 
     def pin(self) -> None:
         """A pinned handle replays this capture and hands out its memory: everybody else gets copies."""

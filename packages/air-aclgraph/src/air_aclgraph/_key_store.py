@@ -13,13 +13,14 @@ from typing import Final
 
 from air_aclgraph._abandoned import is_abandoned
 from air_aclgraph._captured import Captured
+from air_aclgraph._kept import Stage
 from air_aclgraph._key import Key
 from air_aclgraph._making import Making
 from air_aclgraph._moved import are_free, calls_worth_a_capture
 from air_aclgraph._patience import Patience
 from air_aclgraph._placed import Placed
 from air_aclgraph._policy import KeyPolicy
-from air_aclgraph._siblings import Siblings
+from air_aclgraph._siblings import Siblings, shapes_of
 from air_aclgraph._slots import Kind
 from air_aclgraph._stats import Stats
 
@@ -43,6 +44,8 @@ class KeyStore:
     placed: Placed
     stats: Stats
     policies: OrderedDict[Key, KeyPolicy] = field(default_factory=OrderedDict)
+    first: Key | None = None
+    """The shapes of the first key of a forward half."""
     parameters: dict[Key, list[int]] = field(default_factory=dict)
     """Of each capture, the inputs that are parameters of its caller."""
 
@@ -50,7 +53,12 @@ class KeyStore:
         """How the inputs and outputs of a key are handled."""
         policy = self.policies.get(key)
         if policy is None:
-            policy = self.policies[key] = KeyPolicy.of(self.making.slots)
+            policy = KeyPolicy.of(self.making.slots)
+            if self.making.saved is not None:  # each shape would have memory of its own to lend
+                self.first = shapes_of(key) if self.first is None else self.first
+                lends = self.making.saved and shapes_of(key) == self.first
+                policy.keeping.stage = Stage.SAVED if lends else Stage.COPIED
+            self.policies[key] = policy
             self._forget_policies(key)
         else:
             self.policies.move_to_end(key)
@@ -73,6 +81,7 @@ class KeyStore:
         forget = self.forget()
         old = self.captured.pop(key, None) if forget is None else forget(key)
         if old is not None:
+            old.recording.lent = frozenset()
             self.stats.dropped(old)
             old.recording.release()
         self.parameters.pop(key, None)

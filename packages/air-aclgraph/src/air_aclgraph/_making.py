@@ -18,6 +18,7 @@ from air_aclgraph._clashes import CHECKED, COPIES
 from air_aclgraph._kept import Loan, Stage, loans_of
 from air_aclgraph._key import Key
 from air_aclgraph._large import large
+from air_aclgraph._lent import bind_lent, handed_out, lent_places, storages_to_bind
 from air_aclgraph._memory import Buffers, fill, whole
 from air_aclgraph._moved import calls_worth_a_capture
 from air_aclgraph._options import Options
@@ -34,13 +35,14 @@ from air_aclgraph._policy import KeyPolicy, Watches
 from air_aclgraph._reach import refuse_format
 from air_aclgraph._results import outputs_of
 from air_aclgraph._runtime import Recording, Request, Runtime, Sample
+from air_aclgraph._siblings import is_sibling
 from air_aclgraph._slots import Kind, Slot, is_on
 from air_aclgraph._stats import History
 from air_aclgraph._straight import Straight
 from air_aclgraph._update import UpdatePlan
 from air_aclgraph.errors import AclGraphError, CaptureFailed
+from air_graph import saved_results, storage_of
 from air_graph import source_of as where
-from air_graph import storage_of
 from air_graph.ranks import Groups
 from air_graph.spans import span, span_name
 
@@ -57,8 +59,11 @@ class Making:
         options: Options,
         name: str,
         updates: UpdatePlan | None,
+        *,
+        reads_lent: bool = False,
     ) -> None:
         self.name = name
+        self._reads_lent = reads_lent
         self.options = options
         self.runtime = runtime
         self.slots = tuple(slots)
@@ -75,6 +80,8 @@ class Making:
         self.copies_back = runtime.copies_back()
         self.watches = Watches(options.bind_after, self._bindable)
         self.given, self.results, spec, self._is_flat = outputs_of(gm)
+        self.saved = saved_results(gm)
+        """The outputs that only a backward half reads; None where this is no forward half."""
         self.spec: TreeSpec | None = None if self._is_flat else spec
         """How the results are put together; None where they are one flat tuple."""
         self.body = body
@@ -88,14 +95,21 @@ class Making:
             storage_of(value) for value in body.keep.values() if isinstance(value, Tensor)
         )
 
+    def bound_to_lent(self, policy: KeyPolicy, args: Sequence[Any]) -> tuple[Kind, ...]:
+        """The kinds of the inputs of a capture that is to be made, once it is known what of them is lent."""
+        reads_lent = self._reads_lent and not self.options.skip_validation
+        return bind_lent(policy, args, self._bindable) if reads_lent else tuple(policy.kinds)
+
     def inputs(self, args: Sequence[Any], kinds: Sequence[Kind]) -> tuple[Any, ...]:
         """What the capture sees: the caller's memory for checked inputs, buffers for copied ones."""
         inputs: list[Any] = []
         for index, (value, kind) in enumerate(zip(args, kinds, strict=True)):
-            if kind is Kind.BOUND:
+            if kind in (Kind.BOUND, Kind.LENT):
                 self.buffers.drop(index)
             if kind in COPIES:
                 inputs.append(self._buffer(index, value))
+            elif kind is Kind.LENT:
+                inputs.append(self.runtime.unowned(value))
             else:
                 inputs.append(value.detach() if isinstance(value, Tensor) else value)
         return tuple(inputs)
@@ -119,19 +133,29 @@ class Making:
             return buffer
 
     def record(
-        self, key: Key, inputs: tuple[Any, ...], kinds: Sequence[Kind], copied: bool, sample: Sample | None
+        self,
+        key: Key,
+        inputs: tuple[Any, ...],
+        kinds: Sequence[Kind],
+        sample: Sample | None,
+        *,
+        copied: bool,
+        lends: bool,
     ) -> Recording:
         """Runs the graph on these inputs and records it; an error says which line of the user it is about."""
         written = [t for t, k in zip(inputs, kinds, strict=True) if k is Kind.MUTATED]
         inference = torch.is_inference_mode_enabled() and any(t.is_inference() for t in written)
         place = next((result.where for result in reversed(self.results) if result.where is not None), None)
         options = self.options
+        alone = not self._reads_lent and not is_sibling(key)  # many small pools would waste memory
+        own_pool = lends and alone and options.pool is None
         keepable = options.outputs in ("kept", "guarded") and not copied  # such memory is no other capture's
         request = Request(
             error_mode=options.error_mode,
             pool=options.pool,
             share_outputs=copied and options.share_pool,
-            sample=sample if keepable else None,
+            sample=sample if keepable and not own_pool else None,
+            own_pool=own_pool,
             in_inference_mode=inference,
             share_pool=options.share_pool,
             super_kernel=options.super_kernel,
@@ -192,10 +216,13 @@ class Making:
         """The recording with the function around it that a call runs; `loans` are those it had before."""
         mode = self.options.outputs
         outputs = describe(recording.outputs, self.given, inputs, self.results)
-        if mode != "kept" or policy.keeping.stage is not Stage.LENT:
+        lent = lent_places(policy.keeping, outputs, self.saved or ())
+        if mode != "kept" or policy.keeping.stage not in (Stage.LENT, Stage.SAVED):
             loans = None
         elif loans is None:  # made anew, they would take those before them for somebody's
-            loans = self._loans(policy, outputs, recording)
+            loans = self._loans(policy, [outputs[place] for place in sorted(lent)], recording)
+        if self.saved is not None:
+            recording.lent = storages_to_bind(outputs, self.saved, inputs, kinds, loans or ())
         watched = mode == "kept" and policy.keeping.stage is Stage.WATCHED
         memory = [o.tensor for o in outputs if isinstance(o, OwnMemory)]
         keeping = policy.keeping if watched and memory else None
@@ -229,6 +256,7 @@ class Making:
             awaited=self._awaited,
             settled=None if keeping is None else keeping.is_settled,
             loans=loans,
+            copied_out=frozenset(at for at, o in enumerate(outputs) if isinstance(o, OwnMemory)) - lent,
             turn=self.turn,
             others=self._groups_are_others if self._groups and self.runtime.device.type != "cpu" else None,
             outputs_shared=shared,
@@ -271,7 +299,8 @@ class Making:
         if self.options.outputs in ("view", "guarded"):
             return finisher(captured.outputs, self.options.outputs, self.guarded)(args)
         if not captured.outputs_shared:
-            return finisher(captured.outputs, "clone", self.guarded)(args)
+            copies = finisher(captured.outputs, "clone", self.guarded)(args)
+            return handed_out(captured, copies, computed_there=True)
         pairs = zip(captured.outputs, given, strict=True)
         firsts = [first for output, first in pairs if isinstance(output, OwnMemory)]
         return mixed(captured.outputs, lambda: firsts)(args)

@@ -62,6 +62,11 @@ def claims_of_recordings(tensor: Tensor) -> int:
     return len(found)
 
 
+def storages_lent() -> frozenset[int]:
+    """The storages that forward halves lend their backward halves."""
+    return frozenset().union(*(each.lent for each in list(_recordings.values())))
+
+
 def is_made_by_recordings(address: int) -> bool:
     """Whether this is memory that a recording gives out, lent or to be written by the next replay of any graph."""
     given = (out.untyped_storage() for each in list(_recordings.values()) for out in tensors_of(each.outputs))

@@ -20,7 +20,7 @@ from torch.autograd import profiler
 from air_aclgraph import native
 from air_aclgraph._copies import batched
 from air_aclgraph._kept import Loan, owners, references
-from air_aclgraph._outputs import Constant, Output, OwnMemory, SameInput
+from air_aclgraph._outputs import Constant, Output, OwnMemory, SameInput, clones_alike
 from air_aclgraph._slots import Kind
 from air_graph import by_storage
 
@@ -44,7 +44,7 @@ def in_one_builtin(captured: Captured, careful: Run) -> Run:
             tuple(map(_loan, captured.loans or ())),
             captured.to_copy,
             tuple(counted(captured).items()),
-            tuple(map(_output, captured.outputs)),
+            tuple(_output(output, at in captured.copied_out) for at, output in enumerate(captured.outputs)),
             (probe.untyped_storage(),),
         ),
     )
@@ -70,7 +70,9 @@ def _is_known(captured: Captured) -> bool:
 def _outputs_are_known(captured: Captured) -> bool:
     own = [output.tensor if isinstance(output, OwnMemory) else None for output in captured.outputs]
     known = all(isinstance(output, (OwnMemory, Constant, SameInput)) for output in captured.outputs)
-    return captured.loans is not None and known and all(len(group) == 1 for group in by_storage(own))
+    copied = (own[place] for place in captured.copied_out)
+    plain = all(tensor is not None and clones_alike(tensor) for tensor in copied)
+    return captured.loans is not None and known and plain and all(len(one) == 1 for one in by_storage(own))
 
 
 def _copies_are_known(captured: Captured) -> bool:
@@ -106,7 +108,9 @@ def _loan(loan: Loan) -> tuple[Any, ...]:
     return loan.storage, loan.owners, loan.cell, loan.tensor, loan.pointer
 
 
-def _output(output: Output) -> tuple[Tensor | None, object, int]:
+def _output(output: Output, copied: bool) -> tuple[Tensor | None, object, int]:
+    if isinstance(output, OwnMemory) and copied:
+        return None, output.tensor.clone, -2
     if isinstance(output, OwnMemory):
         return output.tensor, None, -1
     if isinstance(output, SameInput):

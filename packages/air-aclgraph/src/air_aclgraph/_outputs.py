@@ -233,7 +233,9 @@ def cloner(tensors: Sequence[Tensor], owning: Sequence[Ownership]) -> Callable[[
     What is no view in eager is none here: autograd forbids some writes to views, and takes a view of a differentiable
     tensor for one.  The others are views of what they are views of in eager: the next graph wants to know that.
     """
-    together = [group for group in by_storage(tensors) if len(group) > 1 or not _is_dense(tensors[group[0]])]
+    together = [
+        group for group in by_storage(tensors) if len(group) > 1 or not clones_alike(tensors[group[0]])
+    ]
     if not together:
         return lambda: [tensor.clone() for tensor in tensors]
     alone = sorted(set(range(len(tensors))).difference(*together))
@@ -251,7 +253,7 @@ def cloner(tensors: Sequence[Tensor], owning: Sequence[Ownership]) -> Callable[[
     return clone
 
 
-def _is_dense(tensor: Tensor) -> bool:
+def clones_alike(tensor: Tensor) -> bool:
     """Whether `clone` keeps the strides, the storage offset, and the conjugate and negative bits."""
     if tensor.storage_offset() or tensor.is_conj() or tensor.is_neg():
         return False

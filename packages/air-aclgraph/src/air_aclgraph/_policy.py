@@ -29,7 +29,12 @@ HASTY_MOVES_ALLOWED: Final = 1
 LARGE_MOVES_ALLOWED: Final = 2
 
 _BEFORE_VISITS: Final = {Kind.CARRIED: Kind.MUTATED, Kind.COPIED: Kind.STATIC}
-_AFTER_MOVES: Final = {Kind.STATIC: Kind.COPIED, Kind.MUTATED: Kind.CARRIED, Kind.BOUND: Kind.COPIED}
+_AFTER_MOVES: Final = {
+    Kind.STATIC: Kind.COPIED,
+    Kind.MUTATED: Kind.CARRIED,
+    Kind.BOUND: Kind.COPIED,
+    Kind.LENT: Kind.COPIED,
+}
 
 
 @dataclass

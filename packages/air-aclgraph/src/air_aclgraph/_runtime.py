@@ -59,12 +59,14 @@ class Request:
 
     With `share_outputs` other captures may use the memory of the outputs. With a `sample`, the outputs and the inputs
     of an ordinary run of the same program just before, none does: it is made before the capture, as the sample says.
+    Nor does one with `own_pool`, which has nothing of its memory in common with others.
     """
 
     error_mode: ErrorMode = "thread_local"
     pool: Any = None
     share_outputs: bool = False
     sample: Sample | None = field(default=None, repr=False)
+    own_pool: bool = False
     in_inference_mode: bool = False
     share_pool: bool = True
     super_kernel: bool = False
@@ -107,7 +109,7 @@ class Recording:
     the device's.
     `claims` says how many tensors the recording itself has over each storage that it made and that no other
     recording writes; the outputs among those may be lent to callers. `holders` are the tensors that live as long as it
-    does, its inputs among them.
+    does, its inputs among them. `lent` are the storages that a forward half lends its backward half.
     """
 
     replay: Callable[[], None]
@@ -122,6 +124,7 @@ class Recording:
     explain_error: Callable[[RuntimeError], RuntimeError] | None = None
     claims: Mapping[int, int] = field(default_factory=dict, repr=False)
     holders: Holders = field(default_factory=lambda: Holders(()), repr=False)
+    lent: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -161,6 +164,9 @@ class Runtime(Protocol):
 
     def record(self, body: Body, inputs: Sequence[object], request: Request) -> Recording:
         """Captures one run of `body(*inputs)`."""
+
+    def unowned(self, tensor: Tensor) -> Tensor:
+        """Another tensor over the same memory, which does not keep it alive."""
 
     def trim(self) -> None:
         """Gives back memory that no recording uses any more."""

@@ -88,7 +88,7 @@ class Siblings:
 
     def forget(self, key: Key) -> None:
         """Nothing is known of a key any more."""
-        shapes = _shapes(key)
+        shapes = shapes_of(key)
         known = self._owners.get(shapes, {})
         old = known.pop(key, None)
         if not known:
@@ -99,18 +99,18 @@ class Siblings:
     def forget_idle(self, key: Key, captured: Mapping[Key, Captured]) -> None:
         """Nothing is known any more of a key, and of others of its shapes that never came to a capture."""
         self.forget(key)
-        for other in [other for other in self._owners.get(_shapes(key), ()) if other not in captured]:
+        for other in [other for other in self._owners.get(shapes_of(key), ()) if other not in captured]:
             self.forget(other)
 
     def _remember(self, key: Key, index: int, parameter: nn.Parameter) -> None:
-        shapes, owner = _shapes(key), _Owner.of(key, index, parameter)
+        shapes, owner = shapes_of(key), _Owner.of(key, index, parameter)
         self._owners.setdefault(shapes, {})[key] = owner
         self._by_parameter[shapes, owner.number] = owner
         self._index = index
 
     def are_several(self, key: Key) -> bool:
         """Whether these shapes were captured with the parameters of more than one module."""
-        return len(self._owners.get(_shapes(key), ())) > 1
+        return len(self._owners.get(shapes_of(key), ())) > 1
 
     def key_of(self, key: Key, args: Sequence[Any], captured: Mapping[Key, Captured]) -> Key:
         """The key of these shapes and of these parameters, which no other module is captured under."""
@@ -157,5 +157,6 @@ def is_sibling(key: Key) -> bool:
     return bool(key) and isinstance(key[-1], Sibling)
 
 
-def _shapes(key: Key) -> Key:
+def shapes_of(key: Key) -> Key:
+    """The key without the part that tells modules apart."""
     return key[:-1] if is_sibling(key) else key

@@ -4,6 +4,7 @@
     mutated   used where it is; its address is checked       the graph writes it (KV cache)
     copied    copied into memory of its own before a replay  every other tensor
     bound     like copied, but used where it is              clone_input=False, or found to stay put
+    lent      like bound, and not kept alive                 memory that a forward half lends its backward half
     carried   copied in and copied back                      a mutated input that keeps moving
     host      a CPU tensor read on the host                  a host parameter, patched into the replay
     returned  a CPU tensor that nothing but the caller gets  each call gives back its own
@@ -40,6 +41,7 @@ class Kind(enum.Enum):
     MUTATED = "mutated"
     COPIED = "copied"
     BOUND = "bound"
+    LENT = "lent"
     CARRIED = "carried"
     HOST = "host"
     RETURNED = "returned"

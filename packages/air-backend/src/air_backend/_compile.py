@@ -74,7 +74,7 @@ def compile_aten(
             ground,
             multi_stream=plan.is_multi_stream,
             buckets=bool(declared),
-            training=role in ("forward", "joint"),
+            training=role != "inference",
             compile_cache=to_file,
             static_kernels=config.layered(STATIC_KERNELS),
         )
@@ -248,6 +248,7 @@ class _Work:
             static_inputs=part.static,
             name=name,
             buckets=self.buckets,
+            reads_lent=self.role == "backward" or (self.role == "forward" and part.whole is not None),
         )
         return "reduce-overhead", captured
 

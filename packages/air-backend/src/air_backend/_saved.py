@@ -50,8 +50,9 @@ from air_backend.eager_calls._shared_calls import shared_as_traced
 from air_backend.eager_calls._tangents import with_tangents
 from air_backend.errors import CannotSave
 from air_config import CompilerConfig
+from air_graph import SAVED_RESULTS
 
-METADATA: Final = ("val", "tensor_meta", "stack_trace", "custom", "partitioner_tag")
+METADATA: Final = ("val", "tensor_meta", "stack_trace", "custom", "partitioner_tag", SAVED_RESULTS)
 """What of a node's metadata a lowering reads; the rest may hold objects of the process."""
 
 TORCH_SETTINGS: Final = {

@@ -126,7 +126,7 @@ class Context:
     point_to_point: bool = False
     """Whether the graph sends to or receives from single ranks."""
     training: bool = False
-    """Whether the graph is the forward half of a training step, whose results wait for the backward half."""
+    """Whether the graph is half of a training step: autograd keeps what it gives, and accumulates gradients in it."""
     export: bool = False
     """Whether the graph is exported instead of run."""
     compile_cache: bool = False

@@ -77,6 +77,7 @@ from air_graph._region import (
     surely_disjoint,
     surely_within,
 )
+from air_graph._saved import SAVED_RESULTS, note_saved_results, saved_results
 from air_graph._scatters import SCATTERS, view_arguments
 from air_graph._source import (
     SourceLine,
@@ -118,6 +119,7 @@ from air_graph._zeros import mend_zeros
 
 __all__ = [
     "PLAIN_NPU_FORMATS",
+    "SAVED_RESULTS",
     "SCATTERS",
     "ArgumentEffect",
     "DeviceLayouts",
@@ -200,6 +202,7 @@ __all__ = [
     "no_memory",
     "nodes_in",
     "note_owning_results",
+    "note_saved_results",
     "operator_of",
     "out_form_of",
     "owner_of",
@@ -218,6 +221,7 @@ __all__ = [
     "restore_detached",
     "same_extents",
     "same_place",
+    "saved_results",
     "shares_storage",
     "source_of",
     "start_of",

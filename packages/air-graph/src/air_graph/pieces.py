@@ -28,6 +28,7 @@ from torch.utils._pytree import tree_leaves
 from air_graph._collectives import waits_for_collective
 from air_graph._constants import Symbols
 from air_graph._dependencies import dependencies
+from air_graph._saved import note_saved_results_of_part
 from air_graph._static import is_backward_half, static_inputs
 from air_graph._straight_calls import attribute, item, straight_calls
 from air_graph._uses import uses_of
@@ -285,7 +286,9 @@ def _module_of(gm: GraphModule, part: Part, inputs: Sequence[Node], outputs: Seq
         if node.op != "get_attr":
             made[node] = graph.node_copy(node, here)
     graph.output(tuple(made[value] for value in outputs))
-    return GraphModule({**dict(gm.named_children()), **_attributes(gm, graph)}, graph)
+    part_of = GraphModule({**dict(gm.named_children()), **_attributes(gm, graph)}, graph)
+    note_saved_results_of_part(gm, part_of, outputs)
+    return part_of
 
 
 def compile_parts(

@@ -1,10 +1,11 @@
 """Where the outputs of a captured graph lie: in memory of their own, or in memory that other captures use as well.
 
 Captures share a pool.  What one capture frees at its end another one is given, and so an output may lie where an
-earlier graph computes: that graph's next replay writes it.  An output that somebody may have for longer is therefore
-copied inside the graph, as its last step, into memory that never was the pool's.  That memory is made before the
-capture begins, from the outputs of an ordinary run: torch_npu's allocator asks its events for every allocation on a
-stream that is not captured, and the driver refuses to answer for those that belong to the capture.
+earlier graph computes: that graph's next replay writes it.  For an output that somebody may have for longer there are
+two ways.  The graph has a pool for itself, and its outputs stay where they are.  Or the output is copied inside the
+graph, as its last step, into memory that never was the pool's.  That memory is made before the capture begins, from the
+outputs of an ordinary run: torch_npu's allocator asks its events for every allocation on a stream that is not captured,
+and the driver refuses to answer for those that belong to the capture.
 """
 
 from __future__ import annotations
@@ -52,6 +53,16 @@ def moved_out(
                 memory = _memory_for(tensors)
         for index, tensor in zip(group, _copied(tensors, memory), strict=True):
             found[index] = tensor
+    return tuple(found)
+
+
+def let_alone(outputs: Sequence[Any], known: set[int]) -> tuple[Any, ...]:
+    """The outputs where they lie, in tensors of which nobody knows: what they are views of may have other owners."""
+    found = list(outputs)
+    for group in by_storage(outputs, known):
+        for index in group:
+            if not _is_formatted(outputs[index]):
+                found[index] = same_place(outputs[index], outputs[index].untyped_storage())
     return tuple(found)
 
 

@@ -41,8 +41,9 @@ from air_aclgraph._runtime import (
 from air_aclgraph._uncapturable import uncapturable
 from air_aclgraph.device import _cuda, _npu
 from air_aclgraph.device._driver import replay_error, translate
-from air_aclgraph.device._own import moved_out, not_of_the_capture, reserved, weakened
+from air_aclgraph.device._own import let_alone, moved_out, not_of_the_capture, reserved, weakened
 from air_aclgraph.device._updates import TaskGroups, UpdateStream
+from air_aclgraph.device._weak import weak_tensor
 from air_aclgraph.errors import AclGraphError, CaptureFailed, OutOfMemory, Unsupported
 from air_graph import is_captured
 from air_graph.forks import new_lock
@@ -229,7 +230,8 @@ class AcceleratorRuntime:
         self.synchronize()
         pool = self._pool_for(request)
         groups = TaskGroups(self._module)
-        self._anchor(pool)
+        if not request.own_pool:
+            self._anchor(pool)
         self._groups = groups if self.abilities.parameter_update else None
         graph, outputs = self._capture(body, inputs, request, pool)
         try:
@@ -241,6 +243,8 @@ class AcceleratorRuntime:
             raise
         if request.share_outputs:
             outputs = weakened(outputs, not_of_the_capture(inputs, outputs))
+        if request.own_pool:
+            outputs = let_alone(outputs, not_of_the_capture(inputs, outputs))
         nbytes = max(0, self._module.memory_reserved(self.device) - before)
         replay_with = groups.replayer(replay_of(graph), self._updates()) if groups.groups else None
 
@@ -251,7 +255,7 @@ class AcceleratorRuntime:
         recording = Recording(
             replay_of(graph), outputs, nbytes, 0, False, release, replay_with=replay_with,
             explain_error=partial(replay_error, graph=request.graph, where=request.where),
-            claims={} if request.sample is None else Holders(tensors_of((outputs, groups.held()))).claims(),
+            claims=Holders(tensors_of((outputs, groups.held()))).claims() if _is_alone(request) else {},
             holders=Holders(tensors_of((inputs, outputs, groups.held()))),
         )  # fmt: skip
         self._living[pool] += 1
@@ -288,6 +292,9 @@ class AcceleratorRuntime:
         """What a capture may write that is never replayed: torch warns of a CUDA graph with nothing in it."""
         return torch.empty(1, device=self.device) if self.name == "cuda" else None
 
+    def unowned(self, tensor: Tensor) -> Tensor:
+        return weak_tensor(tensor)
+
     def trim(self) -> None:
         """Gives back the pools that no recording uses any more."""
         for pool in [p for p in self._anchors if not self._living[p]]:
@@ -308,7 +315,7 @@ class AcceleratorRuntime:
             )
         if request.pool is not None:
             return request.pool
-        if not request.share_pool:
+        if not request.share_pool or request.own_pool:
             return self._module.graph_pool_handle()
         if self._pool is None:
             self._pool = self._module.graph_pool_handle()
@@ -466,6 +473,11 @@ class AcceleratorRuntime:
 
     def synchronize(self) -> None:
         self._module.synchronize(self.device)
+
+
+def _is_alone(request: Request) -> bool:
+    """Whether no other capture has memory in common with the outputs of one."""
+    return request.sample is not None or request.own_pool
 
 
 def replay_of(graph: Any) -> Callable[[], None]:

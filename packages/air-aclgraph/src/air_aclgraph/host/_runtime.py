@@ -32,7 +32,7 @@ from air_aclgraph.host._program import keep_what_is_read, legal_order, straight_
 from air_aclgraph.host._recorder import Patch, Recorder, Task, gives_the_same
 from air_aclgraph.host._stand_ins import Block
 from air_aclgraph.host._turns import Turns, may_call_back
-from air_graph import Ownership, storage_of
+from air_graph import Ownership, same_place, storage_of
 from air_graph import source_of as where
 
 
@@ -140,6 +140,11 @@ class HostRuntime:
             straight_replay(legal_order(steps, next(self._seeds)))()
 
         return replay
+
+    def unowned(self, tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        make: Any = torch._C._construct_storage_from_data_pointer
+        return same_place(tensor, make(storage.data_ptr(), tensor.device, storage.nbytes()))
 
     def trim(self) -> None:
         """Memory goes with the last recording that uses it."""

@@ -40,7 +40,7 @@ struct Loan {
     const void* pointer;
 };
 
-// A new tensor over `tensor`, or the argument `index`, or `value`.
+// A new tensor over `tensor`, or the argument `index`, or `value`, or what `value` makes where `index` is `kMade`.
 struct Output {
     Object* tensor;
     Object* value;
@@ -64,6 +64,7 @@ struct Replay {
     Output* outputs;
 };
 
+constexpr long kMade = -2;
 constexpr long kObjects = sizeof(Objects) / sizeof(Object*);
 
 // 1: no test finds anything changed; 0: one does; -1: an error of Python is set.
@@ -123,6 +124,7 @@ bool count_call(const Replay& replay) {
 
 Object* output_of(const Replay& replay, const Output& output, Object* args) {
     if (output.tensor != nullptr) return PyObject_GetAttr(output.tensor, replay.objects.data);
+    if (output.index == kMade) return called(output.value, nullptr, 0);
     Object* const value = output.value != nullptr ? output.value : PyTuple_GetItem(args, output.index);
     if (value != nullptr) Py_IncRef(value);
     return value;
@@ -226,8 +228,8 @@ Output output_of(Object* one) {
 }
 
 // `held` is a tuple: the objects of a call; loans as (number of the storage, owners, tuple of one, tensor, address);
-// indices of copied inputs; counters as (name, what is added); outputs as (tensor or None, value, index or -1); and a
-// tuple of one that holds a storage nobody else has, whose references are those of a loan that is free.
+// indices of copied inputs; counters as (name, what is added); outputs as (tensor or None, value, index, -1 or -2); and
+// a tuple of one that holds a storage nobody else has, whose references are those of a loan that is free.
 extern "C" __attribute__((visibility("default"))) Object* air_replay(DataPtr data_ptr, Object* held) {
     auto* const replay = new Replay{};
     replay->held = held;

@@ -104,13 +104,14 @@ INTERPLAY: Final = (
         both(
             ACLGRAPH,
             option_off("debug.run_eagerly"),
-            fact("the graph is the forward half of a training step", lambda context: context.training),
+            option_is("air.outputs", "view", "guarded"),
+            fact("the graph is half of a training step", lambda context: context.training),
         ),
         ("air.outputs",),
         "overridden",
-        "what the backward half reads must survive the next replay",
+        "what autograd saved for the backward half, and gradients, must survive the next replay",
         ARCHITECTURE,
-        "clone",
+        "kept",
     ),
     Rule(
         "input-rewrites-need-mutations",
