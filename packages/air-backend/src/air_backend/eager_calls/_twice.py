@@ -3,9 +3,14 @@
     (slope,) = torch.autograd.grad(step(x).sum(), x, create_graph=True)
     slope.pow(2).sum().backward()
 
-What AOTAutograd makes cannot be differentiated twice. The arguments of the forward are kept as long as the tensors that
-it saved for its backward; where hooks put those elsewhere, to have the memory, weakly. Where one is gone or was written
-since, or where the forward reads what it writes or draws random numbers, the second derivative is an error.
+What AOTAutograd makes cannot be differentiated twice. So the arguments of a forward are known until its backward has
+run, and kept as long as the last calls have room for them (`_recent`): few programs ask for such gradients, and all would
+pay with the memory of arguments that nothing saves, such as logits. Where one is gone, the gradient is an error, and from
+there on the function keeps its arguments as long as what its forward saved; but not where hooks put that elsewhere, to
+have the memory.
+
+Where an argument was written since, or where the forward reads what it writes or draws random numbers, the gradient is
+an error as well.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ from torch.autograd.graph import get_gradient_edge
 from torch.nn import Parameter
 
 from air_aclgraph import outside_modes
+from air_backend.eager_calls._recent import Recent
 from air_backend.eager_calls._repeats import Repeats, repeats_as
 from air_backend.eager_calls._running import Run, as_it_came, eager_or_refused
 from air_backend.eager_calls.errors import GradientsOfGradients, SecondDerivativeRefused
@@ -33,6 +39,7 @@ _version_of: Final = operator.attrgetter("_version")
 #: The attribute of a node of autograd's that its forward call is remembered in.
 _REMEMBERED: Final = "air_forward"
 _hooks_of_saved: Final = torch._C._autograd._top_saved_tensors_default_hooks
+_recent: Final = Recent()
 _keeps_graph: Final = torch._C._autograd._get_current_graph_task_keep_graph
 
 
@@ -43,6 +50,13 @@ class Repeatable:
     is_compiled: bool = False
     repeats: Repeats | str = ""
     """How it runs again, or why it may not."""
+
+
+@dataclass
+class _Keeps:
+    """Whether each call of a function keeps its arguments, until its backward has run."""
+
+    arguments: bool = False
 
 
 class _Tensors:
@@ -66,7 +80,7 @@ class _Tensors:
         return tuple((one, torch.get_autocast_dtype(one)) for one in on)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class _Forward:
     """One call: its arguments, and what runs it again."""
 
@@ -77,21 +91,29 @@ class _Forward:
     repeats: Repeats | str
     casts: tuple[tuple[str, torch.dtype], ...]
     """The devices that it ran under autocast for, and the types."""
+    keeps: _Keeps
 
     @classmethod
-    def of(cls, args: Sequence[Any], tensors: _Tensors, again: Run, repeats: Repeats | str) -> _Forward:
+    def of(
+        cls, args: Sequence[Any], tensors: _Tensors, again: Run, repeats: Repeats | str, keeps: _Keeps
+    ) -> _Forward:
         arguments = list(args)
-        if isinstance(repeats, str) or _hooks_of_saved(True) is not None:
+        given_up = isinstance(repeats, str) or _hooks_of_saved(True) is not None
+        if given_up or not keeps.arguments:
             for place in tensors.loose:
                 arguments[place] = weakref.ref(args[place])
         casts = tensors.casts() if torch._C._is_any_autocast_enabled() else ()
-        return cls(arguments, tensors, tensors.versions(args), again, repeats, casts)
+        forward = cls(arguments, tensors, tensors.versions(args), again, repeats, casts, keeps)
+        if not given_up and not keeps.arguments:
+            _recent.hold(forward, [args[place] for place in tensors.loose])
+        return forward
 
     def alive(self) -> list[Any] | str:
         """The arguments, if all tensors are there and unwritten; else what is with them."""
         args = list(map(_there, self.arguments))
         if any(args[place] is None for place in self.tensors.loose):
-            return "an argument is gone"
+            self.keeps.arguments = True
+            return "an argument is gone (from now on this function keeps its arguments: run the step again)"
         return args if self.tensors.versions(args) == self.versions else "an argument was written since"
 
     def differentiated(self, node: Any, given: Sequence[Tensor | None]) -> list[Tensor | None] | str:
@@ -188,6 +210,7 @@ def twice_differentiable(compiled: Run, gm: fx.GraphModule, repeatable: Repeatab
     changed: Any = None
     tensors: Any = None
     place: int | None = None
+    keeps = _Keeps()
 
     def call(*args: Any) -> Any:
         nonlocal changed, tensors, place
@@ -201,7 +224,7 @@ def twice_differentiable(compiled: Run, gm: fx.GraphModule, repeatable: Repeatab
                     node._forward_cls,
                 )  # in this order for other threads
                 _change(changed, line)
-            setattr(node, _REMEMBERED, _Forward.of(args, tensors, again, repeats))
+            setattr(node, _REMEMBERED, _Forward.of(args, tensors, again, repeats, keeps))
         return results
 
     return call
@@ -258,6 +281,7 @@ def _change(function: Any, line: SourceLine | None) -> None:
         if torch.is_grad_enabled():
             return differentiable(node, *given)
         if hasattr(node, _REMEMBERED) and not _keeps_graph():
+            _recent.release(getattr(node, _REMEMBERED))
             delattr(node, _REMEMBERED)
         return once(node, *given)
 
