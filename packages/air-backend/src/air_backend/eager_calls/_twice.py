@@ -4,10 +4,10 @@
     slope.pow(2).sum().backward()
 
 What AOTAutograd makes cannot be differentiated twice. So the arguments of a forward are known until its backward has
-run, and kept as long as the last calls have room for them (`_recent`): few programs ask for such gradients, and all would
-pay with the memory of arguments that nothing saves, such as logits. Where one is gone, the gradient is an error, and from
-there on the function keeps its arguments as long as what its forward saved; but not where hooks put that elsewhere, to
-have the memory.
+run, and kept as long as the last calls have room for them (`_recent`): few programs ask for such gradients, and all
+would pay with the memory of arguments that nothing saves, such as logits. Where one is gone, `create_graph=True` is an
+error, and from there on the function keeps its arguments as long as what its forward saved; but not where hooks put
+that elsewhere, to have the memory.
 
 Where an argument was written since, or where the forward reads what it writes or draws random numbers, the gradient is
 an error as well.
@@ -65,6 +65,7 @@ class _Tensors:
     def __init__(self, args: Sequence[Any], written: Sequence[int]) -> None:
         tensors = [place for place, one in enumerate(args) if isinstance(one, Tensor)]
         self.loose = [place for place in tensors if type(args[place]) is not Parameter]
+        self.asked = [place for place in self.loose if args[place].requires_grad]
         unread = [place for place in tensors if place in written or args[place].is_inference()]
         self.counted = [place for place in tensors if place not in unread]
         devices = {args[place].device.type for place in tensors} | {"cpu"}
@@ -80,7 +81,7 @@ class _Tensors:
         return tuple((one, torch.get_autocast_dtype(one)) for one in on)
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+@dataclass(frozen=True, eq=False)
 class _Forward:
     """One call: its arguments, and what runs it again."""
 
@@ -161,6 +162,10 @@ class _Forward:
             for device, dtype in self.casts:
                 casts.enter_context(torch.autocast(device, dtype, cache_enabled=False))
             return self.again(*args)
+
+    def is_cut_off(self) -> bool:
+        """Whether an argument is gone that has a gradient: nothing leads to what it was computed from any more."""
+        return any(_there(self.arguments[place]) is None for place in self.tensors.asked)
 
     def anchors(self) -> list[Tensor]:
         """The arguments that are there and may have a gradient."""
@@ -268,12 +273,14 @@ def _change(function: Any, line: SourceLine | None) -> None:
         found = forward.differentiated(node, gradients)
         if not isinstance(found, str):
             return tuple(found)
+        told = SecondDerivativeRefused(found, line)
+        if forward.is_cut_off():
+            raise told
         plain = [one.detach() if isinstance(one, Tensor) else one for one in gradients]
         results = once(node, plain) if is_boxed else once(node, *plain)
         anchors = [one for one in gradients if isinstance(one, Tensor) and one.requires_grad]
         anchors += forward.anchors()
         refused: Any = _Refused.apply
-        told = SecondDerivativeRefused(found, line)
         return tuple(refused(told, one, *anchors) if isinstance(one, Tensor) else one for one in results)
 
     @torch._dynamo.disable  # type: ignore[untyped-decorator]  # torch does not say what it gives
