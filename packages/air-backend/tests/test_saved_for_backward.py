@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.utils.checkpoint
 from torch import Tensor, nn
 from torch._dynamo.utils import counters
 
@@ -182,32 +183,61 @@ def test_N25_a_training_loop_gives_what_eager_gives(loop: Loop, device: str) -> 
     torch.testing.assert_close(loop(model, compiled(model), device), loop(eager, eager, device))
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_a_graph_in_pieces_lends_from_piece_to_piece_and_to_the_backward(device: str, counted: Any) -> None:
-    def step(x: Tensor) -> Tensor:
-        y = torch.ops.apart.twice(x.sin().exp())
-        result: Tensor = torch.ops.apart.twice(y.cos() * y).tanh()
-        return result
-
+@pytest.fixture
+def twice() -> Iterator[Callable[[Tensor], Tensor]]:
+    """An operator that runs eagerly between pieces, in the backward half too."""
     with torch.library._scoped_library("apart", "DEF") as library:
         library.define("twice(Tensor x) -> Tensor")
         library.impl("twice", lambda x: x * 2, "CompositeExplicitAutograd")
         torch.library.register_fake("apart::twice", torch.empty_like, lib=library)
-        twice = torch.ops.apart.twice
-        torch.library.register_autograd("apart::twice", lambda _, grad: twice(grad), lib=library)
+        call = torch.ops.apart.twice
+        torch.library.register_autograd("apart::twice", lambda _, grad: call(grad), lib=library)
         air_aclgraph.register_uncapturable("apart::twice")
-        run = torch.compile(step, backend="air", options={"mode": "reduce-overhead"})
-        kept: list[tuple[Tensor, Tensor]] = []
-        for number in range(8):
-            x, same = (batch(number, device).requires_grad_() for _ in range(2))
-            found, wanted = run(x), step(same)
-            found.sum().backward()
-            wanted.sum().backward()
-            kept.append((found.detach(), wanted.detach()))
-            torch.testing.assert_close(x.grad, same.grad)
+        yield call
         air_aclgraph.unregister_uncapturable("apart::twice")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_graph_in_pieces_lends_from_piece_to_piece_and_to_the_backward(
+    twice: Callable[[Tensor], Tensor], device: str, counted: Any
+) -> None:
+    def step(x: Tensor) -> Tensor:
+        y = twice(x.sin().exp())
+        return twice(y.cos() * y).tanh()
+
+    run = torch.compile(step, backend="air", options={"mode": "reduce-overhead"})
+    kept: list[tuple[Tensor, Tensor]] = []
+    for number in range(8):
+        x, same = (batch(number, device).requires_grad_() for _ in range(2))
+        found, wanted = run(x), step(same)
+        found.sum().backward()
+        wanted.sum().backward()
+        kept.append((found.detach(), wanted.detach()))
+        torch.testing.assert_close(x.grad, same.grad)
     torch.testing.assert_close(*map(list, zip(*kept, strict=True)))
     assert "recaptures" not in counted
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_on_the_host_outside_of_captures_alone_crosses_a_cut(
+    twice: Callable[[Tensor], Tensor], device: str
+) -> None:
+    """The seeds of attention on an NPU."""
+
+    def attended(x: Tensor) -> Tensor:
+        y = torch.nn.functional.scaled_dot_product_attention(x, x, x)
+        return twice(y).sin() * y
+
+    def step(x: Tensor) -> Tensor:
+        result: Tensor = torch.utils.checkpoint.checkpoint(attended, x, use_reentrant=False)
+        return result
+
+    run = torch.compile(step, backend="air", options={"mode": "reduce-overhead"})
+    for number in range(4):
+        x, same = (batch(number, device).view(1, 4, 8, 4).requires_grad_() for _ in range(2))
+        run(x).sum().backward()
+        step(same).sum().backward()
+        torch.testing.assert_close(x.grad, same.grad, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("outputs", ["clone", "view", "guarded"])

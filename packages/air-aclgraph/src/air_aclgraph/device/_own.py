@@ -100,6 +100,8 @@ def _memory_for(tensors: Sequence[Tensor]) -> Tensor:
 
 def _holds(memory: Tensor, tensors: Sequence[Tensor]) -> bool:
     """Whether memory that was reserved for other tensors is what `_memory_for` makes for these."""
+    if memory.device != tensors[0].device:  # seeds of attention are on the host outside of captures
+        return False
     if len(tensors) == 1 and _is_formatted(tensors[0]):
         return _is_formatted(memory) and memory.shape == tensors[0].shape
     return not _is_formatted(memory) and memory.nbytes == used_of(tensors)[1]
