@@ -43,5 +43,6 @@ BENCHMARKS = {
         Benchmark("grouped_heads.py", writes_json=True),
         Benchmark("pieces_cost.py", writes_json=True),
         Benchmark("pieces_cost.py", arguments=("--device", "npu"), simulated=True, writes_json=True),
+        Benchmark("training_step.py", simulated=True, writes_json=True),
     ),
 }

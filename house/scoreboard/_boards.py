@@ -162,6 +162,12 @@ LENGTHS: Final = {
     "TorchAir, lengths that grow": "TorchAir, lengths that grow",
     "TorchAir, fixed lengths": "TorchAir, fixed lengths",
 }
+TRAINING: Final = {
+    "eager": "eager",
+    "aot_eager": "aot_eager",
+    "TorchAir": "TorchAir",
+    "AIR": "AIR reduce-overhead",
+}
 FUSED: Final = {
     "eager": "eager",
     "aot_eager": "aot_eager",
@@ -249,6 +255,15 @@ BOARDS: Final = (
         at("growing lengths", names=LENGTHS),
         ("a replay patched by hand",),
         ("TorchAir, lengths that grow",),
+    ),
+    Board("training", "sim", "training", at("training step", names=TRAINING), ("eager",), ("TorchAir",)),
+    Board(
+        "training memory",
+        "sim",
+        "training",
+        at("most MiB in a step", names=TRAINING),
+        ("eager",),
+        ("TorchAir",),
     ),
     Board("conversion", "sim", "conversion", at("conversion, s"), ("TorchAir",), ("TorchAir",)),
     Board("memory", "sim", "conversion", at("peak Python memory, bytes"), ("TorchAir",), ("TorchAir",)),

@@ -42,6 +42,7 @@ RUNS: Final = (
         "--no-peers --rounds 6 --models 1 --parameters 288 1000 5000"),
     Run("pins", "sim", "air-aclgraph/keys_and_pins.py", "", "--rounds 6 --parameters 288"),
     Run("lengths", "sim", "air-aclgraph/growing_lengths.py", "", "--rounds 6 --layers 8"),
+    Run("training", "sim", "air-backend/training_step.py", "", "--rounds 4 --blocks 2"),
     Run("keys", "sim", "air-aclgraph/many_keys.py", "", "--rounds 60"),
     Run("conversion", "sim", "air-geir/against_torchair.py", "--layers 32", "--layers 8 --calls 90", noop=False),
     Run("fused", "cpu", "air-backend/fused_kernels.py", "", "--rounds 20"),

@@ -27,6 +27,8 @@ TITLES: Final = {
     "host 1000": Text("A call of a captured graph, 1,000 parameters", "调用一次已捕获的图，1,000 个参数"),
     "pinned": Text("A pinned call", "固定后的调用"),
     "lengths": Text("Sequence lengths that grow", "不断增长的序列长度"),
+    "training": Text("A training step of a transformer of 8 blocks", "8 层 Transformer 的一个训练步骤"),
+    "training memory": Text("Device memory of that training step", "该训练步骤的设备内存"),
     "conversion": Text("Conversion of a Llama to Ascend IR", "把 Llama 转换为 Ascend IR"),
     "memory": Text("Python memory of that conversion", "该转换占用的 Python 内存"),
     "engine call": Text("A call in max-autotune", "max-autotune 的一次调用"),
@@ -91,6 +93,13 @@ ABOUT: Final = {
         "Each call changes the lengths of 64 requests in 32 captured attention operators; 1.00 is a replay that a "
         f"program patches by hand{NOT_NPU}.",
         f"每次调用更改捕获中 32 个注意力算子的 64 个请求的长度；1.00 是由程序手工更新的重放{NOT_NPU_ZH}。",
+    ),
+    "training": Text(
+        f"Forward and backward; 1.00 is eager{NOT_NPU}.", f"前向和反向；1.00 是 eager{NOT_NPU_ZH}。"
+    ),
+    "training memory": Text(
+        "The most that torch_npu's allocator has given out during a step, after captures were made; 1.00 is eager.",
+        "捕获完成之后的一个步骤中，torch_npu 的分配器给出的最大内存；1.00 是 eager。",
     ),
     "conversion": _BESIDE_TORCHAIR,
     "memory": _BESIDE_TORCHAIR,
@@ -174,7 +183,12 @@ _PLANNED: Final = Text(
     "believed: beside tracing and capturing, passes run over each graph and its memory is planned",
     "估计：除追踪与捕获外，还要对每张图运行 pass 并规划其内存",
 )
+_RESULTS: Final = Text(
+    "AIR gives a program copies of its results; TorchAir's are overwritten by the next step.",
+    "AIR 交给程序的是结果的副本；TorchAir 的结果会被下一步覆盖。",
+)
 REASONS: Final = {
+    ("training memory", "AIR reduce-overhead"): _RESULTS,
     ("keys", ""): _COLD,
     ("parameters", ""): _AROUND,
     ("chain", "AIR, kernels of Inductor, inputs copied"): _COPIES,
