@@ -56,7 +56,7 @@ class KeyStore:
             policy = KeyPolicy.of(self.making.slots)
             if self.making.saved is not None:  # each shape would have memory of its own to lend
                 self.first = shapes_of(key) if self.first is None else self.first
-                lends = self.making.saved and shapes_of(key) == self.first
+                lends = self.making.lends and shapes_of(key) == self.first
                 policy.keeping.stage = Stage.SAVED if lends else Stage.COPIED
             self.policies[key] = policy
             self._forget_policies(key)

@@ -82,6 +82,9 @@ class Making:
         self.given, self.results, spec, self._is_flat = outputs_of(gm)
         self.saved = saved_results(gm)
         """The outputs that only a backward half reads; None where this is no forward half."""
+        made = [place for place in self.saved or () if self.given[place] is None]
+        self.lends = options.outputs == "kept" and bool(made)
+        """Whether some of these are memory of captures, and lent."""
         self.spec: TreeSpec | None = None if self._is_flat else spec
         """How the results are put together; None where they are one flat tuple."""
         self.body = body
