@@ -278,6 +278,16 @@ def test_a_second_shape_has_no_memory_of_its_own_to_lend(device: str, counted: A
     assert copied[6] > 4 * bytes_of_a_step(6)
 
 
+def test_nothing_is_lent_where_hooks_take_what_is_saved(device: str, counted: Any) -> None:
+    model = module(device)
+    run = compiled(model)
+    with torch.autograd.graph.save_on_cpu():
+        for number in range(3):
+            run(batch(number, device)).sum().backward()
+    assert "recaptures" not in counted
+    assert counted["copied_bytes"] > 3 * 2 * bytes_of_a_step(8)
+
+
 def test_modules_that_share_a_graph_each_lend(device: str, counted: Any) -> None:
     layers = [Residual().to(device) for _ in range(3)]
     for layer in layers:

@@ -15,6 +15,7 @@ from air_aclgraph._abandoned import is_abandoned
 from air_aclgraph._captured import Captured
 from air_aclgraph._kept import Stage
 from air_aclgraph._key import Key
+from air_aclgraph._lent import are_put_elsewhere
 from air_aclgraph._making import Making
 from air_aclgraph._moved import are_free, calls_worth_a_capture
 from air_aclgraph._patience import Patience
@@ -56,7 +57,7 @@ class KeyStore:
             policy = KeyPolicy.of(self.making.slots)
             if self.making.saved is not None:  # each shape would have memory of its own to lend
                 self.first = shapes_of(key) if self.first is None else self.first
-                lends = self.making.lends and shapes_of(key) == self.first
+                lends = self.making.lends and shapes_of(key) == self.first and not are_put_elsewhere()
                 policy.keeping.stage = Stage.SAVED if lends else Stage.COPIED
             self.policies[key] = policy
             self._forget_policies(key)

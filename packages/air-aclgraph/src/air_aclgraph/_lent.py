@@ -9,13 +9,13 @@ it, where its capture leaves it, in the copy that autograd has, and in the copy 
 
 The forward has a pool for itself, so that no other capture computes in what it lends.  Each shape has such memory, so
 only the first one lends: copies are given back.  Modules that share a graph are captured with one shape, each for
-itself, and each lends: what they save is there at the same time anyway.
+itself, and each lends: what they save is there at the same time anyway.  Nothing is lent where hooks take what is saved.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -28,6 +28,13 @@ from air_aclgraph._outputs import InputView, Output, OwnMemory, Repeated
 from air_aclgraph._policy import MOVES_ALLOWED, KeyPolicy
 from air_aclgraph._slots import Kind
 from air_graph import by_storage, storage_of
+
+_hooks_of_saved: Final = torch._C._autograd._top_saved_tensors_default_hooks
+
+
+def are_put_elsewhere() -> bool:
+    """Whether hooks take what is saved now: they may read it on streams of their own, which nobody waits for."""
+    return _hooks_of_saved(True) is not None
 
 
 def lent_places(keeping: Keeping, outputs: Sequence[Output], saved: Collection[int]) -> frozenset[int]:
