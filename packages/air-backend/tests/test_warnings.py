@@ -30,6 +30,7 @@ MADE: Final = (
     eager_calls.BackwardLost(BackwardRefused("writes to an argument", LINE)),
     eager_calls.TangentsLost(LINE),
     eager_calls.GradientsBatched(None),
+    eager_calls.GradientsCast(LINE),
     eager_calls.GradientsOfGradients(LINE),
 )
 

@@ -1,4 +1,4 @@
-"""Many gradients at once, and gradients after a reset, are those of eager; one gradient replays the graph."""
+"""Many gradients at once, and gradients after a reset or under autocast, are those of eager; one replays the graph."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from air_backend import CompilerConfig, get_npu_backend
-from air_backend.eager_calls import GradientsBatched, GradientsRefused
+from air_backend.eager_calls import CastRefused, GradientsBatched, GradientsCast, GradientsRefused
 
 MODES = ("reduce-overhead", "max-autotune")
 W = torch.arange(12.0).reshape(4, 3) / 10
@@ -132,6 +132,67 @@ def test_N25_a_mode_sees_the_operators_of_a_backward_whose_forward_ran_outside(m
         torch.testing.assert_close(with_mode[1], with_mode[0])
         outside = [torch.autograd.grad(result.sum(), x) for result in results]
         torch.testing.assert_close(outside[1], outside[0])
+
+
+def gradient(run: Any, *, cast: bool, cast_before: bool = False) -> Tensor:
+    x = torch.linspace(-3, 3, 20).reshape(5, 4).requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16, enabled=cast_before):
+        result = run(x)
+    with torch.autocast("cpu", torch.bfloat16, enabled=cast):
+        (found,) = torch.autograd.grad(result.sum(), x)
+    return found
+
+
+@pytest.mark.parametrize("order", [(True, False, False, True), (False, True, False, False)])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.filterwarnings("ignore::air_backend.eager_calls.GradientsCast")
+def test_N25_a_backward_is_cast_where_it_is_called_inside_autocast_and_nowhere_else(
+    mode: str, order: tuple[bool, ...]
+) -> None:
+    run, plain = compiled(mode, layer), gradient(layer, cast=False)
+    assert not torch.equal(gradient(layer, cast=True), plain)
+    for cast in order:
+        torch.testing.assert_close(gradient(run, cast=cast), gradient(layer, cast=cast), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_N25_nothing_runs_eagerly_where_the_forward_was_cast_as_well(mode: str) -> None:
+    run = compiled(mode, layer)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", GradientsCast)
+        for _ in range(3):
+            found = gradient(run, cast=True, cast_before=True)
+            expected = gradient(layer, cast=True, cast_before=True)
+            torch.testing.assert_close(found, expected, rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_N25_nor_where_autocast_casts_nothing_that_the_backward_has(mode: str) -> None:
+    def waves(x: Tensor) -> Tensor:
+        return x.sin() * x
+
+    run = compiled(mode, waves)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", GradientsCast)
+        for cast in (True, False, True):
+            torch.testing.assert_close(gradient(run, cast=cast), gradient(waves, cast=False))
+
+
+def test_a_backward_that_is_cast_is_said_once_with_the_line_where_the_graph_begins() -> None:
+    run = compiled("reduce-overhead", layer)
+    with pytest.warns(GradientsCast, match=r"return \(x @ W\)[^$]*outside of torch.autocast"):
+        gradient(run, cast=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gradient(run, cast=True)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_backward_that_is_cast_is_an_error_where_one_is_asked_for(mode: str) -> None:
+    run = compiled(mode, layer, "error")
+    gradient(run, cast=False)
+    with pytest.raises(CastRefused, match=r"outside of torch\.autocast"):
+        gradient(run, cast=True)
 
 
 @pytest.mark.npu("an engine of the device compiles the backward beside the forward, and a reset closes both")

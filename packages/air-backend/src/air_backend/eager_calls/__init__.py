@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from air_backend.eager_calls.errors import (
     BackwardLost,
+    CastRefused,
     GradientsBatched,
+    GradientsCast,
     GradientsOfGradients,
     GradientsRefused,
     NotTraced,
@@ -17,7 +19,9 @@ from air_backend.eager_calls.errors import (
 
 __all__ = [
     "BackwardLost",
+    "CastRefused",
     "GradientsBatched",
+    "GradientsCast",
     "GradientsOfGradients",
     "GradientsRefused",
     "NotTraced",

@@ -4,6 +4,10 @@ Zero that nobody computed has no memory, and is given some. Many gradients at on
 which only torch's own operators know: the graph runs eagerly on them. It does so as well where `torch._dynamo.reset()`
 closed what was compiled between a forward and its backward, and inside a `TorchDispatchMode`, which sees each operator
 of a backward: Dynamo keeps compiled code from such a mode, but a forward may have run outside.
+
+Eager computes a backward under the autocast of the backward call. One that is active here was not active for the
+forward (AOTAutograd switches it off if it was), so the graph holds no casts for it: where it would cast anything, the
+graph runs eagerly. A capture would keep the casts of its first call for all others.
 """
 
 from __future__ import annotations
@@ -15,9 +19,10 @@ import torch
 from torch import Tensor, fx
 from torch._C._functorch import is_batchedtensor, is_legacy_batchedtensor
 from torch._dynamo.utils import counters
+from torch._ops import HigherOrderOperator, OpOverload
 
 from air_backend.eager_calls._running import EAGER_CALLS, Run, as_it_came, asks_for_an_error, eager_or_refused
-from air_backend.eager_calls.errors import GradientsBatched, GradientsRefused
+from air_backend.eager_calls.errors import CastRefused, GradientsBatched, GradientsCast, GradientsRefused
 from air_config import CompilerConfig
 from air_graph import start_of
 from air_graph.executors import boxed
@@ -26,7 +31,8 @@ from air_graph.executors import boxed
 _IS_BATCHED: Final = (is_legacy_batchedtensor, is_batchedtensor)
 _CLOSED: Final = "a reset came between a forward and its backward"
 _WATCHED: Final = "a backward ran inside a TorchDispatchMode, which sees its operators"
-
+#: The dispatch keys under which operators that autocast casts have a kernel: of the CPU, CUDA devices and NPUs.
+_CASTING: Final = ("AutocastCPU", "AutocastCUDA", "AutocastPrivateUse1")
 
 #: How many modes that see each operator this thread is inside of.
 modes_inside: Final[Callable[[], int]] = torch._C._len_torch_dispatch_stack
@@ -39,15 +45,21 @@ class BackwardHalf:
         self._graph = as_it_came(gm)
         self._tangents = tangents
         original = None if asks_for_an_error(config) else self._graph
-        self._many = eager_or_refused(original, start_of(gm.graph), GradientsBatched, GradientsRefused)
+        start = start_of(gm.graph)
+        self._many = eager_or_refused(original, start, GradientsBatched, GradientsRefused)
+        self._casting = eager_or_refused(original, start, GradientsCast, CastRefused)
+        self._is_cast = any(map(_is_cast, gm.graph.nodes))
 
     def calling(self, run: Callable[[list[Any]], Any], is_closed: Callable[[], bool]) -> Run:
         """What autograd calls; `run` is the compiled graph."""
+        casts: Callable[[], bool] = torch._C._is_any_autocast_enabled if self._is_cast else bool
 
         def call(args: list[Any]) -> Any:
             if (cause := _CLOSED if is_closed() else _WATCHED if modes_inside() else None) is not None:
                 counters[EAGER_CALLS][cause] += 1
                 return self._graph(*args)
+            if casts():
+                return self._casting(*args)
             for at in self._tangents:
                 gradient = args[at]
                 if not isinstance(gradient, Tensor):
@@ -59,3 +71,12 @@ class BackwardHalf:
             return run(args)
 
         return boxed(call)
+
+
+def _is_cast(node: fx.Node) -> bool:
+    """Whether autocast changes what a node computes; a graph inside a node may hold anything."""
+    target = node.target
+    if isinstance(target, OpOverload):
+        has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+        return any(has_kernel(target.name(), key) for key in _CASTING)
+    return isinstance(target, HigherOrderOperator)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from air_graph import SourceLine  # with torch, which `air --help` does without
 
 
+_OUTSIDE: Final = "call backward() outside of torch.autocast"
 _INSIDE: Final = "compile a function that asks for the gradient itself (torch.func.grad)"
 
 
@@ -114,6 +115,32 @@ class GradientsRefused(AirError, RuntimeError):
     where: SourceLine | None = None
     what = "a compiled graph computes one gradient, and many were asked for at once"
     advice = "ask for one after another (without is_grads_batched or vectorize)"
+
+
+class GradientsCast(RunsEagerly):
+    """Backward calls inside autocast run eagerly where the forward ran outside: the graph was made without its casts.
+
+    Call `backward()` outside of `torch.autocast`, as torch advises; or the compiled function inside, too.
+    """
+
+    def __init__(self, place: SourceLine | None) -> None:
+        what = (
+            "backward calls inside autocast run eagerly: the forward ran outside, and the graph has no casts"
+        )
+        super().__init__(what, place, _OUTSIDE, "begins")
+
+
+@dataclass(eq=False)
+class CastRefused(AirError, RuntimeError):
+    """A backward was called inside autocast and its forward outside, and the graph was made without casts.
+
+    Call `backward()` outside of `torch.autocast`, or do without `config.air.uncapturable = "error"` (in max-autotune
+    `config.air.unsupported`): then such a call runs eagerly.
+    """
+
+    where: SourceLine | None = None
+    what = "a backward was called inside autocast and its forward outside, and the graph has no casts"
+    advice = _OUTSIDE
 
 
 class GradientsOfGradients(RunsEagerly):
