@@ -147,6 +147,50 @@ def test_N18_a_damaged_entry_is_traced_anew() -> None:
     check(compiled(step), X, Y)
 
 
+class Counting(torch.nn.Module):
+    """A region that is compiled once writes a buffer."""
+
+    count: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("count", torch.zeros(4))
+
+    @torch.compiler.nested_compile_region
+    def counted(self, x: Tensor) -> Tensor:
+        self.count.add_(1)
+        return x + self.count
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.counted(self.counted(x))  # type: ignore[no-any-return]  # torch does not say what it gives
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_N18_a_graph_with_a_region_that_writes_is_found_whole(mode: str) -> None:
+    for _ in range(2):
+        counting = Counting()
+        assert compiled(counting, mode)(torch.ones(2, 4))[0].tolist() == [4.0] * 4
+        assert counting.count.tolist() == [2.0] * 4
+    assert looked_up() == (1, 1)
+
+
+def test_N18_a_graph_that_was_kept_and_cannot_be_used_is_compiled_anew_with_one_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def unreadable(*_: Any) -> None:
+        raise AttributeError("no such attribute")
+
+    check(compiled(step), X, Y)
+    with monkeypatch.context() as patched, caplog.at_level(logging.WARNING):
+        patched.setattr(_saved.GraphPickler, "loads", unreadable)
+        check(compiled(step), X, Y)
+    (told,) = caplog.messages
+    assert told.endswith("cannot be used, and is compiled anew: AttributeError: no such attribute")
+    assert looked_up() == (0, 1)
+    check(compiled(step), X, Y)
+    assert looked_up() == (1, 1)
+
+
 def test_nothing_is_kept_that_nobody_asked_for() -> None:
     torch._dynamo.reset()
     check(torch.compile(step, backend="air", fullgraph=True), X, Y)

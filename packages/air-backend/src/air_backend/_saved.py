@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import os
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +29,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch._aot_autograd.aot_autograd_result import deserialize_bundled_cache_entry
 from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompiler
 from torch._guards import TracingContext, tracing
+from torch._higher_order_ops.schema import HopSchema
 from torch._inductor.output_code import OutputCode
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from torch.fx._graph_pickler import GraphPickler, Options
@@ -51,6 +53,9 @@ from air_backend.eager_calls._tangents import with_tangents
 from air_backend.errors import CannotSave
 from air_config import CompilerConfig
 from air_graph import SAVED_RESULTS
+from air_graph.errors import first_line
+
+log = logging.getLogger(__name__)
 
 METADATA: Final = ("val", "tensor_meta", "stack_trace", "custom", "partitioner_tag", SAVED_RESULTS)
 """What of a node's metadata a lowering reads; the rest may hold objects of the process."""
@@ -60,14 +65,16 @@ TORCH_SETTINGS: Final = {
     "force_non_lazy_backward_lowering": True,  # an entry holds forward and backward
 }
 
+_UNREADABLE: Final = "air.cache.save: the graph that was kept cannot be used, and is compiled anew: %s: %s"
 _in_progress: Final[ContextVar[Compilation | None]] = ContextVar("air_backend_compilation", default=None)
 
 
 class _Pickler(GraphPickler):
-    """torch's, with torch's own constants by their names, and tensors of a device by way of the host.
+    """torch's, with torch's own constants by their names, tensors of a device by way of the host, and schemas whole.
 
     pickle looks for those constants in every module there is, and takes the first that imports torch, often one of the
-    user's. torch_npu writes storages of a device with warnings, and reads them into the memory of the host.
+    user's. torch_npu writes storages of a device with warnings, and reads them into the memory of the host. The schema of
+    an operator with graphs inside is written without what torch adds to it in Python.
     """
 
     def reducer_override(self, obj: object) -> Any:
@@ -75,6 +82,8 @@ class _Pickler(GraphPickler):
             return _constant_of_torch, (str(obj).removeprefix("torch."),)
         if type(obj) is torch.Tensor and obj.device.type not in ("cpu", "meta"):
             return _on_device, (obj.detach().cpu(), str(obj.device))
+        if isinstance(obj, HopSchema):
+            return _schema, (obj.__getstate__(), vars(obj))
         return super().reducer_override(obj)
 
 
@@ -84,6 +93,13 @@ def _constant_of_torch(name: str) -> Any:
 
 def _on_device(value: torch.Tensor, device: str) -> torch.Tensor:
     return value.to(device)
+
+
+def _schema(state: Any, added: Mapping[str, Any]) -> HopSchema:
+    schema = HopSchema.__new__(HopSchema)
+    schema.__setstate__(state)
+    vars(schema).update(added)
+    return schema
 
 
 class Saved(OutputCode):
@@ -156,8 +172,15 @@ class Saved(OutputCode):
         if self._run is not None:
             return
         self._lowering = copy_context()
-        if not self._objects:
+        if self._objects:
+            return
+        try:
             self._lower()
+        except Exception as error:
+            compilation = _in_progress.get()
+            if compilation is not None and not compilation.to_file:  # torch goes on without what it found
+                log.warning(_UNREADABLE, type(error).__name__, first_line(error))
+            raise
 
     def _lower(self) -> None:
         gm, mode = self.graph_module()
@@ -280,7 +303,7 @@ def _mark(gm: fx.GraphModule, compilation: Compilation) -> None:
     """
     joint = compilation.config.layered(JOINT_GRAPH)
     hasher = hashlib.sha256(
-        f"air {__version__} {'joint' if joint else ''} with conditions on floats".encode()
+        f"air {__version__} {'joint' if joint else ''} with conditions on floats, schemas whole".encode()
     )
     inputs = [node.meta.get("example_value") for node in gm.graph.find_nodes(op="placeholder")]
     hasher.update(repr((declared_sizes_of(inputs), compilation.sharing.traced.groups)).encode())
