@@ -182,7 +182,7 @@ def test_N18_a_graph_that_was_kept_and_cannot_be_used_is_compiled_anew_with_one_
 
     check(compiled(step), X, Y)
     with monkeypatch.context() as patched, caplog.at_level(logging.WARNING):
-        patched.setattr(_saved.GraphPickler, "loads", unreadable)
+        patched.setattr(_saved._Pickler.__base__, "loads", unreadable)
         check(compiled(step), X, Y)
     (told,) = caplog.messages
     assert told.endswith("cannot be used, and is compiled anew: AttributeError: no such attribute")
@@ -211,6 +211,57 @@ def test_N18_what_cannot_be_kept_is_compiled_and_says_why(caplog: pytest.LogCapt
         in caplog.text
     )
     assert looked_up() == (0, 0)
+
+
+@pytest.mark.parametrize("is_trained", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.filterwarnings(
+    "ignore:NestedTensor does not implement", "error::air_backend.eager_calls.NotTraced"
+)
+def test_N18_a_graph_that_cannot_be_written_is_compiled_and_says_why(
+    mode: str, is_trained: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    def waves(x: Tensor, y: Tensor) -> Tensor:
+        return x.sin() * y.sum()
+
+    parts = [torch.randn(length, 4) for length in (2, 3)]
+    ragged = torch.nested.nested_tensor(parts, layout=torch.jagged, requires_grad=is_trained)
+    function = compiled(waves, mode)
+    with caplog.at_level(logging.WARNING, "air_backend"):
+        torch.testing.assert_close(function(ragged, Y).values(), waves(ragged, Y).values())
+        if is_trained:
+            (found,) = torch.autograd.grad(function(ragged, Y).values().sum(), ragged)
+            torch.testing.assert_close(found.values(), ragged.values().cos() * Y.sum())
+    told = [one for one in caplog.messages if "is compiled and not kept: its graph cannot be written" in one]
+    assert len(told) == counters["air"]["graphs"] == 1 + is_trained
+    assert counters["aot_autograd"]["autograd_cache_saved"] == 0
+
+
+@pytest.fixture
+def unwritable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No graph can be written."""
+
+    def dumps(*_: Any) -> bytes:
+        raise TypeError("cannot pickle it")
+
+    monkeypatch.setattr(_saved._Pickler, "dumps", dumps)
+
+
+@pytest.mark.usefixtures("unwritable")
+def test_N18_no_entry_is_made_of_a_graph_that_cannot_be_written() -> None:
+    for _ in range(2):
+        check(compiled(step), X, Y)
+    assert looked_up() == (0, 2)
+    assert counters["aot_autograd"]["autograd_cache_saved"] == 0
+
+
+@pytest.mark.usefixtures("unwritable")
+def test_N18_aot_compile_says_that_a_graph_cannot_be_written() -> None:
+    torch._dynamo.reset()
+    with torch.no_grad(), torch._dynamo.config.patch(enable_aot_compile=True):
+        function = torch.compile(step, backend="air", fullgraph=True)
+        with pytest.raises(CannotSave, match=r"cannot be written \(TypeError: cannot pickle it\)"):
+            function.aot_compile(((X.clone(), Y), {}))  # type: ignore[attr-defined]
 
 
 def test_nothing_is_read_from_a_cache_that_others_may_write(

@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 Keeping = Literal["no", "cache", "file"]
 
+NOT_KEPT: Final = "air.cache.save: this graph is compiled and not kept: %s"
 OBJECTS_OF_THE_PROCESS: Final = "get_external_object_by_index"
 STREAMS: Final = "streams"
 ADVICE: Final = "(those with a tag can be kept, and cache_compile keeps all of them)"
@@ -37,7 +38,7 @@ def keeping(gm: fx.GraphModule, config: CompilerConfig, decompositions: Mapping[
         return "file" if to_file else "cache"
     if to_file:
         raise CannotSave(reason)
-    log.warning("air.cache.save: this graph is compiled and not kept: %s", reason)
+    log.warning(NOT_KEPT, reason)
     return "no"
 
 

@@ -27,6 +27,7 @@ from torch import fx
 from torch._dynamo.aot_compile_types import SerializableCallable
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch._aot_autograd.aot_autograd_result import deserialize_bundled_cache_entry
+from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache
 from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompiler
 from torch._guards import TracingContext, tracing
 from torch._higher_order_ops.schema import HopSchema
@@ -41,6 +42,7 @@ from air_backend._compilation import JOINT_GRAPH, Compilation, GraphFacts, decla
 from air_backend._floats_in_cache import floats_compared
 from air_backend._for_dynamo import for_dynamo
 from air_backend._hidden_writes import Around
+from air_backend._keeping import NOT_KEPT
 from air_backend._kinds import example_values
 from air_backend._meshes import forget_meshes
 from air_backend._overlapping_results import layout_of_gradients
@@ -73,8 +75,8 @@ class _Pickler(GraphPickler):
     """torch's, with torch's own constants by their names, tensors of a device by way of the host, and schemas whole.
 
     pickle looks for those constants in every module there is, and takes the first that imports torch, often one of the
-    user's. torch_npu writes storages of a device with warnings, and reads them into the memory of the host. The schema of
-    an operator with graphs inside is written without what torch adds to it in Python.
+    user's. torch_npu writes storages of a device with warnings, and reads them into the memory of the host. Of a schema
+    of an operator with graphs inside, it leaves out what was added in Python.
     """
 
     def reducer_override(self, obj: object) -> Any:
@@ -83,7 +85,7 @@ class _Pickler(GraphPickler):
         if type(obj) is torch.Tensor and obj.device.type not in ("cpu", "meta"):
             return _on_device, (obj.detach().cpu(), str(obj.device))
         if isinstance(obj, HopSchema):
-            return _schema, (obj.__getstate__(), vars(obj))
+            return _schema, (obj.__getstate__(), vars(obj))  # type: ignore[attr-defined]  # of a class in C++
         return super().reducer_override(obj)
 
 
@@ -97,13 +99,16 @@ def _on_device(value: torch.Tensor, device: str) -> torch.Tensor:
 
 def _schema(state: Any, added: Mapping[str, Any]) -> HopSchema:
     schema = HopSchema.__new__(HopSchema)
-    schema.__setstate__(state)
+    schema.__setstate__(state)  # type: ignore[attr-defined]  # of a class in C++
     vars(schema).update(added)
     return schema
 
 
 class Saved(OutputCode):
-    """A compiled graph that torch can write down: the bytes of the graph, and in this process what runs it."""
+    """A compiled graph that torch can write down: the bytes of the graph, and in this process what runs it.
+
+    There are no bytes where the graph cannot be written; torch keeps nothing then.
+    """
 
     def __init__(
         self,
@@ -133,8 +138,15 @@ class Saved(OutputCode):
     def of(cls, gm: fx.GraphModule, known: GraphFacts, compilation: Compilation) -> Saved:
         """The bytes of a graph that is about to be compiled; what runs it comes with `post_compile`."""
         options = Options(ops_filter=None, node_metadata_key_filter=METADATA.__contains__)
-        with unset_fake_temporarily():  # constants on a device go through the host, as they are
-            written = _Pickler.dumps(gm, options)
+        try:
+            with unset_fake_temporarily():  # constants on a device go through the host, as they are
+                written = _Pickler.dumps(gm, options)
+        except Exception as error:  # whatever writing an object of a graph raises
+            reason = f"its graph cannot be written ({type(error).__name__}: {first_line(error)})"
+            if compilation.to_file:
+                raise CannotSave(reason) from error
+            log.warning(NOT_KEPT, reason)
+            written = b""
         saved = cls(
             written,
             known,
@@ -164,7 +176,9 @@ class Saved(OutputCode):
         return self._run(inputs)
 
     def prepare_for_serialization(self) -> None:
-        """Leaves behind what belongs to the process; torch calls it on a copy."""
+        """Leaves behind what belongs to the process; torch calls it on a copy, and keeps nothing where it raises."""
+        if not self._graph:
+            raise BypassAOTAutogradCache("the graph cannot be written")
         self._run = self._lowering = None
 
     def post_compile(self, *_: Any) -> None:
