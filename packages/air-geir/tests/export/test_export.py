@@ -114,6 +114,26 @@ def test_G20_all_sizes_vary_whatever_way_the_arguments_are_given(tmp_path: Path)
     torch.testing.assert_close(result, Spread()(*parts, scale=scale, shift=shift))
 
 
+@pytest.mark.parametrize("kind", [torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN])
+@pytest.mark.filterwarnings("ignore:The tensor attributes")
+def test_G20_recurrent_layers_are_written_step_by_step(kind: type[torch.nn.Module], tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = kind(3, 4, num_layers=2, bidirectional=True, batch_first=True).eval()
+    given = torch.randn(2, 5, 3)
+    made = dynamo_export(given, model=model, export_path=tmp_path)
+    x = torch.randn(2, 5, 3)
+    with torch.no_grad():
+        expected, _ = model(x)
+    torch.testing.assert_close(run(file.read(made.model), x)[0], expected)
+
+
+@pytest.mark.filterwarnings("ignore:The tensor attributes")
+def test_G20_a_number_of_steps_that_varies_is_refused_with_the_reason(tmp_path: Path) -> None:
+    model = torch.nn.LSTM(3, 4).eval()
+    with pytest.raises(UnsupportedGraphError, match="the number of steps varies"):
+        dynamo_export(torch.randn(5, 2, 3), model=model, export_path=tmp_path, dynamic=True)
+
+
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_G49_an_exported_program_becomes_a_graph_its_bytes_and_what_each_node_became(dynamic: bool) -> None:
     torch.manual_seed(0)

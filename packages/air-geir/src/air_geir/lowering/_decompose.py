@@ -27,6 +27,7 @@ from air_geir.lowering._halves import rounded_once
 from air_geir.lowering._layer_gradients import LAYER_GRADIENTS
 from air_geir.lowering._matmul_gradients import MATMUL_GRADIENTS
 from air_geir.lowering._pool_gradients import POOL_GRADIENTS, UNEVEN_POOLS
+from air_geir.lowering._recurrent import RECURRENT
 from air_geir.lowering._sampling_gradients import SAMPLING_GRADIENTS
 from air_geir.lowering._weight_norm import NORM_GRADIENTS, weight_norm
 from air_graph import effects_of, multilabel_margin_loss, uses_of, without_writes
@@ -44,7 +45,7 @@ _CORRECTED: Mapping[Any, Callable[..., Any]] = {
 """Used instead of torch's own."""
 _OWN: Mapping[object, Callable[..., Any]] = {
     **ATTENTION_LAYERS, **ATTENTION_GRADIENTS, **GAMMA, **LAYER_GRADIENTS, **MATMUL_GRADIENTS, **NORM_GRADIENTS,
-    **POOL_GRADIENTS, **SAMPLING_GRADIENTS,
+    **POOL_GRADIENTS, **RECURRENT, **SAMPLING_GRADIENTS,
 }  # fmt: skip
 """Of operators that torch's tables leave whole."""
 
