@@ -139,6 +139,28 @@ def test_fake_tensors_are_computed_with_as_fake_ones(mode: str) -> None:
             assert torch.equal(run(torch.eye(4)), torch.eye(4))
 
 
+@pytest.mark.parametrize("begins", ["fake", "real"])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_graph_with_numbers_and_writes_takes_fake_tensors_before_and_after_real_ones(
+    mode: str, begins: str, device: str
+) -> None:
+    def step(x: Tensor) -> tuple[Tensor, Tensor]:
+        x.add_(1)
+        return torch.sin(x) * 2 + 1, x.t()
+
+    run = torch.compile(step, backend="air", options={"mode": mode})
+    kinds = ["fake", "real"] if begins == "fake" else ["real", "fake", "real"]
+    for kind in kinds:
+        if kind == "real":
+            x, y = torch.ones(2, 3, device=device), torch.ones(2, 3, device=device)
+            torch.testing.assert_close(run(x), step(y))
+            assert torch.equal(x, y)
+            continue
+        with FakeTensorMode():
+            made = run(torch.empty(2, 3, device=device))
+        assert [(type(one), one.shape) for one in made] == [(FakeTensor, (2, 3)), (FakeTensor, (3, 2))]
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_what_is_computed_with_one_fake_tensor_is_fake(mode: str) -> None:
     run = torch.compile(lambda x, y: x * 2 + y, backend="air", options={"mode": mode})

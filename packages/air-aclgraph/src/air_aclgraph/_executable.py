@@ -39,13 +39,13 @@ from air_aclgraph._remedy import remedy
 from air_aclgraph._replayer import Replayer
 from air_aclgraph._runtime import Recording
 from air_aclgraph._siblings import Siblings, is_sibling
-from air_aclgraph._slots import Kind, fake_mode_of, refuse_inputs
+from air_aclgraph._slots import Kind, refuse_inputs
 from air_aclgraph._stats import Stats
 from air_aclgraph.errors import Closed, IllegalDuringCapture, InputRefused
 from air_aclgraph.fused import Fused
 from air_aclgraph.static_kernel import StaticKernels
 from air_fxpasses import is_left_out
-from air_graph import storage_of
+from air_graph import all_fake, fake_mode_of, storage_of
 from air_graph.executors import Executor, WholeGraph, boxed
 from air_graph.progress import showing
 from air_graph.spans import span, span_name
@@ -117,8 +117,7 @@ class Executable(Replayer, WholeGraph):
         with torch._C.DisableTorchFunctionSubclass():
             if (mode := fake_mode_of(args)) is not None:
                 # a pass may have put a result in the place of a value that only real inputs made
-                fakes = [mode.from_tensor(value) if isinstance(value, Tensor) else value for value in args]
-                return self._eagerly(fakes, "an input is fake: it has no memory")
+                return self._eagerly(all_fake(args, mode), "an input is fake: it has no memory")
             return self._run_off_path(key, args)
 
     def _run_off_path(self, key: Key, args: list[Any]) -> tuple[Any, ...]:

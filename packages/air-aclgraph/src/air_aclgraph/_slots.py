@@ -26,7 +26,7 @@ from typing import Final
 import torch
 from torch import SymBool, SymFloat, SymInt, Tensor
 from torch._ops import OpOverload
-from torch._subclasses import FakeTensor, FakeTensorMode
+from torch._subclasses import FakeTensor
 from torch.fx import GraphModule, Node
 
 from air_aclgraph._objects import is_object, is_read, real_type
@@ -197,11 +197,6 @@ def _refuse_subclass(name: str, value: Tensor) -> None:
             advice="compile through torch.compile, which unwraps subclasses, or pass the tensors inside it",
             input=name,
         )
-
-
-def fake_mode_of(args: Sequence[object]) -> FakeTensorMode | None:
-    """The mode of the first fake tensor, which has no memory; None where all are real."""
-    return next((value.fake_mode for value in args if isinstance(value, FakeTensor)), None)
 
 
 def is_on(value: object, device: torch.device) -> bool:

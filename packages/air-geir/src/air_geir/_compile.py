@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, overload
 
+import torch
 from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.autograd import profiler
@@ -25,7 +26,7 @@ from air_geir.ir import Graph
 from air_geir.lowering import Table, lower_program
 from air_geir.program import ArgInput, Program
 from air_geir.verify import verify
-from air_graph import device_kinds, lay_out_as_on_npu
+from air_graph import all_fake, device_kinds, fake_mode_of, lay_out_as_on_npu
 from air_graph.executors import Executor, WholeGraph
 from air_graph.forks import new_lock
 from air_graph.pieces import LeftOut
@@ -47,11 +48,13 @@ class Executable(WholeGraph):
         compiled: Any,
         engine: str,
         report: Report,
+        plain: Callable[..., Any],
         verify: Literal["always", "first", "never"] = "never",
         name: str = "graph",
         because: str = "",
     ) -> None:
         self.name = name
+        self._plain = plain  # the graph by torch's operators
         self.because = because
         self.program = program
         self.report = report
@@ -93,10 +96,16 @@ class Executable(WholeGraph):
         return results
 
     def __call__(self, *args: Any) -> list[Any]:
-        if profiler._is_profiler_enabled:
-            with span(span_name("run", self.name)):
-                return self._run(*args)
-        return self._run(*args)
+        try:
+            if profiler._is_profiler_enabled:
+                with span(span_name("run", self.name)):
+                    return self._run(*args)
+            return self._run(*args)
+        except Exception:
+            if (mode := fake_mode_of(args)) is None:
+                raise
+        with mode, torch.no_grad():  # no engine computes with what has no memory
+            return list(self._plain(*all_fake(args, mode)))
 
     @property
     def source(self) -> str:
@@ -312,7 +321,8 @@ def _compile(gm: fx.GraphModule, example_inputs: Sequence[Any], name: str, wante
             raise refused from error
     run = bind(program, compiled, generator=generator_for(chosen))
     checks = _verified(settings, chosen.name)
-    return Executable(run, program, compiled, chosen.name, report, checks, name, why(wanted.engine, chosen))
+    because = why(wanted.engine, chosen)
+    return Executable(run, program, compiled, chosen.name, report, gm.forward, checks, name, because)
 
 
 def _verified(settings: Any, engine: str) -> Literal["always", "first", "never"]:

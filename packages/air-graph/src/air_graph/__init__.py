@@ -27,6 +27,7 @@ from air_graph._effects import (
     written_values,
 )
 from air_graph._examples import device_kinds, example_tensors
+from air_graph._fakes import all_fake, fake_mode_of
 from air_graph._hints import bytes_of, hint_of
 from air_graph._in_place import functional_of, written_by_name
 from air_graph._linear import NotLinear, followers_of, why_not_linear
@@ -141,6 +142,7 @@ __all__ = [
     "Use",
     "__version__",
     "addresses_storage",
+    "all_fake",
     "argument_problem",
     "arguments",
     "attribute",
@@ -161,6 +163,7 @@ __all__ = [
     "effects_of",
     "effects_of_node",
     "example_tensors",
+    "fake_mode_of",
     "find_operator",
     "followers_of",
     "functional_of",
