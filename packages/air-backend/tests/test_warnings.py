@@ -26,7 +26,7 @@ MADE: Final = (
     kept.CacheWarning("no space"),
     eager_calls.RunsEagerly("this call runs eagerly", LINE, "do nothing"),
     eager_calls.SharedOtherwise(SHARING),
-    eager_calls.NotTraced("cannot view a tensor", LINE, is_start=True),
+    eager_calls.NotTraced("cannot view a tensor", LINE, "write it otherwise", is_start=True),
     eager_calls.BackwardLost(BackwardRefused("writes to an argument", LINE)),
     eager_calls.TangentsLost(LINE),
     eager_calls.GradientsBatched(None),

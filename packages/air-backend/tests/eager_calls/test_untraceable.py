@@ -40,6 +40,7 @@ def test_N23_a_graph_that_torch_cannot_trace_runs_eagerly_with_one_warning(mode:
         run(torch.ones(1, 4, 32))
     assert len(told) == 1
     assert "heads.masked_fill_(MASK" in str(told[0].message)
+    assert "a value of its own instead of a view" in str(told[0].message)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         x = torch.randn(1, 4, 32)
@@ -68,6 +69,7 @@ def test_N23_without_an_operator_the_warning_names_where_the_graph_begins(mode: 
     (message,) = (str(each.message) for each in told if each.category is NotTraced)  # torch warns as well
     assert "begins" in message
     assert "y = x.exp()" in message
+    assert "keep the value that the gradient needs" in message
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -104,6 +106,27 @@ def test_N23_a_graph_whose_result_belongs_to_a_level_of_torch_func_runs_eagerly(
         return x.sin() * 2
 
     x = torch.arange(4.0)
-    with pytest.warns(NotTraced, match="begins .*torch.func.vjp"):
+    with pytest.warns(NotTraced, match=r"begins .*torch.func.vjp[^$]*call what torch.func gives inside"):
         back = compiled(pullback, mode)(x)
     torch.testing.assert_close(back(torch.ones(4)), pullback(x)(torch.ones(4)))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.filterwarnings("ignore:Error detected in MatmulBackward0")
+def test_N23_the_advice_for_a_gradient_that_reads_values_is_no_other_write(mode: str) -> None:
+    def mixed(x: Tensor, w: Tensor) -> Tensor:
+        return x.sin() @ w
+
+    parts = [torch.randn(length, 4) for length in (2, 3)]
+    ragged = torch.nested.nested_tensor(parts, layout=torch.jagged, requires_grad=True)
+    with pytest.warns(NotTraced, match="take what needs values of a tensor"):
+        compiled(mixed, mode)(ragged, torch.randn(4, 4, requires_grad=True))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_N23_a_setting_that_torch_has_for_other_devices_is_named(mode: str) -> None:
+    with (
+        torch._functorch.config.patch(functionalize_rng_ops=True),
+        pytest.warns(NotTraced, match="leave torch._functorch.config.functionalize_rng_ops off"),
+    ):
+        compiled(lambda x: torch.rand_like(x) + x, mode)(torch.ones(4))

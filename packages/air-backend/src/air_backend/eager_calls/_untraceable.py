@@ -18,6 +18,7 @@ from torch._dynamo.exc import TorchDynamoException
 
 from air_backend._compilation import Compilation
 from air_backend._shared_memory import Sharing
+from air_backend.eager_calls._advice import advice_for
 from air_backend.eager_calls._running import Run, as_it_came, running_eagerly
 from air_backend.eager_calls.errors import BackwardLost, NotTraced, RunsEagerly, SharedOtherwise
 from air_backend.errors import BackwardRefused, SharingRefused
@@ -42,7 +43,8 @@ def eager_instead(gm: fx.GraphModule, sharing: Sharing, error: Exception) -> Run
         told = _about_sharing(sharing, error)
     else:
         line = _line_of(error)
-        told = NotTraced(first_line(error), line or start_of(gm.graph), is_start=line is None)
+        place = line or start_of(gm.graph)
+        told = NotTraced(first_line(error), place, advice_for(error), is_start=line is None)
     return running_eagerly(as_it_came(gm), told)
 
 

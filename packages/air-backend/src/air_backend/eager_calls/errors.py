@@ -46,15 +46,17 @@ class SharedOtherwise(RunsEagerly):
 class NotTraced(RunsEagerly):
     """A graph runs eagerly, since torch cannot make it functional, as compilers need it.
 
-    Rewrite the line, often by a value of its own instead of a write to a view; the error is torch's, and every compiler
-    behind AOTAutograd has it. `config.air.uncapturable = "error"` (in max-autotune `config.air.unsupported`) raises it.
+    Do what the message advises for this error, which is torch's: every compiler behind AOTAutograd has it.
+    `config.air.uncapturable = "error"` (in max-autotune `config.air.unsupported`) raises it.
     """
 
-    def __init__(self, reason: str, place: SourceLine | None, *, is_start: bool = False) -> None:
+    def __init__(
+        self, reason: str, place: SourceLine | None, advice: str = "", *, is_start: bool = False
+    ) -> None:
         super().__init__(
             f"this graph runs eagerly: torch cannot trace it for a compiler: {reason}",
             place,
-            "rewrite the line, often by a value of its own instead of a write to a view",
+            advice,
             "begins" if is_start else "at",  # where torch says of no operator that it is the one
         )
 
