@@ -292,6 +292,33 @@ def test_N25_a_complex_part_of_a_real_input_is_found_by_autograd() -> None:
     assert found.data_ptr() == part(x).data_ptr()
 
 
+@pytest.mark.parametrize(
+    ("held", "read"),
+    [
+        (torch.float8_e4m3fn, torch.uint8),
+        (torch.float8_e5m2, torch.int32),
+        (torch.float8_e8m0fnu, torch.uint8),
+        (torch.float8_e4m3fn, torch.complex64),
+        (torch.bfloat16, torch.complex64),
+    ],
+    ids=str,
+)
+def test_N25_an_input_and_a_result_are_returned_as_the_bytes_of_another_type(
+    held: torch.dtype, read: torch.dtype
+) -> None:
+    def bits(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        narrow = y.to(held)
+        return x[1:].view(read), narrow, narrow.view(read)
+
+    run = torch.compile(bits, backend=Backend())
+    y = torch.arange(32.0).reshape(4, 8)
+    x = y.to(held)
+    for found, expected in zip(run(x, y), bits(x, y), strict=True):
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        assert torch.equal(found.view(torch.uint8), expected.view(torch.uint8))
+    assert run(x, y)[0].data_ptr() == x[1:].data_ptr()
+
+
 @pytest.mark.parametrize("dtype", [torch.int16, torch.float64], ids=["smaller", "larger"])
 def test_N25_a_part_of_an_input_is_another_type_whatever_the_strides_of_the_input(dtype: torch.dtype) -> None:
     def bits(x: Tensor) -> Tensor:

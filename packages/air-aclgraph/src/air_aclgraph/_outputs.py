@@ -28,6 +28,13 @@ from air_graph import Ownership, by_storage, placed, storage_of
 
 Finish = Callable[[Sequence[Any]], tuple[Any, ...]]
 
+# Pairs of these are complex numbers for torch; any other type becomes complex as its bytes do.
+_PAIRS: Final = {
+    torch.float16: torch.complex32,
+    torch.float32: torch.complex64,
+    torch.float64: torch.complex128,
+}
+
 
 @dataclass(frozen=True)
 class SameInput:
@@ -75,7 +82,7 @@ class InputView:
         if base.is_complex() and not self.dtype.is_complex:
             plain = everything.conj() if base.is_conj() else everything
             return torch.view_as_real(plain).view(-1).view(self.dtype)
-        if base.is_floating_point() and self.dtype == base.dtype.to_complex():
+        if _PAIRS.get(base.dtype) == self.dtype:
             return torch.view_as_complex(everything.view(-1, 2))
         return everything.view(self.dtype)
 
