@@ -75,3 +75,21 @@ def test_an_operator_in_the_engine_equals_torch_npus_own(name: str, device_engin
     for mine, theirs in zip(one, other, strict=True):
         near = 1 if mine.dtype == torch.int8 else 2e-3
         torch.testing.assert_close(mine.cpu(), theirs.cpu(), atol=near, rtol=2e-3)
+
+
+@pytest.mark.parametrize(("mode", "scales"), [("pertoken", 64), ("pertensor", 64), ("perchannel", 8)])
+def test_smoothed_values_are_quantised_without_rounding_to_16_bits_first(
+    mode: str, scales: int, device_engine: str
+) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(8, 64).bfloat16().to("npu")
+    smooth = (torch.rand(scales) + 0.01).bfloat16().to("npu")
+
+    def quantised(a: torch.Tensor, s: torch.Tensor) -> Any:
+        return npu.npu_dynamic_quant(a, smooth_scales=s, quant_mode=mode)
+
+    seen: list[air_geir.Executable] = []
+    found = compiled(quantised, seen)(x, smooth)
+    assert seen[0].explain()["engine"] == device_engine
+    for mine, theirs in zip(found, quantised(x, smooth), strict=True):
+        assert torch.equal(mine.cpu(), theirs.cpu())

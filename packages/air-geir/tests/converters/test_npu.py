@@ -259,3 +259,13 @@ def test_the_gradient_of_attention_is_that_of_autograd(layout: str, name: str) -
     run, tensors = compile_call(gradients, (*given, mask), {})
     for ours, theirs in zip(run(*tensors), expected, strict=True):
         torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize(("mode", "scales"), [("pertensor", 64), ("perchannel", 8)])
+def test_smoothed_values_are_quantised_without_rounding_to_16_bits_first(mode: str, scales: int) -> None:
+    torch.manual_seed(0)
+    x, smooth = torch.randn(8, 64).bfloat16(), (torch.rand(scales) + 0.01).bfloat16()
+    given = {"smooth_scales": smooth, "quant_mode": mode}
+    run, tensors = compile_call(torch.ops.npu.npu_dynamic_quant.default, (x,), given)
+    for mine, theirs in zip(run(*tensors), torch.ops.npu.npu_dynamic_quant(x, **given), strict=True):
+        assert torch.equal(mine, theirs)

@@ -25,6 +25,7 @@ SERVED = {
     "npu_add_rms_norm_cast", "npu_add_rms_norm_dynamic_quant-one", "npu_add_rms_norm_dynamic_quant-two",
     "npu_swiglu", "npu_swiglu-middle", "npu_geglu", "npu_geglu-middle", "npu_gelu", "npu_fast_gelu", "fast_gelu",
     "npu_dynamic_quant", "npu_dynamic_quant-smooth", "npu_dynamic_quant-groups", "npu_dynamic_quant-pertensor",
+    "npu_dynamic_quant-pertensor_smooth", "npu_dynamic_quant-perchannel",
     "npu_transpose_batchmatmul", "npu_transpose_batchmatmul-split", "npu_linear", "npu_linear-bias",
     "npu_grouped_matmul", "npu_grouped_matmul-sizes", "npu_scatter_nd_update", "npu_scatter_nd_update_",
     "scatter_update", "scatter_update_", "npu_dtype_cast", "_npu_dtype_cast", "npu_format_cast_",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -128,42 +127,22 @@ def npu_dynamic_quant(
     ctx: Context, input: Value, smooth_scales: Value | None, group_index: Value | None, dst_type: Any,
     quant_mode: str, dst_type_max: float,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """The operator type computes a scale per row; other modes transpose or flatten the input first."""
+    """Scales of rows have an operator type of their own; another computes all modes, as TorchAir says it."""
     if quant_mode not in ("pertoken", "pertensor", "perchannel"):
         ctx.refuse(f"quant_mode {quant_mode!r} has no operator here", "use pertoken, perchannel or pertensor")
     if group_index is not None and quant_mode != "pertoken":
         ctx.refuse(f"groups of rows have no operator with quant_mode {quant_mode!r}", "use pertoken")
     kind = type_named(ctx, torch.int8 if dst_type is None else dst_type)
     scales = tuple(as_dim(size) for size in ctx.meta[1].shape)
+    by_row = quant_mode == "pertoken" and not dst_type_max
     attrs: dict[str, Any] = {"dst_type": kind}
-
-    def quantised(x: Value, shape: Any, smooth: Any = None, groups: Any = None) -> tuple[Value, ...]:
-        types: list[Any] = [kind, torch.float32]
-        return ctx.emit_many(
-            "DynamicQuant", x, smooth, groups, attrs=attrs, dtype=types, shape=[x.dims, shape]
-        )
-
-    if dst_type_max:
+    if not by_row:
         attrs |= {"is_symmetrical": True, "quant_mode": quant_mode, "dst_type_max": dst_type_max}
-        values, scale, _ = ctx.emit_many(
-            "DynamicQuantV2", input, smooth_scales, group_index, attrs=attrs, shape=[input.dims, scales, scales],
-            dtype=[kind, torch.float32, torch.float32],
-        )  # fmt: skip
-    elif quant_mode == "pertoken":
-        values, scale = quantised(input, scales, smooth_scales, group_index)
-    else:
-        if smooth_scales is not None:
-            if quant_mode == "perchannel":  # one for each row
-                smooth_scales = ctx.reshape(smooth_scales, (*smooth_scales.dims, 1))
-            input = ctx.emit("Mul", *ctx.promote(input, smooth_scales), shape=input.shape)
-        if quant_mode == "pertensor":
-            values, scale = quantised(ctx.reshape(input, (1, math.prod(input.dims))), scales)
-            values = ctx.reshape(values, input.dims)
-        else:
-            order = [*range(input.rank - 2), input.rank - 1, input.rank - 2]
-            turned = ctx.transpose(input, order)
-            values, scale = quantised(turned, turned.dims[:-1])
-            values = ctx.transpose(values, order)
+    types: list[Any] = [kind, torch.float32] if by_row else [kind, torch.float32, torch.float32]
+    values, scale, *_ = ctx.emit_many(
+        "DynamicQuant" if by_row else "DynamicQuantV2", input, smooth_scales, group_index, attrs=attrs,
+        dtype=types, shape=[input.dims, *[scales] * (len(types) - 1)],
+    )  # fmt: skip
     return held_in(ctx, values, ctx.meta[0]), scale
 
 

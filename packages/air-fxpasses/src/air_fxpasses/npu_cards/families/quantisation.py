@@ -118,6 +118,7 @@ def _by_row(draw: Draw) -> list[Sample]:
         Sample((x,), {"smooth_scales": draw.positive(64)}, "smooth"),
         Sample((x,), groups, "groups"),
         Sample((x,), {"quant_mode": "pertensor"}, "pertensor"),
+        Sample((x,), {"quant_mode": "pertensor", "smooth_scales": draw.positive(64)}, "pertensor_smooth"),
         Sample((x,), {"quant_mode": "perchannel", "smooth_scales": draw.positive(4)}, "perchannel"),
         Sample((x,), {"dst_type": torch.quint4x2}, "four_bits"),
         Sample((x,), {"dst_type": torch.quint4x2, "quant_mode": "pertensor"}, "four_bits_pertensor"),

@@ -107,6 +107,21 @@ def quantize(op: Operator) -> Run:
     return calling(op, "npu_quantize", "input scales zero_points", given)
 
 
+@kernel("DynamicQuantV2")
+def dynamic_quant(op: Operator) -> Run:
+    """Scales found by row, by column or for all; offsets, which an asymmetric range has, are zero."""
+    if not op.attr("is_symmetrical"):
+        raise op.refuse("an asymmetric range is not supported")
+    given = op.keywords("dst_type=type(dst_type) quant_mode dst_type_max")
+    symmetric = calling(op, "npu_dynamic_quant", "input smooth_scales group_index", given)
+
+    def run(*values: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        quantised, scale = symmetric(*values)
+        return quantised, scale, torch.zeros_like(scale)
+
+    return run
+
+
 @kernel("QuantBatchMatmulV3")
 def quant_matmul(op: Operator) -> Run:
     """int8 product accumulated exactly, scaled per channel (and per token) to the output type."""

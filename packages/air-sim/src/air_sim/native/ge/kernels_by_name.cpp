@@ -108,6 +108,8 @@ const char* const kRows[] = {
     "ApplyRotaryPosEmb(query key cos sin) -> query key = ApplyRotaryPosEmbV2 {layout?1 rotary_mode=mode?half}",
     "AscendQuantV2(x scale offset) -> y = AscendQuantV3 {sqrt_mode=sqrt?0 round_mode=round?round dst_type=type?2 axis?-1}",
     "ClippedSwiglu(x groups) -> out = ClippedSwiglu {dim?-1 alpha?1.702 limit?7 bias?1 interleaved?1}",
+    "DynamicQuantV2(x smooth groups) -> y scale offset = DynamicQuantV4 {dst_type=type?2 is_symmetrical=symmetric?0 "
+    "quant_mode=mode?pertoken dst_type_max=type_max?0}",
     "FusedInferAttentionScore(query keys values pse mask query_lengths key_lengths " QUANTISED " antiquant_scale antiquant_offset "
     "table query_padding kv_padding key_scale key_offset value_scale value_offset key_prefix value_prefix prefix_length query_rope "
     "key_rope key_rope_scale query_scale sink - -) -> out lse = FusedInferAttentionScoreV4 {" OF_HEADS " scale?1 "
