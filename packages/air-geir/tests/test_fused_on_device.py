@@ -93,3 +93,25 @@ def test_smoothed_values_are_quantised_without_rounding_to_16_bits_first(
     assert seen[0].explain()["engine"] == device_engine
     for mine, theirs in zip(found, quantised(x, smooth), strict=True):
         assert torch.equal(mine.cpu(), theirs.cpu())
+
+
+@pytest.mark.parametrize("result", [torch.float16, torch.int8, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("with_offset", [True, False], ids=["offset", "no offset"])
+def test_a_scale_of_a_product_is_packed_where_torch_npu_packs_it(
+    result: torch.dtype, with_offset: bool, device_engine: str
+) -> None:
+    torch.manual_seed(0)
+    x, weight = (torch.randint(-8, 8, size, dtype=torch.int8).to("npu") for size in ((16, 64), (64, 32)))
+    scale = (torch.rand(32) * 0.1 + 0.01).to("npu")
+    offset = torch.rand(32).to("npu") if with_offset else None
+
+    def product(a: torch.Tensor, b: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = npu.npu_quant_matmul(a, b, s, offset=offset, output_dtype=result)
+        return found
+
+    seen: list[air_geir.Executable] = []
+    found = compiled(product, seen)(x, weight, scale)
+    assert seen[0].explain()["engine"] == device_engine
+    kinds = [node.op_type for node in seen[0].program.graph]
+    assert ("TransQuantParamV2" in kinds) == (result != torch.bfloat16)
+    assert torch.equal(found.cpu(), product(x, weight, scale).cpu())

@@ -90,6 +90,8 @@ def test_quantised_products_equal_products_of_integers() -> None:
     close(npu.npu_quant_matmul(a, b, scale, pertoken_scale=rows, output_dtype=F32), expected)
     packed = npu.npu_trans_quant_param(scale)
     close(npu.npu_quant_matmul(a, b, packed, pertoken_scale=rows, output_dtype=F32), expected, 1e-2)
+    alone = npu.npu_quant_matmul(a, b, scale, output_dtype=torch.float16)
+    assert torch.equal(alone, npu.npu_quant_matmul(a, b, packed, output_dtype=torch.float16))
     x = torch.randn(3, 16)
     close(npu.npu_weight_quant_batchmatmul(x, b, scale, scale), x @ ((b + scale) * scale), 1e-4)
     left, right = torch.randn(2, 3, 8), torch.randn(2, 8, 4)

@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 import torch
 
-from air_fxpasses.npu_cards import Ir, ReadAs, Respelled, ThreeInOne, TypeNumber, arguments_of, operators
+from air_fxpasses.npu_cards import (
+    Ir,
+    PackedScale,
+    ReadAs,
+    Respelled,
+    ThreeInOne,
+    TypeNumber,
+    arguments_of,
+    operators,
+)
 from air_geir.building import Context, Value
 from air_geir.building._sizes import Sizes
 from air_geir.converters import find_converter
@@ -158,7 +167,11 @@ def tensor_of(name: str, argument: str) -> tuple[torch.dtype, tuple[int, ...]]:
 def restricted(ir: Ir) -> set[str]:
     """Arguments that have few values here."""
     chosen = [s for s in ir.takes.values() if isinstance(s, (Respelled, TypeNumber, ThreeInOne))]
-    types = {source.type for source in ir.takes.values() if isinstance(source, ReadAs) and source.type}
+    types = {
+        source.type
+        for source in ir.takes.values()
+        if isinstance(source, (ReadAs, PackedScale)) and source.type
+    }
     return {*ir.only, *types, *(name for source in chosen for name in arguments_of(source))}
 
 

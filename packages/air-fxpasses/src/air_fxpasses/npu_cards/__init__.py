@@ -15,6 +15,7 @@ from air_fxpasses.npu_cards._ir import (
     OrElse,
     OrEmpty,
     OrSize,
+    PackedScale,
     ReadAs,
     Respelled,
     Source,
@@ -23,7 +24,7 @@ from air_fxpasses.npu_cards._ir import (
     TypeOfResult,
     arguments_of,
 )
-from air_fxpasses.npu_cards._quantise import packed, unpacked_operand
+from air_fxpasses.npu_cards._quantise import packed, packs_scale, unpacked_operand
 from air_fxpasses.npu_cards._sample import Sample
 from air_fxpasses.npu_cards._schemas import RECORDED_FROM, SCHEMAS
 from air_fxpasses.npu_cards._table import find, operators, reference, row
@@ -50,6 +51,7 @@ __all__ = [
     "OrElse",
     "OrEmpty",
     "OrSize",
+    "PackedScale",
     "ReadAs",
     "Respelled",
     "Sample",
@@ -61,6 +63,7 @@ __all__ = [
     "find",
     "operators",
     "packed",
+    "packs_scale",
     "reference",
     "row",
     "type_of",

@@ -108,6 +108,15 @@ class InType:
 
 
 @dataclass(frozen=True, slots=True)
+class PackedScale:
+    """The scale of a product of integers, packed into 64 bits in the calls in which torch_npu packs it first."""
+
+    argument: str
+    type: str = ""
+    """The argument that names the type of its bytes; where it is None, they are of the tensor's own type."""
+
+
+@dataclass(frozen=True, slots=True)
 class ThreeInOne:
     """Three sizes of groups, of rows, columns and depth, in one number of 16 bits each; 0 where they are None."""
 
@@ -115,7 +124,7 @@ class ThreeInOne:
 
 
 _Number = Fixed | Respelled | OrDefault | OrElse | TypeOfResult | TypeNumber | Count | OrSize | ThreeInOne
-_Tensor = OrEmpty | ReadAs | InType
+_Tensor = OrEmpty | ReadAs | InType | PackedScale
 Source = str | _Number | _Tensor
 """Where an input or an attribute comes from: an argument by its name, or one of the above."""
 

@@ -61,6 +61,12 @@ def unpacked_scale(scale: Tensor) -> Tensor:
     return signed.to(torch.int32).view(torch.float32)
 
 
+def packs_scale(x: torch.dtype, scale: torch.dtype, by_rows: bool, result: torch.dtype) -> bool:
+    """Whether torch_npu packs the scale of a product first (`npu_trans_quant_param`), which leaves it 19 bits."""
+    narrow = x in (torch.int8, torch.int32) and result in (torch.float16, torch.int8)
+    return narrow and scale == torch.float32 and not by_rows
+
+
 def by_largest(x: Tensor, dtype: torch.dtype, dims: tuple[int, ...] = (-1,)) -> tuple[Tensor, Tensor]:
     """`x` divided by a scale that maps the largest magnitude along `dims` to the largest value."""
     values = wide(x)

@@ -15,12 +15,14 @@ from air_fxpasses.npu_cards import (
     OrElse,
     OrEmpty,
     OrSize,
+    PackedScale,
     ReadAs,
     Respelled,
     Source,
     ThreeInOne,
     TypeNumber,
     TypeOfResult,
+    packs_scale,
 )
 from air_geir.building import Context, Value
 from air_geir.converters._foreign_types import read_as, type_named
@@ -99,6 +101,15 @@ def _in_type(ctx: Context, source: InType, given: Given) -> Value | None:
     return None if value is None else ctx.cast(value, source.dtype)
 
 
+def _packed_scale(ctx: Context, source: PackedScale, given: Given) -> Value:
+    plain = ReadAs(source.argument, source.type)
+    scale: Value = _read(ctx, plain, given[source.argument], given, None)
+    by_rows = given["pertoken_scale"] is not None
+    if not packs_scale(given["x1"].dtype, scale.dtype, by_rows, ctx.out_dtype):
+        return scale
+    return ctx.emit("TransQuantParamV2", scale, given["offset"], dtype=torch.uint64, shape=scale.dims)
+
+
 _VALUES: Final[Mapping[type, Callable[[Context, Any, Given], Any]]] = {
     Fixed: lambda _, source, __: source.value,
     Respelled: _respelled,
@@ -111,6 +122,7 @@ _VALUES: Final[Mapping[type, Callable[[Context, Any, Given], Any]]] = {
     TypeNumber: _type_number,
     ThreeInOne: _three_in_one,
     InType: _in_type,
+    PackedScale: _packed_scale,
 }
 
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from air_fxpasses.npu_cards._card import NpuOp
-from air_fxpasses.npu_cards._ir import Fixed, Ir, OrDefault, ReadAs, TypeOfResult
-from air_fxpasses.npu_cards._quantise import packed, rounded, unpacked_operand, unpacked_scale
+from air_fxpasses.npu_cards._ir import Fixed, Ir, OrDefault, PackedScale, ReadAs, TypeOfResult
+from air_fxpasses.npu_cards._quantise import packed, packs_scale, rounded, unpacked_operand, unpacked_scale
 from air_fxpasses.npu_cards._sample import F32, HALF, Draw, Sample
 from air_fxpasses.npu_cards._types import FOUR_BITS, SHARED_EXPONENT, Code, type_of, wide
 from air_fxpasses.npu_cards.errors import NotCovered
@@ -58,6 +58,9 @@ def quant_matmul(
     _refuse(name, pertoken_scale_dtype=pertoken_scale_dtype)
     if y_scale is not None or group_sizes:
         raise NotCovered(name, "scales of groups or of the result")
+    result = type_of(output_dtype, torch.int8, name)
+    if packs_scale(x1.dtype, scale.dtype, pertoken_scale is not None, result):
+        scale = trans_quant_param(scale)
     x1 = unpacked_operand(x1)
     x2 = unpacked_operand(x2, x1.shape[-1])
     total = x1.to(torch.float64) @ x2.to(torch.float64)
@@ -71,7 +74,7 @@ def quant_matmul(
         total = total + wide(bias)
     if offset is not None:
         total = total + wide(offset)
-    return rounded(total, type_of(output_dtype, torch.int8, name))
+    return rounded(total, result)
 
 
 def _spread(scale: Tensor, weight: Tensor, group: int) -> Tensor:
@@ -211,7 +214,7 @@ OPS: Final = (
                 "dtype": TypeOfResult("output_dtype"),
                 "x1": ReadAs("x1", "x1_dtype", FOUR_BITS),
                 "x2": ReadAs("x2", "x2_dtype", FOUR_BITS, times="x1"),
-                "scale": ReadAs("scale", "scale_dtype"),
+                "scale": PackedScale("scale", "scale_dtype"),
                 "pertoken_scale": ReadAs("pertoken_scale", "pertoken_scale_dtype"),
             },
         ),
