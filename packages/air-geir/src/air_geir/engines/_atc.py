@@ -19,6 +19,7 @@ import torch
 
 from air_geir import file
 from air_geir.engines._ahead import start_early
+from air_geir.engines._formats import InputFormats
 from air_geir.engines._groups import name_communicators
 from air_geir.engines._kept import FOLDER_OPTION, KEY_OPTION, entry_of
 from air_geir.engines._present import no_npu
@@ -26,7 +27,6 @@ from air_geir.engines._protocol import Compiled, EngineOptions, Unavailable, clo
 from air_geir.engines._results import result_memory
 from air_geir.engines._serialized import SerializedCalls
 from air_geir.engines._sizes import OpenSizes, Sizes, undecided
-from air_geir.engines._torchair_extension import refuse_formats
 from air_geir.errors import CompilationFailed, EngineError, OptionError
 from air_geir.ir import Graph
 from air_geir.offline import OfflineModel, compile_air, load_om, missing_module, missing_program, soc_name
@@ -134,6 +134,7 @@ class CompiledByAtc:
         self._only: OfflineModel | None = None  # the same, when the inputs of a call have been looked at
         self._closed = False
         self._take = result_memory(program)
+        self._formats = InputFormats(program)
         self._stats: dict[str, object] = {"engine": NAME, "compiled": False}
 
     @property
@@ -144,6 +145,7 @@ class CompiledByAtc:
     def __call__(
         self, inputs: Sequence[torch.Tensor], assigned: Sequence[torch.Tensor | None]
     ) -> Sequence[torch.Tensor]:
+        self._formats.require_dense(inputs, NAME)
         model = self._only or self._model(inputs)
         # An offline model does not know that a result may lie where an input does: it gets memory of its own.
         targets = {at: t for at, t in enumerate(assigned) if t is not None}
@@ -164,7 +166,7 @@ class CompiledByAtc:
         if self._closed:
             raise closed(self._options.name)
         if self._sizes is None:
-            self._check(inputs)
+            name_communicators(self._program.graph)
             if self._fixed is None:
                 with PROCESSES:
                     self.for_dense_inputs()
@@ -180,7 +182,7 @@ class CompiledByAtc:
 
     def _compile_for(self, key: Sizes, inputs: Sequence[torch.Tensor], sizes: OpenSizes) -> OfflineModel:
         log.info("%s: an offline model for sizes %s", self._options.name, key)
-        self._check(inputs)
+        name_communicators(self._program.graph)
         if len(self._models) >= MAX_LOADED:
             self._models.pop(next(iter(self._models))).close()
         with PROCESSES:
@@ -194,10 +196,6 @@ class CompiledByAtc:
                 self._options.name, NAME, WARN_AFTER,
             )  # fmt: skip
         return model
-
-    def _check(self, inputs: Sequence[torch.Tensor]) -> None:
-        refuse_formats(self._program, inputs, NAME)
-        name_communicators(self._program.graph)
 
     def for_dense_inputs(self) -> None:
         """Compiles and loads before the inputs are known: this engine takes no others."""

@@ -12,13 +12,13 @@ from air_geir.engines import _ge_calls as ge
 from air_geir.engines import native
 from air_geir.engines._ahead import ONE_AT_A_TIME, start_early
 from air_geir.engines._failures import of_a_run
+from air_geir.engines._formats import InputFormats
 from air_geir.engines._groups import name_communicators
 from air_geir.engines._kept import entry_of
 from air_geir.engines._present import no_npu
 from air_geir.engines._protocol import Compiled, EngineOptions, Unavailable, closed
 from air_geir.engines._results import result_memory
 from air_geir.engines._serialized import SerializedCalls
-from air_geir.engines._torchair_extension import refuse_formats
 from air_geir.errors import EngineError
 from air_geir.file import to_bytes
 from air_geir.program import Program
@@ -72,11 +72,13 @@ class CompiledBySession:
         self._summary: ge.Summary | None = None
         self._run: ge.Run | None = None
         self._take = result_memory(program)
+        self._formats = InputFormats(program)
         self._stats: dict[str, object] = {"engine": NAME, "compiled": False}
 
     def __call__(
         self, inputs: Sequence[torch.Tensor], assigned: Sequence[torch.Tensor | None]
     ) -> Sequence[torch.Tensor]:
+        self._formats.require_dense(inputs, NAME)
         run = self._run or self._prepare(inputs)
         given = self._take(inputs, assigned)
         passing = self._summary and self._passing_memory(self._summary)
@@ -97,7 +99,6 @@ class CompiledBySession:
         if calls is None:
             raise closed(self._options.name)
         graph = self._program.graph
-        refuse_formats(self._program, inputs, NAME)
         if self._made is None:
             name_communicators(graph)
             with ONE_AT_A_TIME:

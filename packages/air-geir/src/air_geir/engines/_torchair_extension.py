@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -14,15 +13,14 @@ import torch
 from air_geir.engines import _extension as extension
 from air_geir.engines._ahead import ONE_AT_A_TIME, start_early
 from air_geir.engines._failures import failure, of_a_run
+from air_geir.engines._formats import InputFormats
 from air_geir.engines._groups import name_communicators
 from air_geir.engines._kept import entry_of
 from air_geir.engines._protocol import Compiled, EngineOptions, Unavailable, closed
 from air_geir.engines._results import result_memory
 from air_geir.engines._serialized import SerializedCalls
-from air_geir.errors import EngineError
 from air_geir.file import to_bytes
-from air_geir.ir import Format, Graph, Node
-from air_geir.program import ArgInput, Program
+from air_geir.program import Program
 
 
 class TorchairExtension:
@@ -52,6 +50,7 @@ class CompiledOnDevice:
         self._base: Any = module.TorchNpuGraphBase(options.name)
         self._run: Any = None
         self._take = result_memory(program)
+        self._formats = InputFormats(program)
         self._program = program
         self._options = options
         self._stats: dict[str, object] = {"engine": extension.NAME, "compiled": False}
@@ -59,6 +58,8 @@ class CompiledOnDevice:
     def __call__(
         self, inputs: Sequence[torch.Tensor], assigned: Sequence[torch.Tensor | None]
     ) -> Sequence[torch.Tensor]:
+        if self._formats.describe(inputs):
+            self._compile_anew()
         run = self._run
         if run is None:
             run = self._prepare(inputs)
@@ -72,17 +73,19 @@ class CompiledOnDevice:
     def _prepare(self, inputs: Sequence[torch.Tensor]) -> Any:
         if self._base is None:
             raise closed(self._options.name)
-        graph = self._program.graph
-        internal = take_formats(graph, self._program.inputs, inputs)
-        if internal and self._stats["compiled"]:  # for inputs that are dense
-            self._base = self._module.TorchNpuGraphBase(self._options.name)
-            self._stats["compiled"] = False
         if not self._stats["compiled"]:
-            name_communicators(graph)
+            name_communicators(self._program.graph)
             with ONE_AT_A_TIME:
                 self._compile(inputs)
         self._run = _plain_first(self._base.run, inputs)
         return self._run
+
+    def _compile_anew(self) -> None:
+        """What was compiled is for inputs in other formats."""
+        if self._base is not None and self._stats["compiled"]:
+            self._run = None
+            self._base = self._module.TorchNpuGraphBase(self._options.name)
+            self._stats["compiled"] = False
 
     def for_dense_inputs(self) -> None:
         """Compiles before the inputs are known, for what most of them are."""
@@ -141,42 +144,3 @@ def _plain_first(run: Any, inputs: Sequence[torch.Tensor]) -> Any:
         return run((tensors, *given[1:]))
 
     return plain
-
-
-def take_formats(graph: Graph, bindings: Sequence[object], inputs: Sequence[torch.Tensor]) -> bool:
-    """Describe inputs that lie in an internal format (FRACTAL_NZ weights and their like) the way they lie.
-
-    Says whether there are any.
-    """
-    found_any = False
-    for node, binding, tensor in zip(graph.inputs, bindings, inputs, strict=True):
-        if isinstance(binding, ArgInput) and tensor.device.type == "npu":
-            import torch_npu  # present whenever a tensor lives on an NPU
-
-            found = Format(torch_npu.get_npu_format(tensor))
-            if found.is_internal:
-                _describe(node, found, tensor)
-                found_any = True
-    return found_any
-
-
-def refuse_formats(program: Program, inputs: Sequence[torch.Tensor], engine: str) -> None:
-    """An error for an input in an internal format, for an engine that takes dense inputs alone."""
-    take_formats(program.graph, program.inputs, inputs)
-    for node in program.graph.inputs:
-        if node.output.desc.format.is_internal:
-            raise EngineError(
-                f"input {node.name} lies in the internal format {node.output.desc.format.name}",
-                where=f"graph {program.graph.name}",
-                advice=f"engine {engine} takes dense inputs: use engine='torchair_extension' for such weights",
-            )
-
-
-_ORIGIN = {4: Format.NCHW, 5: Format.NCDHW}
-
-
-def _describe(node: Node, storage: Format, tensor: torch.Tensor) -> None:
-    shape = tuple(tensor.shape)
-    origin = _ORIGIN.get(len(shape), Format.ND)
-    port = node.output
-    port.desc = replace(port.desc, format=storage, origin_format=origin, origin_shape=shape)

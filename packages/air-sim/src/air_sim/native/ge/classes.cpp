@@ -100,6 +100,7 @@ graphStatus Tensor::SetOriginShapeDim(const size_t index, const int64_t dim) {
   impl->origin_shape.at(index) = dim;
   return GRAPH_SUCCESS;
 }
+int64_t Tensor::GetOriginShapeDim(const size_t index) const { return impl->origin_shape.at(index); }
 graphStatus Tensor::SetShapeDimNum(const size_t count) {
   impl->shape.resize(count);
   return GRAPH_SUCCESS;

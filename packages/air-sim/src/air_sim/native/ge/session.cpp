@@ -90,10 +90,24 @@ ModelPtr find_model(uint32_t id) {
   if (found == state().models.end()) throw std::runtime_error("no graph has the id " + std::to_string(id));
   return found->second;
 }
+// Formats that hold the elements in their order. In air-sim, memory of any other format (FRACTAL_NZ) holds them so too, as
+// many as the tensor had before it was laid out.
+bool is_plain(ge::Format format) {
+  const std::set<ge::Format> plain{ge::FORMAT_ND,    ge::FORMAT_NCHW,  ge::FORMAT_NHWC, ge::FORMAT_NCDHW,
+                                   ge::FORMAT_NDHWC, ge::FORMAT_RESERVED};
+  return plain.count(format) != 0;
+}
+std::vector<int64_t> shape_of(const ge::Tensor& t) {
+  std::vector<int64_t> shape;
+  if (is_plain(t.GetFormat()))
+    for (size_t i = 0; i < t.GetShapeDimNum(); ++i) shape.push_back(t.GetShapeDim(i));
+  else
+    for (size_t i = 0; i < t.GetOriginShapeDimNum(); ++i) shape.push_back(t.GetOriginShapeDim(i));
+  return shape;
+}
 // The memory of a ge::Tensor, as a tensor.
 at::Tensor view(const ge::Tensor& t) {
-  std::vector<int64_t> shape;
-  for (size_t i = 0; i < t.GetShapeDimNum(); ++i) shape.push_back(t.GetShapeDim(i));
+  const std::vector<int64_t> shape = shape_of(t);
   const at::TensorOptions options(type_of_api(t.GetDataType()));
   void* data = const_cast<uint8_t*>(t.GetData());
   return data ? at::from_blob(air_sim::host_address(data), shape, options) : at::empty(shape, options);
