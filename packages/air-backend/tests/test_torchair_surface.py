@@ -137,6 +137,24 @@ def test_G45_each_layer_is_cast_to_the_format_its_operator_reads(monkeypatch: py
     assert casts == [((32, 16), 29), ((16, 16, 3, 3), 4)]
 
 
+@pytest.mark.npu("it is about torch_npu's own modules and formats")
+@pytest.mark.parametrize("allowed", [True, False], ids=["allowed", "forbidden"])
+def test_G45_a_warning_says_that_torch_npu_left_weights_as_they_were(
+    allowed: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = nn.Sequential(nn.Linear(16, 32), nn.Linear(32, 16)).half().to("npu")
+    config = torch.get_device_module("npu").config
+    config.allow_internal_format = allowed
+    try:
+        air_backend.use_internal_format_weight(model)
+    finally:
+        config.allow_internal_format = False
+    told = (
+        "left 2 weights in their own format: set torch.npu.config.allow_internal_format = True" in caplog.text
+    )
+    assert told == (not allowed)
+
+
 def test_G46_a_cast_of_a_tensor_on_the_host_is_refused() -> None:
     with pytest.raises(WeightsOnHost, match="npu_format_cast_via_cpu"):
         air_backend.npu_format_cast_via_cpu(torch.ones(2, 2), 29)

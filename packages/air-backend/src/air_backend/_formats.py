@@ -1,7 +1,8 @@
 """Weights in the formats that Ascend's matrix units read best: `use_internal_format_weight`, `npu_format_cast_via_cpu`.
 
 A linear weight becomes FRACTAL_NZ, a half-precision convolution without groups FRACTAL_Z, once, before the model is
-compiled; the operators read such weights as they lie. Which format a tensor has is asked for when a graph is compiled.
+compiled; the operators read such weights as they lie. torch_npu lays tensors out only while
+`torch.npu.config.allow_internal_format` is set.
 """
 
 from __future__ import annotations
@@ -23,7 +24,11 @@ _QUANTISED: Final = ("LinearQuant", "LinearA8W8Quant", "LinearWeightQuant")
 
 
 def use_internal_format_weight(model: nn.Module) -> None:
-    """Lays the weights of all linear and convolution layers out for the device, in place."""
+    """Lays the weights of all linear and convolution layers out for the device, in place.
+
+    Set `torch.npu.config.allow_internal_format = True` before; a warning says where weights were left as they are.
+    """
+    left = 0
     for name, module in model.named_modules():
         wanted = _format_of(module)
         if wanted is not None:
@@ -31,7 +36,14 @@ def use_internal_format_weight(model: nn.Module) -> None:
             assert isinstance(weight, Tensor)
             _on_npu("use_internal_format_weight", weight, f"{name or 'the model'}.weight")
             weight.data = _cast(weight.data, wanted)
-            log.debug("%s.weight is in format %d", name, wanted)
+            left += _number_of(weight) != wanted
+            log.debug("%s.weight is in format %d", name, _number_of(weight))
+    if left:
+        log.warning(
+            "use_internal_format_weight: torch_npu left %d weights in their own format: set "
+            "torch.npu.config.allow_internal_format = True before",
+            left,
+        )
 
 
 def npu_format_cast_via_cpu(
@@ -48,6 +60,12 @@ def _format_of(module: nn.Module) -> int | None:
     if isinstance(module, nn.Conv2d) and module.groups == 1 and module.weight.dtype == torch.float16:
         return FRACTAL_Z
     return None
+
+
+def _number_of(tensor: Tensor) -> int:
+    import torch_npu  # present whenever a tensor lives on an NPU
+
+    return int(torch_npu.get_npu_format(tensor))
 
 
 def _on_npu(call: str, tensor: Tensor, what: str) -> None:

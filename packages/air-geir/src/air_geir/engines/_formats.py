@@ -1,7 +1,7 @@
-"""Formats in which the inputs of a graph lie: FRACTAL_NZ weights and their like are described to the engine as they lie.
+"""Formats in which the inputs of a graph lie: the engine is told of FRACTAL_NZ weights and their like.
 
-A format belongs to memory. So a call asks for those inputs that lie elsewhere than in the call before; comparing addresses
-costs a small part of what asking for a format does.
+A format belongs to memory. So a call asks for the formats of those inputs that lie elsewhere than in the call before:
+comparing addresses costs a small part of asking.
 """
 
 from __future__ import annotations
