@@ -49,7 +49,7 @@ FUNCTIONS = {
 }
 
 
-def compiled(function: Any, seen: list[air_geir.Executable]) -> Any:
+def compiled(function: Any, seen: list[air_geir.Executable], *, dynamic: bool = False) -> Any:
     def inner(gm: torch.fx.GraphModule, inputs: Any) -> Any:
         seen.append(
             air_geir.compile_graph(gm, inputs, settings=resolve(CompilerConfig(), Context(device="npu")))
@@ -57,7 +57,7 @@ def compiled(function: Any, seen: list[air_geir.Executable]) -> Any:
         return make_boxed_func(seen[-1])
 
     torch._dynamo.reset()
-    return torch.compile(function, backend=aot_autograd(fw_compiler=inner), dynamic=False, fullgraph=True)
+    return torch.compile(function, backend=aot_autograd(fw_compiler=inner), dynamic=dynamic, fullgraph=True)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -115,3 +115,31 @@ def test_a_scale_of_a_product_is_packed_where_torch_npu_packs_it(
     kinds = [node.op_type for node in seen[0].program.graph]
     assert ("TransQuantParamV2" in kinds) == (result != torch.bfloat16)
     assert torch.equal(found.cpu(), product(x, weight, scale).cpu())
+
+
+def test_routing_of_a_batch_of_open_size_gives_what_eager_gives(device_engine: str) -> None:
+    torch.manual_seed(0)
+
+    def routed(x: torch.Tensor, experts: torch.Tensor) -> Any:
+        return npu.npu_moe_init_routing_v2(
+            x, experts, active_num=x.shape[0] * 2, expert_num=4, expert_tokens_num_type=1,
+            expert_tokens_num_flag=True, quant_mode=1, active_expert_range=[0, 4], row_idx_type=0,
+        )  # fmt: skip
+
+    seen: list[air_geir.Executable] = []
+    run = compiled(routed, seen, dynamic=True)
+    for rows in (5, 3):
+        x = torch.randn(rows, 16).half().to("npu")
+        experts = torch.stack([torch.randperm(4)[:2] for _ in range(rows)]).to(torch.int32).to("npu")
+        for mine, theirs in zip(run(x, experts), routed(x, experts), strict=True):
+            assert torch.equal(mine.cpu(), theirs.cpu())
+
+
+def test_bytes_are_read_as_shared_exponents(device_engine: str) -> None:
+    def exponents(x: torch.Tensor) -> torch.Tensor:
+        return x.view(torch.float8_e8m0fnu).float()
+
+    x = torch.arange(100, 140, dtype=torch.uint8).to("npu")
+    seen: list[air_geir.Executable] = []
+    assert torch.equal(compiled(exponents, seen)(x).cpu(), exponents(x).cpu())
+    assert seen[0].explain()["engine"] == device_engine

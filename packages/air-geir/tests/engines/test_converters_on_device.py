@@ -27,13 +27,15 @@ SERVED = {
     "npu_dynamic_quant", "npu_dynamic_quant-smooth", "npu_dynamic_quant-groups", "npu_dynamic_quant-pertensor",
     "npu_dynamic_quant-pertensor_smooth", "npu_dynamic_quant-perchannel",
     "npu_transpose_batchmatmul", "npu_transpose_batchmatmul-split", "npu_linear", "npu_linear-bias",
-    "npu_grouped_matmul", "npu_grouped_matmul-sizes", "npu_scatter_nd_update", "npu_scatter_nd_update_",
+    "npu_grouped_matmul", "npu_grouped_matmul-sizes", "npu_grouped_matmul-bias", "npu_grouped_matmul-summed",
+    "npu_grouped_matmul-four_bits", "npu_grouped_matmul-four_bits_turned", "npu_grouped_matmul-quantised",
+    "npu_quant_matmul", "npu_quant_matmul-pertoken", "npu_quant_matmul-four_bits",
+    "npu_trans_quant_param", "npu_scatter_nd_update", "npu_scatter_nd_update_",
     "scatter_update", "scatter_update_", "npu_dtype_cast", "_npu_dtype_cast", "npu_format_cast_",
     "npu_format_cast_.acl_format", "npu_top_k_top_p", "npu_top_k_top_p-k",
     "npu_dtype_cast_backward", "_npu_dtype_cast_backward",
 }  # fmt: skip
-"""The samples of the cards whose operator types air-sim's Graph Engine computes; it has no fused attention, no
-quantised product and no routing of experts."""
+"""Samples of the cards whose operator types air-sim's Graph Engine computes."""
 SAMPLES = [s for s in samples() if s.name in SERVED]
 
 

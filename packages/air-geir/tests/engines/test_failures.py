@@ -40,6 +40,13 @@ def test_a_wrong_call_names_the_graph_and_a_failed_run_tells_where_to_look() -> 
     assert "ASCEND_LAUNCH_BLOCKING=1" in str(ran)
 
 
+def test_an_operator_that_air_sim_lacks_is_no_failed_kernel() -> None:
+    ran = of_a_run(RuntimeError("GroupedMatmul node: 12 inputs are not implemented by air-sim"), "decoder")
+    assert "GroupedMatmul node: 12 inputs are not implemented" in ran.what
+    assert "limit of air-sim" in ran.advice
+    assert "synchronize" not in ran.advice
+
+
 def test_an_error_of_ours_stays_as_it_is() -> None:
     error = EngineError("the graph is closed")
     assert of_a_run(error, "decoder") is error

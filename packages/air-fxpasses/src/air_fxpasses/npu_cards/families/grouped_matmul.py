@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from air_fxpasses.npu_cards._card import NpuOp
 from air_fxpasses.npu_cards._quantise import packed, rounded, unpacked_operand, unpacked_scale
-from air_fxpasses.npu_cards._sample import Draw, Sample
+from air_fxpasses.npu_cards._sample import F32, Draw, Sample
 from air_fxpasses.npu_cards._types import Code, type_of, wide
 from air_fxpasses.npu_cards.errors import NotCovered
 
@@ -181,11 +181,17 @@ def _groups(draw: Draw) -> list[Sample]:
     narrow = [one[0][0]], [packed(draw.small(3, 64, 32))]
     turned = [one[0][0]], [packed(draw.small(3, 32, 64)).mT]
     scaled = {**ends, "antiquant_scale": [draw.positive(3, 32)], "antiquant_offset": [draw.real(3, 32)]}
+    quantised = {
+        "scale": [draw.positive(3, 32, dtype=torch.bfloat16)],
+        "per_token_scale": [draw.positive(6, dtype=F32)],
+        "output_dtype": torch.bfloat16,
+    }
     return [
         Sample(narrow, scaled, "four_bits"),
         Sample(turned, scaled, "four_bits_turned"),
         Sample(one, ends),
         Sample(one, sizes, "sizes"),
+        Sample(([draw.small(6, 64)], [draw.small(3, 64, 32)]), {**ends, **quantised}, "quantised"),
         Sample(one, {**ends, "bias": [draw.real(3, 32)]}, "bias"),
         Sample(([draw.real(6, 16).mT], [draw.real(6, 32)]), {**ends, "group_type": 2}, "summed"),
         Sample(_pairs(draw), separate, "separate"),

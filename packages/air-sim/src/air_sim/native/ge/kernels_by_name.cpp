@@ -53,7 +53,7 @@ Argument of_text(const std::string& text) {
 }
 std::map<std::string, Argument> arguments(const Row& row, const Call& c) {
   std::map<std::string, Argument> given;
-  TORCH_CHECK(c.in.size() <= row.inputs.size(), "air-sim takes ", row.inputs.size(), " inputs, not ", c.in.size());
+  TORCH_CHECK(c.in.size() <= row.inputs.size(), c.in.size(), " inputs are not implemented by air-sim, which takes ", row.inputs.size());
   for (size_t i = 0; i < c.in.size(); ++i) {
     const auto [name, turned] = halves(row.inputs[i], "~");
     if (!c.given(i)) continue;
@@ -73,17 +73,19 @@ std::map<std::string, Argument> arguments(const Row& row, const Call& c) {
   }
   return given;
 }
-Expected expected(const Call& c, size_t output) {
+// What the engine says of an output; `otherwise`, where there is one, if the graph leaves its sizes open.
+Expected expected(const Call& c, size_t output, const std::vector<Ints>& otherwise) {
   const bool said = output < c.op.output_descs.size();
   const Ints sizes = said ? c.op.output_descs[output].shape : Ints{};
   const bool sized = said && std::all_of(sizes.begin(), sizes.end(), [](int64_t size) { return size >= 0; });
+  if (!sized && output < otherwise.size()) return {c.output_type(output, at::kFloat), true, otherwise[output]};
   return {c.output_type(output, at::kFloat), sized, sizes};
 }
-Tensors run_row(const Row& row, const Call& c) {
+Tensors run_row(const Row& row, const Call& c, const std::vector<Ints>& open_sizes = {}) {
   const auto given = arguments(row, c);
   std::map<std::string, Expected> wanted;
   for (size_t i = 0; i < row.outputs.size(); ++i)
-    if (!given.count(row.outputs[i])) wanted[row.outputs[i]] = expected(c, i);
+    if (!given.count(row.outputs[i])) wanted[row.outputs[i]] = expected(c, i, open_sizes);
   const auto made = run_operator(row.function, given, wanted);
   Tensors results;
   for (const std::string& name : row.outputs) {
@@ -136,9 +138,6 @@ const char* const kRows[] = {
     "MoeGatingTopKSoftmax(x finished) -> y experts rows = MoeGatingTopKSoftmax {k}",
     "MoeGatingTopKSoftmaxV2(x finished) -> y experts softmax = MoeGatingTopKSoftmaxV2 {k renorm?0 "
     "output_softmax_result_flag=want_softmax?0}",
-    "MoeInitRoutingV3(x experts scale offset) -> expanded_x expanded_rows counts expanded_scale = MoeInitRoutingV3 {active_num?-1 "
-    "expert_capacity=capacity?-1 expert_num?-1 drop_pad_mode=drop_pad?0 expert_tokens_num_type=count_type?0 "
-    "expert_tokens_num_flag=want_counts?0 quant_mode?-1 active_expert_range=range? row_idx_type=row_type?0}",
     "PromptFlashAttention(query key value pse mask query_lengths key_lengths " QUANTISED ") -> out = PromptFlashAttentionV3 {" OF_HEADS
     " scale_value=scale?1 pre_tokens?214748647 next_tokens?0 num_key_value_heads=key_heads?1 sparse_mode?0}",
     "QuantBatchMatmulV3(x1 x2 x2_scale x2_offset bias x1_scale) -> out = QuantMatmulV5 {transpose_x1=transpose1?0 "
@@ -161,6 +160,29 @@ const char* const kTraining[] = {
     "FlashAttentionScore(" OPERANDS " seq_q seq_kv q_start kv_start) -> " TRAINED " = FlashAttentionVarLenScoreV2 " OF_TRAINING,
 };
 constexpr size_t kLengths = 8;
+// Its inputs are lists, which a call does not tell apart: here each of them has one tensor.
+const char* const kGrouped =
+    "GroupedMatmul(x~transpose_x weight~transpose_weight bias scale offset antiquant_scale antiquant_offset groups row_scale) -> out "
+    "= GroupedMatmulV5 {split_item?0 group_type?-1 group_list_type=list_type?0 act_type=activation?0}";
+constexpr size_t kGroups = 7;
+const char* const kRouting =
+    "MoeInitRoutingV3(x experts scale offset) -> expanded_x expanded_rows counts expanded_scale = MoeInitRoutingV3 {active_num?-1 "
+    "expert_capacity=capacity?-1 expert_num?-1 drop_pad_mode=drop_pad?0 expert_tokens_num_type=count_type?0 "
+    "expert_tokens_num_flag=want_counts?0 quant_mode?-1 active_expert_range=range? row_idx_type=row_type?0}";
+// Rows in the order of their experts, where each of them went, rows of each expert, scales of rows.
+std::vector<Ints> routed(const Call& c) {
+  const int64_t all = c.in[1].numel(), wanted = c.integer("active_num", -1), columns = c.in[0].size(-1), experts = c.integer("expert_num");
+  const bool padded = c.integer("drop_pad_mode") == 1;
+  const int64_t capacity = c.integer("expert_capacity"), rows = padded ? experts * capacity : wanted > 0 ? std::min(wanted, all) : all;
+  const Ints range = c.ints("active_expert_range");
+  const int64_t active = range.size() == 2 ? range[1] - range[0] : experts;
+  return {padded ? Ints{experts, capacity, columns} : Ints{rows, columns}, {all},
+          c.integer("expert_tokens_num_type") == 2 ? Ints{experts, 2} : Ints{active}, {rows}};
+}
+void require_single_tensors(const Row& row, const Call& c) {
+  const bool single = c.in.size() <= row.inputs.size() && (!c.given(kGroups) || c.in[kGroups].scalar_type() == at::kLong);
+  TORCH_CHECK(single, "several tensors in a list are not implemented by air-sim");
+}
 }  // namespace
 
 void add_by_name(Table& table) {
@@ -168,6 +190,13 @@ void add_by_name(Table& table) {
     const Row row(text);
     table[row.type] = [row](const Call& c) { return run_row(row, c); };
   }
+  const Row grouped(kGrouped);
+  table[grouped.type] = [grouped](const Call& c) {
+    require_single_tensors(grouped, c);
+    return run_row(grouped, c);
+  };
+  const Row routing(kRouting);
+  table[routing.type] = [routing](const Call& c) { return run_row(routing, c, routed(c)); };
   const Row whole(kTraining[0]), parts(kTraining[1]);
   table[whole.type] = [whole, parts](const Call& c) { return run_row(c.given(kLengths) ? parts : whole, c); };
 }

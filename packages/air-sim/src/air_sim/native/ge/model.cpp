@@ -26,7 +26,7 @@ const TypeRow kTypes[] = {
     {1, 0, at::kFloat},   {2, 1, at::kHalf},   {3, 2, at::kChar},     {4, 4, at::kByte},           {5, 6, at::kShort},
     {7, 3, at::kInt},     {8, 9, at::kLong},   {11, 12, at::kBool},   {12, 11, at::kDouble},       {16, 16, at::kComplexFloat},
     {17, 17, at::kComplexDouble}, {27, 27, at::kBFloat16}, {6, 7, at::kUInt16}, {9, 8, at::kUInt32}, {10, 10, at::kUInt64},
-    {34, 35, at::kFloat8_e5m2}, {35, 36, at::kFloat8_e4m3fn},
+    {34, 35, at::kFloat8_e5m2}, {35, 36, at::kFloat8_e4m3fn}, {36, 37, at::kFloat8_e8m0fnu},
     {kFourBits, 29, at::kChar}};  // one value in each number of eight
 
 Desc parse_desc(Bytes bytes) {
@@ -173,12 +173,12 @@ int64_t index_of(const Op* op) {
 at::ScalarType type_of_graph(int type) {
   for (const TypeRow& row : kTypes)
     if (row.graph == type) return row.type;
-  throw std::runtime_error("data type " + std::to_string(type) + " of a graph has no CPU kernels");
+  throw std::runtime_error("data type " + std::to_string(type) + " of a graph is not implemented by air-sim");
 }
 at::ScalarType type_of_api(int64_t type) {
   for (const TypeRow& row : kTypes)
     if (row.api == type) return row.type;
-  throw std::runtime_error("ge::DataType " + std::to_string(type) + " has no CPU kernels");
+  throw std::runtime_error("ge::DataType " + std::to_string(type) + " is not implemented by air-sim");
 }
 int api_of_type(at::ScalarType type) {
   for (const TypeRow& row : kTypes)

@@ -24,14 +24,16 @@ class Objects {
     made->sized = expected.sized;
     return made;
   }
+  const Object* list(const aclTensor* one) {
+    retain(one);
+    return keep(new aclTensorList(&one, 1));
+  }
   const void* object(const Parameter& wanted, const Argument& given) {
     switch (wanted.kind) {
       case 'T': return given.tensor.defined() ? tensor(given.tensor) : nullptr;
       case 'L': {
         if (!given.tensor.defined()) return nullptr;
-        const aclTensor* one = tensor(given.tensor);
-        retain(one);
-        return keep(new aclTensorList(&one, 1));
+        return list(tensor(given.tensor));
       }
       case 'I': {
         const std::vector<int64_t> values = given.tensor.defined() ? numbers(given.tensor) : given.ints;
@@ -85,7 +87,8 @@ std::map<std::string, Tensor> run_operator(const std::string& name, const std::m
     Value value;
     if (result != expected.end()) {
       ++used;
-      value.pointer = results[parameter.name] = objects.result(result->second);
+      aclTensor* made = results[parameter.name] = objects.result(result->second);
+      value.pointer = parameter.kind == 'L' ? objects.list(made) : made;
     }
     TORCH_CHECK(value.pointer || parameter.nullable || parameter.written, "aclnn", name, " needs ", parameter.name);
     values.push_back(value);

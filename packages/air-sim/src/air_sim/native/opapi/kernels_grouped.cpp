@@ -52,8 +52,7 @@ struct Operands {
   Tensor product(const Tensor& rows, size_t group, size_t groups, const Tensor& scale_of_rows) const {
     Tensor w = of_group(weight, group, groups);
     if (w.dim() == 3 && w.size(0) == 1) w = w.squeeze(0);
-    bool integers = rows.scalar_type() == at::kChar;
-    auto wide = integers ? at::kDouble : at::kFloat;
+    auto wide = rows.scalar_type() == at::kChar || rows.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
     w = w.to(wide);
     if (Tensor offset = of_group(antiquant_offset, group, groups); offset.defined()) w = w + offset.to(wide);
     if (Tensor s = of_group(antiquant_scale, group, groups); s.defined()) w = w * s.to(wide);
@@ -97,7 +96,7 @@ void by_rows(const Call& c, const Operands& o, int64_t activation) {
   }
   auto targets = c.tensors("out");
   if (targets.size() == 1) {
-    Tensor all = at::zeros(targets[0].sizes(), at::kDouble), found = at::cat(results);
+    Tensor found = at::cat(results), all = at::zeros({o.x[0].size(0), found.size(1)}, at::kDouble);
     all.narrow(0, 0, found.size(0)).copy_(found);
     results = {all};
   }
