@@ -10,6 +10,7 @@ import torch
 from torch.nn import functional
 
 import air_fxpasses.npu_ops  # noqa: F401  (declares the operators)
+from air_fxpasses.npu_cards import NotCovered
 
 npu = torch.ops.npu
 F32 = torch.float32
@@ -81,6 +82,35 @@ def test_dynamic_quantisation_undone_gives_the_values_back() -> None:
     zero, none = npu.npu_dynamic_quant(torch.zeros(2, 8))
     assert not zero.any()
     assert not none.any()
+
+
+def test_a_weight_of_experts_is_scaled_by_groups_of_its_rows() -> None:
+    x, ends = torch.randn(8, 16), torch.tensor([2, 5, 8])
+    weight = torch.randint(-8, 8, (3, 16, 32), dtype=torch.int8)
+    scale, offset = torch.rand(3, 2, 32), torch.rand(3, 2, 32)
+    (found,) = npu.npu_grouped_matmul(
+        [x],
+        [weight],
+        antiquant_scale=[scale],
+        antiquant_offset=[offset],
+        group_list=ends,
+        split_item=3,
+        group_type=0,
+    )
+    wide = [each.repeat_interleave(8, 1) for each in (scale, offset)]
+    weights = (weight + wide[1]) * wide[0]
+    close(found, torch.cat([rows @ weights[i] for i, rows in enumerate(x.split([2, 3, 3]))]), 1e-4)
+
+
+def test_scales_of_groups_of_a_result_are_refused_by_name() -> None:
+    x, weight = (torch.ones(size, dtype=torch.int8) for size in ((8, 16), (3, 16, 32)))
+    with pytest.raises(NotCovered, match="groups"):
+        npu.npu_quant_matmul(x, weight[0], torch.rand(4, 32), pertoken_scale=torch.rand(8), output_dtype=F32)
+    with pytest.raises(NotCovered, match="groups"):
+        npu.npu_grouped_matmul(
+            [x], [weight], scale=[torch.rand(3, 2, 32)], per_token_scale=[torch.rand(8)], split_item=3,
+            group_list=torch.tensor([2, 5, 8]), group_type=0, output_dtype=torch.bfloat16,
+        )  # fmt: skip
 
 
 def test_quantised_products_equal_products_of_integers() -> None:

@@ -50,6 +50,12 @@ def _ends(group_list: Tensor | Sequence[int] | None, kind: int, groups: int) -> 
     return [int(end) for end in (given if kind == 0 else given.cumsum(0))]
 
 
+def _of_rows(scale: Tensor, weight: Tensor) -> Tensor:
+    """A scale or offset for each row of the weight, where groups of rows have one of their own."""
+    groups = scale.shape[0] if scale.dim() > 1 else 1
+    return scale if groups == 1 else scale.repeat_interleave(weight.shape[0] // groups, 0)
+
+
 def _product(
     x: Tensor, group: int, weight: Tensor, options: dict[str, Any], row_scale: Tensor | None
 ) -> Tensor:
@@ -57,11 +63,13 @@ def _product(
     left, right = (t.to(torch.float64) if is_integer else wide(t) for t in (x, weight))
     for name, apply in (("antiquant_offset", torch.add), ("antiquant_scale", torch.mul)):
         part = _of(options[name], group)
-        right = right if part is None else apply(right, wide(part))
+        right = right if part is None else apply(right, _of_rows(wide(part), right))
     out, bias = left @ right, _of(options["bias"], group)
     if bias is not None and bias.dtype == torch.int32:
         out = out + bias
     scale = _of(options["scale"], group)
+    if scale is not None and scale.dim() > 1 and scale.shape[-2] > 1:
+        raise NotCovered(_NAME, "a scale for each of several groups of rows of a weight")
     out = out if scale is None else out * unpacked_scale(scale)
     out = out if row_scale is None else out * wide(row_scale).unsqueeze(-1)
     if bias is not None and bias.dtype != torch.int32:
