@@ -147,6 +147,23 @@ def test_N14_generated_inputs_prove_a_graph_that_has_only_fake_ones() -> None:
     assert report.modified
 
 
+def test_N14_values_of_four_bits_are_made_and_compared_as_their_bytes() -> None:
+    def copies(q: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return q.clone(), q[1:3].clone(), x + 1 - 1
+
+    def another(gm: GraphModule, facts: Facts) -> None:
+        node = next(n for n in gm.graph.nodes if n.target is aten.slice.Tensor)
+        node.args = (*node.args[:2], 0, 2)
+
+    def made() -> GraphModule:
+        packed = torch.arange(64, dtype=torch.uint8).view(4, 16).view(torch.float4_e2m1fn_x2)
+        return compiled_graph(copies, packed, torch.ones(4))
+
+    assert not Pipeline(default_passes(), verify=True).run(made()).unverified
+    report = Pipeline([Edit(another)], verify=True).run(made())
+    assert "output 1 differs" in (report.steps[0].rolled_back or "")
+
+
 def test_numerics_that_cannot_be_checked_are_said_not_to_be() -> None:
     x = torch.zeros(4, dtype=torch.int64)
     gm = functional_graph(lambda x: torch.ones(2)[x], x)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from air_fxpasses._run import Outcome
+from air_fxpasses._run import ONLY_BYTES, Outcome
 
 
 def difference(before: Outcome, after: Outcome, rtol: float = 0.0) -> str | None:
@@ -42,6 +42,8 @@ def _strides(tensor: torch.Tensor) -> list[int]:
 
 
 def _element_difference(a: torch.Tensor, b: torch.Tensor, rtol: float) -> str | None:
+    if a.dtype in ONLY_BYTES:
+        a, b = a.view(torch.uint8), b.view(torch.uint8)
     if torch.equal(a, b):
         return None
     try:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+import torch
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
@@ -51,6 +52,10 @@ def called(gm: GraphModule, node: Node, args: Sequence[Any], kwargs: dict[str, A
     if node.op == "call_module":
         target = gm.get_submodule(target)
     return target(*args, **kwargs)
+
+
+#: What torch keeps, and neither fills, casts nor compares.
+ONLY_BYTES: Final = frozenset({torch.float4_e2m1fn_x2})
 
 
 def copied(inputs: Sequence[Any]) -> list[Any]:

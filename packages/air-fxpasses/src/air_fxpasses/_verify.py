@@ -18,7 +18,7 @@ from torch.fx import GraphModule
 
 from air_fxpasses._compare import difference
 from air_fxpasses._facts import Facts
-from air_fxpasses._run import Outcome, copied, run_graph
+from air_fxpasses._run import ONLY_BYTES, Outcome, copied, run_graph
 from air_graph import hint_of
 
 log = logging.getLogger(__name__)
@@ -121,6 +121,9 @@ def _generated(fake: torch.Tensor, generator: torch.Generator) -> torch.Tensor |
     known = [v for v in layout if v is not None]
     size, stride, offset = known[: fake.dim()], known[fake.dim() : -1], known[-1]
     length = offset + 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if 0 not in size else 1
+    if fake.dtype in ONLY_BYTES:
+        flat = torch.randint(0, 256, (length,), generator=generator, dtype=torch.uint8).view(fake.dtype)
+        return flat.to(device=fake.device).as_strided(size, stride, offset)
     if fake.dtype.is_floating_point or fake.dtype.is_complex:
         flat = torch.randn(length, generator=generator, dtype=torch.float32)
     else:
