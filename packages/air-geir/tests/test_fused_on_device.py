@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -143,3 +144,12 @@ def test_bytes_are_read_as_shared_exponents(device_engine: str) -> None:
     seen: list[air_geir.Executable] = []
     assert torch.equal(compiled(exponents, seen)(x).cpu(), exponents(x).cpu())
     assert seen[0].explain()["engine"] == device_engine
+
+
+@pytest.mark.parametrize("function", [torch.exp, torch.log], ids=["exp", "log"])
+def test_a_function_of_complex_infinities_gives_what_eager_gives(function: Any, device_engine: str) -> None:
+    x = torch.tensor([complex(math.inf, 0), complex(0, math.inf), complex(1, -0.0)]).to("npu")
+    seen: list[air_geir.Executable] = []
+    found = compiled(function, seen)(x)
+    assert seen[0].explain()["engine"] == device_engine
+    torch.testing.assert_close(found.cpu(), function(x).cpu(), equal_nan=True)

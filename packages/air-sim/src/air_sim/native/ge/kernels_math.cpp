@@ -12,17 +12,20 @@ Tensor product(const Call& c, const char* transpose_a, const char* transpose_b) 
   const Tensor result = at::matmul(a, b);
   return c.given(2) ? result + c.in[2] : result;
 }
+// scale * x + shift; without either, x itself: an infinity times one has a part that is no number, if it is complex.
+bool is_plain(const Call& c) { return c.real("scale", 1) == 1 && c.real("shift", 0) == 0; }
+Tensor shifted(const Call& c) { return is_plain(c) ? c.in[0] : c.in[0] * c.real("scale", 1) + c.real("shift", 0); }
 // base^(scale * x + shift); a base of -1 stands for e.
 Tensor exponential(const Call& c) {
-  const Tensor t = c.in[0] * c.real("scale", 1) + c.real("shift", 0);
+  const Tensor t = shifted(c);
   const double base = c.real("base", -1);
   return base < 0 ? t.exp() : at::pow(base, t).to(t.scalar_type());
 }
 Tensor logarithm(const Call& c) {
-  const bool plain = c.real("scale", 1) == 1 && c.real("shift", 0) == 0;
+  const bool plain = is_plain(c);
   if (plain && c.real("base", -1) == 2) return c.in[0].log2();
   if (plain && c.real("base", -1) == 10) return c.in[0].log10();
-  const Tensor t = (c.in[0] * c.real("scale", 1) + c.real("shift", 0)).log();
+  const Tensor t = shifted(c).log();
   const double base = c.real("base", -1);
   return base < 0 ? t : t / std::log(base);
 }
