@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from air_aclgraph import exact
+from air_backend._open_sizes import OpenSizes, is_open
 from air_backend.errors import OtherInput
 from air_graph.page import text_of
 
@@ -21,17 +22,18 @@ _NUMBERS = (int, float, bool, complex, str)
 
 
 class Kinds:
-    """What each argument was in the example that a graph was compiled for; a size that was open may be another one."""
+    """What each argument was in the example that a graph was compiled for; a size that was open may be another one.
+
+    One that the trace has several times, or that others follow from, is the same everywhere.
+    """
 
     def __init__(self, examples: Sequence[Any]) -> None:
         self._examples = tuple(examples)
-        self._open = [
-            place for place, one in enumerate(examples) if isinstance(one, Tensor) and _is_open(one)
-        ]
+        self._sizes = OpenSizes(self._examples)
         fixed = [
             (place, one.dtype, torch.Size(one.shape))
             for place, one in enumerate(examples)
-            if isinstance(one, Tensor) and place not in self._open
+            if isinstance(one, Tensor) and not is_open(one)
         ]
         weights = {place for place, *_ in fixed if isinstance(examples[place], nn.Parameter)}
         self._fixed = [row for row in fixed if row[0] not in weights]
@@ -55,7 +57,7 @@ class Kinds:
             place = next(i for i in range(len(args)) if _is_no_tensor(args[i], self._examples[i]))
         if place is None:
             place = next((place for place, number in self._numbers if _is_other(args[place], number)), None)
-        return None if place is None else self._told(place, args[place])
+        return None if place is None else self._told(args, place)
 
     def _other_tensor(self, args: Sequence[Any]) -> int | None:
         """The place of a tensor of another type or size; raises where something is none."""
@@ -69,10 +71,27 @@ class Kinds:
                 if given.dtype is not dtype or given.shape != shape:
                     return place
                 self._known[at] = weakref.ref(given)
-        return next((place for place in self._open if not _fits(args[place], self._examples[place])), None)
+        return self._other_open_size(args)
 
-    def _told(self, place: int, given: Any) -> str:
-        return f"argument {place} is {_named(given)}, and was {_named(self._examples[place])}"
+    def _other_open_size(self, args: Sequence[Any]) -> int | None:
+        """The place of an argument whose sizes the trace left open, and that does not fit the other arguments."""
+        open_ones = self._sizes.tensors
+        place = next(
+            (place for place in open_ones if not _is_alike(args[place], self._examples[place])), None
+        )
+        if place is None:
+            place = next((place for place in self._sizes.numbers if type(args[place]) is not int), None)
+        if place is not None or not open_ones:
+            return place
+        extents = self._sizes.extents(args)
+        return next((place for place in open_ones if not _fits(args[place], extents[place].sizes)), None)
+
+    def _told(self, args: Sequence[Any], place: int) -> str:
+        known = self._examples[place]
+        told = f"argument {place} is {_named(args[place])}, and was {_named(known)}"
+        if place in self._sizes.tensors and _is_alike(args[place], known):
+            told += f", where {self._sizes.symbols(args, place)}"
+        return told
 
 
 def _is_other(given: Any, number: Any) -> bool:
@@ -85,19 +104,14 @@ def _nothing() -> None:
     """Stands for a parameter that no call had."""
 
 
-def _is_open(value: Tensor) -> bool:
-    return any(isinstance(size, torch.SymInt) for size in value.shape)
+def _is_alike(given: Any, example: Tensor) -> bool:
+    return given.dtype is example.dtype and given.dim() == example.dim()
 
 
-def _fits(given: Any, example: Any) -> bool:
-    return (
-        given.dtype is example.dtype
-        and given.dim() == example.dim()
-        and all(
-            size == known
-            for size, known in zip(given.shape, example.shape, strict=True)
-            if not isinstance(known, torch.SymInt)
-        )
+def _fits(given: Tensor, sizes: Sequence[int | None]) -> bool:
+    """Whether a tensor has these sizes, as far as they are known."""
+    return given.shape == sizes or all(
+        known in (None, size) for size, known in zip(given.shape, sizes, strict=True)
     )
 
 
