@@ -27,9 +27,8 @@ from air_backend._compilation import Compilation
 from air_backend._compile import compile_aten
 from air_backend._decompositions import decompositions_of
 from air_backend._for_dynamo import for_dynamo
-from air_backend._given import in_a_tuple, is_as_aotautograd_makes_it
+from air_backend._given_calls import compiled_graph, guarded
 from air_backend._keeping import keeping
-from air_backend._kinds import example_values, kinds_of, of_its_kind
 from air_backend._meshes import forget_meshes
 from air_backend._npu_traces import trace_on_npu
 from air_backend._one_by_one import call_one_by_one
@@ -241,8 +240,7 @@ def compiled_program(program: ExportedProgram, backend: Callable[..., Any]) -> C
     Sizes that were exported as dynamic may differ between calls.
     """
     dynamic = None if program.range_constraints else False
-    compiled: Callable[..., Any] = torch.compile(program.module(), backend=backend, dynamic=dynamic)
-    return compiled
+    return guarded(program.module(), backend, dynamic)
 
 
 def compile_fx(
@@ -252,23 +250,22 @@ def compile_fx(
 ) -> Callable[..., Any]:
     """Compiles a graph; without inputs they are taken from the placeholders' metadata.
 
-    One that is not functional, or has torch's functions in it, goes through AOTAutograd first. A program of
-    `torch.export` is compiled at its first call, and called as the module that was exported.
+    A graph of ATen operators that writes only its arguments, at its end, is compiled at once, any other one at
+    its first call, as is a program of `torch.export`. Calls in another state, with gradients for example, have
+    the graph compiled for that state as well; arguments of other types and sizes are refused (`OtherInput`).
     """
     if isinstance(gm, ExportedProgram):
         return compiled_program(gm, Backend(effective_config(None, None, options)))
     if not isinstance(gm, fx.GraphModule):
         raise NotAGraphModule(type(gm).__name__)
-    if example_inputs is None:
-        example_inputs = example_values(gm)
     config = effective_config(None, None, options)
-    kinds = kinds_of(gm, example_inputs)
-    if not is_as_aotautograd_makes_it(gm):
-        run = in_a_tuple(gm, lambda flat: Backend(config)(flat, example_inputs))
-        return of_its_kind(run, kinds)
-    record, executor = compile_aten(gm, example_inputs, config)
-    _records.keep(record, executor)
-    return of_its_kind(air_aclgraph.outside_levels(executor, with_tangents(None, config)), kinds)
+
+    def direct(flat: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        record, executor = compile_aten(flat, inputs, config)
+        _records.keep(record, executor)
+        return air_aclgraph.outside_levels(executor, with_tangents(None, config))
+
+    return compiled_graph(gm, example_inputs, Backend(config), direct)
 
 
 _logs.register_alias()

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor, fx, nn
 
 from air_aclgraph import exact
+from air_backend._layouts import Layout
 from air_backend._open_sizes import OpenSizes, is_open
 from air_backend.errors import OtherInput
 from air_graph.page import text_of
@@ -46,6 +47,22 @@ class Kinds:
         """Raises where a call differs."""
         if (told := self.difference(args)) is not None:
             raise OtherInput(told)
+
+    @property
+    def layouts(self) -> list[tuple[int, Layout]]:
+        """The tensors of the example that lie at strides of their own, by their places."""
+        return [
+            (place, Layout(one.device, one.stride()))
+            for place, one in enumerate(self._examples)
+            if isinstance(one, Tensor) and one.layout is torch.strided and not is_open(one)
+        ]
+
+    def open_layouts(self, args: Sequence[Any]) -> list[tuple[int, Layout]]:
+        """How the tensors with open sizes were traced to lie where these have the sizes of a call that fits."""
+        extents = self._sizes.extents(args) if self._sizes.tensors else {}
+        return [
+            (place, Layout(self._examples[place].device, extent.strides)) for place, extent in extents.items()
+        ]
 
     def difference(self, args: Sequence[Any]) -> str | None:
         """In which argument a call differs, and how; None where it fits."""
@@ -128,17 +145,23 @@ def example_values(gm: fx.GraphModule) -> list[Any]:
     return [node.meta["val"] for node in gm.graph.find_nodes(op="placeholder")]
 
 
+#: Where a trace notes the value of a node: one of ATen operators, and one of Dynamo's.
+_NOTED: Final = ("val", "example_value")
+
+
+def traced_values(gm: fx.GraphModule) -> list[Any] | None:
+    """The values that the trace notes of the arguments; None where it does not."""
+    places = gm.graph.find_nodes(op="placeholder")
+    noted = [_noted(node) for node in places]
+    return None if any(value is _nothing for value in noted) else noted
+
+
 def kinds_of(gm: fx.GraphModule, examples: Sequence[Any]) -> Kinds:
     """The kinds of arguments that the trace says, or else the example."""
     places = gm.graph.find_nodes(op="placeholder")
-    return Kinds([node.meta.get("val", example) for node, example in zip(places, examples, strict=False)])
+    pairs = zip(places, examples, strict=False)
+    return Kinds([_noted(node, example) for node, example in pairs])
 
 
-def of_its_kind(run: Callable[..., Any], kinds: Kinds) -> Callable[..., Any]:
-    """The compiled graph, which refuses arguments of another kind."""
-
-    def checked(*args: Any) -> Any:
-        kinds.check(args)
-        return run(*args)
-
-    return checked
+def _noted(node: fx.Node, otherwise: Any = _nothing) -> Any:
+    return next((node.meta[name] for name in _NOTED if name in node.meta), otherwise)

@@ -23,8 +23,8 @@ from torch.export import ExportedProgram
 import air_config
 from air_backend import _backend
 from air_backend._compilation import Compilation, GraphFacts
-from air_backend._given import in_a_tuple, is_as_aotautograd_makes_it
-from air_backend._kinds import Kinds, example_values, kinds_of, of_its_kind
+from air_backend._given_calls import compiled_graph
+from air_backend._kinds import example_values
 from air_backend.errors import NotAGraphModule
 from air_backend.npugraph_ex import _artifacts
 from air_backend.npugraph_ex.configs.compiler_config import CompilerConfig, _process_kwargs_options
@@ -54,14 +54,12 @@ class _CompiledFxGraph:
     ) -> None:
         self.runner = runner
         self.config = config
-        self.kinds: Kinds | None = None
-        """What the arguments of a call have to be, where nobody else sees to it."""
+        self.calls: Callable[..., Any] | None = None
+        """Who serves the calls, where nobody else sees to it that they are those that were compiled for."""
         self._code = code
 
-    def __call__(self, *args: Any) -> Any:
-        if self.kinds is not None:
-            self.kinds.check(args)
-        return self.runner(list(args))
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.runner(list(args)) if self.calls is None else self.calls(*args, **kwargs)
 
     def get_code(self, extend_config: Mapping[str, Any] | None = None) -> str:
         """The graph as a text that `load_artifacts` reads; empty, with a warning, where it cannot be one."""
@@ -177,8 +175,9 @@ def compile_fx(
 ) -> _CompiledFxGraph | Callable[..., Any]:
     """Compiles a graph; without inputs they are taken from the placeholders' metadata.
 
-    One that is not functional, or has torch's functions in it, goes through AOTAutograd first. A program of
-    `torch.export` is compiled at its first call, and called as the module that was exported.
+    A graph of ATen operators that writes only its arguments, at its end, is compiled at once, any other one at
+    its first call, as is a program of `torch.export`. Calls in another state, with gradients for example, have
+    the graph compiled for that state as well; arguments of other types and sizes are refused (`OtherInput`).
     """
     config = CompilerConfig()
     _process_kwargs_options(config, {"options": options})
@@ -186,14 +185,25 @@ def compile_fx(
         return _backend.compiled_program(gm, Backend(config))
     if not isinstance(gm, fx.GraphModule):
         raise NotAGraphModule(type(gm).__name__)
-    inputs = example_values(gm) if example_inputs is None else example_inputs
-    kinds = kinds_of(gm, inputs)
-    if not is_as_aotautograd_makes_it(gm):
-        return of_its_kind(in_a_tuple(gm, lambda flat: Backend(config)(flat, inputs)), kinds)
-    compiled = get_compiler(config)(gm, inputs)
-    if isinstance(compiled, _CompiledFxGraph):  # and not a client's
-        compiled.kinds = kinds
-    return compiled
+    made: list[_CompiledFxGraph] = []
+
+    def direct(flat: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        made.append(get_compiler(config)(flat, inputs))
+        return _called_one_by_one(made[0])
+
+    run = compiled_graph(gm, example_inputs, Backend(config), direct)
+    if not made:
+        return run
+    if isinstance(made[0], _CompiledFxGraph):  # and not a client's
+        made[0].calls = run
+    return made[0]
+
+
+def _called_one_by_one(compiled: Any) -> Callable[..., Any]:
+    if not isinstance(compiled, _CompiledFxGraph):
+        return compiled  # type: ignore[no-any-return]  # a client's
+    runner = compiled.runner
+    return lambda *args: runner(list(args))
 
 
 def _unpack_meta_list(values: Sequence[Any]) -> list[Any]:
