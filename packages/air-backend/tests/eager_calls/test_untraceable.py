@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch._dynamo.exc import BackendCompilerFailed
 
 from air_backend import CompilerConfig, explain, get_npu_backend
@@ -130,3 +130,21 @@ def test_N23_a_setting_that_torch_has_for_other_devices_is_named(mode: str) -> N
         pytest.warns(NotTraced, match="leave torch._functorch.config.functionalize_rng_ops off"),
     ):
         compiled(lambda x: torch.rand_like(x) + x, mode)(torch.ones(4))
+
+
+class Counted(nn.Module):
+    """Reads a number."""
+
+    def forward(self, x: Tensor, count: Tensor) -> Tensor:
+        return x * count.item()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_N23_the_advice_for_a_number_names_the_option_that_captures_it(mode: str) -> None:
+    x, count = torch.ones(3), torch.tensor(2)
+    module = torch.export.export(Counted(), (x, count)).module()
+    with pytest.warns(NotTraced, match="_local_scalar_dense") as told:
+        torch.testing.assert_close(compiled(module, mode)(x, count), x * 2)
+    (message,) = (str(each.message) for each in told if each.category is NotTraced)
+    assert "set torch._dynamo.config.capture_scalar_outputs" in message
+    assert "rewrite the line" not in message
