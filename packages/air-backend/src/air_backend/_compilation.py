@@ -33,6 +33,8 @@ from air_graph.executors import boxed
 
 JOINT_GRAPH: Final = "experimental_config.aot_config_enable_joint_graph"
 KEEP_MUTATIONS: Final = "experimental_config.keep_inference_input_mutations"
+WITH_BACKWARD: Final = ("forward", "joint")
+"""The roles of graphs whose results have gradients: autograd differentiates none of them twice."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class GraphFacts:
         if JOINED in gm.meta:
             role = "joint"
         wrapped, declared = air_aclgraph.Wrapped.now(), declared_sizes_of(values)
-        repeats = repeats_of(gm) if role == "forward" else ""
+        repeats = repeats_of(gm) if role in WITH_BACKWARD else ""
         return cls(role, air_graph.static_inputs(gm), wrapped, Written.now(), declared, repeats)
 
     def declare(self, inputs: Sequence[Any]) -> None:
@@ -104,7 +106,7 @@ class Compilation:
             half = BackwardHalf(gm, _places_of_tangents(gm), self.config)
         else:
             self.sharing.learn(known.written)
-        if known.role == "forward":
+        if known.role in WITH_BACKWARD:
             self.repeatable.is_compiled, self.repeatable.repeats = True, known.repeats
         record, run = compile_aten(
             gm,
