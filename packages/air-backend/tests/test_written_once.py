@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch._functorch import config
 from torch.utils.checkpoint import checkpoint
 
+from air_backend.errors import BudgetIgnored
 from air_graph import _effects, effects_of, register_hidden_writes
 
 JOINT = {"experimental_config.aot_config_enable_joint_graph": True}
@@ -90,6 +92,17 @@ def test_a_hidden_write_is_done_once_and_where_the_program_does_it(
         return result
 
     assert step(torch.compile(loss, backend="air", options={"mode": mode, **options})) == step(loss)
+
+
+def test_a_hidden_write_is_not_repeated_for_a_smaller_memory_budget(tally: Any) -> None:
+    def loss(x: Tensor, count: Tensor) -> Tensor:
+        result: Tensor = InForward.apply(x * 2, count, tally).exp().sum()  # type: ignore[no-untyped-call]
+        return result
+
+    compiled = torch.compile(loss, backend="air", options={"mode": "reduce-overhead"})
+    with config.patch(activation_memory_budget=0.0), pytest.warns(BudgetIgnored, match="has to run once"):
+        found = step(compiled)
+    assert found == step(loss)
 
 
 @pytest.mark.parametrize("options", [{}, JOINT], ids=["divided", "joined"])

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor, fx
-from torch._functorch.partitioners import default_partition
 from torch._ops import OpOverload
 from torch.utils._pytree import tree_leaves
 
+from air_backend._budget import divides
 from air_backend._written_once import TAG, keep_on_their_side, must_be_in
 from air_graph import is_collective, is_functional_collective, note_saved_results, writes
 
@@ -29,17 +29,20 @@ _TAKES: Final = torch.ops.aten._assert_async.msg
 _MARK: Final = "a collective whose result is dropped"
 
 
-def divided(joint: fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, **known: Any) -> Halves:
+def divided(
+    joint: fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, is_joined: bool = False, **known: Any
+) -> Halves:
     """Forward and backward, by torch's own rule, with every collective of the joint graph.
 
     The forward notes which of its results are for the backward alone.
     """
     keep_on_their_side(joint.graph)
     lost = _dropped(joint.graph)
+    divide = divides(joint.graph, lost=lost, is_joined=is_joined)
     late = _needs_gradients(joint.graph) if lost else set()
     marks = [_taken(node, node in late or node.meta.get(TAG) in _OF_BACKWARD) for node in lost]
     with _computed_again(joint.graph, lost):
-        halves = default_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs, **known)
+        halves = divide(joint, inputs, num_fwd_outputs=num_fwd_outputs, **known)
     for half in halves:
         _without_strays(half)
     if marks:

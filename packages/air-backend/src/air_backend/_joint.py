@@ -46,8 +46,9 @@ def partition(joint: fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, **kno
         _join(joint, num_fwd_outputs)
     else:
         _warn_once(refusal)
-    forward, backward = divided(joint, inputs, num_fwd_outputs=num_fwd_outputs, **known)
-    if refusal is None:
+    is_joined = refusal is None
+    forward, backward = divided(joint, inputs, num_fwd_outputs=num_fwd_outputs, is_joined=is_joined, **known)
+    if is_joined:
         forward.meta[JOINED] = True
     return forward, backward
 

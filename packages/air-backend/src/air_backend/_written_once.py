@@ -28,8 +28,13 @@ def must_be_in(backward: bool) -> str:
 def keep_on_their_side(graph: fx.Graph) -> None:
     """Marks the writes and the collectives that torch does not see."""
     for node in graph.nodes:
-        if (hides_a_write(node) or _communicates(node)) and "recompute" not in node.meta:
+        if stays_on_its_side(node):
             node.meta[TAG] = must_be_in(is_of_backward(node))
+
+
+def stays_on_its_side(node: fx.Node) -> bool:
+    """Whether a node runs once, where it was traced; a checkpoint may say otherwise."""
+    return (hides_a_write(node) or _communicates(node)) and "recompute" not in node.meta
 
 
 def is_of_backward(node: fx.Node) -> bool:

@@ -466,6 +466,16 @@ class NotJoined(UserWarning):
         return "\n".join(lines)
 
 
+class BudgetIgnored(UserWarning):
+    """A training step saves for its backward what it saves without torch's `activation_memory_budget`.
+
+    Checkpoint what saves much (`torch.utils.checkpoint`); the gradients are the same either way.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"activation_memory_budget is ignored: {reason}; checkpoint what saves much")
+
+
 class DebugFolderWarning(UserWarning):
     """The folder of `TORCH_COMPILE_DEBUG=1` cannot be written; the program goes on without it.
 

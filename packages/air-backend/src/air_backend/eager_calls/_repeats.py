@@ -80,7 +80,7 @@ def repeats_of(gm: fx.GraphModule) -> Repeats | str:
     metadata = None if context is None else context.fw_metadata
     if metadata is None:
         return "AOTAutograd said nothing about it"
-    reason = next(filter(None, map(_reason, gm.graph.nodes)), None)
+    reason = next(filter(None, map(why_not_again, gm.graph.nodes)), None)
     if reason is not None:
         return reason
     arguments = metadata.input_info
@@ -93,7 +93,7 @@ def repeats_of(gm: fx.GraphModule) -> Repeats | str:
     return Repeats((*before, *_of_results(metadata), *_of_values(metadata)), written, len(arguments))
 
 
-def _reason(node: fx.Node) -> str | None:
+def why_not_again(node: fx.Node) -> str | None:
     """Why a node may give something else another time; of operators that are not torch's own nobody knows."""
     target = node.args[1] if node.target is with_effects else node.target
     of_sizes = isinstance(node.meta.get("val"), py_sym_types)
