@@ -34,8 +34,8 @@ class Layer(nn.Module):
         self.linear = nn.Linear(SIZE, SIZE)
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.linear(x)
-        return nn.functional.gelu(y).tanh().sigmoid() + x
+        y: Tensor = nn.functional.gelu(self.linear(x))
+        return y.tanh().sigmoid() + x
 
 
 class Counting(nn.Module):
@@ -51,7 +51,7 @@ class Counting(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         before = (self.linear(x) * self.seen.clone()).sin()
         self.seen.add_(x.detach().mean(0))
-        return before * (self.seen * 2).cos()
+        return before * (self.seen * 2).cos()  # type: ignore[no-any-return]
 
 
 class Noise(nn.Module):

@@ -1,4 +1,4 @@
-"""torch's `activation_memory_budget`: how much a training step saves for its backward; the rest is computed again there.
+"""torch's `activation_memory_budget`: a training step saves less for its backward, and computes the rest again there.
 
 Where a budget is set, torch's min-cut divides a graph into forward and backward. By itself it would also draw random
 numbers again, and read again what is written by then: the backward would have other values than the forward.

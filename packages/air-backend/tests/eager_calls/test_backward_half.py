@@ -68,6 +68,23 @@ def test_N25_also_where_only_some_results_have_one(mode: str, used: tuple[int, .
         torch.testing.assert_close(many(run, seed, used), many(heads, seed, used))
 
 
+@pytest.mark.parametrize("used", [(0,), (1, 2), (0, 1, 2)])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.filterwarnings("ignore::air_backend.eager_calls.GradientsBatched")
+def test_N25_also_where_they_are_laid_out_otherwise_than_in_the_trace(
+    mode: str, used: tuple[int, ...]
+) -> None:
+    """Rows of a unit matrix are one column each, given to every row of a result; others are turned."""
+    found = []
+    for run in (compiled(mode, heads), heads):
+        x = torch.arange(20.0).reshape(5, 4).requires_grad_()
+        results = [run(x)[at] for at in used]
+        wanted = [torch.eye(one.shape[1])[:2, None].expand(2, *one.shape) for one in results]
+        wanted[0] = torch.randn(2, *results[0].t().shape, generator=torch.Generator().manual_seed(0)).mT
+        found.append(torch.autograd.grad(results, x, wanted, is_grads_batched=True)[0])
+    torch.testing.assert_close(*found)
+
+
 @pytest.mark.parametrize("vectorize", [False, True])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.filterwarnings("ignore::air_backend.eager_calls.GradientsBatched")

@@ -1,9 +1,10 @@
 """A backward half as autograd calls it: with gradients of other forms than the graph was made for, and at any time.
 
 Zero that nobody computed has no memory, and is given some. Many gradients at once are tensors with a hidden dimension,
-which only torch's own operators know: the graph runs eagerly on them. It does so as well where `torch._dynamo.reset()`
-closed what was compiled between a forward and its backward, and inside a `TorchDispatchMode`, which sees each operator
-of a backward: Dynamo keeps compiled code from such a mode, but a forward may have run outside.
+which only torch's own operators know: the graph runs eagerly on them, laid out as in the trace. It runs eagerly as well
+where `torch._dynamo.reset()` closed what was compiled between a forward and its backward, and inside a
+`TorchDispatchMode`, which sees each operator of a backward: Dynamo keeps compiled code from such a mode, but a forward
+may have run outside.
 
 Eager computes a backward under the autocast of the backward call. One that is active here was not active for the
 forward (AOTAutograd switches it off if it was), so the graph holds no casts for it: where it would cast anything, the
@@ -14,11 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
+from unittest import mock
 
 import torch
 from torch import Tensor, fx
 from torch._C._functorch import is_batchedtensor, is_legacy_batchedtensor
 from torch._dynamo.utils import counters
+from torch._functorch._aot_autograd import runtime_wrappers
 from torch._ops import HigherOrderOperator, OpOverload
 
 from air_backend.eager_calls._running import EAGER_CALLS, Run, as_it_came, asks_for_an_error, eager_or_refused
@@ -29,6 +32,7 @@ from air_graph.executors import boxed
 
 #: A plain gradient is none of these.
 _IS_BATCHED: Final = (is_legacy_batchedtensor, is_batchedtensor)
+_LAYS_OUT: Final = runtime_wrappers.coerce_to_expected_memory_format
 _CLOSED: Final = "a reset came between a forward and its backward"
 _WATCHED: Final = "a backward ran inside a TorchDispatchMode, which sees its operators"
 #: The dispatch keys under which operators that autocast casts have a kernel: of the CPU, CUDA devices and NPUs.
@@ -36,6 +40,34 @@ _CASTING: Final = ("AutocastCPU", "AutocastCUDA", "AutocastPrivateUse1")
 
 #: How many modes that see each operator this thread is inside of.
 modes_inside: Final[Callable[[], int]] = torch._C._len_torch_dispatch_stack
+
+
+def is_batched(value: Any) -> bool:
+    """Whether a gradient is many at once."""
+    return isinstance(value, Tensor) and any(asks(value) for asks in _IS_BATCHED)
+
+
+def many_laid_out(backward: Run) -> Run:
+    """The backward of a compiled function, to which torch gives many gradients in the layout of the trace.
+
+    torch copies a gradient that is laid out otherwise into memory for one.
+    """
+
+    def call(node: Any, *given: Any) -> Any:
+        gradients = given[0] if len(given) == 1 and isinstance(given[0], list) else given
+        if not any(map(is_batched, gradients)):
+            return backward(node, *given)
+        with mock.patch.object(runtime_wrappers, _LAYS_OUT.__name__, _laid_out):
+            return backward(node, *given)
+
+    return call
+
+
+def _laid_out(gradient: Tensor, wanted: Any) -> Tensor:
+    is_there = wanted.memory_format is not None or gradient.stride() == wanted.stride
+    if is_there or not is_batched(gradient):
+        return _LAYS_OUT(gradient, wanted)
+    return gradient.new_empty_strided(wanted.size, wanted.stride).copy_(gradient)
 
 
 class BackwardHalf:
@@ -64,7 +96,7 @@ class BackwardHalf:
                 gradient = args[at]
                 if not isinstance(gradient, Tensor):
                     continue
-                if any(is_batched(gradient) for is_batched in _IS_BATCHED):
+                if is_batched(gradient):
                     return self._many(*args)
                 if gradient._is_zerotensor():
                     args[at] = gradient.new_zeros(gradient.shape)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 import operator
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
@@ -29,6 +29,7 @@ from torch.autograd.graph import get_gradient_edge
 from torch.nn import Parameter
 
 from air_aclgraph import outside_modes
+from air_backend.eager_calls._backward_half import many_laid_out
 from air_backend.eager_calls._recent import Recent
 from air_backend.eager_calls._repeats import Repeats, repeats_as
 from air_backend.eager_calls._running import Run, as_it_came, eager_or_refused
@@ -262,7 +263,7 @@ def _change(function: Any, line: SourceLine | None) -> None:
 
     Dynamo leaves it alone: a gradient is asked for inside compiled functions as well.
     """
-    once: Callable[..., Any] = function.backward
+    once = many_laid_out(function.backward)
 
     def differentiable(node: Any, *given: Any) -> Any:
         is_boxed = len(given) == 1 and isinstance(given[0], list)
