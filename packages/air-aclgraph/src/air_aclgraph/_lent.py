@@ -86,7 +86,8 @@ def handed_out(captured: Captured, made: Sequence[Any], *, computed_there: bool)
     outputs = captured.outputs
     for group in by_storage([o.tensor if isinstance(o, OwnMemory) else None for o in outputs]):
         own = [output for output in (outputs[place] for place in group) if isinstance(output, OwnMemory)]
-        if storage_of(own[0].tensor) not in captured.recording.lent:
+        elsewhere = made[group[0]].device != own[0].tensor.device  # seeds of attention
+        if elsewhere or storage_of(own[0].tensor) not in captured.recording.lent:
             continue
         if computed_there or _filled([one.tensor for one in own], [made[place] for place in group]):
             for place, tensor in zip(group, anew(own), strict=True):
