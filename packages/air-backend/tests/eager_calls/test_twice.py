@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import gc
 import warnings
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -16,8 +14,7 @@ from torch import Tensor, nn
 from torch.autograd import functional
 
 from air_backend import CompilerConfig, get_npu_backend
-from air_backend.eager_calls import GradientsOfGradients, SecondDerivativeRefused, _twice
-from air_backend.eager_calls._recent import LIMIT, Recent
+from air_backend.eager_calls import GradientsOfGradients, SecondDerivativeRefused
 
 MODES = ("reduce-overhead", "max-autotune")
 Program = Callable[[Any, nn.Module, Tensor], list[Any]]
@@ -445,80 +442,6 @@ def test_an_argument_of_inference_mode_is_no_obstacle(mode: str) -> None:
         found, expected = (torch.autograd.grad(one(x).sum(), x, create_graph=True)[0] for one in (run, step))
         torch.testing.assert_close(found, expected)
         torch.testing.assert_close(*(torch.autograd.grad(one.sum(), x)[0] for one in (found, expected)))
-
-
-def test_a_forward_keeps_small_arguments_until_its_backward() -> None:
-    run = compiled("reduce-overhead", Shift())
-    x = torch.ones(4)
-    result, gone = run(x), weakref.ref(x)
-    del x
-    assert gone() is not None
-    result.sum().backward(retain_graph=True)
-    assert gone() is not None
-    result.sum().backward()
-    assert gone() is None
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("retained", [False, True])
-def test_an_argument_that_the_result_is_written_into_is_freed(
-    mode: str, retained: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_twice, "_recent", Recent(limit=4 * 64 * 4))
-    run = compiled(mode, torch.nn.Linear(16, 16).requires_grad_(False))
-    scale = torch.ones(16, requires_grad=True)
-    seen = []
-    for _ in range(20):
-        h = torch.randn(4, 16) * scale
-        h += run(h)
-        if retained:
-            torch.autograd.grad(h.sum(), scale, retain_graph=True)
-        seen.append(weakref.ref(h))
-        del h
-    gc.collect()
-    assert sum(one() is not None for one in seen) <= 4
-
-
-def test_large_arguments_that_nothing_saves_are_not_kept_until_the_backward() -> None:
-    run = compiled("reduce-overhead", lambda h, w: (h.mean(0) * w).sum())
-    w, seen, loss = torch.ones(64, requires_grad=True), [], torch.zeros(())
-    for _ in range(12):
-        h = torch.randn(40_000, 64)  # 10 MB
-        seen.append(weakref.ref(h))
-        loss = loss + run(h, w)
-        del h
-    assert sum(one() is not None for one in seen) <= LIMIT // 10_240_000
-    loss.backward()
-    assert not any(one() is not None for one in seen)
-
-
-@quiet
-def test_where_one_was_let_go_it_is_kept_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_twice, "_recent", Recent(limit=0))
-
-    def step(h: Tensor) -> Tensor:
-        return h.sum().exp()
-
-    def second(function: Callable[[Tensor], Tensor]) -> Tensor:
-        x = torch.linspace(0, 1, 4).requires_grad_()
-        (slope,) = torch.autograd.grad(function(x * 2), x, create_graph=True)
-        return torch.autograd.grad(slope.sum(), x)[0]
-
-    run = compiled("reduce-overhead", step)
-    with pytest.raises(SecondDerivativeRefused, match="from now on this function keeps its arguments"):
-        second(run)
-    torch.testing.assert_close(second(run), second(step))
-
-
-def test_nor_does_it_keep_one_where_what_it_saves_is_put_elsewhere() -> None:
-    run = compiled("reduce-overhead", Shift())
-    x = torch.ones(4)
-    with torch.autograd.graph.save_on_cpu():
-        result = run(x)
-    gone = weakref.ref(x)
-    del x
-    assert gone() is None
-    assert result.requires_grad
 
 
 @quiet
