@@ -132,17 +132,6 @@ class Curved(nn.Module):
         return slope + curve
 
 
-class Shift(nn.Module):
-    """Its backward needs nothing of the forward."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.by = nn.Parameter(torch.ones(4))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x + self.by
-
-
 def penalty(run: Any, model: nn.Module, x: Tensor) -> list[Any]:
     y = run(x)
     (slope,) = torch.autograd.grad(y.sum(), x, create_graph=True)
