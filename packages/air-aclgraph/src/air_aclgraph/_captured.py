@@ -57,7 +57,7 @@ from air_aclgraph._outputs import (
 from air_aclgraph._runtime import Recording, StreamTest
 from air_aclgraph._slots import Kind
 from air_aclgraph.errors import InputRefused
-from air_graph import by_storage, storage_of
+from air_graph import by_storage, storage_of, wait_for
 from air_graph.spans import span_name
 
 Run = Callable[[Sequence[Any]], "tuple[Any, ...] | None"]
@@ -92,6 +92,8 @@ class Captured:
     """The inputs whose whole storage the graph addresses."""
     awaited: frozenset[int] = frozenset()
     """The inputs on the host whose copy to the device has to be done before the call returns."""
+    in_flight: tuple[int, ...] = ()
+    """The inputs that collectives outside the graph may still write: a call waits for them first."""
     settled: Callable[[], bool] | None = None
     """Asked before a replay; ends the call when it says yes."""
     loans: tuple[Loan, ...] | None = None
@@ -381,6 +383,8 @@ def _count_lines(lines: _Lines, captured: Captured) -> None:
 
 
 def _copy_lines(lines: _Lines, captured: Captured) -> None:
+    if captured.in_flight:
+        lines.add(f"{lines.bind(wait_for)}(args, {captured.in_flight})")
     for index in sorted(captured.to_copy_alone):
         _copy_alone_line(lines, captured, index)
     together = [index for index in captured.to_copy if index not in captured.to_copy_alone]

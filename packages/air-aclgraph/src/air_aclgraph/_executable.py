@@ -45,7 +45,7 @@ from air_aclgraph.errors import Closed, IllegalDuringCapture, InputRefused
 from air_aclgraph.fused import Fused
 from air_aclgraph.static_kernel import StaticKernels
 from air_fxpasses import is_left_out
-from air_graph import all_fake, fake_mode_of, storage_of
+from air_graph import all_fake, fake_mode_of, storage_of, wait_for
 from air_graph.executors import Executor, WholeGraph, boxed
 from air_graph.progress import showing
 from air_graph.spans import span, span_name
@@ -125,6 +125,7 @@ class Executable(Replayer, WholeGraph):
         self._refuse_closed()
         if self.runtime.is_recording():
             return self.beside(args)
+        wait_for(args, self._making.in_flight)
         self._making.renew_groups(self.invalidate)
         if self._instead is not None:
             return tuple(self._instead(*args))

@@ -41,7 +41,7 @@ from air_aclgraph._stats import History
 from air_aclgraph._straight import Straight
 from air_aclgraph._update import UpdatePlan
 from air_aclgraph.errors import AclGraphError, CaptureFailed
-from air_graph import saved_results, storage_of
+from air_graph import inputs_in_flight, saved_results, storage_of
 from air_graph import source_of as where
 from air_graph.ranks import Groups
 from air_graph.spans import span, span_name
@@ -73,6 +73,8 @@ class Making:
         self._bindable = frozenset(
             s.index for s in self.slots if is_on(s.node.meta.get("val"), runtime.device)
         )
+        self.in_flight = inputs_in_flight(gm)
+        """The inputs that collectives outside the graph may still write."""
         self._took = 0.0  # the last capture, in seconds
         self.buffers = Buffers(runtime.device)
         self.guarded = GuardedOutputs(name)
@@ -257,6 +259,7 @@ class Making:
             values=None if self.updates is None else self.updates.values,
             wholes=self.wholes,
             awaited=self._awaited,
+            in_flight=self.in_flight,
             settled=None if keeping is None else keeping.is_settled,
             loans=loans,
             copied_out=frozenset(at for at, o in enumerate(outputs) if isinstance(o, OwnMemory)) - lent,

@@ -62,7 +62,8 @@ def counted(captured: Captured) -> dict[str, int]:
 def _is_known(captured: Captured) -> bool:
     """Whether a call has the steps that the builtin has, and no others."""
     others = (captured.settled, captured.watch, captured.others)
-    plain_steps = not captured.before_replay and not captured.check_overlap and all(o is None for o in others)
+    extra = captured.before_replay or captured.check_overlap or captured.in_flight
+    plain_steps = not extra and all(o is None for o in others)
     replayed = captured.recording.replay_with is None or captured.values is None
     return plain_steps and replayed and _outputs_are_known(captured) and _copies_are_known(captured)
 

@@ -188,6 +188,8 @@ class _Work:
     ) -> tuple[PipelineReport | None, air_streams.StreamPlan, str, Executor]:
         """Passes, then the executor."""
         gm, settings = part.gm, self.settings
+        if self._captures and air_graph.finish_collectives(gm):
+            plan = plan.read_again(gm, sync="off")
         untouched = air_graph.duplicate(gm) if self.splits and self.ground.type != "cpu" else None
         report = self._optimise(part, plan)
         air_graph.restore_detached(gm)

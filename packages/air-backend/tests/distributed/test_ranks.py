@@ -51,6 +51,21 @@ def test_S25_S27_N22_ranks_and_distributed_tensors_equal_one_process_on_gloo_and
     assert time.monotonic() - started < LIMIT_S
 
 
+def waits_for_what_is_under_way(device: str) -> None:
+    done = launched(PROGRAM.with_name("in_flight.py"), device, limit_s=LIMIT_S)
+    for mode in MODES[1:]:
+        assert f"{mode}: 12 of 12 calls are right" in done.stdout, done.stdout + done.stderr[-4000:]
+
+
+def test_N22_collectives_under_way_where_a_graph_begins_or_ends_are_waited_for_on_gloo() -> None:
+    waits_for_what_is_under_way("cpu")
+
+
+@pytest.mark.npu("the collectives are HCCL's")
+def test_N22_collectives_under_way_where_a_graph_begins_or_ends_are_waited_for_on_hccl() -> None:
+    waits_for_what_is_under_way("npu")
+
+
 @pytest.mark.npu("the collectives are HCCL's")
 def test_N22_a_graph_takes_its_turn_among_collectives_that_the_program_starts_itself() -> None:
     done = launched(PROGRAM.with_name("in_turn.py"), "npu", limit_s=LIMIT_S)

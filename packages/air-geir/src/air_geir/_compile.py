@@ -26,7 +26,7 @@ from air_geir.ir import Graph
 from air_geir.lowering import Table, lower_program
 from air_geir.program import ArgInput, Program
 from air_geir.verify import verify
-from air_graph import all_fake, device_kinds, fake_mode_of, lay_out_as_on_npu
+from air_graph import all_fake, device_kinds, fake_mode_of, inputs_in_flight, lay_out_as_on_npu, waiting
 from air_graph.executors import Executor, WholeGraph
 from air_graph.forks import new_lock
 from air_graph.pieces import LeftOut
@@ -319,7 +319,7 @@ def _compile(gm: fx.GraphModule, example_inputs: Sequence[Any], name: str, wante
             if (refused := by_operators(error, gm, program.graph)) is None:
                 raise
             raise refused from error
-    run = bind(program, compiled, generator=generator_for(chosen))
+    run = waiting(bind(program, compiled, generator=generator_for(chosen)), inputs_in_flight(gm))
     checks = _verified(settings, chosen.name)
     because = why(wanted.engine, chosen)
     return Executable(run, program, compiled, chosen.name, report, gm.forward, checks, name, because)

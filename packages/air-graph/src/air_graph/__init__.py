@@ -29,6 +29,7 @@ from air_graph._effects import (
 from air_graph._examples import device_kinds, example_tensors
 from air_graph._fakes import all_fake, fake_mode_of
 from air_graph._hints import bytes_of, hint_of
+from air_graph._in_flight import finish_collectives, inputs_in_flight, wait_for, waiting
 from air_graph._in_place import functional_of, written_by_name
 from air_graph._linear import NotLinear, followers_of, why_not_linear
 from air_graph._links import Link, link_of, links_of, owner_of, shares_storage
@@ -165,6 +166,7 @@ __all__ = [
     "example_tensors",
     "fake_mode_of",
     "find_operator",
+    "finish_collectives",
     "followers_of",
     "functional_of",
     "group_argument_of",
@@ -174,6 +176,7 @@ __all__ = [
     "hint_of",
     "inline_regions",
     "input_roots",
+    "inputs_in_flight",
     "is_captured",
     "is_collective",
     "is_dense",
@@ -241,6 +244,8 @@ __all__ = [
     "unregister_out_form",
     "uses_of",
     "view_arguments",
+    "wait_for",
+    "waiting",
     "waits_for_collective",
     "warn_at",
     "why_not_linear",

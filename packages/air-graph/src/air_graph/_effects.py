@@ -18,6 +18,7 @@ from typing import Any, Final
 import torch
 from torch._ops import OpOverload
 
+from air_graph._collectives import waits_for_collective
 from air_graph._operators import find_operator, name_of, qualified
 from air_graph.errors import BadRegistration
 
@@ -228,6 +229,8 @@ def effects_of(target: Any) -> Effects:
         return replace(_as_hidden_view(effects), may_copy=True)
     if target in _HIDDEN_VIEWS:
         return _as_hidden_view(effects)
+    if waits_for_collective(target):
+        return _as_hidden_view(effects, reads=True)
     if (hidden := hidden_writes(target)) is not None:
         if not hidden:
             return replace(OPAQUE, hides=True)
@@ -267,12 +270,12 @@ def _position(index: int, argument: Any) -> int | None:
     return None if argument.kwarg_only else index
 
 
-def _as_hidden_view(effects: Effects) -> Effects:
-    """The first argument's memory is the result's, and is not looked at."""
+def _as_hidden_view(effects: Effects, *, reads: bool = False) -> Effects:
+    """The first argument's memory is the result's; what looks at its elements besides `reads` it."""
     own = frozenset({"a"})
     first, *rest = effects.arguments
     return replace(
-        effects, arguments=(replace(first, reads=False, aliases=own), *rest), returns=(own,), hides=True
+        effects, arguments=(replace(first, reads=reads, aliases=own), *rest), returns=(own,), hides=True
     )
 
 

@@ -28,6 +28,7 @@ from torch.utils._pytree import tree_leaves
 from air_graph._collectives import waits_for_collective
 from air_graph._constants import Symbols
 from air_graph._dependencies import dependencies
+from air_graph._in_flight import awaited_by
 from air_graph._saved import note_saved_results_of_part
 from air_graph._static import is_backward_half, static_inputs
 from air_graph._straight_calls import attribute, item, straight_calls
@@ -136,16 +137,12 @@ def _waits(node: Node) -> bool:
 
 def _until_apart(wait: Node, apart: Collection[Node]) -> list[Node]:
     """A wait, and the views before it, where what it waits for runs apart: a compiled piece knows of no such work."""
-    path, node = [wait], wait.all_input_nodes[0]
-    while node not in apart:
-        looked_at = [use.value for use in uses_of(node) if use.aliases]
-        if node.target is operator.getitem:
-            looked_at = node.all_input_nodes
-        if len(looked_at) != 1:
-            return []
+    path = [wait]
+    for node in awaited_by(wait):
+        if node in apart:
+            return path
         path.append(node)
-        node = looked_at[0]
-    return path
+    return []
 
 
 def _with_what_they_need(graph: Graph, nodes: Collection[Node]) -> tuple[Node, ...]:

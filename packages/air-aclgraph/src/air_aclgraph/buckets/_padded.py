@@ -27,6 +27,7 @@ from air_aclgraph.buckets._fits import Fit, Fits
 from air_aclgraph.buckets._proven import Bucket, refuse_mixed
 from air_aclgraph.errors import InputRefused
 from air_aclgraph.static_kernel import StaticKernels
+from air_graph import wait_for
 from air_graph.executors import Executor, WholeGraph, boxed
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class PaddedExecutable(WholeGraph):
 
     def _run(self, fit: Fit, args: Sequence[Any]) -> Any:
         """A call that is padded."""
+        wait_for(args, self._making.in_flight)
         padded = list(args)
         for index, value in fit.replaced:
             padded[index] = value
