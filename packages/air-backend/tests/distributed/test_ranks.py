@@ -73,11 +73,19 @@ def test_N22_a_graph_takes_its_turn_among_collectives_that_the_program_starts_it
         assert f"{mode}: 40 of 40 calls are right" in done.stdout, done.stdout + done.stderr[-4000:]
 
 
-@pytest.mark.npu("elsewhere collectives find their group by its name in every call")
-def test_N22_a_graph_follows_its_process_groups_that_are_destroyed_and_made_anew() -> None:
-    done = launched(PROGRAM.with_name("remade.py"), "npu", limit_s=LIMIT_S)
+def follows_groups_made_anew(device: str) -> None:
+    done = launched(PROGRAM.with_name("remade.py"), device, limit_s=LIMIT_S)
     for mode in MODES[1:]:
         assert f"{mode}: 9 of 9 calls are right" in done.stdout, done.stdout + done.stderr[-4000:]
+
+
+def test_N22_a_graph_follows_its_process_groups_that_are_destroyed_and_made_anew_on_gloo() -> None:
+    follows_groups_made_anew("cpu")
+
+
+@pytest.mark.npu("the communicators are HCCL's")
+def test_N22_a_graph_follows_its_process_groups_that_are_destroyed_and_made_anew() -> None:
+    follows_groups_made_anew("npu")
 
 
 @pytest.mark.npu("the collectives are HCCL's")

@@ -13,6 +13,7 @@ from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.autograd import profiler
 
+from air_geir._averages import AveragedGroups
 from air_geir._bisect import nodes_left_out
 from air_geir._engines import choose_engine, generator_for, options_for, why
 from air_geir._fallback import SplitExecutable, compile_split, run_whole
@@ -62,10 +63,22 @@ class Executable(WholeGraph):
         self._started = {"always": held(program, run), "first": self._first}.get(verify, run)
         self._unchecked = run
         self._compiled = compiled
-        self._split: SplitExecutable | None = None
+        self._split: Executor | None = None
         self._lock = new_lock()
         self._run: Callable[..., list[Any]] = self._started
         self._instead: Callable[[EngineError], SplitExecutable] | None = None
+        self._followed: tuple[AveragedGroups, Callable[[], Executor]] | None = None
+
+    def follow(self, averaged: AveragedGroups, again: Callable[[], Executor]) -> None:
+        """Has `again` compile the graph for groups of other sizes, as soon as their names mean such ones."""
+        self._followed = averaged, again
+
+    def _follow(self, averaged: AveragedGroups, again: Callable[[], Executor]) -> None:
+        with self._lock:
+            if averaged.are_of_other_sizes():
+                fresh = again()
+                self.close()
+                self._split = self._run = fresh
 
     def otherwise(self, instead: Callable[[EngineError], SplitExecutable]) -> None:
         """Has `instead` make what runs from now on, where the engine refuses the graph in its first call."""
@@ -80,10 +93,12 @@ class Executable(WholeGraph):
                 if self._split is None and self._instead is not None:
                     self._split = self._instead(error)
                     self._run, self._instead = self._split, None
+                    self._followed = None  # its pieces do that by themselves
                     self._compiled.close()
             if self._split is None:
                 raise
-            return self._split(*args)
+            split: list[Any] = self._split(*args)
+            return split
         if self._run == self._attempt:
             self._run = self._started
         self._instead = None
@@ -96,6 +111,8 @@ class Executable(WholeGraph):
         return results
 
     def __call__(self, *args: Any) -> list[Any]:
+        if self._followed is not None:
+            self._follow(*self._followed)
         try:
             if profiler._is_profiler_enabled:
                 with span(span_name("run", self.name)):
@@ -266,6 +283,8 @@ class _Parts:
                 raise
             eager = run_whole(part, name, error)
             return eager if is_whole else self._seen(eager)
+        if averaged := AveragedGroups(part):
+            run.follow(averaged, partial(_compile, part, inputs, name, wanted))
         run.otherwise(partial(self._instead, part, name, run.program.graph))
         return run
 

@@ -22,10 +22,11 @@ NAME = "1"
 """What torch calls the first group beside that of all ranks."""
 
 
-def summed(x: Tensor) -> Tensor:
+def summed_and_averaged(x: Tensor) -> tuple[Tensor, Tensor]:
     group: Any = NAME
     total: Tensor = functional.all_reduce(x * 2, "sum", group)
-    return total + 1
+    average: Tensor = functional.all_reduce(x * 3, "avg", group)
+    return total + 1, average + 1
 
 
 def join(backend: str, times: int) -> None:
@@ -36,8 +37,8 @@ def join(backend: str, times: int) -> None:
     dist.init_process_group(backend, store=store, rank=rank, world_size=size)
 
 
-def right_calls(call: Callable[[Tensor], Tensor], device: torch.device, mode: str) -> int:
-    """How many calls of rank 0 gave the sum over those that the name means then."""
+def right_calls(call: Callable[[Tensor], tuple[Tensor, Tensor]], device: torch.device, mode: str) -> int:
+    """How many calls of rank 0 gave the sum and the average over those that the name means then."""
     right = 0
     ranks = range(dist.get_world_size())
     for times, members in enumerate((list(ranks), [0], list(ranks))):
@@ -46,7 +47,10 @@ def right_calls(call: Callable[[Tensor], Tensor], device: torch.device, mode: st
             assert group.group_name == NAME
             for number in range(CALLS):
                 values = torch.arange(4.0, device=device) + number
-                right += torch.equal(call(values), 2 * len(members) * values + 1)
+                total, average = call(values)
+                right += torch.equal(total, 2 * len(members) * values + 1) and torch.equal(
+                    average, 3 * values + 1
+                )
         dist.barrier()
         if device.type != "cpu":
             torch.accelerator.synchronize()
@@ -56,7 +60,7 @@ def right_calls(call: Callable[[Tensor], Tensor], device: torch.device, mode: st
 
 def main(arguments: Sequence[str] | None = None) -> None:
     count_in_each(
-        lambda setting: right_calls(setting.compiled(summed), setting.device, setting.mode),
+        lambda setting: right_calls(setting.compiled(summed_and_averaged), setting.device, setting.mode),
         3 * CALLS,
         arguments,
     )
