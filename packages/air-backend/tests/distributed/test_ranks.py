@@ -73,6 +73,21 @@ def test_N22_a_graph_takes_its_turn_among_collectives_that_the_program_starts_it
         assert f"{mode}: 40 of 40 calls are right" in done.stdout, done.stdout + done.stderr[-4000:]
 
 
+def proves_alone(device: str) -> None:
+    done = launched(PROGRAM.with_name("proven.py"), device, limit_s=LIMIT_S)
+    for mode in MODES[1:]:
+        assert f"{mode}: 3 of 3 calls are right" in done.stdout, done.stdout + done.stderr[-4000:]
+
+
+def test_N14_a_rank_proves_its_passes_without_a_word_to_the_others_on_gloo() -> None:
+    proves_alone("cpu")
+
+
+@pytest.mark.npu("the collectives are HCCL's")
+def test_N14_a_rank_proves_its_passes_without_a_word_to_the_others_on_hccl() -> None:
+    proves_alone("npu")
+
+
 def follows_groups_made_anew(device: str) -> None:
     done = launched(PROGRAM.with_name("remade.py"), device, limit_s=LIMIT_S)
     for mode in MODES[1:]:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
+from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
 import air_graph
+from air_fxpasses._alone import stands_alone, without_ranks
 from air_graph import attribute
 
 
@@ -22,8 +24,11 @@ class Outcome:
     inputs: tuple[Any, ...]
 
 
-def run_graph(gm: GraphModule, inputs: Sequence[Any]) -> Outcome:
-    """Calls the graph of `gm`, not its generated code, which may be out of date; `inputs` are written."""
+def run_graph(gm: GraphModule, inputs: Sequence[Any], *, alone: bool = False) -> Outcome:
+    """Calls the graph of `gm`, not its generated code, which may be out of date; `inputs` are written.
+
+    Where it runs `alone`, something local stands in for each collective, and no other rank is spoken to.
+    """
     values: dict[Node, Any] = {}
     remaining = iter(inputs)
     for node in gm.graph.nodes:
@@ -32,15 +37,17 @@ def run_graph(gm: GraphModule, inputs: Sequence[Any]) -> Outcome:
         elif node.op == "output":
             result = map_arg(node.args[0], values.__getitem__)
         else:
-            values[node] = _call(gm, node, values)
+            values[node] = _call(gm, node, values, alone=alone)
     outputs = result if isinstance(result, (list, tuple)) else (result,)
     return Outcome(tuple(outputs), tuple(inputs))
 
 
-def _call(gm: GraphModule, node: Node, values: dict[Node, Any]) -> Any:
+def _call(gm: GraphModule, node: Node, values: dict[Node, Any], *, alone: bool) -> Any:
     if node.op == "get_attr":
         return attribute(gm, str(node.target))
     args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)
+    if alone and isinstance(node.target, OpOverload) and not stands_alone(node.target):
+        return without_ranks(node.target, args, kwargs)
     return called(gm, node, args, kwargs)
 
 

@@ -2,7 +2,7 @@
 the same.
 
 Numerics are checked on the inputs given, or on generated ones when only fake inputs are there: outputs, the
-inputs as they are afterwards, layouts, and who shares memory with whom.
+inputs as they are afterwards, layouts, and who shares memory with whom. Collectives are not made: `_alone`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 from torch.fx import GraphModule
 
+from air_fxpasses._alone import why_not_alone
 from air_fxpasses._compare import difference
 from air_fxpasses._facts import Facts
 from air_fxpasses._run import ONLY_BYTES, Outcome, copied, run_graph
@@ -46,6 +47,9 @@ class Proof:
             inputs = real_inputs(gm, example_inputs)
         if inputs is None:
             return cls(None, None, known, "no inputs can be made for this graph")
+        if (why := why_not_alone(gm)) is not None:
+            log.warning("numerics are not verified: %s", why)
+            return cls(inputs, None, known, why)
         try:
             return cls(inputs, _seeded(gm, inputs), known)
         except (
@@ -79,7 +83,7 @@ def _seeded(gm: GraphModule, inputs: Sequence[Any]) -> Outcome:
     # a backend is called under the fake mode of tracing, in which nothing is computed
     with unset_fake_temporarily(), torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(_SEED)
-        return run_graph(gm, copied(inputs))
+        return run_graph(gm, copied(inputs), alone=True)
 
 
 def _lint(gm: GraphModule) -> str | None:
