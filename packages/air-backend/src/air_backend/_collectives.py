@@ -17,6 +17,8 @@ from torch import Tensor
 from torch.distributed import _functional_collectives as functional
 
 PATCHED: Final = ("broadcast", "all_to_all")
+ASYNC_AT: Final = 3
+"""Where both take `async_op`: after two tensors, or a tensor and its source, and the group."""
 ASYNC: Final = (
     "a collective with async_op=True cannot be part of a compiled graph: its handle lives outside. Leave async_op out; "
     "inside a graph the work overlaps with whatever does not need its result"
@@ -36,11 +38,12 @@ def _traceable(original: Callable[..., Any], form: Callable[..., None]) -> Calla
     def call(*args: Any, **kwargs: Any) -> Any:
         if not torch.compiler.is_compiling():
             return original(*args, **kwargs)
-        if kwargs.get("async_op"):
+        asynchronous = args[ASYNC_AT] if len(args) > ASYNC_AT else kwargs.get("async_op", False)
+        if asynchronous:
             torch._dynamo.graph_break(msg=ASYNC)  # the handle is a value outside every graph
             return original(*args, **kwargs)
-        kwargs.pop("async_op", None)
-        return form(*args, **kwargs)
+        named = {name: value for name, value in kwargs.items() if name != "async_op"}
+        return form(*args[:ASYNC_AT], *args[ASYNC_AT + 1 :], **named)
 
     call.air_original = original  # type: ignore[attr-defined]  # the mark that it is ours
     return call
@@ -50,7 +53,6 @@ def _broadcast(
     tensor: Tensor,
     src: int | None = None,
     group: dist.ProcessGroup | None = None,
-    *,
     group_src: int | None = None,
 ) -> None:
     """`dist.broadcast` as its functional form and a copy."""
