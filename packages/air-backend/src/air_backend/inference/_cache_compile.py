@@ -42,6 +42,7 @@ from air_backend.inference._conditions import Traced, arguments, looked_up, text
 from air_backend.inference._contained import question, with_questions
 from air_backend.inference._environment import limits, texts_in, variables, without_values
 from air_backend.inference._globals import use_globals_of
+from air_backend.inference._groups import on_groups
 from air_backend.inference._key import Key, cells_of, hooks_elsewhere, hooks_of, pin_options_of_the_trace
 from air_backend.inference._local_classes import conditions_made_in, importable
 from air_backend.inference._marks import Marks, marks_of
@@ -380,8 +381,8 @@ class CachedFunction:
         """
         keeps = [
             not (g.is_global or OF_PARTS.search(g.name))
-            and not CANNOT_BE_KEPT & {g.guard_type, *g.derived_guard_types}
-            for g in guards
+            and not (on_group or CANNOT_BE_KEPT & {g.guard_type, *g.derived_guard_types})
+            for g, on_group in zip(guards, on_groups(guards), strict=True)
         ]
         self._texts_of_variables = texts_in(guards)
         self._marks = marks_of(guards)
