@@ -43,6 +43,9 @@ def _reduce_and_trade(rank: int, name: str) -> None:
         mean = ops.wait_tensor(ops.all_reduce(x, "avg", name))
         return total, highest, whole, share, first, traded, mean
 
+    def numbers(x: torch.Tensor) -> Any:
+        return (ops.wait_tensor(ops.all_gather_into_tensor(x.sum(), 2, name)),)
+
     x = torch.arange(12.0).reshape(4, 3) + 100 * rank
     run = compile_graph(_graph(reduce, x), [x], engine="reference")
     found = run(x)
@@ -54,6 +57,8 @@ def _reduce_and_trade(rank: int, name: str) -> None:
     ]  # fmt: skip
     for got, want in zip(found, expected, strict=True):
         torch.testing.assert_close(got, want)
+    sums = compile_graph(_graph(numbers, x), [x], engine="reference")(x)
+    torch.testing.assert_close(sums[0], torch.stack([a.sum(), b.sum()]))
     one_eager = reduce(x) if rank == 0 else run(x)  # the other rank is in the engine
     for got, want in zip(one_eager, expected, strict=True):
         torch.testing.assert_close(got, want)

@@ -28,10 +28,16 @@ class Ahead:
 
 
 class Others:
-    """Process groups that have been made anew."""
+    """Process groups that have been made anew, but for those that are gone."""
+
+    def __init__(self, *gone: str) -> None:
+        self._gone = gone
 
     def are_others(self) -> bool:
         return True
+
+    def gone(self) -> tuple[str, ...]:
+        return self._gone
 
 
 class Device:
@@ -56,6 +62,15 @@ def test_N22_a_graph_that_was_closed_is_not_compiled_again_for_process_groups_th
     calls.close()
     calls((), ())
     assert not made
+
+
+def test_N22_a_graph_whose_process_group_was_destroyed_says_so() -> None:
+    graph = Graph("g")
+    graph.output([])
+    calls = SerializedCalls(Idle(), graph, again=Idle)
+    calls._meant = Others("0")  # type: ignore[assignment]  # what stands for them
+    with pytest.raises(EngineError, match="process group 0, which has been destroyed"):
+        calls((), ())
 
 
 def test_after_an_interrupt_the_next_call_waits_for_the_compilation_that_still_runs() -> None:

@@ -41,6 +41,10 @@ class Groups:
         """Whether a name means another group than it did."""
         return any(_is_another(name, group) for name, group in self._found)
 
+    def gone(self) -> tuple[str, ...]:
+        """The names that meant a group and mean none any more."""
+        return tuple(name for name, group in self._found if group is not None and group_named(name) is None)
+
 
 def _reference(name: str) -> Callable[[], distributed.ProcessGroup | None] | None:
     group = group_named(name)

@@ -86,6 +86,11 @@ class SerializedCalls:
 
     def _leave_groups(self) -> None:
         """Has the graph compiled again: the communicators that it names are gone."""
+        if gone := self._meant.gone():
+            raise EngineError(
+                f"the graph has collectives of process group {', '.join(gone)}, which has been destroyed",
+                advice="call the function before destroy_process_group(), or make a group of this name again",
+            )
         if self._again is not None:
             self._home.synchronize()
             self._compiled.close()

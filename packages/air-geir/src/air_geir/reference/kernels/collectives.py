@@ -50,8 +50,9 @@ def all_gather(op: Operator) -> Run:
 
     def run(x: Tensor) -> Tensor:
         group = _group(op)
-        y = x.new_empty((x.shape[0] * group.size(), *x.shape[1:]))
-        dist.all_gather_into_tensor(y, x.contiguous(), group)
+        rows = x.reshape(1) if x.dim() == 0 else x.contiguous()  # numbers are joined to a vector
+        y = x.new_empty((rows.shape[0] * group.size(), *rows.shape[1:]))
+        dist.all_gather_into_tensor(y, rows, group)
         return y
 
     return run
