@@ -93,7 +93,7 @@ def _of_four_bits(op: Operator, results: Any) -> Any:
     given = [results] if single else list(results)
     opened = [
         unpacked_operand(one) if kind == torch.quint4x2 else one
-        for one, kind in zip(given, op.output_dtypes, strict=True)
+        for one, kind in zip(given, op.output_dtypes, strict=False)  # a type may have more outputs
     ]
     return opened[0] if single else tuple(opened)
 
