@@ -21,6 +21,7 @@ MADE: Final = (
     ),
     errors.BucketsIgnored("graph_0", "aten.nonzero", "its size depends on data", str(LINE)),
     errors.NotJoined("a result is written", str(LINE), "leave it alone"),
+    errors.BudgetIgnored("nobody takes the result of a collective"),
     errors.CompiledByAnother("explain", "aot_eager"),
     errors.DebugFolderWarning("no space"),
     kept.CacheWarning("no space"),

@@ -473,7 +473,10 @@ class BudgetIgnored(UserWarning):
     """
 
     def __init__(self, reason: str) -> None:
-        super().__init__(f"activation_memory_budget is ignored: {reason}; checkpoint what saves much")
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"activation_memory_budget is ignored: {self.reason}; checkpoint what saves much"
 
 
 class DebugFolderWarning(UserWarning):
