@@ -9,8 +9,9 @@ it, where its capture leaves it, in the copy that autograd has, and in the copy 
 
 The forward has a pool for itself, so that no other capture computes in what it lends.  Each shape has such memory, so
 only the first one lends: copies are given back.  Modules that share a graph are captured with one shape, each for
-itself, and each lends: what they save is there at the same time anyway.  Nothing is lent where hooks take
-what is saved.
+itself, and each lends: what they save is there at the same time anyway.
+
+Nothing is lent where hooks take what is saved.
 """
 
 from __future__ import annotations
