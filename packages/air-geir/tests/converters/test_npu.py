@@ -155,7 +155,7 @@ CALLS: list[tuple[str, Formula, tuple[Any, ...], dict[str, Any]]] = [
     ("npu_dynamic_quant", dynamic_quant, (X,), {}),
     ("npu_quant_matmul",
      quant_matmul, (torch.randint(-9, 9, (3, 8)).to(torch.int8), torch.randint(-9, 9, (8, 5)).to(torch.int8),
-                    torch.rand(5)), {"output_dtype": 5}),
+                    torch.rand(5).bfloat16().float()), {"output_dtype": 5}),  # the device keeps 10 bits of a scale
     ("npu_scatter_nd_update", scatter_rows,
      (torch.randn(4, 3), torch.tensor([[2], [0]]), torch.randn(2, 3)), {}),
     ("scatter_update", scatter_cache,

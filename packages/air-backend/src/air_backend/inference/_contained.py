@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from air_backend.inference._groups import name_of_group
+
 _ABOUT_A_KEY: Final = frozenset({"DICT_CONTAINS", "DICT_NOT_CONTAINS", "SET_CONTAINS", "SET_NOT_CONTAINS"})
 #: Whose text is an expression.
 _WRITABLE: Final = (bool, int, str, bytes, type(None))
@@ -22,5 +24,6 @@ def question(guard: Any) -> str | None:
 
 
 def with_questions(guards: Iterable[Any]) -> list[str]:
-    """The expressions that conditions are about, and those about their keys."""
-    return [name for guard in guards for name in (guard.name, question(guard)) if name is not None]
+    """The expressions that conditions are about, and those about their keys and the names of their groups."""
+    asked = ((guard.name, question(guard), name_of_group(guard)) for guard in guards)
+    return [name for names in asked for name in names if name is not None]

@@ -22,6 +22,12 @@ def on_groups(guards: Sequence[Any]) -> list[bool]:
     return [any(name in groups for name in _path(_source(guard))) for guard in guards]
 
 
+def name_of_group(guard: Any) -> str | None:
+    """The expression for the name of the group that a condition is on: torch 2.11 asks for its identity alone."""
+    is_group = distributed.is_available() and isinstance(guard.value, distributed.ProcessGroup)
+    return f"{guard.name}.group_name" if is_group else None
+
+
 def _source(guard: Any) -> Any:
     return guard.orig_guard.originating_source
 
